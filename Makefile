@@ -1,0 +1,61 @@
+# Every target makes .venv and installs what it needs into it; a bare clone, python3 (3.11+) and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help setup demo test test-slow lint format bench docs clean
+
+help:
+	@echo "make demo       train for AUC beside logistic regression: a table and a picture (under 3 minutes)"
+	@echo "make test       lint-free unit tests and doctests (under 10 minutes)"
+	@echo "make test-slow  the slow checks"
+	@echo "make lint       ruff, mypy"
+	@echo "make bench      the figures of the README and the docs"
+	@echo "make docs       HTML documentation in docs/_build"
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "scoreline needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.11 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/core: $(VENV)/made pyproject.toml
+	@echo "installing scoreline into $(VENV) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/%: $(VENV)/core pyproject.toml
+	@echo "installing what 'make' needs for: $* ..."
+	@$(PIP) --editable ".[$*]"
+	@touch $@
+
+setup: $(VENV)/core $(VENV)/test
+
+demo: $(VENV)/core $(VENV)/plot
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/core $(VENV)/test
+	@$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/core $(VENV)/test
+	@$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]
+
+lint: $(VENV)/core $(VENV)/test
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/core $(VENV)/test
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/core $(VENV)/bench
+	@$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/core $(VENV)/doc
+	@$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info docs/_build demo-output bench-output

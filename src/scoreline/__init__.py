@@ -1,0 +1,7 @@
+"""scoreline: linear classifiers trained for the score you report, with a proof of optimality."""
+
+from scoreline.estimators import MeasureClassifier, list_measures, list_solvers
+
+__version__ = "0.1.0"
+
+__all__ = ["MeasureClassifier", "__version__", "list_measures", "list_solvers"]

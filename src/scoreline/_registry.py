@@ -1,0 +1,32 @@
+"""Find implementations by scanning a folder, and say what is near when a name is unknown."""
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable
+from types import ModuleType
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def discover(package: ModuleType, base: type[T]) -> dict[str, type[T]]:
+    """Return {name: class} of the concrete subclasses of `base` with a `name` in the modules of `package`, sorted."""
+    found: dict[str, type[T]] = {}
+    for info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        for _, candidate in inspect.getmembers(module, inspect.isclass):
+            if issubclass(candidate, base) and candidate.__module__ == module.__name__:
+                name = candidate.__dict__.get("name")
+                if name and not inspect.isabstract(candidate):
+                    found[name] = candidate
+    return dict(sorted(found.items()))
+
+
+def unknown_name(argument: str, got: object, choices: Iterable[str]) -> ValueError:
+    """Return the error for a name that is not in `choices`, with the nearest ones."""
+    names = list(choices)
+    near = difflib.get_close_matches(str(got), names, n=2, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return ValueError(f"{argument}={got!r} is unknown; expected one of {', '.join(map(repr, names))}.{hint}")

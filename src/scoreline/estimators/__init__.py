@@ -1,0 +1,6 @@
+"""scikit-learn estimators: they choose risk and solver by name and hold nothing numerical."""
+
+from scoreline.estimators.catalog import list_measures, list_solvers
+from scoreline.estimators.classifier import MeasureClassifier
+
+__all__ = ["MeasureClassifier", "list_measures", "list_solvers"]

@@ -1,0 +1,96 @@
+"""What serves what: the tables behind `list_measures`, `list_solvers` and the choice of "auto"."""
+
+from typing import NamedTuple
+
+from scoreline.measures import Measure, all_measures
+from scoreline.risks.base import Risk
+from scoreline.risks.registry import all_risks, get_risk
+from scoreline.solvers.base import Solver
+from scoreline.solvers.registry import all_solvers, get_solver
+
+
+class MeasureInfo(NamedTuple):
+    """A measure: name, what it is, its range, and the risks and solvers that train it."""
+
+    name: str
+    summary: str
+    range: tuple[float, float]
+    risks: tuple[str, ...]
+    solvers: tuple[str, ...]
+
+
+class SolverInfo(NamedTuple):
+    """A solver: name, what it does, the risks and measures it serves, and what alpha means for it."""
+
+    name: str
+    summary: str
+    risks: tuple[str, ...]
+    measures: tuple[str, ...]
+    alpha: str
+
+
+def list_measures() -> list[MeasureInfo]:
+    """Return what can be trained for.
+
+    Returns
+    -------
+    list of MeasureInfo
+        One per measure.
+
+    Examples
+    --------
+    >>> from scoreline import list_measures
+    >>> [info.name for info in list_measures()]
+    ['accuracy', 'roc_auc']
+    """
+    return [MeasureInfo(m.name, m.summary, m.range, m.risks, _solvers_for(m.risks)) for m in all_measures().values()]
+
+
+def list_solvers() -> list[SolverInfo]:
+    """Return how it can be trained.
+
+    Returns
+    -------
+    list of SolverInfo
+        One per solver.
+
+    Examples
+    --------
+    >>> from scoreline import list_solvers
+    >>> [info.name for info in list_solvers()]
+    ['lbfgs', 'smoothed']
+    """
+    table = []
+    for solver in all_solvers().values():
+        risks = tuple(name for name, risk in all_risks().items() if solver.serves(risk))
+        measures = tuple(m.name for m in all_measures().values() if set(m.risks) & set(risks))
+        summary = (solver.__doc__ or "").strip().splitlines()[0]
+        table.append(SolverInfo(solver.name, summary, risks, measures, solver.alpha_means))
+    return table
+
+
+def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Solver]]:
+    """Return the risk and the solver for a measure, either of which may be "auto".
+
+    With both "auto": the measure's first risk and the first solver that serves it (`lbfgs` for smooth risks, `smoothed`
+    for the others). With one given, the other is the first that fits.
+    """
+    solver_class = None if solver == "auto" else get_solver(solver)
+    candidates = measure.risks if risk == "auto" else (risk,)
+    for name in candidates:
+        chosen = get_risk(name)
+        if solver_class is None:
+            return chosen, all_solvers()[_solvers_for((name,))[0]]
+        if solver_class.serves(chosen):
+            return chosen, solver_class
+    fitting = [name for name, r in all_risks().items() if solver_class is not None and solver_class.serves(r)]
+    raise ValueError(
+        f"solver={solver!r} does not minimise risk={candidates[0]!r}; it serves {fitting}. "
+        f"For that risk use solver='auto' or {list(_solvers_for(candidates))}."
+    )
+
+
+def _solvers_for(risks: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        name for name, solver in all_solvers().items() if any(solver.serves(all_risks()[risk]) for risk in risks)
+    )

@@ -1,0 +1,323 @@
+"""MeasureClassifier: train a linear classifier for the measure you report."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from scoreline import kernels
+from scoreline._logging import verbosity
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.catalog import choose
+from scoreline.estimators.validation import check_choice, check_labels, check_number, check_weights
+from scoreline.measures import Measure, best_cut, get_measure
+from scoreline.objective import Objective
+from scoreline.operators import InterceptOperator, Operator, as_operator
+from scoreline.operators.wrappers import scaled
+from scoreline.risks.registry import get_risk
+from scoreline.solvers.base import Result, warn_if_not_converged
+
+
+class MeasureClassifier(ClassifierMixin, BaseEstimator):
+    """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
+
+    Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
+    objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000; then sets the intercept so
+    that `predict` serves the measure. The proof is about J on the training rows: it says that no linear classifier has a
+    smaller J, not that none has a better measure on new rows.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="roc_auc"
+        What you report; `list_measures()` has the names.
+    measure_params : dict, default=None
+        Parameters of a measure given by name.
+    solver : str, default="auto"
+        How J is minimised; `list_solvers()` has the names.
+    risk : str, default="auto"
+        The convex bound R; "auto" takes the one made for the measure. The one used is `risk_`.
+    solver_params : dict, default=None
+        Options of the solver: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "memory"
+        (L-BFGS pairs), "mu" (smoothed: fix the smoothing).
+    alpha : float, default=1e-4
+        Strength of the penalty. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
+    fit_intercept : bool, default=True
+        Train an intercept where the risk needs one, as the coefficient of a constant feature.
+    intercept_scaling : float, default=1.0
+        Value of that feature; larger values penalise the intercept less.
+    scaling : {None, "maxabs", "standard"}, default=None
+        Scale features during the products, without copying X. alpha then penalises coefficients of scaled features;
+        coef_ is in original units.
+    cut : {"auto", "train", "none"}, default="auto"
+        How `intercept_` is set: the best cut for the measure on the training scores ("auto", "train"), or the trained
+        intercept ("none").
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
+        cut, which becomes the one with the best class-weighted accuracy.
+    tol : float, default=1e-2
+        Stop when gap_ <= tol * max(lower_bound_, J(0) / 1000): 1e-2 is proved within 1 % of the optimum.
+    max_iter : int, default=5000
+        Iterations at most.
+    max_time : float, default=None
+        Seconds at most.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    random_state : int, RandomState or None, default=None
+        Seed for solvers that draw rows; the present ones are deterministic.
+    n_jobs : int, default=None
+        Threads; None means all that this process may use. Results have the same bits for any number.
+    verbose : int, default=0
+        1 reports what was done, 2 every iteration, through the logger "scoreline".
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Coefficients in the units of X.
+    intercept_ : ndarray of shape (1,)
+        Intercept after the cut: `predict` is decision_function > 0.
+    trained_intercept_ : float
+        Intercept that objective_ and gap_ belong to, before the cut.
+    classes_ : ndarray of shape (2,)
+        The two classes; classes_[1] is positive.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, if X was a frame.
+    solver_, risk_ : str
+        What was used.
+    n_iter_ : int
+        Iterations.
+    n_passes_ : float
+        Products with X (and its column statistics, if scaled); looking for NaN first is one more read.
+    objective_, lower_bound_, gap_ : float
+        J at the solution, what was proved of its minimum, and their difference.
+    history_ : dict of lists
+        iteration, seconds, passes, objective, lower_bound: best so far after each iteration.
+    status_ : str
+        "converged", "max_iter", "max_time", "interrupted" or "stalled".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from scoreline import MeasureClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = MeasureClassifier(measure="roc_auc", scaling="standard").fit(X, y)
+    >>> clf.status_, round(clf.score(X, y), 3)
+    ('converged', 0.998)
+    """
+
+    def __init__(
+        self,
+        measure: str | Measure = "roc_auc",
+        measure_params: dict[str, Any] | None = None,
+        solver: str = "auto",
+        risk: str = "auto",
+        solver_params: dict[str, Any] | None = None,
+        alpha: float = 1e-4,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        scaling: str | None = None,
+        cut: str = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        tol: float = 1e-2,
+        max_iter: int = 5000,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.measure = measure
+        self.measure_params = measure_params
+        self.solver = solver
+        self.risk = risk
+        self.solver_params = solver_params
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scaling = scaling
+        self.cut = cut
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MeasureClassifier":
+        """Train on the rows of X.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, frame, LinearOperator or Operator of shape (n, p)
+            Examples in rows; see `scoreline.operators.as_operator`.
+        y : array of n labels
+            Two classes; the larger in sorted order is positive.
+        sample_weight : array of n weights, optional
+            Non-negative; an integer weight equals that many copies of the row.
+
+        Returns
+        -------
+        MeasureClassifier
+            The fitted classifier.
+        """
+        measure = self._check_parameters()
+        with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
+            operator = as_operator(X)
+            validate_data(self, X, skip_check_array=True)
+            classes, sign = check_labels(y, operator.shape[0])
+            weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
+            risk, solver_class = choose(measure, self.risk, self.solver)
+            solver = self._make_solver(solver_class)
+            wrapped = scaled(operator, self.scaling, weight)
+            if self.fit_intercept and risk.shift == "needed":
+                wrapped = InterceptOperator(wrapped, self.intercept_scaling)
+            objective = Objective(wrapped, risk.prepare(sign, training_weight), self.alpha)
+            result = solver.solve(objective, self._first_w(objective))
+
+            self.classes_ = classes
+            self.n_features_in_ = operator.shape[1]
+            self.solver_, self.risk_ = solver_class.name, risk.name
+            self._set_solution(result, wrapped, operator)
+            threshold = self._threshold(measure, sign, result.z, training_weight)
+            self.intercept_ = np.array([self.trained_intercept_ - threshold])
+        if result.interruption is not None:
+            raise result.interruption
+        warn_if_not_converged(result, self.tol)
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the score of each row: X coef_ + intercept_, positive where `predict` says classes_[1].
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The scores; one pass over X.
+        """
+        return self._scores(X) + float(self.intercept_[0])
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row: classes_[1] where decision_function > 0.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The classes.
+        """
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.intp)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the measure on (X, y).
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+        y : array of m labels
+            Their classes.
+        sample_weight : array of m weights, optional
+            Rows count as often as their weight.
+
+        Returns
+        -------
+        float
+            The measure itself, larger is better.
+        """
+        decision = self.decision_function(X)
+        measure = get_measure(self.measure, self.measure_params)
+        return measure.value(np.asarray(y) == self.classes_[1], decision, sample_weight)
+
+    def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return J = alpha/2 |w|^2 + R of the trained coefficients on (X, y); on the training data it is objective_.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+        y : array of m labels
+            Their classes, both of them.
+        sample_weight : array of m weights, optional
+            As in `fit`; class_weight is applied too.
+
+        Returns
+        -------
+        float
+            J of `risk_`, without smoothing; one pass over X.
+        """
+        z = self._scores(X) + self.trained_intercept_
+        classes, sign = check_labels(y, len(z))
+        _, weight = check_weights(sample_weight, self.class_weight, classes, sign)
+        return self._penalty + get_risk(self.risk_).prepare(sign, weight).value(z)
+
+    def _check_parameters(self) -> Measure:
+        check_number("alpha", self.alpha, above=0)
+        check_number("tol", self.tol, above=0)
+        check_number("max_iter", self.max_iter, least=1, integer=True)
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, above=0)
+        check_number("intercept_scaling", self.intercept_scaling, above=0)
+        check_choice("scaling", self.scaling, (None, "maxabs", "standard"))
+        check_choice("cut", self.cut, ("auto", "train", "none"))
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, (int, np.integer)) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs={self.n_jobs!r} must be None, a positive number of threads, or -1 for all")
+        return get_measure(self.measure, self.measure_params)
+
+    def _make_solver(self, solver_class: Any) -> Any:
+        params = dict(self.solver_params or {})
+        try:
+            return solver_class(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, **params)
+        except TypeError as error:
+            raise ValueError(f"solver_params={params!r} does not fit solver {solver_class.name!r}: {error}") from None
+
+    def _first_w(self, objective: Objective) -> FloatArray | None:
+        previous = getattr(self, "_w", None) if self.warm_start else None
+        return previous if previous is not None and len(previous) == objective.n_features else None
+
+    def _set_solution(self, result: Result, wrapped: Operator, operator: Operator) -> None:
+        self._w = result.w
+        self._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
+        coef, intercept = result.w, 0.0
+        while wrapped is not operator:
+            coef, intercept = wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
+            wrapped = wrapped.inner  # type: ignore[attr-defined]
+        self.coef_ = np.array(coef).reshape(1, -1)
+        self.trained_intercept_ = float(intercept)
+        self.n_iter_, self.n_passes_ = result.n_iter, result.n_passes
+        self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
+        self.history_, self.status_ = result.history, result.status
+
+    def _threshold(self, measure: Measure, sign: AnyArray, z: FloatArray, weight: FloatArray | None) -> float:
+        """Return the cut on the training scores z."""
+        if self.cut == "none":
+            return 0.0
+        criterion = measure.cut_value
+        if measure.uses_order and self.class_weight is not None:
+            criterion = get_measure("accuracy").cut_value
+        return best_cut(sign, z, criterion, weight).threshold
+
+    def _scores(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        with kernels.parallel.thread_limit(self.n_jobs):
+            operator = as_operator(X)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return operator.matvec(self.coef_[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags

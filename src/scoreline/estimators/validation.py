@@ -1,0 +1,101 @@
+"""Checks of what users pass in: argument, what was given, what is expected, how to repair it."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import type_of_target
+
+from scoreline._registry import unknown_name
+from scoreline._typing import AnyArray, FloatArray
+
+
+def check_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None, integer: bool = False
+) -> None:
+    """Raise unless value is a real number (an integer if asked) above or at least the given limit."""
+    kind = numbers.Integral if integer else numbers.Real
+    limit = f"greater than {above:g}" if above is not None else f"at least {least:g}"
+    fits = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
+    if fits and ((above is not None and not value > above) or (least is not None and not value >= least)):
+        fits = False
+    if not fits:
+        what = "an integer" if integer else "a finite number"
+        raise ValueError(f"{name}={value!r} must be {what} {limit}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Raise unless value is one of the choices, naming the nearest."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise unknown_name(name, value, [str(choice) for choice in choices])
+
+
+def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
+    """Return (classes, sign) with sign +1 for the second class; exactly two classes, one label per row."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: pass one label per row")
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != n:
+        raise ValueError(
+            f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
+        )
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ValueError(f"Input y contains NaN or infinity, first seen in row {row}; drop rows without a label")
+    kind = type_of_target(labels, input_name="y", raise_unknown=True)
+    if kind.startswith("continuous"):
+        raise ValueError(f"Unknown label type: {kind}. y holds measured values, expected two classes; bin y first.")
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{kind}: y has {len(classes)} classes. Wrap the classifier in sklearn.multiclass.OneVsRestClassifier."
+        )
+    if len(classes) < 2:
+        raise ValueError(f"y has one class only ({classes[0]!r}), expected two classes: both kinds of rows are needed")
+    return classes, np.where(codes.reshape(-1) == 1, 1, -1).astype(np.int8)
+
+
+def check_weights(
+    sample_weight: Any, class_weight: Any, classes: AnyArray, sign: AnyArray
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return (sample weights, sample weights times class weights), each None where it is all ones."""
+    weight = _check_sample_weight(sample_weight, len(sign))
+    if weight is not None and not (weight[sign > 0].any() and weight[sign < 0].any()):
+        raise ValueError("sample_weight is zero for all rows of a class; both classes need a positive weight")
+    if class_weight is None:
+        return weight, weight
+    if isinstance(class_weight, str):
+        check_choice("class_weight", class_weight, ("balanced",))
+    elif not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class to weight")
+    codes = np.where(sign > 0, classes[1], classes[0])
+    factors = compute_class_weight(class_weight, classes=classes, y=codes, sample_weight=weight)
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise ValueError(f"class_weight={class_weight!r} must give both classes a positive weight")
+    combined = np.where(sign > 0, factors[1], factors[0])
+    return weight, combined if weight is None else combined * weight
+
+
+def _check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Real):
+        weight = np.full(n, float(sample_weight))
+    else:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weight.shape}")
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n,)}!")
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight contains NaN or infinity; expected finite, non-negative numbers")
+    if weight.min() < 0:
+        raise ValueError(
+            f"sample_weight has negative values (smallest {weight.min():g}); expected non-negative numbers"
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero everywhere; at least one row of each class needs a positive weight")
+    return None if (weight == 1.0).all() else weight

@@ -1,0 +1,38 @@
+"""Products with a compressed sparse matrix, rows compressed (CSR) or columns compressed (CSC): two kernels serve both.
+
+Index arrays arrive as unsigned views: Numba then leaves out the test for negative indices, which costs a factor of
+three on these loops. `lines` is None for the whole matrix, or the list of lines that the product is restricted to;
+Numba compiles the two cases separately, so the test costs nothing.
+"""
+
+from scoreline.kernels.compile import kernel
+
+
+@kernel(reorder=True)
+def gather(data, indices, indptr, lines, v, out, bounds, first, last):
+    """out[r] = sum_k data[k] * v[indices[k]] over line r (or line lines[r]): the product along the compressed axis."""
+    for r in range(bounds[first], bounds[last]):
+        i = r
+        if lines is not None:
+            i = lines[r]
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * v[indices[k]]
+        out[r] = total
+
+
+@kernel
+def scatter(data, indices, indptr, lines, u, partial, bounds, first, last):
+    """partial[c] = sum over the lines r of chunk c of u[r] * line r (or line lines[r]); u[r] = 0 is not read."""
+    for c in range(first, last):
+        acc = partial[c]
+        acc[:] = 0.0
+        for r in range(bounds[c], bounds[c + 1]):
+            ur = u[r]
+            if ur == 0.0:
+                continue
+            i = r
+            if lines is not None:
+                i = lines[r]
+            for k in range(indptr[i], indptr[i + 1]):
+                acc[indices[k]] += ur * data[k]

@@ -1,0 +1,239 @@
+"""Sums over all pairs of a ramp of the score difference, without visiting the pairs.
+
+Two groups of scores: *keys* k_i (the smaller class) and *queries* q_j (the other). With t = q_j - k_i and ramp width h,
+
+    hard(t) = max(0, t),   smooth(t) = 0 | t^2 / (2h) | t - h/2   for t <= 0 | 0 < t < h | t >= h,   ramp(t) = clip(t/h, 0, 1).
+
+As a function of q, sum_i s_i smooth(q - k_i) is a quadratic spline with knots (*edges*) at k_i and k_i + h: `build_spline`
+makes its table from the sorted keys, `visit_queries` lets every query row look itself up and adds what the keys need into
+bins between edges, `finish_keys` sweeps the bins once to get the sums of each key, `visit_keys` lets every key row look its
+own sum up. Only the smaller class is sorted, and no order of rows is carried along. Everything is a sum of differences
+between neighbouring edges, never of the scores themselves, so large scores and narrow ramps lose no digits.
+
+h = 0 is the hard hinge: one edge per key, ramp(t) = 1 for t > 0.
+"""
+
+import numpy as np
+
+from scoreline.kernels.compile import kernel
+
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+PADDING = 4  # buckets are bisected down to this many edges; that many infinities stand behind the last edge
+
+
+@kernel
+def key_of(f, key_sign, shift):
+    """Return f - shift for positive keys and -f for negative ones, so that t = query - key = shift - f_P + f_N."""
+    return f - shift if key_sign > 0 else -f
+
+
+@kernel
+def query_of(f, key_sign, shift):
+    """Return the query of a row outside the key class: f_N against positive keys, shift - f_P against negative ones."""
+    return f if key_sign > 0 else shift - f
+
+
+@kernel
+def collect_keys(z, sign, weight, key_sign, shift, keys, weights):
+    """Copy the keys of the key class (and their weights) in row order; the arrays have room for one more."""
+    count = 0
+    for i in range(len(z)):
+        keys[count] = key_of(z[i], key_sign, shift)
+        if weight is not None:
+            weights[count] = weight[i]
+        count += sign[i] == key_sign  # no branch: with balanced classes it would be guessed wrong half the time
+
+
+@kernel
+def build_spline(keys, weights, width, edges, spline):
+    """Fill `edges` and, per edge, `spline` = (sum of smooth, sum of ramp, slope of that sum) of all keys at the edge."""
+    n = len(keys)
+    ended = active = 0.0  # weight of the ramps that are over, and of those under way
+    under_way = 0
+    linear = first = second = 0.0  # sums of t - h/2 over ended, of t and t^2 over active ramps, at the current edge
+    start = end = 0
+    x = keys[0] if n > 0 else 0.0
+    inverse = 1.0 / width if width > 0.0 else 0.0
+    for e in range(len(spline)):
+        # Starts come before ends at the same place: a ramp is under way before it is over.
+        starts = start < n and (width == 0.0 or keys[start] <= keys[end] + width)
+        here = keys[start] if starts else keys[end] + width
+        gap = here - x
+        second += gap * (2.0 * first + active * gap)
+        first += active * gap
+        linear += ended * gap
+        x = here
+        edges[e] = here
+        if starts:
+            s = 1.0 if weights is None else weights[start]
+            start += 1
+            if width == 0.0:
+                ended += s
+            else:
+                active += s
+                under_way += 1
+        else:
+            s = 1.0 if weights is None else weights[end]
+            t = here - keys[end]  # the width after rounding
+            end += 1
+            under_way -= 1
+            ended += s
+            linear += s * (t - 0.5 * width)
+            if under_way == 0:
+                active = first = second = 0.0
+            else:
+                active -= s
+                first -= s * t
+                second -= s * t * t
+        spline[e, 0] = linear + 0.5 * second * inverse
+        spline[e, 1] = ended + min(active, max(0.0, first * inverse))
+        spline[e, 2] = active * inverse
+    edges[len(spline) :] = np.inf
+
+
+@kernel
+def bucket_of(x, low, inverse, n_buckets):
+    """Return the bucket of x: non-decreasing in x, 0 for NaN."""
+    place = (x - low) * inverse
+    if not place > 0.0:
+        return np.uint64(0)
+    if place >= n_buckets:
+        return np.uint64(n_buckets - 1)
+    return np.uint64(place)
+
+
+@kernel
+def fill_buckets(edges, low, inverse, starts):
+    """starts[b] = number of edges in buckets before b, so that bucket b holds edges starts[b] .. starts[b + 1]."""
+    n_buckets = len(starts) - 1
+    starts[:] = 0
+    for e in range(len(edges) - PADDING):
+        starts[bucket_of(edges[e], low, inverse, n_buckets) + ONE] += np.uint32(1)
+    for b in range(n_buckets):
+        starts[b + 1] += starts[b]
+
+
+@kernel
+def edges_below(x, edges, low, inverse, starts):
+    """Return how many edges are smaller than x: one look at the buckets, then a search inside one bucket."""
+    b = bucket_of(x, low, inverse, len(starts) - 1)
+    lo, hi = np.uint64(starts[b]), np.uint64(starts[b + ONE])
+    while hi - lo > FOUR:
+        middle = (lo + hi) >> ONE
+        if edges[middle] < x:
+            lo = middle + ONE
+        else:
+            hi = middle
+    # Four comparisons without a branch: edges of later buckets are larger than x, so they add nothing.
+    below = np.uint64(edges[lo] < x) + np.uint64(edges[lo + ONE] < x)
+    return lo + below + np.uint64(edges[lo + TWO] < x) + np.uint64(edges[lo + THREE] < x)
+
+
+@kernel
+def visit_queries(
+    z,
+    sign,
+    weight,
+    key_sign,
+    shift,
+    counting,
+    edges,
+    spline,
+    low,
+    inverse,
+    starts,
+    scale,
+    grad,
+    bins,
+    partial,
+    bounds,
+    first,
+    last,
+):
+    """Look up every query row: grad = scale * s * (sum of ramp); bins and partial sums for the chunk.
+
+    bins[c, b] = (weight, weighted sum of q - edge b-1) of the queries with b edges below;
+    partial[c] = weighted sums of (smooth, ramp). `scale` is signed by the class of the queries.
+    """
+    for c in range(first, last):
+        bin_c = bins[c]
+        bin_c[:] = 0.0
+        value = ramps = 0.0
+        for i in range(bounds[c], bounds[c + 1]):
+            if sign[i] == key_sign:
+                continue
+            s = 1.0 if weight is None else weight[i]
+            q = query_of(z[i], key_sign, shift)
+            b = edges_below(q, edges, low, inverse, starts)
+            ramp = 0.0
+            if b > np.uint64(0):
+                e = b - ONE
+                d = q - edges[e]
+                if counting:  # hard and unweighted: the sum of ramps is the number of edges, no look at the table
+                    ramp = float(b)
+                else:
+                    ramp = spline[e, 1] + spline[e, 2] * d
+                    value += s * (spline[e, 0] + d * (spline[e, 1] + 0.5 * spline[e, 2] * d))
+                ramps += s * ramp
+                bin_c[b, 0] += s
+                bin_c[b, 1] += s * d
+            if grad is not None:
+                grad[i] = scale * s * ramp
+        partial[c, 0], partial[c, 1] = value, ramps
+
+
+@kernel
+def finish_keys(keys, weights, width, edges, bins, sums):
+    """Sweep the bins from the right: sums[e] = sum_j s_j ramp(q_j - k) at the first edge e that equals the key k.
+
+    Returns the weighted sums over all pairs of hard(t) and of ramp(t). Edges of equal value are one step.
+    """
+    n_edges = len(edges) - PADDING
+    inverse = 1.0 / width if width > 0.0 else 0.0
+    right = total = 0.0  # weight of the queries right of x, and their weighted sum of q - x
+    inside = offset = 0.0  # the same for the queries in the window (x, x + h) only
+    beyond = 0.0  # weight of the queries right of the window
+    window = n_edges  # the rightmost bin that is still in the window; bin b lies right of edge b - 1
+    hard = ramps = 0.0
+    start = len(keys) - 1
+    above = n_edges
+    while above > 0:
+        e = above - 1
+        x = edges[e]
+        while e > 0 and edges[e - 1] == x:
+            e -= 1
+        gap = edges[above] - x if above < n_edges else 0.0
+        weight, distance = bins[above, 0], bins[above, 1]
+        total += right * gap + distance
+        right += weight
+        offset += inside * gap + distance
+        inside += weight
+        if start >= 0 and keys[start] == x:
+            limit = x + width
+            while window >= above and edges[window - 1] >= limit:
+                weight, distance = bins[window, 0], bins[window, 1]
+                inside -= weight
+                offset -= weight * (edges[window - 1] - x) + distance
+                beyond += weight
+                window -= 1
+            if window < above:  # nothing left: forget the rounding of what came and went
+                inside = offset = 0.0
+            key_sum = beyond + min(inside, max(0.0, offset * inverse))
+            sums[e] = key_sum
+            while start >= 0 and keys[start] == x:
+                s = 1.0 if weights is None else weights[start]
+                hard += s * total
+                ramps += s * key_sum
+                start -= 1
+        above = e
+    return hard, ramps
+
+
+@kernel
+def visit_keys(z, sign, weight, key_sign, shift, edges, low, inverse, starts, sums, scale, grad, bounds, first, last):
+    """grad = scale * s * (sum of ramp) for every row of the key class; `scale` is signed by that class."""
+    for i in range(bounds[first], bounds[last]):
+        if sign[i] == key_sign:
+            s = 1.0 if weight is None else weight[i]
+            e = edges_below(key_of(z[i], key_sign, shift), edges, low, inverse, starts)
+            grad[i] = scale * s * sums[e]

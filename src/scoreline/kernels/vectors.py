@@ -1,0 +1,87 @@
+"""Sums and combinations of long vectors with the same bits for any number of threads, and L-BFGS's two loops.
+
+BLAS is not used here: its dot product splits the sum by the number of threads.
+"""
+
+import numpy as np
+
+from scoreline._typing import FloatArray
+from scoreline.kernels.compile import kernel
+from scoreline.kernels.parallel import even_bounds, run_chunks
+
+
+def dot(x: FloatArray, y: FloatArray) -> float:
+    """Return <x, y>; O(n)."""
+    bounds = even_bounds(len(x), 1)
+    partial = np.empty(len(bounds) - 1)
+    run_chunks(_dot, len(partial), x, y, partial, bounds)
+    return float(partial.sum())
+
+
+def combine(a: float, x: FloatArray, b: float, y: FloatArray, out: FloatArray) -> FloatArray:
+    """Set out = a x + b y (out may be x or y); O(n)."""
+    bounds = even_bounds(len(x), 1)
+    run_chunks(_combine, len(bounds) - 1, a, x, b, y, out, bounds)
+    return out
+
+
+def max_abs(x: FloatArray) -> float:
+    """Return max |x_i| (0 for an empty vector); O(n)."""
+    bounds = even_bounds(len(x), 1)
+    partial = np.empty(len(bounds) - 1)
+    run_chunks(_max_abs, len(partial), x, partial, bounds)
+    return float(partial.max())
+
+
+@kernel(reorder=True)
+def _dot(x, y, partial, bounds, first, last):
+    for c in range(first, last):
+        total = 0.0
+        for i in range(bounds[c], bounds[c + 1]):
+            total += x[i] * y[i]
+        partial[c] = total
+
+
+@kernel
+def _combine(a, x, b, y, out, bounds, first, last):
+    for i in range(bounds[first], bounds[last]):
+        out[i] = a * x[i] + b * y[i]
+
+
+@kernel
+def _max_abs(x, partial, bounds, first, last):
+    for c in range(first, last):
+        top = 0.0
+        for i in range(bounds[c], bounds[c + 1]):
+            top = max(top, abs(x[i]))
+        partial[c] = top
+
+
+@kernel(reorder=True)
+def two_loops(steps, changes, inverse_products, newest, count, scale, q, weights):
+    """Set q <- H q for L-BFGS's inverse Hessian H (Nocedal and Wright, Algorithm 7.4).
+
+    `steps` and `changes` are rings of pairs (s, y), `newest` the position of the latest, `inverse_products` 1/<s, y>,
+    `scale` the multiple of the identity in the middle, `weights` scratch of ring length. O(count * p).
+    """
+    ring, p = steps.shape
+    for back in range(count):
+        r = (newest - back + ring) % ring
+        s, y = steps[r], changes[r]
+        total = 0.0
+        for j in range(p):
+            total += s[j] * q[j]
+        weights[r] = total * inverse_products[r]
+        for j in range(p):
+            q[j] -= weights[r] * y[j]
+    for j in range(p):
+        q[j] *= scale
+    for back in range(count - 1, -1, -1):
+        r = (newest - back + ring) % ring
+        s, y = steps[r], changes[r]
+        total = 0.0
+        for j in range(p):
+            total += y[j] * q[j]
+        factor = weights[r] - total * inverse_products[r]
+        for j in range(p):
+            q[j] += factor * s[j]

@@ -1,0 +1,17 @@
+"""What is reported: functions of the ranking or of the confusion counts, their scorers, and the best cut for each."""
+
+from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure
+from scoreline.measures.cut import Cut, best_cut
+from scoreline.measures.registry import all_measures, get_measure
+from scoreline.measures.scorer import get_scorer
+
+__all__ = [
+    "CountsBasedMeasure",
+    "Cut",
+    "Measure",
+    "RankingMeasure",
+    "all_measures",
+    "best_cut",
+    "get_measure",
+    "get_scorer",
+]

@@ -1,0 +1,77 @@
+"""The contract of a measure: a number from labels and decision values, and what its cut maximises."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from scoreline._typing import AnyArray, FloatArray
+
+
+class Measure(ABC):
+    """A score that people report; larger is better.
+
+    Attributes
+    ----------
+    name : str
+        The name used in `MeasureClassifier(measure=...)`.
+    summary : str
+        One line: what it is.
+    range : tuple of float
+        Smallest and largest possible value.
+    risks : tuple of str
+        Risks that are trained for it, the preferred one first.
+    uses_order : bool
+        True if only the order of the decision values matters, False if only their sign does.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    risks: ClassVar[tuple[str, ...]]
+    uses_order: ClassVar[bool]
+
+    @abstractmethod
+    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return the measure for labels y (positive where y > 0) and decision values (positive above 0)."""
+
+    @abstractmethod
+    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return what the cut maximises, vectorised over arrays of weighted counts."""
+
+
+class RankingMeasure(Measure):
+    """A measure of the order of the scores; its cut maximises balanced accuracy."""
+
+    uses_order = True
+
+    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return balanced accuracy, (TPR + TNR) / 2."""
+        return 0.5 * (_ratio(tp, tp + fn) + _ratio(tn, tn + fp))
+
+
+class CountsBasedMeasure(Measure):
+    """A measure of the confusion counts at the cut."""
+
+    uses_order = False
+
+    @abstractmethod
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return the measure from weighted counts, vectorised."""
+
+    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return the measure of the predictions decision > 0."""
+        weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        truth, predicted = np.asarray(y) > 0, np.asarray(decision) > 0
+        counts = [weight[truth == t][predicted[truth == t] == q].sum() for t, q in ((1, 1), (0, 1), (1, 0), (0, 0))]
+        return float(self.from_counts(*counts))
+
+    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return the measure itself."""
+        return self.from_counts(tp, fp, fn, tn)
+
+
+def _ratio(numerator: Any, denominator: Any) -> Any:
+    """Return numerator / denominator, 0 where the denominator is 0."""
+    out = np.zeros(np.broadcast(numerator, denominator).shape)
+    return np.divide(numerator, denominator, out=out, where=np.asarray(denominator) > 0)

@@ -1,0 +1,30 @@
+"""Measures by name: every class with a `name` in this folder."""
+
+from functools import cache
+from typing import Any
+
+from scoreline import measures
+from scoreline._registry import discover, unknown_name
+from scoreline.measures.base import Measure
+
+
+@cache
+def all_measures() -> dict[str, type[Measure]]:
+    """Return {name: class} of all measures."""
+    return discover(measures, Measure)  # type: ignore[type-abstract]
+
+
+def get_measure(measure: str | Measure, params: dict[str, Any] | None = None) -> Measure:
+    """Return a measure from its name and parameters; a Measure object is returned as it is."""
+    if isinstance(measure, Measure):
+        if params:
+            raise ValueError(f"measure_params={params!r} goes with a measure's name; the Measure object has its own")
+        return measure
+    try:
+        factory = all_measures()[measure]
+    except (KeyError, TypeError):
+        raise unknown_name("measure", measure, all_measures()) from None
+    try:
+        return factory(**(params or {}))
+    except TypeError:
+        raise ValueError(f"measure_params={params!r} does not fit measure {measure!r}, which takes none") from None

@@ -1,0 +1,148 @@
+"""The objective J(w) = alpha/2 |w|^2 + R(Xw): the only place where X, labels and the penalty meet."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._typing import FloatArray, Scores
+from scoreline.operators import Operator
+from scoreline.risks.base import Evaluation, Risk
+
+
+@dataclass
+class Point:
+    """A point of the search: w, its scores z = Xw, and what the risk said there."""
+
+    w: FloatArray
+    z: Scores
+    mu: float
+    risk: Evaluation
+    penalty: float  # alpha/2 |w|^2
+
+    @property
+    def value(self) -> float:
+        """J_mu(w), what the search minimises (J itself for mu = 0 or a smooth risk)."""
+        return self.penalty + self.risk.value
+
+    @property
+    def hard(self) -> float:
+        """J(w) without smoothing."""
+        return self.penalty + self.risk.hard
+
+
+class Objective:
+    """J(w) = alpha/2 |w|^2 + R(Xw), with explicit scores: nothing is computed twice behind the caller's back.
+
+    A pass over X happens in `scores` (z = Xw), `slope` (X'u) and `line` (z_d = Xd), nowhere else.
+
+    Parameters
+    ----------
+    operator : Operator
+        X, with the constant feature and the scaling already wrapped around it.
+    risk : Risk
+        Prepared with the labels of the rows of X.
+    alpha : float
+        Strength of the penalty.
+    """
+
+    def __init__(self, operator: Operator, risk: Risk, alpha: float):
+        self.operator = operator
+        self.risk = risk
+        self.alpha = float(alpha)
+        self.space = risk.space
+
+    @property
+    def n_features(self) -> int:
+        """Length of w."""
+        return self.operator.shape[1]
+
+    @property
+    def n_passes(self) -> float:
+        """Passes over X so far."""
+        return self.operator.n_passes
+
+    def scores(self, w: FloatArray) -> Scores:
+        """Return z = Xw; one pass."""
+        return self.operator.matvec(w)
+
+    def at(self, w: FloatArray, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Point:
+        """Return the point w with known scores z; no pass."""
+        penalty = 0.5 * self.alpha * kernels.vectors.dot(w, w)
+        return Point(w, z, mu, self.risk.evaluate(z, mu, out, grad), penalty)
+
+    def slope(self, point: Point) -> FloatArray:
+        """Return v = X' dR/dz, the risk's part of the gradient in w (the rest is alpha w); one pass."""
+        return self.operator.rmatvec(point.risk.grad)
+
+    def value(self, w: FloatArray) -> float:
+        """Return J(w); one pass."""
+        return self.at(w, self.scores(w), grad=False).hard
+
+    def value_grad(self, w: FloatArray, mu: float = 0.0) -> tuple[float, FloatArray]:
+        """Return J_mu(w) and its gradient (a subgradient for mu = 0); two passes."""
+        point = self.at(w, self.scores(w), mu)
+        return point.value, self.alpha * w + self.slope(point)
+
+    def line(self, point: Point, d: FloatArray) -> "Line":
+        """Return J_mu restricted to w + a d; one pass for z_d = Xd, then none."""
+        return Line(self, point, d)
+
+    def rounding_allowance(self, point: Point, slope: FloatArray) -> float:
+        """Return an allowance for rounding in c - |v|^2 / (2 alpha), subtracted from every lower bound.
+
+        Sums of n terms carry a relative error of about eps sqrt(n) (chunks are added in fixed order); v is a sum of
+        u_i x_i, so <v, w> is as uncertain as eps |u|_1 max|z|, and |u|_1 <= 2 for every risk here. The factor 8 is margin.
+        """
+        n = self.operator.shape[0]
+        size = abs(point.hard) + kernels.vectors.dot(slope, slope) / self.alpha + 2.0 * self.space.max_abs(point.z)
+        return float(8.0 * np.finfo(float).eps * np.sqrt(n) * size)
+
+
+class Line:
+    """J_mu along w + a d, evaluated on scores alone: z + a z_d.
+
+    The two score vectors `z` and `grad` that trial points write to are given by the caller and reused for every trial.
+    """
+
+    def __init__(self, objective: Objective, point: Point, d: FloatArray):
+        dot = kernels.vectors.dot
+        self.objective, self.point, self.d = objective, point, d
+        self.z_d = objective.scores(d)
+        self._wd, self._dd = dot(point.w, d), dot(d, d)
+        self._buffers: tuple[Scores, Scores] | tuple[None, None] = (None, None)
+        self.trial: Evaluation | None = None
+        self.trial_step = 0.0
+
+    def use_buffers(self, z: Scores, grad: Scores) -> None:
+        """Let trial points write their scores and gradients here instead of into new memory."""
+        self._buffers = (z, grad)
+
+    def slope_at_start(self) -> float:
+        """Return the derivative at a = 0, from the gradient of the point."""
+        objective = self.objective
+        return objective.alpha * self._wd + objective.space.dot(self.point.risk.grad, self.z_d)
+
+    def __call__(self, a: float) -> tuple[float, float]:
+        """Return (value, derivative in a) at w + a d; no pass over X, one evaluation of the risk."""
+        objective, point = self.objective, self.point
+        z, grad = self._buffers
+        z = self._trial_z = objective.space.combine(1.0, point.z, a, self.z_d, z)
+        self._buffers = (z, grad)
+        self.trial = objective.risk.evaluate(z, point.mu, grad)
+        self._buffers = (z, self.trial.grad)
+        self.trial_step = a
+        alpha = objective.alpha
+        penalty = point.penalty + alpha * a * (self._wd + 0.5 * a * self._dd)
+        value = penalty + self.trial.value
+        return value, alpha * (self._wd + a * self._dd) + objective.space.dot(self.trial.grad, self.z_d)
+
+    def accept(self, a: float) -> Point:
+        """Return the point w + a d; free if a was the last trial."""
+        if self.trial is None or self.trial_step != a:
+            self(a)
+        assert self.trial is not None
+        objective = self.objective
+        w = self.point.w + a * self.d
+        penalty = 0.5 * objective.alpha * kernels.vectors.dot(w, w)
+        return Point(w, self._trial_z, self.point.mu, self.trial, penalty)

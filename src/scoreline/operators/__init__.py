@@ -1,0 +1,24 @@
+"""The data matrix as a pair of products: w -> z = Xw and u -> X'u, whatever the storage."""
+
+from scoreline.operators.base import Operator
+from scoreline.operators.blocks import BlockOperator
+from scoreline.operators.convert import as_operator
+from scoreline.operators.dense import DenseOperator
+from scoreline.operators.fourier import RandomFourierFeatures
+from scoreline.operators.linear import LinearMapOperator
+from scoreline.operators.sparse import CompressedOperator
+from scoreline.operators.statistics import ColumnStatistics
+from scoreline.operators.wrappers import InterceptOperator, ScaledOperator
+
+__all__ = [
+    "BlockOperator",
+    "ColumnStatistics",
+    "CompressedOperator",
+    "DenseOperator",
+    "InterceptOperator",
+    "LinearMapOperator",
+    "Operator",
+    "RandomFourierFeatures",
+    "ScaledOperator",
+    "as_operator",
+]

@@ -1,0 +1,152 @@
+"""The contract of an operator: shape, two products, a count of passes, and declared extras."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.operators.statistics import ColumnStatistics
+
+
+class RowBlock(NamedTuple):
+    """Rows start..stop of the matrix, as a dense or CSR block."""
+
+    start: int
+    stop: int
+    data: Any
+
+
+class Operator(ABC):
+    """A matrix X with n rows and p columns that is only ever multiplied.
+
+    Subclasses write `_matvec` and `_rmatvec` (and what they declare in `capabilities`); this class checks lengths and
+    counts passes: one for each product with all rows, a fraction for products restricted to a list of rows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    n_passes : float
+        Passes over the rows of X so far.
+    capabilities : frozenset of str
+        Extras beyond the two products: "row_blocks", "rows" (products restricted to rows), "statistics".
+    scores : str
+        Name of the score space that `matvec` returns scores in.
+    """
+
+    capabilities: ClassVar[frozenset[str]] = frozenset()
+    scores: ClassVar[str] = "host"
+
+    def __init__(self, shape: tuple[int, int]):
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.n_passes = 0.0
+
+    def matvec(self, w: FloatArray) -> Scores:
+        """Return z = Xw: z_i = sum_j X_ij w_j, float64 of length n. One pass."""
+        w = self._vector(w, self.shape[1], "w")
+        self.n_passes += 1.0
+        return self._matvec(w)
+
+    def rmatvec(self, u: Scores) -> FloatArray:
+        """Return X'u: sum_i u_i X_ij, float64 of length p. One pass; rows with u_i = 0 are skipped where possible."""
+        if self.scores == "host":
+            u = self._vector(u, self.shape[0], "u")
+        self.n_passes += 1.0
+        return self._rmatvec(u)
+
+    def matvec_rows(self, w: FloatArray, rows: AnyArray) -> Scores:
+        """Return the scores of the listed rows only. A pass of len(rows) / n."""
+        self.require("rows", "products restricted to rows")
+        lines = self._row_list(rows)
+        w = self._vector(w, self.shape[1], "w")
+        self.n_passes += len(lines) / self.shape[0]
+        return self._matvec_rows(w, lines)
+
+    def rmatvec_rows(self, u: Scores, rows: AnyArray) -> FloatArray:
+        """Return sum_r u_r X[rows[r]]. A pass of len(rows) / n."""
+        self.require("rows", "products restricted to rows")
+        lines = self._row_list(rows)
+        u = self._vector(u, len(lines), "u")
+        self.n_passes += len(lines) / self.shape[0]
+        return self._rmatvec_rows(u, lines)
+
+    def row_blocks(self, size: int | None = None) -> Iterator[RowBlock]:
+        """Yield consecutive blocks of at most `size` rows (by default about 8 MB), without copying where possible."""
+        self.require("row_blocks", "reading blocks of rows")
+        n, p = self.shape
+        step = default_block_rows(n, p) if size is None else int(size)
+        if step < 1:
+            raise ValueError(f"size={size!r} is not a number of rows; pass an integer of 1 or more")
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            yield RowBlock(start, stop, self._block(start, stop))
+
+    def column_statistics(self, weight: FloatArray | None = None) -> ColumnStatistics:
+        """Return weight, mean, variance and largest magnitude of each column. One pass."""
+        self.require("statistics", "column statistics")
+        self.n_passes += 1.0
+        return self._column_statistics(weight)
+
+    def find_nonfinite(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None; operators that compute their entries return None."""
+        return None
+
+    def require(self, capability: str, purpose: str) -> None:
+        """Raise TypeError if this operator lacks `capability`, before any pass is spent."""
+        if capability not in self.capabilities:
+            raise TypeError(
+                f"{type(self).__name__} cannot do {purpose}: it has only {sorted(self.capabilities) or 'products'}. "
+                "Pass an array, a sparse matrix or a BlockOperator instead."
+            )
+
+    @abstractmethod
+    def _matvec(self, w: FloatArray) -> Scores: ...
+
+    @abstractmethod
+    def _rmatvec(self, u: Scores) -> FloatArray: ...
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
+        raise NotImplementedError
+
+    def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _block(self, start: int, stop: int) -> Any:
+        raise NotImplementedError
+
+    def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+        raise NotImplementedError
+
+    def _vector(self, v: Any, length: int, name: str) -> FloatArray:
+        vector = np.ascontiguousarray(v, dtype=np.float64)
+        if vector.shape != (length,):
+            raise ValueError(
+                f"{name} has shape {vector.shape}, expected ({length},) for a matrix of shape {self.shape}"
+            )
+        return vector
+
+    def _row_list(self, rows: AnyArray) -> BoundsArray:
+        """Return the row numbers as the unsigned array that kernels index with."""
+        lines = np.asarray(rows)
+        if lines.ndim != 1 or (lines.size and lines.dtype.kind not in "iu"):
+            raise ValueError(f"rows must be a 1-D array of row numbers, got {lines.dtype} of shape {lines.shape}")
+        if lines.size and (lines.min() < 0 or lines.max() >= self.shape[0]):
+            raise IndexError(f"rows must lie in 0..{self.shape[0] - 1}, got {lines.min()}..{lines.max()}")
+        return lines.astype(np.uint64)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, n_passes={self.n_passes:g})"
+
+
+def default_block_rows(n: int, p: int) -> int:
+    """Return how many rows of p float64 make about 8 MB: enough to amortise a call, small enough for any memory."""
+    return max(1, min(n, (1 << 20) // max(1, p)))
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """Return a read-only view: kernels then compile once, whether or not the caller's array is writable."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

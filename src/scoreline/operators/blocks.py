@@ -1,0 +1,72 @@
+"""Matrices whose rows are made block by block: computed features, odd memory layouts."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+
+from scoreline._typing import AnyArray, BoundsArray, FloatArray
+from scoreline.operators.base import Operator, default_block_rows
+from scoreline.operators.dense import DenseOperator
+from scoreline.operators.statistics import ColumnStatistics, merge
+
+
+class BlockOperator(Operator):
+    """An operator that only knows how to make a dense block of its rows; at most one block is in memory.
+
+    A subclass writes `_block(start, stop)`, returning float32 or float64 of shape (stop - start, p), and gains both
+    products, products restricted to rows, and column statistics.
+    """
+
+    capabilities = frozenset({"row_blocks", "rows", "statistics"})
+
+    @abstractmethod
+    def _block(self, start: int, stop: int) -> AnyArray: ...
+
+    def _block_rows(self, rows: BoundsArray) -> AnyArray:
+        """Return the listed rows; a subclass that can make single rows at once should do so."""
+        return np.concatenate([self._block(int(r), int(r) + 1) for r in rows])
+
+    def _matvec(self, w: FloatArray) -> FloatArray:
+        out = np.empty(self.shape[0])
+        for start, stop, operator in self._dense_blocks():
+            out[start:stop] = operator._matvec(w)
+        return out
+
+    def _rmatvec(self, u: FloatArray) -> FloatArray:
+        out = np.zeros(self.shape[1])
+        for start, stop, operator in self._dense_blocks():
+            if u[start:stop].any():
+                out += operator._rmatvec(u[start:stop])
+        return out
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> FloatArray:
+        parts = [dense._matvec(w) for _, _, dense in self._dense_rows(lines)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _rmatvec_rows(self, u: FloatArray, lines: BoundsArray) -> FloatArray:
+        out = np.zeros(self.shape[1])
+        for start, stop, dense in self._dense_rows(lines):
+            out += dense._rmatvec(u[start:stop])
+        return out
+
+    def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+        return merge(
+            [
+                dense._column_statistics(None if weight is None else weight[start:stop])
+                for start, stop, dense in self._dense_blocks()
+            ]
+        )
+
+    def _dense_blocks(self) -> Iterator[tuple[int, int, DenseOperator]]:
+        for start, stop in self._spans(self.shape[0]):
+            yield start, stop, DenseOperator(np.ascontiguousarray(self._block(start, stop)))
+
+    def _dense_rows(self, lines: BoundsArray) -> Iterator[tuple[int, int, DenseOperator]]:
+        for start, stop in self._spans(len(lines)):
+            yield start, stop, DenseOperator(np.ascontiguousarray(self._block_rows(lines[start:stop])))
+
+    def _spans(self, n: int) -> Iterator[tuple[int, int]]:
+        step = default_block_rows(n, self.shape[1])
+        for start in range(0, n, step):
+            yield start, min(start + step, n)

@@ -1,0 +1,149 @@
+"""as_operator: the only place that asks what kind of data it was given."""
+
+import logging
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from scoreline._typing import AnyArray
+from scoreline.operators.base import Operator
+from scoreline.operators.dense import DenseOperator
+from scoreline.operators.linear import LinearMapOperator
+from scoreline.operators.sparse import CompressedOperator, to_compressed
+from scoreline.operators.strided import StridedOperator
+
+logger = logging.getLogger("scoreline")
+
+
+def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
+    """Return X as an operator: Xw, X'u and a count of passes, without copying X where its storage allows.
+
+    Parameters
+    ----------
+    X : Operator, ndarray, sparse matrix or array, pandas or polars frame, LinearOperator, or nested lists
+        Rows are examples. float32 and float64 are used as they lie in memory, in any order and slice; COO and other
+        sparse formats, frames of several blocks, integers and float16 are copied once (logged at level INFO).
+    check_finite : bool
+        Look for NaN and infinity first (one read of X).
+
+    Returns
+    -------
+    Operator
+        The operator; an Operator is returned as it is.
+
+    Raises
+    ------
+    ValueError
+        If X is not two-dimensional, has no rows or columns, is not numeric or holds NaN or infinity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scoreline.operators import as_operator
+    >>> operator = as_operator(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> operator.matvec([1.0, 1.0])
+    array([3., 7.])
+    """
+    if isinstance(X, Operator):
+        return X
+    if isinstance(X, LinearOperator):
+        _check_shape(X.shape)
+        return LinearMapOperator(X)
+    if sp.issparse(X):
+        return _finish(_from_sparse(X), check_finite)
+    array = _from_frame(X) if _is_frame(X) else _from_array(X)
+    if sp.issparse(array):
+        return _finish(_from_sparse(array), check_finite)
+    operator = DenseOperator(array) if DenseOperator.accepts(array) else StridedOperator(array)
+    return _finish(operator, check_finite)
+
+
+def _from_sparse(X: Any) -> Operator:
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s), expected 2 (rows, columns)")
+    _check_shape(X.shape)
+    _check_kind(X.dtype)
+    compressed, copied = to_compressed(X)
+    if copied:
+        logger.info("copied X once: %s", copied)
+    return CompressedOperator(compressed)
+
+
+def _is_frame(X: Any) -> bool:
+    """Recognise pandas and polars frames without importing either library."""
+    return type(X).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(X, "columns")
+
+
+def _from_frame(X: Any) -> Any:
+    """Return the values of a frame: a view where it is one block, a sparse matrix where all columns are sparse."""
+    if type(X).__module__.startswith("pandas") and len(X.columns) and all(_is_sparse_dtype(t) for t in X.dtypes):
+        return X.sparse.to_coo()
+    try:
+        array = X.to_numpy()
+        if array.dtype == object:  # nullable or mixed columns
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X is a frame with a column that is not numeric ({error}). Encode it first, for example with OneHotEncoder."
+        ) from None
+    if not np.shares_memory(array, X.to_numpy()):
+        logger.info("copied X once: frame of several blocks to one array")
+    return _from_array(array)
+
+
+def _is_sparse_dtype(dtype: Any) -> bool:
+    return type(dtype).__name__ == "SparseDtype"
+
+
+def _from_array(X: Any) -> AnyArray:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"X has {array.ndim} dimension(s) (shape={array.shape}), expected 2D array (rows, columns). Reshape your data "
+            "using X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row."
+        )
+    _check_shape(array.shape)
+    _check_kind(array.dtype)
+    if array.dtype.kind in "OUSbiu" or array.dtype.itemsize == 2:
+        try:
+            converted = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"X has dtype {array.dtype} with entries that are not numbers ({error}), expected float or integer. "
+                "Encode text columns first, for example with OneHotEncoder."
+            ) from None
+        logger.info("copied X once: %s to float64", array.dtype)
+        return converted
+    if array.dtype.itemsize > 8:
+        logger.info("copied X once: %s to float64", array.dtype)
+        return array.astype(np.float64)
+    return array
+
+
+def _check_kind(dtype: Any) -> None:
+    if np.dtype(dtype).kind == "c":
+        raise ValueError(
+            f"Complex data not supported: X has dtype {dtype}, expected float; pass X.real, X.imag or abs(X)"
+        )
+    if np.dtype(dtype).kind not in "OUSbiuf":
+        raise ValueError(f"X has dtype {dtype}, expected float or integer")
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    for size, what in ((shape[0], "sample"), (shape[1], "feature")):
+        if size < 1:
+            raise ValueError(
+                f"Found array with {size} {what}(s) (shape={tuple(shape)}) while a minimum of 1 is required."
+            )
+
+
+def _finish(operator: Operator, check_finite: bool) -> Operator:
+    place = operator.find_nonfinite() if check_finite else None
+    if place is not None:
+        raise ValueError(
+            f"Input X contains NaN or infinity, first seen in row {place[0]}, column {place[1]}; expected finite numbers. "
+            "Drop such rows or fill them in, for example with SimpleImputer."
+        )
+    return operator

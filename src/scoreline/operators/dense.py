@@ -1,0 +1,128 @@
+"""Dense NumPy arrays: C- or F-like, float32 or float64, any slice of one, never copied as a whole."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from scoreline import kernels
+from scoreline._typing import AnyArray, BoundsArray, FloatArray
+from scoreline.operators.base import Operator, default_block_rows, read_only
+from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge
+
+SUM_CHUNKS = 16  # private accumulators of X'u
+
+
+class DenseOperator(Operator):
+    """A float32 or float64 array that is contiguous along rows (C-like) or along columns (F-like).
+
+    Both products read X once at the speed of memory: C-like Xw is a dot product per row, F-like Xw adds columns tile by
+    tile; X'u has `SUM_CHUNKS` private accumulators at most, added in fixed order.
+    """
+
+    capabilities = frozenset({"row_blocks", "rows", "statistics"})
+
+    def __init__(self, X: AnyArray):
+        super().__init__(X.shape)
+        self._X = X
+        n, p = self.shape
+        item = X.itemsize
+        self._by_row = p == 1 or X.strides[1] == item
+        # The line that is contiguous, the distance to the next in items, and everything as one flat view.
+        lines, length = (n, p) if self._by_row else (p, n)
+        step = X.strides[0] if self._by_row else X.strides[1]
+        stride = step // item if lines > 1 else length
+        flat = as_strided(X, shape=((lines - 1) * stride + length,), strides=(item,), writeable=False)
+        self._flat, self._stride = read_only(flat), np.uint64(stride)
+        self._row_step = np.uint64(stride if self._by_row else 1)
+        self._column_step = np.uint64(1 if self._by_row else stride)
+        self._bounds = kernels.parallel.even_bounds(n, p)
+        self._sum_bounds = kernels.parallel.even_bounds(n, p, SUM_CHUNKS)
+
+    @staticmethod
+    def accepts(X: AnyArray) -> bool:
+        """Tell whether the kernels can walk X as it lies in memory."""
+        item = X.itemsize
+        if not (X.dtype in (np.float32, np.float64) and X.dtype.isnative and X.flags.aligned):
+            return False
+        return any(
+            (X.shape[a] == 1 or X.strides[a] == item)
+            and (X.shape[b] == 1 or (X.strides[b] >= item * X.shape[a] and X.strides[b] % item == 0))
+            for a, b in ((1, 0), (0, 1))
+        )
+
+    def _matvec(self, w: FloatArray) -> FloatArray:
+        n, p = self.shape
+        out = np.empty(n)
+        if self._by_row:
+            return self._dots(w, None, self._bounds, out)
+        arguments = (self._flat, self._stride, np.uint64(p), w, out, self._bounds)
+        kernels.parallel.run_chunks(kernels.dense.tile_axpys, len(self._bounds) - 1, *arguments)
+        return out
+
+    def _rmatvec(self, u: FloatArray) -> FloatArray:
+        if self._by_row:
+            return self._sums(u, None, self._sum_bounds)
+        partial = np.empty((len(self._sum_bounds) - 1, self.shape[1]))
+        arguments = (self._flat, self._stride, np.uint64(self.shape[1]), u, partial, self._sum_bounds)
+        kernels.parallel.run_chunks(kernels.dense.tile_dots, len(partial), *arguments)
+        return partial.sum(axis=0)
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> FloatArray:
+        out = np.empty(len(lines))
+        if self._by_row:
+            return self._dots(w, lines, kernels.parallel.even_bounds(len(lines), self.shape[1]), out)
+        for start, stop, rows in self._row_copies(lines):
+            out[start:stop] = rows._matvec(w)
+        return out
+
+    def _rmatvec_rows(self, u: FloatArray, lines: BoundsArray) -> FloatArray:
+        if self._by_row:
+            return self._sums(u, lines, kernels.parallel.even_bounds(len(lines), self.shape[1], SUM_CHUNKS))
+        out = np.zeros(self.shape[1])
+        for start, stop, rows in self._row_copies(lines):
+            out += rows._rmatvec(u[start:stop])
+        return out
+
+    def _row_copies(self, lines: BoundsArray) -> Iterator[tuple[int, int, "DenseOperator"]]:
+        """Yield the listed rows of an F-like matrix as C-like blocks: single rows are scattered over its memory."""
+        step = default_block_rows(len(lines), self.shape[1])
+        for start in range(0, len(lines), step):
+            stop = min(start + step, len(lines))
+            yield start, stop, DenseOperator(np.ascontiguousarray(self._X[lines[start:stop]]))
+
+    def _dots(self, w: FloatArray, lines: BoundsArray | None, bounds: BoundsArray, out: FloatArray) -> FloatArray:
+        arguments = (self._flat, self._stride, np.uint64(self.shape[1]), lines, w, out, bounds)
+        kernels.parallel.run_chunks(kernels.dense.line_dots, len(bounds) - 1, *arguments)
+        return out
+
+    def _sums(self, u: FloatArray, lines: BoundsArray | None, bounds: BoundsArray) -> FloatArray:
+        partial = np.empty((len(bounds) - 1, self.shape[1]))
+        arguments = (self._flat, self._stride, np.uint64(self.shape[1]), lines, u, partial, bounds)
+        kernels.parallel.run_chunks(kernels.dense.line_sums, len(partial), *arguments)
+        return partial.sum(axis=0)
+
+    def _block(self, start: int, stop: int) -> AnyArray:
+        return self._X[start:stop]
+
+    def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+        sums = ColumnSums(len(self._sum_bounds) - 1, self.shape[1])
+        kernels.parallel.run_chunks(
+            kernels.columns.dense_sums, len(self._sum_bounds) - 1, self._flat, self._row_step, self._column_step,
+            np.uint64(self.shape[1]), weight, *sums.arrays(), self._sum_bounds,
+        )  # fmt: skip
+        return merge(sums.parts())
+
+    def find_nonfinite(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None; one read of X."""
+        lines, length = self.shape if self._by_row else self.shape[::-1]
+        bounds = kernels.parallel.even_bounds(lines, length)
+        found = np.empty(len(bounds) - 1, dtype=np.uint64)
+        arguments = (self._flat, self._stride, np.uint64(length), found, bounds)
+        kernels.parallel.run_chunks(kernels.dense.find_nonfinite, len(found), *arguments)
+        for line, end in zip(found, bounds[1:], strict=True):
+            if line < end:
+                values = self._X[line] if self._by_row else self._X[:, line]
+                place = int(np.flatnonzero(~np.isfinite(values))[0])
+                return (int(line), place) if self._by_row else (place, int(line))
+        return None

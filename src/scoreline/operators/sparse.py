@@ -1,0 +1,156 @@
+"""SciPy CSR and CSC matrices and arrays, int32 or int64 indices, sorted or not, duplicates summed by the products."""
+
+from typing import Any
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._typing import AnyArray, BoundsArray, FloatArray
+from scoreline.operators.base import Operator, read_only
+from scoreline.operators.dense import DenseOperator
+from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
+
+SCATTER_CHUNKS = 16
+
+
+class CompressedOperator(Operator):
+    """A CSR or CSC matrix; the arrays of the matrix are used as they are.
+
+    Along the compressed axis a product gathers (one dot product per line); across it, it scatters into private
+    accumulators, of which there are at most one per 4 stored entries of output, added in fixed order. Chunks hold equal
+    numbers of stored entries.
+    """
+
+    capabilities = frozenset({"row_blocks", "rows", "statistics"})
+
+    def __init__(self, X: Any):
+        super().__init__(X.shape)
+        if X.format not in ("csr", "csc"):
+            raise TypeError(f"CompressedOperator takes CSR or CSC, got {X.format}; call as_operator instead")
+        self._X = X
+        self._by_row = X.format == "csr"
+        self._data = read_only(X.data)
+        self._indices, self._indptr = (read_only(a.view(_unsigned(a.dtype))) for a in (X.indices, X.indptr))
+        self._check_structure()
+        n_out = self.shape[1] if self._by_row else self.shape[0]
+        stored = int(X.indptr[-1])
+        self._bounds = self._line_bounds(stored, kernels.parallel.MAX_CHUNKS)
+        self._scatter_bounds = self._line_bounds(stored, max(1, min(SCATTER_CHUNKS, stored // (4 * n_out))))
+
+    def _check_structure(self) -> None:
+        """Refuse indices that would make kernels read or write outside of memory."""
+        indptr, indices = self._X.indptr, self._X.indices
+        lines, width = self.shape if self._by_row else self.shape[::-1]
+        stored = int(indptr[-1]) if len(indptr) == lines + 1 else -1
+        if not (
+            stored >= 0
+            and indptr[0] == 0
+            and np.all(indptr[1:] >= indptr[:-1])
+            and stored <= min(len(indices), len(self._data))
+            and (stored == 0 or (indices[:stored].min() >= 0 and indices[:stored].max() < width))
+        ):
+            raise ValueError(
+                f"X is not a valid {self._X.format.upper()} matrix of shape {self.shape}: indptr must rise from 0 and "
+                f"indices must lie in 0..{width - 1}. X.check_format() says more."
+            )
+
+    def _line_bounds(self, stored: int, max_chunks: int) -> BoundsArray:
+        """Return boundaries of lines with equal numbers of stored entries."""
+        targets = kernels.parallel.even_bounds(stored, 4, max_chunks)
+        lines = len(self._indptr) - 1
+        bounds = np.searchsorted(self._X.indptr, targets.astype(self._X.indptr.dtype)).astype(np.uint64)
+        bounds[0], bounds[-1] = 0, lines
+        return np.minimum(bounds, np.uint64(lines))
+
+    def _matvec(self, w: FloatArray) -> FloatArray:
+        return self._gather(w) if self._by_row else self._scatter(w, self.shape[0])
+
+    def _rmatvec(self, u: FloatArray) -> FloatArray:
+        return self._scatter(u, self.shape[1]) if self._by_row else self._gather(u)
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> FloatArray:
+        if not self._by_row:
+            return self._matvec(w)[lines]
+        return self._gather(w, lines)
+
+    def _rmatvec_rows(self, u: FloatArray, lines: BoundsArray) -> FloatArray:
+        if not self._by_row:
+            spread = np.zeros(self.shape[0])
+            np.add.at(spread, lines.astype(np.intp), u)
+            return self._gather(spread)
+        return self._scatter(u, self.shape[1], lines)
+
+    def _gather(self, v: FloatArray, lines: BoundsArray | None = None) -> FloatArray:
+        bounds = self._bounds if lines is None else self._list_bounds(lines, kernels.parallel.MAX_CHUNKS)
+        out = np.empty(int(bounds[-1]))
+        arguments = (self._data, self._indices, self._indptr, lines, v, out, bounds)
+        kernels.parallel.run_chunks(kernels.csr.gather, len(bounds) - 1, *arguments)
+        return out
+
+    def _scatter(self, u: FloatArray, n_out: int, lines: BoundsArray | None = None) -> FloatArray:
+        bounds = self._scatter_bounds
+        if lines is not None:
+            bounds = self._list_bounds(lines, max(1, min(SCATTER_CHUNKS, len(lines) // 64)))
+        partial = np.empty((len(bounds) - 1, n_out))
+        arguments = (self._data, self._indices, self._indptr, lines, u, partial, bounds)
+        kernels.parallel.run_chunks(kernels.csr.scatter, len(partial), *arguments)
+        return partial[0] if len(partial) == 1 else partial.sum(axis=0)
+
+    def _list_bounds(self, lines: BoundsArray, max_chunks: int) -> BoundsArray:
+        per_line = 4 * len(self._data) / max(1, len(self._indptr) - 1)
+        return kernels.parallel.even_bounds(len(lines), per_line, max_chunks)
+
+    def _block(self, start: int, stop: int) -> Any:
+        if self._by_row:
+            # Views of the stored arrays: only the short indptr is new.
+            indptr = self._X.indptr
+            lo, hi = int(indptr[start]), int(indptr[stop])
+            parts = (self._X.data[lo:hi], self._X.indices[lo:hi], indptr[start : stop + 1] - indptr[start])
+            return type(self._X)(parts, shape=(stop - start, self.shape[1]), copy=False)
+        return self._X[start:stop].tocsr()
+
+    def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+        total = float(self.shape[0] if weight is None else weight.sum())
+        if not self._X.has_canonical_format:  # entries of one place must be summed first: block by block
+            parts = []
+            for block in self.row_blocks(max(1, self.shape[0] // 16)):
+                rows = block.data.copy()
+                rows.sum_duplicates()
+                part = None if weight is None else weight[block.start : block.stop]
+                parts.append(CompressedOperator(rows)._stored_statistics(part))
+            return with_zeros(merge(parts), total)
+        return with_zeros(self._stored_statistics(weight), total)
+
+    def _stored_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+        bounds = self._scatter_bounds
+        chunks = len(bounds) - 1
+        sums = ColumnSums(chunks if self._by_row else 1, self.shape[1])
+        arguments = (self._data, self._indices, self._indptr, self._by_row, weight, *sums.arrays(), bounds)
+        kernels.parallel.run_chunks(kernels.columns.compressed_sums, chunks, *arguments)
+        return merge(sums.parts())
+
+    def find_nonfinite(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None; one read of the stored values."""
+        stored = int(self._X.indptr[-1])
+        place = DenseOperator(self._data[:stored].reshape(-1, 1)).find_nonfinite() if stored else None
+        if place is None:
+            return None
+        line = int(np.searchsorted(self._X.indptr, place[0], side="right")) - 1
+        index = int(self._X.indices[place[0]])
+        return (line, index) if self._by_row else (index, line)
+
+
+def _unsigned(dtype: Any) -> Any:
+    return np.uint32 if np.dtype(dtype).itemsize == 4 else np.uint64
+
+
+def to_compressed(X: Any) -> tuple[Any, str]:
+    """Return X as CSR or CSC with float data, and what had to be copied for that ("" if nothing)."""
+    copied = ""
+    if X.format not in ("csr", "csc"):
+        X, copied = X.tocsr(), f"{X.format.upper()} to CSR"
+    if X.dtype not in (np.float32, np.float64):
+        values: AnyArray = X.data.astype(np.float64)
+        copied = copied or f"{X.dtype} values to float64"
+        X = type(X)((values, X.indices, X.indptr), shape=X.shape, copy=False)
+    return X, copied

@@ -1,0 +1,29 @@
+"""Arrays that kernels cannot walk as they lie in memory."""
+
+import numpy as np
+
+from scoreline._typing import AnyArray, BoundsArray
+from scoreline.operators.blocks import BlockOperator
+
+
+class StridedOperator(BlockOperator):
+    """An array that the kernels cannot walk (both axes strided, reversed, foreign byte order): block by block."""
+
+    def __init__(self, X: AnyArray):
+        super().__init__(X.shape)
+        self._X = X
+        self._dtype = np.float32 if X.dtype.itemsize == 4 else np.float64
+
+    def _block(self, start: int, stop: int) -> AnyArray:
+        return np.ascontiguousarray(self._X[start:stop], dtype=self._dtype)
+
+    def _block_rows(self, rows: BoundsArray) -> AnyArray:
+        return np.ascontiguousarray(self._X[rows], dtype=self._dtype)
+
+    def find_nonfinite(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None; one read of X."""
+        for start, _, block in self._dense_blocks():
+            place = block.find_nonfinite()
+            if place is not None:
+                return start + place[0], place[1]
+        return None

@@ -1,0 +1,157 @@
+"""A constant feature and scaled features, applied during the product: X itself is never changed or copied."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from scoreline._typing import BoundsArray, FloatArray, Scores
+from scoreline.operators.base import Operator, RowBlock
+from scoreline.operators.statistics import ColumnStatistics
+
+
+class _Wrapper(Operator):
+    """An operator made of another; passes count on both."""
+
+    def __init__(self, inner: Operator, shape: tuple[int, int]):
+        super().__init__(shape)
+        self.inner = inner
+        self.capabilities = inner.capabilities  # type: ignore[misc]
+        self.scores = inner.scores  # type: ignore[misc]
+
+    def find_nonfinite(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity of the wrapped matrix, or None."""
+        return self.inner.find_nonfinite()
+
+    def row_blocks(self, size: int | None = None) -> Iterator[RowBlock]:
+        """Yield blocks of rows with the wrapper applied; these are copies."""
+        for start, stop, data in self.inner.row_blocks(size):
+            yield RowBlock(start, stop, self._wrap(data))
+
+    def _wrap(self, block: Any) -> Any:
+        raise NotImplementedError
+
+    def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """Return coefficients and intercept for the wrapped matrix that give the scores of (w, b) here."""
+        raise NotImplementedError
+
+
+class InterceptOperator(_Wrapper):
+    """[X, value]: one more column, constant. Its coefficient is the intercept divided by `value`."""
+
+    def __init__(self, inner: Operator, value: float = 1.0):
+        super().__init__(inner, (inner.shape[0], inner.shape[1] + 1))
+        self.value = float(value)
+
+    def _matvec(self, w: FloatArray) -> Scores:
+        return _shifted(self.inner.matvec(w[:-1]), self.value * w[-1])
+
+    def _rmatvec(self, u: Scores) -> FloatArray:
+        return np.append(self.inner.rmatvec(u), self.value * u.sum())
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
+        return _shifted(self.inner.matvec_rows(w[:-1], lines), self.value * w[-1])
+
+    def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
+        return np.append(self.inner.rmatvec_rows(u, lines), self.value * u.sum())
+
+    def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+        inner = self.inner.column_statistics(weight)
+        constant = (inner.weight[0], self.value, 0.0, abs(self.value))
+        return ColumnStatistics(*(np.append(a, v) for a, v in zip(inner, constant, strict=True)))
+
+    def _wrap(self, block: Any) -> Any:
+        column = np.full((block.shape[0], 1), self.value, dtype=block.dtype)
+        if sp.issparse(block):
+            return sp.hstack([block, sp.csr_matrix(column)], format="csr")
+        return np.hstack([block, column])
+
+    def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """Split the last coefficient off as intercept."""
+        return w[:-1], b + self.value * float(w[-1])
+
+
+class ScaledOperator(_Wrapper):
+    """(X - 1 c') diag(s): columns centred at c and multiplied by s; sparse X stays sparse.
+
+    Xs w = X (s w) - <c, s w> and Xs' u = s (X'u - c sum(u)), so neither product touches X itself.
+    """
+
+    def __init__(self, inner: Operator, scale: FloatArray, center: FloatArray | None = None):
+        super().__init__(inner, inner.shape)
+        self.scale = np.asarray(scale, dtype=np.float64)
+        self.center = None if center is None else np.asarray(center, dtype=np.float64)
+
+    def _matvec(self, w: FloatArray) -> Scores:
+        v = self.scale * w
+        return _shifted(self.inner.matvec(v), self._offset(v))
+
+    def _rmatvec(self, u: Scores) -> FloatArray:
+        return self._scaled(self.inner.rmatvec(u), u)
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
+        v = self.scale * w
+        return _shifted(self.inner.matvec_rows(v, lines), self._offset(v))
+
+    def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
+        return self._scaled(self.inner.rmatvec_rows(u, lines), u)
+
+    def _offset(self, v: FloatArray) -> float:
+        return 0.0 if self.center is None else -float(np.sum(self.center * v))
+
+    def _scaled(self, product: FloatArray, u: Scores) -> FloatArray:
+        if self.center is not None:
+            product = product - self.center * u.sum()
+        return self.scale * product
+
+    def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+        inner = self.inner.column_statistics(weight)
+        center = 0.0 if self.center is None else self.center
+        # After centring the largest magnitude is not known from one pass; it is bounded by |x| + |c|.
+        return ColumnStatistics(
+            inner.weight,
+            self.scale * (inner.mean - center),
+            self.scale**2 * inner.variance,
+            np.abs(self.scale) * (inner.max_abs + np.abs(center)),
+        )
+
+    def _wrap(self, block: Any) -> Any:
+        if sp.issparse(block) and self.center is None:
+            return (block @ sp.diags_array(self.scale)).tocsr()
+        dense = block.toarray() if sp.issparse(block) else block
+        return (dense - (0.0 if self.center is None else self.center)) * self.scale
+
+    def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """Return coefficients in original units; the centre moves into the intercept."""
+        coef = self.scale * w
+        return coef, b + self._offset(coef)
+
+
+def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = None) -> Operator:
+    """Return the operator with scaled columns: None, "maxabs" (x / max|x|) or "standard" ((x - mean) / std). One pass.
+
+    Columns that are constant zero ("maxabs") or constant ("standard") keep scale 1 and 0: they carry no information,
+    and division by zero would.
+    """
+    if scaling is None:
+        return operator
+    operator.require("statistics", f"scaling={scaling!r}")
+    statistics = operator.column_statistics(weight)
+    if scaling == "maxabs":
+        return ScaledOperator(operator, _reciprocal(statistics.max_abs, 1.0))
+    deviation = np.sqrt(statistics.variance)
+    # Below this the deviation is rounding of a constant column, not information.
+    deviation[deviation <= 8 * np.finfo(float).eps * np.abs(statistics.mean)] = 0.0
+    return ScaledOperator(operator, _reciprocal(deviation, 0.0), statistics.mean)
+
+
+def _reciprocal(x: FloatArray, for_zero: float) -> FloatArray:
+    return np.divide(1.0, x, out=np.full_like(x, for_zero), where=x > np.finfo(float).tiny)
+
+
+def _shifted(z: Scores, offset: float) -> Scores:
+    """Add a constant to freshly made scores, in place."""
+    if offset != 0.0:
+        z += offset
+    return z

@@ -1,0 +1,9 @@
+"""What is minimised: convex functions of the scores and labels, never of X. One file per risk, found by `registry`."""
+
+from scoreline.risks.base import Evaluation, Risk
+from scoreline.risks.hinge import HingeRisk
+from scoreline.risks.logistic import LogisticRisk
+from scoreline.risks.roc_area import RocAreaRisk
+from scoreline.risks.squared_hinge import SquaredHingeRisk
+
+__all__ = ["Evaluation", "HingeRisk", "LogisticRisk", "Risk", "RocAreaRisk", "SquaredHingeRisk"]

@@ -1,0 +1,134 @@
+"""The contract of a risk: R(z) of scores and labels, its gradient, and its smooth lower neighbour."""
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline.scorespace import HostSpace, Labels, ScoreSpace
+
+
+class Evaluation(NamedTuple):
+    """Everything one look at the scores gives.
+
+    value : R_mu(z), or R(z) for mu = 0
+    grad : its gradient in z (a subgradient where R has a kink), None if not asked for
+    hard : R(z) without smoothing
+    plane : c such that R(z') >= c + <grad, z'> for all z' (NaN without grad): the dual constant -g(beta)
+    """
+
+    value: float
+    grad: Scores
+    hard: float
+    plane: float
+
+
+class Risk(ABC):
+    """A convex, non-negative function R of the scores, given labels and weights.
+
+    Attributes
+    ----------
+    name : str
+        The name used in `MeasureClassifier(risk=...)`.
+    smooth : bool
+        R itself has a Lipschitz gradient; then mu is not used.
+    smoothable : bool
+        `smoothed` exists: R - width/2 <= R_mu <= R with width = mu * ramp_scale, in units of the scores.
+    shift : str
+        What adding a constant to all scores does: "invariant" (no intercept needed), "needed" or "linear".
+    """
+
+    name: ClassVar[str]
+    smooth: ClassVar[bool] = False
+    smoothable: ClassVar[bool] = False
+    shift: ClassVar[str] = "needed"
+
+    space: ScoreSpace
+    labels: Labels
+
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "Risk":
+        """Return a copy that holds labels and weights in `space`; work that depends on y alone happens here.
+
+        Parameters
+        ----------
+        y : array of n labels
+            +1 and -1, or 1 and 0, or booleans; both classes must occur.
+        sample_weight : array of n weights, optional
+            Non-negative; an integer weight equals that many copies of the row.
+        space : ScoreSpace, optional
+            Where scores live; the host by default.
+
+        Returns
+        -------
+        Risk
+            The prepared copy.
+        """
+        prepared = copy.copy(self)
+        prepared.space = HostSpace() if space is None else space
+        sign, weight = _checked_labels(y, sample_weight)
+        prepared.labels = prepared.space.labels(sign, weight)
+        return prepared
+
+    @property
+    @abstractmethod
+    def ramp_scale(self) -> float:
+        """Width of the ramp in score units divided by mu (0 for smooth risks)."""
+
+    @abstractmethod
+    def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
+        """Return value, gradient, hard value and plane at z; `out` receives the gradient if given."""
+
+    @classmethod
+    @abstractmethod
+    def reference(
+        cls, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
+    ) -> tuple[float, FloatArray, float]:
+        """Return (R_mu, gradient, c) by the literal definition: slow, for tests. Zero gradient at ties of a kink."""
+
+    def value(self, z: Scores) -> float:
+        """Return R(z)."""
+        return self.evaluate(z, grad=False).hard
+
+    def value_grad(self, z: Scores) -> tuple[float, Scores]:
+        """Return R(z) and a subgradient in z."""
+        result = self.evaluate(z)
+        return result.value, result.grad
+
+    def smoothed(self, z: Scores, mu: float) -> tuple[float, Scores, float]:
+        """Return R_mu(z), its gradient in z and the dual constant c = -g(beta).
+
+        R_mu(z) = max_beta <A beta, z> - g(beta) - mu d(beta), d = 1/2 |beta|^2 (weighted where there are weights). The
+        pair (gradient, c) is a plane below R: R(z') >= c + <gradient, z'>.
+        """
+        if not self.smoothable:
+            raise TypeError(f"risk {self.name!r} is smooth already; call value_grad")
+        if not mu > 0.0:
+            raise ValueError(f"mu={mu!r} must be a positive number; mu -> 0 gives the risk itself, see value_grad")
+        result = self.evaluate(z, mu)
+        return result.value, result.grad, result.plane
+
+    def value_at_zero(self) -> float:
+        """Return R(0), the value of w = 0."""
+        return self.value(self.space.zeros(self.labels))
+
+
+def _checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | None]:
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y has shape {labels.shape}, expected one label per row")
+    positive = labels > 0
+    if not (np.isin(labels, (-1, 0, 1)).all() and positive.any() and not positive.all()):
+        raise ValueError(f"y must hold +1 and -1 (or 1 and 0), both of them; got {np.unique(labels)[:5]}")
+    sign = np.where(positive, 1, -1).astype(np.int8)
+    if sample_weight is None:
+        return sign, None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != labels.shape:
+        raise ValueError(f"sample_weight has shape {weight.shape}, expected {labels.shape} like y")
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError("sample_weight must be finite and non-negative")
+    if not (weight[positive].any() and weight[~positive].any()):
+        raise ValueError("sample_weight is zero for all rows of a class; give both classes a positive weight")
+    return sign, weight

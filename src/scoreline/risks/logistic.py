@@ -1,0 +1,22 @@
+"""Logistic loss: log-loss of a linear model."""
+
+import numpy as np
+
+from scoreline._typing import FloatArray
+from scoreline.risks.separable import SeparableRisk
+
+
+class LogisticRisk(SeparableRisk):
+    """R(z) = sum_i s_i log(1 + exp(-y_i z_i)) / S. O(n).
+
+    scikit-learn's LogisticRegression minimises the same with C = 1 / (n alpha).
+    """
+
+    name = "logistic"
+    loss = "logistic"
+    smooth = True
+
+    @staticmethod
+    def literal(m: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
+        """Return log(1 + exp(-m)) and -1 / (1 + exp(m))."""
+        return np.logaddexp(0.0, -m), -np.exp(-np.logaddexp(0.0, m))

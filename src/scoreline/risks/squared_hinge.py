@@ -1,0 +1,23 @@
+"""Squared hinge loss: the smooth support vector machine."""
+
+import numpy as np
+
+from scoreline._typing import FloatArray
+from scoreline.risks.separable import SeparableRisk
+
+
+class SquaredHingeRisk(SeparableRisk):
+    """R(z) = sum_i s_i max(0, 1 - y_i z_i)^2 / (2 S). O(n).
+
+    scikit-learn's LinearSVC(loss="squared_hinge") minimises the same with C = 1 / (2 n alpha).
+    """
+
+    name = "squared_hinge"
+    loss = "squared_hinge"
+    smooth = True
+
+    @staticmethod
+    def literal(m: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
+        """Return 1/2 max(0, 1 - m)^2 and -max(0, 1 - m)."""
+        t = np.maximum(0.0, 1.0 - m)
+        return 0.5 * t**2, -t

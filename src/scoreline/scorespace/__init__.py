@@ -1,0 +1,6 @@
+"""Where scores live: on the host, on a device, or in blocks on workers. Risks are written over these operations."""
+
+from scoreline.scorespace.base import Labels, PairSums, PointSums, ScoreSpace
+from scoreline.scorespace.host import HostSpace
+
+__all__ = ["HostSpace", "Labels", "PairSums", "PointSums", "ScoreSpace"]

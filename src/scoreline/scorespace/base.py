@@ -1,0 +1,70 @@
+"""The operations on scores that risks and solvers may use; each storage of scores implements them once."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from scoreline._typing import Scores
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels and weights in the storage of their score space, with the totals that every risk needs.
+
+    `sign` is +1 or -1 per row, `weight` the sample weights or None (1 for every row). `total`, `positive` and `negative`
+    are sums of weights; `n_positive` and `n_negative` count rows.
+    """
+
+    sign: Any
+    weight: Any
+    total: float
+    positive: float
+    negative: float
+    n_positive: int
+    n_negative: int
+
+
+class PointSums(NamedTuple):
+    """Weighted sums over rows of a loss of the margin, and the gradient of `smooth` times the scale asked for."""
+
+    smooth: float
+    slopes: float
+    hard: float
+    grad: Scores
+
+
+class PairSums(NamedTuple):
+    """Weighted sums over all (positive, negative) pairs, and the gradient of `smooth` times the scale asked for."""
+
+    smooth: float
+    ramps: float
+    hard: float
+    grad: Scores
+
+
+class ScoreSpace(Protocol):
+    """What a storage of scores must offer. Scores are opaque outside: only these operations touch them."""
+
+    def labels(self, y: Any, sample_weight: Any = None) -> Labels:
+        """Bring labels +1/-1 and weights into this space."""
+
+    def combine(self, a: float, x: Scores, b: float, y: Scores, out: Scores | None = None) -> Scores:
+        """Return a x + b y, in `out` if given."""
+
+    def zeros(self, labels: Labels) -> Scores:
+        """Return the scores of w = 0."""
+
+    def dot(self, x: Scores, y: Scores) -> float:
+        """Return <x, y>, the same bits for any number of threads."""
+
+    def max_abs(self, x: Scores) -> float:
+        """Return the largest magnitude."""
+
+    def point_sums(
+        self, loss: str, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool
+    ) -> PointSums:
+        """Sum a named loss of the margins y z over the rows; `grad` asks for scale * s * y * slope."""
+
+    def pair_sums(
+        self, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool
+    ) -> PairSums:
+        """Sum the ramp of t = 1 - z_i + z_j over all pairs of a positive i and a negative j, in O(n log n)."""

@@ -1,0 +1,128 @@
+"""Scores as NumPy arrays in memory, worked on by Numba kernels."""
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.scorespace.base import Labels, PairSums, PointSums
+
+MAX_BUCKETS = 1 << 22
+
+
+class HostSpace:
+    """Scores as float64 vectors on this machine. Every sum has the same bits for any number of threads."""
+
+    def labels(self, y: AnyArray, sample_weight: AnyArray | None = None) -> Labels:
+        """Return labels +1/-1 as int8 and weights as float64 (None stays None), with their totals."""
+        sign = np.ascontiguousarray(y, dtype=np.int8)
+        positive_rows = sign > 0
+        n_positive = int(np.count_nonzero(positive_rows))
+        n_negative = len(sign) - n_positive
+        if sample_weight is None:
+            return Labels(sign, None, len(sign), n_positive, n_negative, n_positive, n_negative)
+        weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        positive = float(weight[positive_rows].sum())
+        negative = float(weight[~positive_rows].sum())
+        return Labels(sign, weight, positive + negative, positive, negative, n_positive, n_negative)
+
+    def zeros(self, labels: Labels) -> FloatArray:
+        """Return the scores of w = 0."""
+        return np.zeros(len(labels.sign))
+
+    def combine(self, a: float, x: FloatArray, b: float, y: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Return a x + b y."""
+        return kernels.vectors.combine(a, x, b, y, np.empty_like(x) if out is None else out)
+
+    def dot(self, x: FloatArray, y: FloatArray) -> float:
+        """Return <x, y>."""
+        return kernels.vectors.dot(x, y)
+
+    def max_abs(self, x: FloatArray) -> float:
+        """Return the largest magnitude."""
+        return kernels.vectors.max_abs(x)
+
+    def point_sums(
+        self,
+        loss: str,
+        z: FloatArray,
+        labels: Labels,
+        width: float = 0.0,
+        scale: float = 1.0,
+        out: FloatArray | None = None,
+        grad: bool = True,
+    ) -> PointSums:
+        """Sum a loss of `kernels/pointwise.py` over the rows; one read of z, one write of the gradient."""
+        kind = getattr(kernels.pointwise, loss.upper())
+        if grad and out is None:
+            out = np.empty_like(z)
+        bounds = kernels.parallel.even_bounds(len(z), 4)
+        partial = np.empty((len(bounds) - 1, 3))
+        kernels.parallel.run_chunks(
+            kernels.pointwise.margin_sums, len(partial), kind, float(width), z, labels.sign, labels.weight,
+            float(scale), out if grad else None, partial, bounds,
+        )  # fmt: skip
+        smooth, slopes, hard = partial.sum(axis=0)
+        return PointSums(float(smooth), float(slopes), float(hard), out if grad else None)
+
+    def pair_sums(
+        self,
+        z: FloatArray,
+        labels: Labels,
+        width: float = 0.0,
+        scale: float = 1.0,
+        out: FloatArray | None = None,
+        grad: bool = True,
+    ) -> PairSums:
+        """Sum the ramp over all pairs: sort the smaller class, let every row look itself up (`kernels/ramps.py`).
+
+        Extra memory for k rows in the smaller class: about 14 vectors of length k with a ramp, 8 without.
+        """
+        ramps, parallel = kernels.ramps, kernels.parallel
+        n = len(z)
+        key_sign = 1 if labels.n_positive <= labels.n_negative else -1
+        n_keys = min(labels.n_positive, labels.n_negative)
+        sign, weight, width, shift = labels.sign, labels.weight, float(width), 1.0
+
+        keys = np.empty(n_keys + 1)
+        weights = None if weight is None else np.empty(n_keys + 1)
+        ramps.collect_keys(z, sign, weight, key_sign, shift, keys, weights)
+        keys = keys[:n_keys]
+        if weights is None:
+            keys.sort()
+        else:
+            order = np.argsort(keys, kind="stable")
+            keys, weights = keys[order], weights[:n_keys][order]
+            del order
+
+        n_edges = 2 * n_keys if width > 0.0 else n_keys
+        edges, spline = np.empty(n_edges + ramps.PADDING), np.empty((n_edges, 3))
+        ramps.build_spline(keys, weights, width, edges, spline)
+        # About one edge in a bucket: most searches end at once.
+        starts = np.empty(min(MAX_BUCKETS, max(16, n_edges)) + 1, dtype=np.uint32)
+        low, span = edges[0], edges[n_edges - 1] - edges[0]
+        inverse = (len(starts) - 1) / span if 0.0 < span < np.inf else 0.0
+        ramps.fill_buckets(edges, low, inverse, starts)
+
+        # Private bins for each chunk, but never more than half a score vector's worth of them.
+        bounds = parallel.even_bounds(n, 16, max_chunks=max(1, min(16, n // (4 * (n_edges + 1)))))
+        bins = np.empty((len(bounds) - 1, n_edges + 1, 2))
+        partial = np.empty((len(bounds) - 1, 2))
+        if grad and out is None:
+            out = np.empty_like(z)
+        parallel.run_chunks(
+            ramps.visit_queries, len(partial), z, sign, weight, key_sign, shift,
+            width == 0.0 and weight is None, edges, spline, low, inverse, starts,
+            key_sign * scale, out if grad else None, bins, partial, bounds,
+        )  # fmt: skip
+        smooth, query_ramps = partial.sum(axis=0)
+        sums = spline[:, 0]  # the spline has served: its memory holds the sums of the keys now
+        hard, _ = ramps.finish_keys(keys, weights, width, edges, bins[0] if len(bins) == 1 else bins.sum(axis=0), sums)
+        if grad:
+            bounds = parallel.even_bounds(n, 4)
+            parallel.run_chunks(
+                ramps.visit_keys, len(bounds) - 1, z, sign, weight, key_sign, shift, edges, low, inverse, starts, sums,
+                -key_sign * scale, out, bounds,
+            )  # fmt: skip
+        if width == 0.0:
+            smooth = hard
+        return PairSums(float(smooth), float(query_ramps), float(hard), out if grad else None)

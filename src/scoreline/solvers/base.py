@@ -1,0 +1,277 @@
+"""What all solvers share: the loop, the clock, stopping, history, interruption, best-so-far, the final proof."""
+
+import logging
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from scoreline._typing import FloatArray, Scores
+from scoreline.objective import Objective
+
+logger = logging.getLogger("scoreline")
+
+HISTORY = ("iteration", "seconds", "passes", "objective", "lower_bound")
+
+
+@dataclass
+class State:
+    """Where a solver stands, as plain arrays and numbers: `record` can be saved, `restored` continues from it.
+
+    best_w and best_objective belong to the best point seen; lower_bound is -inf while nothing is proved.
+    """
+
+    w: FloatArray
+    best_w: FloatArray
+    best_objective: float = np.inf
+    lower_bound: float = -np.inf
+    iteration: int = 0
+    seconds: float = 0.0
+    passes: float = 0.0
+    history: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in HISTORY})
+
+    def record(self) -> dict[str, Any]:
+        """Return the state as a dict of arrays, numbers and lists."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def restored(cls, record: Mapping[str, Any]) -> "State":
+        """Return the state that `record` described."""
+        values: dict[str, Any] = {k: np.array(v) if isinstance(v, np.ndarray) else v for k, v in record.items()}
+        return cls(**values)
+
+
+class Progress(NamedTuple):
+    """What a callback sees after each iteration; `w` is the best point so far (do not change it)."""
+
+    iteration: int
+    seconds: float
+    passes: float
+    objective: float
+    lower_bound: float
+    w: FloatArray
+
+
+@dataclass
+class Result:
+    """The end of a run: the best point w with fresh scores z = Xw, its proof, how it was reached."""
+
+    w: FloatArray
+    z: Scores
+    objective: float
+    lower_bound: float | None
+    n_iter: int
+    n_passes: float
+    history: dict[str, list[float]]
+    status: str
+    state: State
+    interruption: BaseException | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Objective minus lower bound, or None without a certificate."""
+        return None if self.lower_bound is None else max(0.0, self.objective - self.lower_bound)
+
+
+class Solver(ABC):
+    """An algorithm that lowers J step by step.
+
+    A subclass writes `start` (state at w0), `step` (one iteration) and declares what it needs of the risk. This class
+    runs it until the proof is good enough: gap <= tol * max(lower bound, 1e-3 J(0)), or gap <= abs_tol if that is given.
+
+    Attributes
+    ----------
+    name : str
+        The name used in `MeasureClassifier(solver=...)`.
+    needs : str
+        Trait that the risk must have: "smooth" or "smoothable".
+    alpha_means : str
+        What alpha does in this solver, for `list_solvers()`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[str]
+    alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
+    state_class: ClassVar[type[State]] = State
+
+    def __init__(
+        self,
+        tol: float = 1e-2,
+        max_iter: int = 5000,
+        max_time: float | None = None,
+        abs_tol: float | None = None,
+        callbacks: Sequence[Callable[[Progress], Any]] = (),
+    ):
+        self.tol, self.max_iter, self.max_time, self.abs_tol = tol, max_iter, max_time, abs_tol
+        self.callbacks = callbacks
+
+    @classmethod
+    def serves(cls, risk: Any) -> bool:
+        """Tell whether this solver can minimise that risk (class or object)."""
+        return bool(getattr(risk, cls.needs))
+
+    @abstractmethod
+    def start(self, objective: Objective, w0: FloatArray) -> State:
+        """Return the state at w0."""
+
+    @abstractmethod
+    def resume(self, objective: Objective, state: State) -> None:
+        """Rebuild what `step` needs beyond the state (scores, gradients), after `start` or a restored state."""
+
+    @abstractmethod
+    def step(self, objective: Objective, state: State) -> bool:
+        """Do one iteration, update best point and lower bound; False if no further progress is possible."""
+
+    def solve(
+        self, objective: Objective, w0: FloatArray | None = None, state: State | Mapping[str, Any] | None = None
+    ) -> Result:
+        """Minimise the objective from w0 (zero by default), or go on from a state or its record.
+
+        Ctrl-C ends the run with status "interrupted" and the best point so far; the exception is in
+        `result.interruption`, for the caller to raise again. A callback that returns True ends it the same way,
+        without an exception.
+        """
+        if not self.serves(objective.risk):
+            raise TypeError(f"solver {self.name!r} needs a {self.needs} risk, {objective.risk.name!r} is not")
+        clock = _Clock()
+        passes_before = objective.n_passes
+        if isinstance(state, Mapping):
+            state = self.state_class.restored(state)
+        if state is None:
+            w0 = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
+            if w0.shape != (objective.n_features,):
+                raise ValueError(f"w0 has shape {w0.shape}, expected ({objective.n_features},)")
+            state = self.start(objective, w0)
+        status, interruption = "max_iter", None
+        seconds_before, passes_before = state.seconds, passes_before - state.passes
+        floor = 1e-3 * objective.risk.value_at_zero()
+
+        def record() -> None:
+            state.seconds = seconds_before + clock.elapsed()
+            state.passes = objective.n_passes - passes_before
+            row = (state.iteration, state.seconds, state.passes, state.best_objective, state.lower_bound)
+            for name, value in zip(HISTORY, row, strict=True):
+                state.history[name].append(value)
+            logger.debug("%s iteration %d: objective %.8g, lower bound %.8g, %.1f passes", self.name, *_log_row(row))
+
+        try:
+            self.resume(objective, state)
+            record()
+            while True:
+                if self._proved(state.best_objective, state.lower_bound, floor):
+                    status = "converged"
+                    break
+                if state.iteration >= self.max_iter:
+                    break
+                if self.max_time is not None and state.seconds >= self.max_time:
+                    status = "max_time"
+                    break
+                moved = self.step(objective, state)
+                state.iteration += 1
+                record()
+                if self._call_back(state, clock):
+                    status = "interrupted"
+                    break
+                if not moved:
+                    status = "stalled"
+                    break
+        except KeyboardInterrupt as signal:
+            status, interruption = "interrupted", signal
+        return self._finish(objective, state, status, interruption, passes_before, floor)
+
+    def _finish(
+        self,
+        objective: Objective,
+        state: State,
+        status: str,
+        interruption: BaseException | None,
+        passes_before: float,
+        floor: float,
+    ) -> Result:
+        """Prove the best point with fresh scores: what `step` carried along has drifted by rounding."""
+        z = objective.scores(state.best_w)
+        value = objective.at(state.best_w, z, grad=False).hard
+        bound = state.lower_bound if np.isfinite(state.lower_bound) else None
+        if status in ("converged", "stalled") and bound is not None:
+            status = "converged" if self._proved(value, bound, floor) else "stalled"
+        state.passes = objective.n_passes - passes_before
+        result = Result(
+            state.best_w, z, value, bound, state.iteration, state.passes, state.history, status, state, interruption
+        )
+        logger.info(
+            "%s: %s after %d iterations and %.1f passes, objective %.8g, proved gap %s",
+            self.name, status, state.iteration, state.passes, value, result.gap,
+        )  # fmt: skip
+        return result
+
+    def _proved(self, objective: float, lower_bound: float, floor: float) -> bool:
+        gap = objective - lower_bound
+        if self.abs_tol is not None:
+            return gap <= self.abs_tol
+        return gap <= self.tol * max(lower_bound, floor)
+
+    def _call_back(self, state: State, clock: "_Clock") -> bool:
+        """Show the progress to the callbacks with the clock stopped; True if one of them asks to stop."""
+        if not self.callbacks:
+            return False
+        with clock.stopped():
+            progress = Progress(
+                state.iteration, state.seconds, state.passes, state.best_objective, state.lower_bound, state.best_w
+            )
+            answers = [callback(progress) for callback in self.callbacks]  # every callback sees every iteration
+            return any(answer is True for answer in answers)
+
+
+def warn_if_not_converged(result: Result, tol: float) -> None:
+    """Warn with the gap and what to do, unless the run converged or was stopped on purpose."""
+    advice = {
+        "max_iter": "Raise max_iter, raise tol or alpha, or scale the features (scaling='maxabs').",
+        "max_time": "Raise max_time, raise tol or alpha, or scale the features (scaling='maxabs').",
+        "stalled": "Rounding limits the accuracy here: scale the features (scaling='maxabs'), raise tol or alpha.",
+    }
+    if result.status not in advice:
+        return
+    gap = "unknown" if result.gap is None else f"{result.gap:.3g}"
+    warnings.warn(
+        f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
+        f"asked for tol={tol:g} relative to the lower bound. {advice[result.status]}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+class _Clock:
+    """Seconds since the start, without the time spent in callbacks."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._out = 0.0
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._start - self._out
+
+    def stopped(self) -> "_Pause":
+        return _Pause(self)
+
+    def add_pause(self, seconds: float) -> None:
+        self._out += seconds
+
+
+class _Pause:
+    def __init__(self, clock: _Clock):
+        self._clock = clock
+
+    def __enter__(self) -> None:
+        self._since = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._clock.add_pause(time.perf_counter() - self._since)
+
+
+def _log_row(row: tuple[float, ...]) -> tuple[Any, ...]:
+    return int(row[0]), row[3], row[4], row[2]

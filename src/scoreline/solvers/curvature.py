@@ -1,0 +1,47 @@
+"""L-BFGS's memory of the last steps and what the gradient did over them."""
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._typing import FloatArray
+
+
+class CurvatureMemory:
+    """The last `size` pairs (s, y) and the product H g with the inverse Hessian they imply.
+
+    Memory: 2 size vectors of length p. The arrays are plain, so that a solver's state can be saved.
+    """
+
+    def __init__(self, p: int, size: int):
+        self.steps = np.zeros((size, p))
+        self.changes = np.zeros((size, p))
+        self.inverse_products = np.zeros(size)
+        self.newest = -1
+        self.count = 0
+        self.scale = 1.0
+        self._weights = np.zeros(size)
+
+    def add(self, s: FloatArray, y: FloatArray) -> bool:
+        """Remember a pair, unless its curvature <s, y> is not safely positive; tells whether it was kept."""
+        dot = kernels.vectors.dot
+        product, length, change = dot(s, y), dot(s, s), dot(y, y)
+        if not (product > 1e-10 * length and change > 0.0):
+            return False
+        self.newest = (self.newest + 1) % len(self.steps)
+        self.steps[self.newest], self.changes[self.newest] = s, y
+        self.inverse_products[self.newest] = 1.0 / product
+        self.count = min(self.count + 1, len(self.steps))
+        self.scale = product / change
+        return True
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self.newest, self.count, self.scale = -1, 0, 1.0
+
+    def direction(self, gradient: FloatArray) -> FloatArray:
+        """Return -H g; O(size p)."""
+        q = -gradient
+        kernels.vectors.two_loops(
+            self.steps, self.changes, self.inverse_products, self.newest, self.count, self.scale, q, self._weights
+        )
+        return q

@@ -1,0 +1,141 @@
+"""L-BFGS whose line search never touches X: two passes an iteration, whatever the search does."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._typing import FloatArray
+from scoreline.objective import Objective, Point
+from scoreline.solvers.base import Solver, State
+from scoreline.solvers.curvature import CurvatureMemory
+from scoreline.solvers.linesearch import strong_wolfe
+from scoreline.solvers.lower_bound import LowerBound
+
+REFRESH = 50  # iterations between fresh z = Xw: scores are carried along by z + a z_d and drift by rounding
+
+
+@dataclass
+class LbfgsState(State):
+    """State plus the smoothing parameter, the curvature pairs and the best plane."""
+
+    mu: float = 0.0
+    memory: dict[str, Any] = field(default_factory=dict)
+    plane: dict[str, Any] = field(default_factory=dict)
+
+
+class LbfgsSolver(Solver):
+    """Limited-memory BFGS for smooth risks, with a certificate from convex duality.
+
+    An iteration costs two passes: z_d = Xd for the line search, X'u for the new gradient. Every gradient is also a plane
+    below the risk, so the duality gap is known at no extra pass. Nocedal and Wright (2006), Algorithm 7.5.
+
+    Parameters
+    ----------
+    memory : int
+        Pairs of curvature kept.
+    **options
+        tol, max_iter, max_time, abs_tol, callbacks: see Solver.
+    """
+
+    name = "lbfgs"
+    needs = "smooth"
+    state_class = LbfgsState
+
+    def __init__(self, memory: int = 10, **options: Any):
+        super().__init__(**options)
+        self.memory = memory
+
+    def start(self, objective: Objective, w0: FloatArray) -> LbfgsState:
+        """Return the state at w0."""
+        return LbfgsState(w=w0, best_w=w0, mu=self.first_mu(objective))
+
+    def first_mu(self, objective: Objective) -> float:
+        """Return the smoothing to begin with: none for smooth risks."""
+        return 0.0
+
+    def resume(self, objective: Objective, state: State) -> None:
+        """Compute scores and gradient at state.w (two passes, one at w = 0) and restore memory and plane."""
+        assert isinstance(state, LbfgsState)
+        p = objective.n_features
+        self._curvature = CurvatureMemory(p, self.memory)
+        self._bound = LowerBound(p, objective.alpha)
+        for target, values in ((self._curvature, state.memory), (self._bound, state.plane)):
+            for name, value in values.items():
+                setattr(target, name, np.array(value) if isinstance(value, np.ndarray) else value)
+        z = objective.scores(state.w) if state.w.any() else objective.space.zeros(objective.risk.labels)
+        self._point = objective.at(state.w, z, state.mu)
+        self._spare: Any = None  # a score vector that trial points may write to
+        self._since_refresh = 0
+        self._arrive(objective, state)
+
+    def step(self, objective: Objective, state: State) -> bool:
+        """Do one iteration: direction, line search on scores, new gradient, new bound."""
+        assert isinstance(state, LbfgsState)
+        self.adjust(objective, state)
+        for _ in range(2):
+            if self._move(objective, state):
+                return True
+            if self._curvature.count == 0:
+                return False
+            self._curvature.clear()  # a direction that does not descend: once more from the gradient alone
+        return False
+
+    def adjust(self, objective: Objective, state: LbfgsState) -> None:
+        """Change the smoothing before an iteration; nothing to do for smooth risks."""
+
+    def _move(self, objective: Objective, state: LbfgsState) -> bool:
+        point = self._point
+        d = self._curvature.direction(self._gradient)
+        line = objective.line(point, d)
+        slope = line.slope_at_start()
+        line.use_buffers(self._spare, point.risk.grad)  # the gradient in z has done its work: trials reuse its memory
+        first = 1.0
+        if self._curvature.count == 0:
+            reach = objective.space.max_abs(line.z_d)
+            first = 1.0 / reach if reach > 0.0 else 1.0  # let the scores move by a margin, whatever their scale
+        step = strong_wolfe(line, point.value, slope, first)
+        if step <= 0.0:
+            self._point = objective.at(point.w, point.z, state.mu)  # the trials have overwritten its gradient
+            self._spare = None
+            return False
+        new = line.accept(step)
+        self._spare = point.z
+        self._since_refresh += 1
+        if self._since_refresh >= REFRESH:
+            self._since_refresh = 0
+            del line
+            new = objective.at(new.w, objective.scores(new.w), state.mu, out=new.risk.grad)
+        gradient = self._gradient
+        self._point = new
+        self._arrive(objective, state)
+        self._curvature.add(new.w - point.w, self._gradient - gradient)
+        self._store(state)
+        return True
+
+    def _arrive(self, objective: Objective, state: LbfgsState) -> None:
+        """Take in a new point: its gradient (one pass), the bound it proves, the best point so far."""
+        point = self._point
+        state.w = point.w
+        slope = objective.slope(point)
+        self._gradient = objective.alpha * point.w + slope
+        self.slack = self._slack(objective, point)
+        state.lower_bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
+        if point.hard < state.best_objective:
+            state.best_objective, state.best_w = point.hard, point.w
+
+    def _slack(self, objective: Objective, point: Point) -> float:
+        """Return how far the plane at this point lies below the risk there: the part of the gap that smoothing makes."""
+        return 0.0
+
+    def _store(self, state: LbfgsState) -> None:
+        memory, bound = self._curvature, self._bound
+        state.memory = {
+            name: getattr(memory, name) for name in ("steps", "changes", "inverse_products", "newest", "count", "scale")
+        }
+        state.plane = {name: getattr(bound, name) for name in ("value", "slope", "constant")}
+
+    def gradient_norm(self) -> float:
+        """Return |grad J_mu| at the current point."""
+        return float(np.sqrt(kernels.vectors.dot(self._gradient, self._gradient)))

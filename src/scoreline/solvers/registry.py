@@ -1,0 +1,21 @@
+"""Solvers by name: every class with a `name` in this folder."""
+
+from functools import cache
+
+from scoreline import solvers
+from scoreline._registry import discover, unknown_name
+from scoreline.solvers.base import Solver
+
+
+@cache
+def all_solvers() -> dict[str, type[Solver]]:
+    """Return {name: class} of all solvers."""
+    return discover(solvers, Solver)  # type: ignore[type-abstract]
+
+
+def get_solver(name: str) -> type[Solver]:
+    """Return the solver class of that name, or raise with the nearest names."""
+    try:
+        return all_solvers()[name]
+    except (KeyError, TypeError):
+        raise unknown_name("solver", name, ["auto", *all_solvers()]) from None

@@ -1,0 +1,126 @@
+"""Whether a solver keeps the contract of `solvers/base.py`."""
+
+from typing import Any
+
+import numpy as np
+
+from scoreline._typing import FloatArray
+from scoreline.objective import Objective
+from scoreline.operators import as_operator
+from scoreline.risks.registry import all_risks, get_risk
+from scoreline.solvers.base import Progress, Solver
+
+
+def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) -> None:
+    """Check a solver on small problems for every risk that it serves.
+
+    It converges; the bound never exceeds the objective and only improves; the reported objective is J of the returned w;
+    history has equal lengths; a saved and restored state goes on to the same proof; callbacks, max_iter and Ctrl-C end a
+    run with the right status and the best point so far; two threads give the bits of one.
+
+    Parameters
+    ----------
+    solver_class : type
+        The class.
+    seed : int
+        Seed of the random problems.
+    **params
+        Options for the solver.
+    """
+    served = [name for name, risk in all_risks().items() if solver_class.serves(risk)]
+    assert served, f"{solver_class.name} serves no risk"
+    for name in served:
+        X, y = _problem(seed)
+
+        def objective(X: FloatArray = X, y: Any = y, name: str = name) -> Objective:
+            return Objective(as_operator(X), get_risk(name).prepare(y), 1e-3)
+
+        result = solver_class(tol=1e-4, **params).solve(objective())
+        assert result.status == "converged", f"{solver_class.name} on {name}: {result.status}, gap {result.gap}"
+        assert result.lower_bound is not None
+        assert result.lower_bound <= result.objective, f"{name}: lower bound above the objective"
+        again = objective()
+        np.testing.assert_allclose(again.value(result.w), result.objective, rtol=1e-12)
+        np.testing.assert_allclose(again.at(result.w, result.z, grad=False).hard, result.objective, rtol=1e-14)
+        _check_history(result.history, result.n_iter)
+        _check_repeatable(solver_class, objective, result, params)
+        _check_endings(solver_class, objective, params)
+        _check_resume(solver_class, objective, result.objective, result.lower_bound, params)
+
+
+def _problem(seed: int) -> tuple[FloatArray, Any]:
+    rng = np.random.default_rng(seed)
+    n, p = 120, 6
+    X = rng.standard_normal((n, p))
+    y = np.where(X @ rng.standard_normal(p) + rng.standard_normal(n) > 0.7, 1, -1)
+    return X, y
+
+
+def _check_history(history: dict[str, list[float]], n_iter: int) -> None:
+    lengths = {len(column) for column in history.values()}
+    assert len(lengths) == 1, f"history columns of different lengths: { {k: len(v) for k, v in history.items()} }"
+    assert history["iteration"] == sorted(history["iteration"])
+    assert history["iteration"][-1] == n_iter
+    assert (np.diff(history["objective"]) <= 0).all(), "the best objective must not rise"
+    assert (np.diff(history["lower_bound"]) >= 0).all(), "the best bound must not fall"
+    assert (np.diff(history["seconds"]) >= 0).all()
+    assert (np.diff(history["passes"]) >= 0).all()
+
+
+def _check_repeatable(solver_class: type[Solver], objective: Any, result: Any, params: dict[str, Any]) -> None:
+    from scoreline import kernels
+
+    for threads in (1, 2):
+        with kernels.parallel.thread_limit(threads):
+            again = solver_class(tol=1e-4, **params).solve(objective())
+        assert np.array_equal(again.w, result.w), f"w changes bits with {threads} threads"
+        assert again.lower_bound == result.lower_bound
+
+
+def _check_endings(solver_class: type[Solver], objective: Any, params: dict[str, Any]) -> None:
+    few = solver_class(tol=1e-12, max_iter=2, **params).solve(objective())
+    assert few.status in ("max_iter", "converged")
+    assert few.n_iter <= 2
+    timed = solver_class(tol=1e-14, max_time=1e-9, **params).solve(objective())
+    assert timed.status in ("max_time", "converged")
+
+    seen: list[Progress] = []
+
+    def stop_at_second(progress: Progress) -> bool:
+        seen.append(progress)
+        return progress.iteration >= 2
+
+    stopped = solver_class(tol=1e-12, callbacks=[stop_at_second], **params).solve(objective())
+    assert stopped.status in ("interrupted", "converged")
+    assert [p.iteration for p in seen] == list(range(1, stopped.n_iter + 1))
+
+    def press_ctrl_c(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    pressed = solver_class(tol=1e-12, callbacks=[press_ctrl_c], **params).solve(objective())
+    assert pressed.status == "interrupted"
+    assert isinstance(pressed.interruption, KeyboardInterrupt)
+    assert pressed.objective <= objective().value(np.zeros_like(pressed.w)) * (1 + 1e-12), "best-so-far must be kept"
+
+
+def _check_resume(
+    solver_class: type[Solver], objective: Any, value: float, bound: float, params: dict[str, Any]
+) -> None:
+    first = solver_class(tol=1e-4, max_iter=3, **params).solve(objective())
+    record = first.state.record()
+    assert all(_is_plain(entry) for entry in record.values()), "a state's record must be plain arrays and numbers"
+    rest = solver_class(tol=1e-4, **params).solve(objective(), state=record)
+    assert rest.status == "converged"
+    assert rest.lower_bound is not None
+    # Both runs bracket the same minimum.
+    assert rest.objective >= bound
+    assert value >= rest.lower_bound
+    assert rest.n_passes >= first.n_passes, "passes must go on counting"
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_is_plain(v) for v in value.values())
+    if isinstance(value, list):
+        return all(_is_plain(v) for v in value)
+    return isinstance(value, (int, float, str, np.ndarray, np.generic))
