@@ -65,5 +65,5 @@ def _best_mixture(gram: FloatArray, constants: FloatArray, alpha: float) -> Floa
     if determinant > 1e-14 * gram[0, 0] * gram[1, 1]:
         t = alpha * np.linalg.solve(gram, constants)
         if t.min() >= 0.0 and t.sum() <= 1.0:
-            candidates.append(t)
+            candidates.append(np.asarray(t, dtype=np.float64))
     return max(candidates, key=value)

@@ -1,0 +1,95 @@
+"""Imports only go down the list of layers, and optional packages stay in their files."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import scoreline
+
+ROOT = Path(scoreline.__file__).parent
+# A module may import from its own layer and from layers further down.
+LAYERS = [
+    "testing",
+    "cli",
+    "report",
+    "estimators",
+    "solvers",
+    "objective",
+    "risks",
+    "measures",
+    "scorespace",
+    "operators",
+    "kernels",
+    "data",
+    "model_file",
+    "_backend",
+    "_optional",
+    "_logging",
+    "_registry",
+    "_typing",
+]
+# Arrows that point down and are forbidden all the same: X and labels meet in objective.py only.
+SEPARATE = {("risks", "operators"), ("scorespace", "operators"), ("measures", "operators"), ("solvers", "operators")}
+# Packages beyond the core, and the files that may import them at the top.
+OPTIONAL = {
+    "dask": {"operators/dask.py", "scorespace/blocks.py"},
+    "distributed": {"operators/dask.py", "scorespace/blocks.py"},
+    "torch": {"_backend.py"},
+    "cupy": {"_backend.py"},
+    **dict.fromkeys(("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm"), set()),
+}
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def imported_modules(tree, top_only=False):
+    nodes = tree.body if top_only else ast.walk(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "absolute imports only: they can be searched for"
+            yield node.module
+            if node.module == "scoreline":
+                yield from (f"scoreline.{alias.name}" for alias in node.names)
+
+
+def layer(parts):
+    return parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_down(path):
+    relative = path.relative_to(ROOT)
+    own = layer(relative.parts)
+    tree = ast.parse(path.read_text())
+    for module in imported_modules(tree):
+        if not module.startswith("scoreline."):
+            continue
+        target = module.split(".")[1]
+        if target.startswith("__") or own == "__init__":
+            continue
+        assert own in LAYERS, f"{relative}: new layer {own}, give it a place in LAYERS"
+        assert LAYERS.index(target) >= LAYERS.index(own), f"{relative} imports {module}: an upward arrow"
+        assert (own, target) not in SEPARATE, f"{relative} imports {module}: {own} and {target} are kept apart"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_optional_packages_stay_in_their_files(path):
+    relative = path.relative_to(ROOT).as_posix()
+    tree = ast.parse(path.read_text())
+    for module in imported_modules(tree, top_only=True):
+        package = module.partition(".")[0]
+        assert relative in OPTIONAL.get(package, {relative}), f"{relative} imports {module} at the top"
+
+
+def test_no_file_is_huge():
+    long = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in FILES}
+    assert not {name: lines for name, lines in long.items() if lines > 450}, "split at 450 lines: two jobs in one file"
+
+
+def test_the_layers_are_all_there():
+    """A layer that was renamed must be renamed in the list too."""
+    present = {layer(p.relative_to(ROOT).parts) for p in FILES} - {"__init__"}
+    assert present <= set(LAYERS)
+    assert {"operators", "risks", "solvers", "objective", "estimators"} <= present
