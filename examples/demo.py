@@ -18,6 +18,7 @@ from scoreline.report import plot_convergence
 OUTPUT = Path("demo-output")
 ALPHA = 1e-3
 RESAMPLES = 500
+WIDTHS = [8, 7, 10, 12, 7]  # of the columns after the interval
 
 
 def data_sets():
@@ -63,7 +64,10 @@ def compile_kernels():
 
 def main():
     print(f"Kernels compiled in {compile_kernels():.1f} s (once; later runs take them from the cache).\n")
-    header = f"{'test AUC':>9}  {'95 % interval':<16} {'seconds':>8} {'passes':>7} {'objective':>10} {'lower bound':>12} {'gap':>7}"
+    columns = ["seconds", "passes", "objective", "lower bound", "gap"]
+    header = f"{'test AUC':>9}  {'95 % interval':<16} " + " ".join(
+        f"{c:>{w}}" for c, w in zip(columns, WIDTHS, strict=True)
+    )
     fits = []
     for name, what, X, y in data_sets():
         X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
@@ -79,13 +83,14 @@ def main():
         n, p = X_train.shape
         print(f"{name}: {n} training rows, {p} features, {y_train.mean():.1%} positive: {what}")
         print(f"  {'':<24}{header}")
-        gap = f"{ours.gap_ / ours.lower_bound_:>7.2%}"
-        proof = f"{ours.n_passes_:>7.0f} {ours.objective_:>10.5f} {ours.lower_bound_:>12.5f} {gap}"
+        relative_gap = f"{ours.gap_ / ours.lower_bound_:.2%}"
+        proof = [f"{ours.n_passes_:.0f}", f"{ours.objective_:.5f}", f"{ours.lower_bound_:.5f}", relative_gap]
         for label, value, (low, high), seconds, rest in (
             ("scoreline, roc_auc", auc[0], intervals[0], our_time, proof),
-            ("LogisticRegression", auc[1], intervals[1], rival_time, f"{'-':>7} {'-':>10} {'-':>12} {'-':>7}"),
+            ("LogisticRegression", auc[1], intervals[1], rival_time, ["-"] * 4),
         ):
-            print(f"  {label:<24}{value:>9.4f}  [{low:.4f}, {high:.4f}] {seconds:>8.3f} {rest}")
+            cells = " ".join(f"{c:>{w}}" for c, w in zip([f"{seconds:.3f}", *rest], WIDTHS, strict=True))
+            print(f"  {label:<24}{value:>9.4f}  [{low:.4f}, {high:.4f}] {cells}")
         low, high = difference
         verdict = (
             "scoreline is ahead"

@@ -37,7 +37,7 @@ OPTIONAL = {
     "distributed": {"operators/dask.py", "scorespace/blocks.py"},
     "torch": {"_backend.py"},
     "cupy": {"_backend.py"},
-    **dict.fromkeys(("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm"), set()),
+    **{name: set() for name in ("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm")},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -15,7 +15,20 @@ def all_measures() -> dict[str, type[Measure]]:
 
 
 def get_measure(measure: str | Measure, params: dict[str, Any] | None = None) -> Measure:
-    """Return a measure from its name and parameters; a Measure object is returned as it is."""
+    """Return a measure from its name and parameters; a Measure object is returned as it is.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        Name or object.
+    params : dict, optional
+        Parameters of a measure given by name.
+
+    Returns
+    -------
+    Measure
+        The measure.
+    """
     if isinstance(measure, Measure):
         if params:
             raise ValueError(f"measure_params={params!r} goes with a measure's name; the Measure object has its own")

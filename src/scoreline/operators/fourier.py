@@ -7,9 +7,10 @@ from scoreline.operators.blocks import BlockOperator
 
 
 class RandomFourierFeatures(BlockOperator):
-    """phi(x) = sqrt(2/D) cos(Wx + b), W normal with variance 2 gamma, b uniform: <phi(x), phi(x')> ~ exp(-gamma |x - x'|^2).
+    """Features whose products approach a Gaussian kernel: phi(x) = sqrt(2/D) cos(Wx + b).
 
-    Rahimi and Recht (2007). The n x D matrix is made block by block during each product, so memory is that of the raw
+    W is normal with variance 2 gamma and b uniform on a circle, so that <phi(x), phi(x')> is about exp(-gamma |x - x'|^2)
+    (Rahimi and Recht 2007). The n x D matrix is made block by block during each product, so memory is that of the raw
     rows plus one block. The same `random_state`, `n_features` and `gamma` give the same features, so new rows are scored
     by wrapping them in the same way.
 
