@@ -49,7 +49,7 @@ def make_imbalanced(
     >>> from scoreline.data import make_imbalanced
     >>> X, y = make_imbalanced(n_samples=1000, random_state=1)
     >>> X.shape, int(y.sum())
-    ((1000, 40), 10)
+    ((1000, 40), 11)
     """
     rng = np.random.default_rng(random_state)
     X = rng.standard_t(tail, size=(n_samples, n_features))
