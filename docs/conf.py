@@ -26,4 +26,5 @@ def escape_formulas(app, what, name, obj, options, lines):
 
 
 def setup(app):
+    """Connect the escaping before numpydoc runs."""
     app.connect("autodoc-process-docstring", escape_formulas, priority=100)

@@ -28,9 +28,8 @@ def main():
     kernel = MeasureClassifier("roc_auc", alpha=1e-4).fit(features(X), y)
     print(f"test AUC on 300 computed features: {kernel.score(features(X_test), y_test):.3f}")
     matrix = 8 * len(y) * 300 / 1e6
-    print(
-        f"{kernel.n_passes_:.0f} passes, proved gap {kernel.gap_ / kernel.lower_bound_:.1%}; the {matrix:.0f} MB matrix was never made"
-    )
+    print(f"{kernel.n_passes_:.0f} passes, proved gap {kernel.gap_ / kernel.lower_bound_:.1%}")
+    print(f"the matrix of {matrix:.0f} MB was never made")
 
 
 if __name__ == "__main__":

@@ -44,10 +44,28 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"Input y contains NaN or infinity, first seen in row {row}; drop rows without a label")
+    classes = _two_numbers(labels)
+    if classes is None:
+        classes = _distinct_labels(labels)
+    return classes, np.where(labels == classes[1], 1, -1).astype(np.int8)
+
+
+def _two_numbers(labels: AnyArray) -> AnyArray | None:
+    """Return the two values of numeric labels, or None if that is not what they are; no sort, little memory."""
+    if labels.dtype.kind not in "biu" or len(labels) == 0:
+        return None
+    low, high = labels.min(), labels.max()
+    if low == high or not ((labels == low) | (labels == high)).all():
+        return None
+    return np.array([low, high], dtype=labels.dtype)
+
+
+def _distinct_labels(labels: AnyArray) -> AnyArray:
+    """Return the two distinct labels of any type, or raise and say what y holds instead."""
     kind = type_of_target(labels, input_name="y", raise_unknown=True)
     if kind.startswith("continuous"):
         raise ValueError(f"Unknown label type: {kind}. y holds measured values, expected two classes; bin y first.")
-    classes, codes = np.unique(labels, return_inverse=True)
+    classes = np.unique(labels)
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
@@ -55,7 +73,7 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
         )
     if len(classes) < 2:
         raise ValueError(f"y has one class only ({classes[0]!r}), expected two classes: both kinds of rows are needed")
-    return classes, np.where(codes.reshape(-1) == 1, 1, -1).astype(np.int8)
+    return classes
 
 
 def check_weights(

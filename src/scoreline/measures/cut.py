@@ -5,9 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import Measure
 from scoreline.measures.registry import get_measure
+
+BLOCK = 1 << 16  # candidates judged at a time
 
 
 class Cut(NamedTuple):
@@ -25,9 +28,9 @@ def best_cut(
 ) -> Cut:
     """Return the threshold with the best value of a measure over all thresholds.
 
-    Scores are sorted once and rows of equal score move together, so there is one candidate between each two different
-    scores (their midpoint) and one beyond either end. Among equal values the threshold that predicts fewer positives
-    wins. O(n log n).
+    The scores of either class are sorted once and merged from the top; rows of equal score move together. So there is one
+    candidate between each two different scores (their midpoint) and one beyond either end. Among equal values the
+    threshold that predicts fewer positives wins. O(n log n); memory for one copy of the scores (two with weights).
 
     Parameters
     ----------
@@ -38,40 +41,57 @@ def best_cut(
     measure : str, Measure or callable
         Name, object, or a vectorised function of (tp, fp, fn, tn).
     sample_weight : array of n weights, optional
-        Rows count as often as their weight.
+        Rows count as often as their weight; a row of weight 0 is not there.
 
     Returns
     -------
     Cut
-        threshold and value.
+        The threshold and the value.
     """
     value_of = measure if callable(measure) else get_measure(measure).cut_value
-    z = np.asarray(scores, dtype=float)
+    z = np.asarray(scores, dtype=np.float64)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     positive = np.asarray(y) > 0
-    if sample_weight is None:
-        weight = np.ones(len(z))
-    else:
-        weight = np.asarray(sample_weight, dtype=float)
-        counted = weight > 0.0  # a row of weight 0 is not there: it must not even move a midpoint
-        z, weight, positive = z[counted], weight[counted], positive[counted]
-    order = np.argsort(-z, kind="stable")
-    z = z[order]
-    tp, fp = (np.cumsum(np.where(side, weight, 0.0)[order]) for side in (positive, ~positive))
-    ends = np.append(np.flatnonzero(z[1:] != z[:-1]), len(z) - 1)  # last row of each group of equal scores
-    levels = z[ends]
-    tp, fp = (np.concatenate([[0.0], total[ends]]) for total in (tp, fp))
-    values = np.asarray(value_of(tp, fp, tp[-1] - tp, fp[-1] - fp), dtype=float)
-    k = int(np.nanargmax(values))  # k groups are predicted positive
-    return Cut(_between(levels, k), float(values[k]))
+    above, above_weight = _sorted_side(z, weight, positive)
+    below, below_weight = _sorted_side(z, weight, ~positive)
+    if len(above) + len(below) == 0:
+        raise ValueError("best_cut needs at least one row of positive weight")
+    all_positive = float(len(above) if above_weight is None else above_weight.sum())
+    all_negative = float(len(below) if below_weight is None else below_weight.sum())
+
+    # `lows` and `highs` are the scores on either side of a candidate: it predicts positive from `highs` upwards.
+    lows, highs, tp, fp = (np.empty(BLOCK) for _ in range(4))
+    state = np.array([len(above), len(below), 0.0, 0.0, np.inf])
+    best, place = -np.inf, (np.nan, np.nan)
+    while True:
+        count = kernels.cuts.next_candidates(above, above_weight, below, below_weight, state, lows, highs, tp, fp)
+        if count == 0:
+            break
+        t, f = tp[:count], fp[:count]
+        values = np.asarray(value_of(t, f, np.maximum(all_positive - t, 0.0), np.maximum(all_negative - f, 0.0)))
+        values = np.where(np.isnan(values), -np.inf, values)
+        k = int(np.argmax(values))
+        if values[k] > best:
+            best, place = float(values[k]), (float(lows[k]), float(highs[k]))
+    return Cut(_between(*place, z), best)
 
 
-def _between(levels: FloatArray, k: int) -> float:
-    """Return a threshold below the k highest levels and not below the next."""
-    margin = 0.5 * (levels[0] - levels[-1]) / (len(levels) - 1) if len(levels) > 1 else 1.0
-    margin = max(margin, np.spacing(np.abs(levels).max()))
-    if k == 0:
-        return float(levels[0] + margin)
-    if k == len(levels):
-        return float(levels[-1] - margin)
-    middle = levels[k] + 0.5 * (levels[k - 1] - levels[k])
-    return float(levels[k] if middle >= levels[k - 1] else middle)
+def _sorted_side(z: FloatArray, weight: FloatArray | None, side: AnyArray) -> tuple[FloatArray, FloatArray | None]:
+    """Return the scores of one class in rising order, with their weights; rows of weight 0 left out."""
+    if weight is None:
+        scores = z[side]
+        scores.sort()
+        return scores, None
+    side = side & (weight > 0.0)
+    scores, weights = z[side], weight[side]
+    order = np.argsort(scores, kind="stable")
+    return scores[order], weights[order]
+
+
+def _between(low: float, high: float, z: FloatArray) -> float:
+    """Return the midpoint of low and high, not reaching high; beyond the ends, half a typical distance away."""
+    if np.isfinite(low) and np.isfinite(high):
+        middle = low + 0.5 * (high - low)
+        return low if middle >= high else middle
+    margin = max(0.5 * (z.max() - z.min()) / max(1, len(z) - 1), np.spacing(np.abs(z).max()))
+    return low + margin if np.isfinite(low) else high - margin

@@ -127,6 +127,9 @@ class Solver(ABC):
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration, update best point and lower bound; False if no further progress is possible."""
 
+    def release(self) -> None:
+        """Let go of score vectors and other working memory; the state keeps what matters."""
+
     def solve(
         self, objective: Objective, w0: FloatArray | None = None, state: State | Mapping[str, Any] | None = None
     ) -> Result:
@@ -194,6 +197,7 @@ class Solver(ABC):
         floor: float,
     ) -> Result:
         """Prove the best point with fresh scores: what `step` carried along has drifted by rounding."""
+        self.release()
         z = objective.scores(state.best_w)
         value = objective.at(state.best_w, z, grad=False).hard
         bound = state.lower_bound if np.isfinite(state.lower_bound) else None

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from scoreline import kernels
 from scoreline._typing import FloatArray
 from scoreline.objective import Objective, Point
 from scoreline.solvers.base import Solver, State
@@ -69,6 +68,11 @@ class LbfgsSolver(Solver):
         self._spare: Any = None  # a score vector that trial points may write to
         self._since_refresh = 0
         self._arrive(objective, state)
+
+    def release(self) -> None:
+        """Let go of scores, gradients and curvature."""
+        for name in ("_point", "_spare", "_curvature", "_bound", "_gradient"):
+            self.__dict__.pop(name, None)  # an interrupted start has not made all of them
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: direction, line search on scores, new gradient, new bound."""
@@ -135,7 +139,3 @@ class LbfgsSolver(Solver):
             name: getattr(memory, name) for name in ("steps", "changes", "inverse_products", "newest", "count", "scale")
         }
         state.plane = {name: getattr(bound, name) for name in ("value", "slope", "constant")}
-
-    def gradient_norm(self) -> float:
-        """Return |grad J_mu| at the current point."""
-        return float(np.sqrt(kernels.vectors.dot(self._gradient, self._gradient)))

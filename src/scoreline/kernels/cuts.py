@@ -1,0 +1,39 @@
+"""The thresholds of two sorted classes, one block at a time."""
+
+import numpy as np
+
+from scoreline.kernels.compile import kernel
+
+
+@kernel
+def next_candidates(above, above_weight, below, below_weight, state, lows, highs, tp, fp):
+    """Fill the next block of candidates, from the highest threshold down; returns how many (0 at the end).
+
+    `above` and `below` are the scores of positives and negatives in rising order. A candidate lies between the score `lows`
+    and the next higher one `highs` (minus or plus infinity at the ends) and takes in weights `tp` and `fp`. `state` holds
+    what is left of either class, the weights taken so far, and the lowest score taken (NaN when all is done).
+    """
+    i, j, true, false, lowest = int(state[0]), int(state[1]), state[2], state[3], state[4]
+    if np.isnan(lowest):
+        return 0
+    count = 0
+    while count < len(lows):
+        level = -np.inf
+        if i > 0:
+            level = above[i - 1]
+        if j > 0:
+            level = max(level, below[j - 1])
+        lows[count], highs[count], tp[count], fp[count] = level, lowest, true, false
+        count += 1
+        if i == 0 and j == 0:
+            lowest = np.nan
+            break
+        while i > 0 and above[i - 1] == level:
+            i -= 1
+            true += 1.0 if above_weight is None else above_weight[i]
+        while j > 0 and below[j - 1] == level:
+            j -= 1
+            false += 1.0 if below_weight is None else below_weight[j]
+        lowest = level
+    state[0], state[1], state[2], state[3], state[4] = i, j, true, false, lowest
+    return count
