@@ -127,6 +127,7 @@ class Solver(ABC):
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration, update best point and lower bound; False if no further progress is possible."""
 
+    @abstractmethod
     def release(self) -> None:
         """Let go of score vectors and other working memory; the state keeps what matters."""
 
