@@ -5,9 +5,9 @@ Two groups of scores: *keys* k_i (the smaller class) and *queries* q_j (the othe
     hard(t) = max(0, t),   smooth(t) = 0 | t^2 / (2h) | t - h/2   for t <= 0 | 0 < t < h | t >= h,   ramp(t) = clip(t/h, 0, 1).
 
 As a function of q, sum_i s_i smooth(q - k_i) is a quadratic spline with knots (*edges*) at k_i and k_i + h: `build_spline`
-makes its table from the sorted keys, `visit_queries` lets every query row look itself up and adds what the keys need into
-bins between edges, `finish_keys` sweeps the bins once to get the sums of each key, `visit_keys` lets every key row look its
-own sum up. Only the smaller class is sorted, and no order of rows is carried along. Everything is a sum of differences
+makes its table from the sorted keys, `look_up` lets every row find its place and every query its sum, `fill_bins` adds up
+what the keys need between the edges, `finish_keys` sweeps those bins once for the sum of each key, `give_keys` hands it to
+the rows. Only the smaller class is sorted, and no order of rows is carried along. Everything is a sum of differences
 between neighbouring edges, never of the scores themselves, so large scores and narrow ramps lose no digits.
 
 h = 0 is the hard hinge: one edge per key, ramp(t) = 1 for t > 0.
@@ -130,56 +130,60 @@ def edges_below(x, edges, low, inverse, starts):
 
 
 @kernel
-def visit_queries(
-    z,
-    sign,
-    weight,
-    key_sign,
-    shift,
-    counting,
-    edges,
-    spline,
-    low,
-    inverse,
-    starts,
-    scale,
-    grad,
-    bins,
-    partial,
-    bounds,
-    first,
-    last,
-):
-    """Look up every query row: grad = scale * s * (sum of ramp); bins and partial sums for the chunk.
+def look_up(
+    z, sign, weight, key_sign, shift, counting, edges, spline, low, inverse, starts, scale, grad, places, partial,
+    bounds, first, last,
+):  # fmt: skip
+    """Find the place of every row; queries get grad = scale * s * (sum of ramp) and add to the sums of the chunk.
 
-    bins[c, b] = (weight, weighted sum of q - edge b-1) of the queries with b edges below;
-    partial[c] = weighted sums of (smooth, ramp). `scale` is signed by the class of the queries.
+    places[i] = number of edges below the query, or n_edges + 1 + the first edge that equals the key; partial[c] =
+    weighted sums of (smooth, ramp). `scale` is signed by the class of the queries. `counting` says that the ramp is hard
+    and unweighted: the sum of ramps is then the number of edges, and the table need not be read.
     """
+    keys_from = len(spline) + 1
     for c in range(first, last):
-        bin_c = bins[c]
-        bin_c[:] = 0.0
         value = ramps = 0.0
         for i in range(bounds[c], bounds[c + 1]):
             if sign[i] == key_sign:
+                k = key_of(z[i], key_sign, shift)
+                places[i] = keys_from + np.int64(edges_below(k, edges, low, inverse, starts))
                 continue
             s = 1.0 if weight is None else weight[i]
             q = query_of(z[i], key_sign, shift)
             b = edges_below(q, edges, low, inverse, starts)
+            places[i] = b
             ramp = 0.0
-            if b > np.uint64(0):
+            if counting:
+                ramp = float(b)
+                ramps += ramp
+            elif b > np.uint64(0):
                 e = b - ONE
                 d = q - edges[e]
-                if counting:  # hard and unweighted: the sum of ramps is the number of edges, no look at the table
-                    ramp = float(b)
-                else:
-                    ramp = spline[e, 1] + spline[e, 2] * d
-                    value += s * (spline[e, 0] + d * (spline[e, 1] + 0.5 * spline[e, 2] * d))
+                ramp = spline[e, 1] + spline[e, 2] * d
+                value += s * (spline[e, 0] + d * (spline[e, 1] + 0.5 * spline[e, 2] * d))
                 ramps += s * ramp
-                bin_c[b, 0] += s
-                bin_c[b, 1] += s * d
             if grad is not None:
                 grad[i] = scale * s * ramp
         partial[c, 0], partial[c, 1] = value, ramps
+
+
+@kernel
+def fill_bins(z, weight, key_sign, shift, edges, places, bins, ranges, first, last):
+    """bins[b] = (weight, weighted sum of q - edge b-1) of the queries with b edges below, for ranges of bins.
+
+    Each range goes through all rows and takes its own: bins are never shared between threads, every bin adds its rows in
+    their order, and a range is small enough to stay in the cache.
+    """
+    for r in range(first, last):
+        lo, hi = np.uint32(ranges[r]), np.uint32(ranges[r + 1])
+        bins[lo:hi] = 0.0
+        lo = max(lo, np.uint32(1))  # bin 0 has no edge below: nothing to add
+        for i in range(len(places)):
+            b = places[i]
+            if lo <= b and b < hi:
+                s = 1.0 if weight is None else weight[i]
+                bins[b, 0] += s
+                bins[b, 1] += s * (query_of(z[i], key_sign, shift) - edges[b - np.uint32(1)])
 
 
 @kernel
@@ -230,10 +234,10 @@ def finish_keys(keys, weights, width, edges, bins, sums):
 
 
 @kernel
-def visit_keys(z, sign, weight, key_sign, shift, edges, low, inverse, starts, sums, scale, grad, bounds, first, last):
+def give_keys(sign, weight, key_sign, places, sums, scale, grad, bounds, first, last):
     """grad = scale * s * (sum of ramp) for every row of the key class; `scale` is signed by that class."""
+    keys_from = len(sums) + 1
     for i in range(bounds[first], bounds[last]):
         if sign[i] == key_sign:
             s = 1.0 if weight is None else weight[i]
-            e = edges_below(key_of(z[i], key_sign, shift), edges, low, inverse, starts)
-            grad[i] = scale * s * sums[e]
+            grad[i] = scale * s * sums[places[i] - keys_from]

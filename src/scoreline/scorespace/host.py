@@ -7,6 +7,7 @@ from scoreline._typing import AnyArray, FloatArray
 from scoreline.scorespace.base import Labels, PairSums, PointSums
 
 MAX_BUCKETS = 1 << 22
+BINS_IN_CACHE = 1 << 16  # of 16 bytes: half of a usual second-level cache
 
 
 class HostSpace:
@@ -103,26 +104,26 @@ class HostSpace:
         inverse = (len(starts) - 1) / span if 0.0 < span < np.inf else 0.0
         ramps.fill_buckets(edges, low, inverse, starts)
 
-        # Private bins for each chunk, but never more than half a score vector's worth of them.
-        bounds = parallel.even_bounds(n, 16, max_chunks=max(1, min(16, n // (4 * (n_edges + 1)))))
-        bins = np.empty((len(bounds) - 1, n_edges + 1, 2))
-        partial = np.empty((len(bounds) - 1, 2))
         if grad and out is None:
             out = np.empty_like(z)
+        places = np.empty(n, dtype=np.uint32)
+        bounds = parallel.even_bounds(n, 16)
+        partial = np.empty((len(bounds) - 1, 2))
         parallel.run_chunks(
-            ramps.visit_queries, len(partial), z, sign, weight, key_sign, shift,
-            width == 0.0 and weight is None, edges, spline, low, inverse, starts,
-            key_sign * scale, out if grad else None, bins, partial, bounds,
+            ramps.look_up, len(partial), z, sign, weight, key_sign, shift, width == 0.0 and weight is None, edges, spline,
+            low, inverse, starts, key_sign * scale, out if grad else None, places, partial, bounds,
         )  # fmt: skip
         smooth, query_ramps = partial.sum(axis=0)
         sums = spline[:, 0]  # the spline has served: its memory holds the sums of the keys now
-        hard, _ = ramps.finish_keys(keys, weights, width, edges, bins[0] if len(bins) == 1 else bins.sum(axis=0), sums)
+        bins = np.empty((n_edges + 1, 2))
+        n_ranges = min(n_edges + 1, max(4, min(64, (n_edges + 1) // BINS_IN_CACHE)))
+        ranges = np.linspace(0, n_edges + 1, n_ranges + 1).astype(np.uint64)
+        parallel.run_chunks(ramps.fill_bins, len(ranges) - 1, z, weight, key_sign, shift, edges, places, bins, ranges)
+        hard, _ = ramps.finish_keys(keys, weights, width, edges, bins, sums)
         if grad:
-            bounds = parallel.even_bounds(n, 4)
             parallel.run_chunks(
-                ramps.visit_keys, len(bounds) - 1, z, sign, weight, key_sign, shift, edges, low, inverse, starts, sums,
-                -key_sign * scale, out, bounds,
-            )  # fmt: skip
+                ramps.give_keys, len(bounds) - 1, sign, weight, key_sign, places, sums, -key_sign * scale, out, bounds
+            )
         if width == 0.0:
             smooth = hard
         return PairSums(float(smooth), float(query_ramps), float(hard), out if grad else None)
