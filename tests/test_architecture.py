@@ -26,6 +26,7 @@ LAYERS = [
     "_backend",
     "_optional",
     "_logging",
+    "_checks",
     "_registry",
     "_typing",
 ]

@@ -95,7 +95,11 @@ class Objective:
         u_i x_i, so <v, w> is as uncertain as eps |u|_1 max|z|, and |u|_1 <= 2 for every risk here. The factor 8 is margin.
         """
         n = self.operator.shape[0]
-        size = abs(point.hard) + kernels.vectors.dot(slope, slope) / self.alpha + 2.0 * self.space.max_abs(point.z)
+        size = (
+            abs(point.hard)
+            + kernels.vectors.dot(slope, slope) / self.alpha
+            + 2.0 * self.space.max_abs(point.z, self.risk.labels)
+        )
         return float(8.0 * np.finfo(float).eps * np.sqrt(n) * size)
 
 

@@ -7,10 +7,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scoreline import kernels
+from scoreline._checks import check_choice, check_number
 from scoreline._logging import verbosity
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
-from scoreline.estimators.validation import check_choice, check_labels, check_number, check_weights
+from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
 from scoreline.measures import Measure, best_cut, get_measure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
@@ -167,6 +168,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         measure = self._check_parameters()
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
             operator = as_operator(X)
+            passes_before = operator.n_passes
             validate_data(self, X, skip_check_array=True)
             classes, sign = check_labels(y, operator.shape[0])
             weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
@@ -182,11 +184,12 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             self.n_features_in_ = operator.shape[1]
             self.solver_, self.risk_ = solver_class.name, risk.name
             self._set_solution(result, wrapped, operator)
+            self.n_passes_ = operator.n_passes - passes_before
             threshold = self._threshold(measure, sign, result.z, training_weight)
             self.intercept_ = np.array([self.trained_intercept_ - threshold])
         if result.interruption is not None:
             raise result.interruption
-        warn_if_not_converged(result, self.tol)
+        warn_if_not_converged(result, solver)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -238,8 +241,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The measure itself, larger is better.
         """
         decision = self.decision_function(X)
-        measure = get_measure(self.measure, self.measure_params)
-        return measure.value(np.asarray(y) == self.classes_[1], decision, sample_weight)
+        truth = check_truth(y, self.classes_, len(decision))
+        weight = check_sample_weight(sample_weight, len(decision))
+        return get_measure(self.measure, self.measure_params).value(truth, decision, weight)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return J = alpha/2 |w|^2 + R of the trained coefficients on (X, y); on the training data it is objective_.
@@ -259,8 +263,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             J of `risk_`, without smoothing; one pass over X.
         """
         z = self._scores(X) + self.trained_intercept_
-        classes, sign = check_labels(y, len(z))
-        _, weight = check_weights(sample_weight, self.class_weight, classes, sign)
+        check_labels(y, len(z))  # both classes must be there
+        sign = np.where(check_truth(y, self.classes_, len(z)), 1, -1)
+        _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
         return self._penalty + get_risk(self.risk_).prepare(sign, weight).value(z)
 
     def _check_parameters(self) -> Measure:
@@ -277,6 +282,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         return get_measure(self.measure, self.measure_params)
 
     def _make_solver(self, solver_class: Any) -> Any:
+        if self.solver_params is not None and not isinstance(self.solver_params, dict):
+            raise ValueError(f"solver_params={self.solver_params!r} must be a dict of options of the solver, or None")
         params = dict(self.solver_params or {})
         try:
             return solver_class(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, **params)
@@ -296,7 +303,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             wrapped = wrapped.inner  # type: ignore[attr-defined]
         self.coef_ = np.array(coef).reshape(1, -1)
         self.trained_intercept_ = float(intercept)
-        self.n_iter_, self.n_passes_ = result.n_iter, result.n_passes
+        self.n_iter_ = result.n_iter
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
         self.history_, self.status_ = result.history, result.status
 
@@ -310,7 +317,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         return best_cut(sign, z, criterion, weight).threshold
 
     def _scores(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         with kernels.parallel.thread_limit(self.n_jobs):
             operator = as_operator(X)
             validate_data(self, X, reset=False, skip_check_array=True)

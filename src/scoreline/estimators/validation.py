@@ -8,28 +8,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
 
-from scoreline._registry import unknown_name
+from scoreline._checks import check_choice
 from scoreline._typing import AnyArray, FloatArray
-
-
-def check_number(
-    name: str, value: Any, *, above: float | None = None, least: float | None = None, integer: bool = False
-) -> None:
-    """Raise unless value is a real number (an integer if asked) above or at least the given limit."""
-    kind = numbers.Integral if integer else numbers.Real
-    limit = f"greater than {above:g}" if above is not None else f"at least {least:g}"
-    fits = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
-    if fits and ((above is not None and not value > above) or (least is not None and not value >= least)):
-        fits = False
-    if not fits:
-        what = "an integer" if integer else "a finite number"
-        raise ValueError(f"{name}={value!r} must be {what} {limit}")
-
-
-def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Raise unless value is one of the choices, naming the nearest."""
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise unknown_name(name, value, [str(choice) for choice in choices])
 
 
 def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
@@ -76,11 +56,26 @@ def _distinct_labels(labels: AnyArray) -> AnyArray:
     return classes
 
 
+def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
+    """Return which rows are of the positive class; labels must be among the two classes of the fit, one for each row."""
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != n:
+        raise ValueError(
+            f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
+        )
+    positive = labels == classes[1]
+    known = positive | (labels == classes[0])
+    if not np.all(known):
+        row = int(np.flatnonzero(~known)[0])
+        raise ValueError(f"y holds {labels[row]!r} in row {row}, expected the classes of the fit: {classes.tolist()}")
+    return positive
+
+
 def check_weights(
     sample_weight: Any, class_weight: Any, classes: AnyArray, sign: AnyArray
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Return (sample weights, sample weights times class weights), each None where it is all ones."""
-    weight = _check_sample_weight(sample_weight, len(sign))
+    weight = check_sample_weight(sample_weight, len(sign))
     if weight is not None and not (weight[sign > 0].any() and weight[sign < 0].any()):
         raise ValueError("sample_weight is zero for all rows of a class; both classes need a positive weight")
     if class_weight is None:
@@ -90,20 +85,28 @@ def check_weights(
     elif not isinstance(class_weight, dict):
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class to weight")
     codes = np.where(sign > 0, classes[1], classes[0])
-    factors = compute_class_weight(class_weight, classes=classes, y=codes, sample_weight=weight)
-    if not (np.isfinite(factors).all() and (factors > 0).all()):
+    if isinstance(class_weight, dict) and not all(_is_positive(value) for value in class_weight.values()):
         raise ValueError(f"class_weight={class_weight!r} must give both classes a positive weight")
+    factors = compute_class_weight(class_weight, classes=classes, y=codes, sample_weight=weight)
     combined = np.where(sign > 0, factors[1], factors[0])
     return weight, combined if weight is None else combined * weight
 
 
-def _check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and 0.0 < float(value) < np.inf
+
+
+def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
+    """Return the weights as finite, non-negative floats, not all zero; None where they are all 1."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Real):
         weight = np.full(n, float(sample_weight))
     else:
-        weight = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            weight = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sample_weight must be numbers, one per row ({error})") from None
     if weight.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weight.shape}")
     if weight.shape != (n,):

@@ -33,11 +33,13 @@ def dense_sums(x, row_stride, column_stride, p, weight, counts, shift, sums, squ
 
 
 @kernel
-def compressed_sums(data, indices, indptr, by_row, weight, counts, shift, sums, squares, largest, bounds, first, last):
+def compressed_sums(
+    data, indices, indptr, by_row, weight, entries, counts, shift, sums, squares, largest, bounds, first, last
+):
     """Add up the stored entries of the lines of each chunk; the arrays must start at zero.
 
     `by_row` tells whether lines are rows (CSR: each chunk has its own sums) or columns (CSC: all chunks share the first).
-    Entries that name the same place must have been summed before.
+    Entries that name the same place must have been summed before. `entries` counts them, without weights.
     """
     for chunk in range(first, last):
         c = chunk if by_row else 0
@@ -56,6 +58,7 @@ def compressed_sums(data, indices, indptr, by_row, weight, counts, shift, sums, 
                 if counts[c, j] == 0.0:
                     shift[c, j] = value
                 d = value - shift[c, j]
+                entries[c, j] += 1
                 counts[c, j] += s
                 sums[c, j] += s * d
                 squares[c, j] += s * d * d

@@ -32,7 +32,24 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
         return lambda f: kernel(f, reorder=reorder)
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": REORDER if reorder else False}
     try:
-        return numba.njit(cache=True, **options)(function)
+        return _forgiving(numba.njit(cache=True, **options)(function))
     except RuntimeError as error:  # no directory to cache in: compile in each process instead
         logger.debug("kernel %s is not cached: %s", function.__name__, error)
         return numba.njit(**options)(function)
+
+
+def _forgiving(compiled: Any) -> Any:
+    """Let a cache that cannot be written (full disk, directory turned read-only) cost a compilation, not the call."""
+    cache = getattr(compiled, "_cache", None)  # not public in Numba: where it changes, writing errors show again
+    save = getattr(cache, "save_overload", None)
+    if save is None:
+        return compiled
+
+    def save_if_possible(*args: Any) -> None:
+        try:
+            save(*args)
+        except OSError as error:
+            logger.debug("kernel %s is not cached: %s", compiled.__name__, error)
+
+    cache.save_overload = save_if_possible  # type: ignore[union-attr]
+    return compiled

@@ -97,8 +97,7 @@ def _get_pool(size: int) -> ThreadPoolExecutor:
     global _pool, _pool_size
     with _lock:
         if _pool is None or _pool_size < size:
-            if _pool is not None:
-                _pool.shutdown(wait=False)  # running tasks finish, new ones go to the larger pool
+            # A smaller pool is not shut down: another thread may be about to submit to it. Its threads end with it.
             _pool = ThreadPoolExecutor(max_workers=size, thread_name_prefix="scoreline")
             _pool_size = size
         return _pool

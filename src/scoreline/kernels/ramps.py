@@ -187,10 +187,12 @@ def fill_bins(z, weight, key_sign, shift, edges, places, bins, ranges, first, la
 
 
 @kernel
-def finish_keys(keys, weights, width, edges, bins, sums):
+def finish_keys(keys, weights, width, edges, slopes, bins, sums):
     """Sweep the bins from the right: sums[e] = sum_j s_j ramp(q_j - k) at the first edge e that equals the key k.
 
-    Returns the weighted sums over all pairs of hard(t) and of ramp(t). Edges of equal value are one step.
+    Returns the weighted sums over all pairs of hard(t) and of ramp(t). Edges of equal value are one step. `slopes` is the
+    last column of the spline: 0 where no ramp crosses the bin right of an edge. Nothing right of such a bin can be in the
+    window of a key to its left, so the window starts anew there; far scores never enter its sums, and cannot drown them.
     """
     n_edges = len(edges) - PADDING
     inverse = 1.0 / width if width > 0.0 else 0.0
@@ -210,8 +212,13 @@ def finish_keys(keys, weights, width, edges, bins, sums):
         weight, distance = bins[above, 0], bins[above, 1]
         total += right * gap + distance
         right += weight
-        offset += inside * gap + distance
-        inside += weight
+        if slopes[above - 1] == 0.0:
+            inside = offset = 0.0
+            beyond = right
+            window = above - 1
+        else:
+            offset += inside * gap + distance
+            inside += weight
         if start >= 0 and keys[start] == x:
             limit = x + width
             while window >= above and edges[window - 1] >= limit:

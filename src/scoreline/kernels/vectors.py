@@ -25,11 +25,11 @@ def combine(a: float, x: FloatArray, b: float, y: FloatArray, out: FloatArray) -
     return out
 
 
-def max_abs(x: FloatArray) -> float:
-    """Return max |x_i| (0 for an empty vector); O(n)."""
+def max_abs(x: FloatArray, weight: FloatArray | None = None) -> float:
+    """Return max |x_i| over the rows of positive weight (0 if there are none); O(n)."""
     bounds = even_bounds(len(x), 1)
     partial = np.empty(len(bounds) - 1)
-    run_chunks(_max_abs, len(partial), x, partial, bounds)
+    run_chunks(_max_abs, len(partial), x, weight, partial, bounds)
     return float(partial.max())
 
 
@@ -49,11 +49,12 @@ def _combine(a, x, b, y, out, bounds, first, last):
 
 
 @kernel
-def _max_abs(x, partial, bounds, first, last):
+def _max_abs(x, weight, partial, bounds, first, last):
     for c in range(first, last):
         top = 0.0
         for i in range(bounds[c], bounds[c + 1]):
-            top = max(top, abs(x[i]))
+            if weight is None or weight[i] > 0.0:
+                top = max(top, abs(x[i]))
         partial[c] = top
 
 

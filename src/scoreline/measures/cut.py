@@ -62,18 +62,23 @@ def best_cut(
     # `lows` and `highs` are the scores on either side of a candidate: it predicts positive from `highs` upwards.
     lows, highs, tp, fp = (np.empty(BLOCK) for _ in range(4))
     state = np.array([len(above), len(below), 0.0, 0.0, np.inf])
-    best, place = -np.inf, (np.nan, np.nan)
+    best, place, candidates = -np.inf, (np.nan, np.nan), 0
     while True:
         count = kernels.cuts.next_candidates(above, above_weight, below, below_weight, state, lows, highs, tp, fp)
         if count == 0:
             break
+        candidates += count
         t, f = tp[:count], fp[:count]
         values = np.asarray(value_of(t, f, np.maximum(all_positive - t, 0.0), np.maximum(all_negative - f, 0.0)))
         values = np.where(np.isnan(values), -np.inf, values)
         k = int(np.argmax(values))
         if values[k] > best:
             best, place = float(values[k]), (float(lows[k]), float(highs[k]))
-    return Cut(_between(*place, z), best)
+    if best == -np.inf:
+        raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
+    ends = [side[k] for side in (above, below) if len(side) for k in (0, -1)]
+    margin = 0.5 * (max(ends) - min(ends)) / max(1, candidates - 2) or 1.0  # half the mean distance of two levels
+    return Cut(_between(*place, max(margin, np.spacing(max(map(abs, ends))))), best)
 
 
 def _sorted_side(z: FloatArray, weight: FloatArray | None, side: AnyArray) -> tuple[FloatArray, FloatArray | None]:
@@ -88,10 +93,11 @@ def _sorted_side(z: FloatArray, weight: FloatArray | None, side: AnyArray) -> tu
     return scores[order], weights[order]
 
 
-def _between(low: float, high: float, z: FloatArray) -> float:
-    """Return the midpoint of low and high, not reaching high; beyond the ends, half a typical distance away."""
-    if np.isfinite(low) and np.isfinite(high):
-        middle = low + 0.5 * (high - low)
-        return low if middle >= high else middle
-    margin = max(0.5 * (z.max() - z.min()) / max(1, len(z) - 1), np.spacing(np.abs(z).max()))
-    return low + margin if np.isfinite(low) else high - margin
+def _between(low: float, high: float, margin: float) -> float:
+    """Return the midpoint of low and high, not reaching high; beyond the ends, `margin` away."""
+    if np.isinf(high):
+        return low + margin
+    if np.isinf(low):
+        return high - margin
+    middle = low + 0.5 * (high - low)
+    return low if middle >= high else middle

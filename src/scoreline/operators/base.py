@@ -86,6 +86,8 @@ class Operator(ABC):
     def column_statistics(self, weight: FloatArray | None = None) -> ColumnStatistics:
         """Return weight, mean, variance and largest magnitude of each column. One pass."""
         self.require("statistics", "column statistics")
+        if weight is not None:
+            weight = self._vector(weight, self.shape[0], "weight")
         self.n_passes += 1.0
         return self._column_statistics(weight)
 

@@ -82,13 +82,15 @@ def _from_frame(X: Any) -> Any:
         return X.sparse.to_coo()
     try:
         array = X.to_numpy()
-        if array.dtype == object:  # nullable or mixed columns
-            array = array.astype(np.float64)
+        if array.dtype == object:  # nullable or mixed columns; what is missing becomes NaN, which is looked for later
+            array = X.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(X, "iloc") else array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"X is a frame with a column that is not numeric ({error}). Encode it first, for example with OneHotEncoder."
         ) from None
-    if not np.shares_memory(array, X.to_numpy()):
+    _check_shape(array.shape)
+    first = X.iloc[:, 0] if hasattr(X, "iloc") else X.to_series(0)
+    if not np.may_share_memory(array, first.to_numpy()):
         logger.info("copied X once: frame of several blocks to one array")
     return _from_array(array)
 
@@ -105,8 +107,13 @@ def _from_array(X: Any) -> AnyArray:
             "using X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row."
         )
     _check_shape(array.shape)
+    if array.dtype.kind in "US":
+        raise ValueError(
+            f"X has dtype {array.dtype}: text, not numbers (it begins with {array.flat[0]!r}), expected float or integer. "
+            "Encode text columns first, for example with OneHotEncoder, or call X.astype(float)."
+        )
     _check_kind(array.dtype)
-    if array.dtype.kind in "OUSbiu" or array.dtype.itemsize == 2:
+    if array.dtype.kind in "Obiu" or array.dtype.itemsize == 2:
         try:
             converted = array.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -127,16 +134,14 @@ def _check_kind(dtype: Any) -> None:
         raise ValueError(
             f"Complex data not supported: X has dtype {dtype}, expected float; pass X.real, X.imag or abs(X)"
         )
-    if np.dtype(dtype).kind not in "OUSbiuf":
+    if np.dtype(dtype).kind not in "Obiuf":
         raise ValueError(f"X has dtype {dtype}, expected float or integer")
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
     for size, what in ((shape[0], "sample"), (shape[1], "feature")):
         if size < 1:
-            raise ValueError(
-                f"Found array with {size} {what}(s) (shape={tuple(shape)}) while a minimum of 1 is required."
-            )
+            raise ValueError(f"X has {size} {what}(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
 
 
 def _finish(operator: Operator, check_finite: bool) -> Operator:

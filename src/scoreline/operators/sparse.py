@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline._typing import AnyArray, BoundsArray, FloatArray
+from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray
 from scoreline.operators.base import Operator, read_only
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
@@ -102,7 +102,7 @@ class CompressedOperator(Operator):
 
     def _block(self, start: int, stop: int) -> Any:
         if self._by_row:
-            # Views of the stored arrays: only the short indptr is new.
+            # Slices of the stored arrays (SciPy copies those that are less than half of theirs); the indptr is new.
             indptr = self._X.indptr
             lo, hi = int(indptr[start]), int(indptr[stop])
             parts = (self._X.data[lo:hi], self._X.indices[lo:hi], indptr[start : stop + 1] - indptr[start])
@@ -110,24 +110,27 @@ class CompressedOperator(Operator):
         return self._X[start:stop].tocsr()
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
-        total = float(self.shape[0] if weight is None else weight.sum())
-        if not self._X.has_canonical_format:  # entries of one place must be summed first: block by block
-            parts = []
-            for block in self.row_blocks(max(1, self.shape[0] // 16)):
-                rows = block.data.copy()
-                rows.sum_duplicates()
-                part = None if weight is None else weight[block.start : block.stop]
-                parts.append(CompressedOperator(rows)._stored_statistics(part))
-            return with_zeros(merge(parts), total)
-        return with_zeros(self._stored_statistics(weight), total)
+        n, p = self.shape
+        if self._X.has_canonical_format:
+            stored, entries = self._stored_statistics(weight)
+            return with_zeros(stored, entries, weight, n)
+        parts, entries = [], np.zeros(p, dtype=np.intp)  # entries of one place must be summed first: block by block
+        for start, stop, block in self.row_blocks(max(1, n // 16)):
+            rows = block.copy()
+            rows.sum_duplicates()
+            part, count = CompressedOperator(rows)._stored_statistics(None if weight is None else weight[start:stop])
+            parts.append(part)
+            entries += count
+        return with_zeros(merge(parts), entries, weight, n)
 
-    def _stored_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+    def _stored_statistics(self, weight: FloatArray | None) -> tuple[ColumnStatistics, IntArray]:
         bounds = self._scatter_bounds
         chunks = len(bounds) - 1
         sums = ColumnSums(chunks if self._by_row else 1, self.shape[1])
-        arguments = (self._data, self._indices, self._indptr, self._by_row, weight, *sums.arrays(), bounds)
+        entries = np.zeros(sums.counts.shape, dtype=np.intp)
+        arguments = (self._data, self._indices, self._indptr, self._by_row, weight, entries, *sums.arrays(), bounds)
         kernels.parallel.run_chunks(kernels.columns.compressed_sums, chunks, *arguments)
-        return merge(sums.parts())
+        return merge(sums.parts()), entries.sum(axis=0)
 
     def find_nonfinite(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None; one read of the stored values."""

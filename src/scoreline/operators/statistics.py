@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoreline._typing import FloatArray
+from scoreline._typing import FloatArray, IntArray
 
 
 class ColumnStatistics(NamedTuple):
@@ -55,8 +55,13 @@ def merge(parts: list[ColumnStatistics]) -> ColumnStatistics:
     return ColumnStatistics(weight, mean, variance, largest)
 
 
-def with_zeros(stored: ColumnStatistics, weight: float) -> ColumnStatistics:
-    """Return the statistics of sparse columns of total weight `weight`, of which only the stored entries were seen."""
-    missing = np.maximum(weight - stored.weight, 0.0)
+def with_zeros(stored: ColumnStatistics, entries: IntArray, weight: FloatArray | None, n: int) -> ColumnStatistics:
+    """Return the statistics of sparse columns of n rows, of which only the stored `entries` were seen.
+
+    Whether anything is missing is decided by counting rows: the difference of two sums of weights would leave rounding,
+    which a column of mean 1e8 turns into variance.
+    """
+    rows, total = (n, float(n)) if weight is None else (int(np.count_nonzero(weight)), float(weight.sum()))
+    missing = np.where(entries < rows, np.maximum(total - stored.weight, 0.0), 0.0)
     zeros = np.zeros_like(missing)
     return merge([stored, ColumnStatistics(missing, zeros, zeros, zeros)])

@@ -62,7 +62,7 @@ class InterceptOperator(_Wrapper):
         return ColumnStatistics(*(np.append(a, v) for a, v in zip(inner, constant, strict=True)))
 
     def _wrap(self, block: Any) -> Any:
-        column = np.full((block.shape[0], 1), self.value, dtype=block.dtype)
+        column = np.full((block.shape[0], 1), self.value)
         if sp.issparse(block):
             return sp.hstack([block, sp.csr_matrix(column)], format="csr")
         return np.hstack([block, column])

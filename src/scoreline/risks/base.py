@@ -119,8 +119,8 @@ def _checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | No
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}, expected one label per row")
     positive = labels > 0
-    known = (labels == 1) | (labels == -1) | (labels == 0)
-    if not (known.all() and positive.any() and not positive.all()):
+    negative = (labels == -1) if (labels == -1).any() else (labels == 0)
+    if not (((labels == 1) | negative).all() and positive.any() and not positive.all()):
         raise ValueError(f"y must hold +1 and -1 (or 1 and 0), both of them; got {np.unique(labels)[:5]}")
     sign = np.where(positive, 1, -1).astype(np.int8)
     if sample_weight is None:

@@ -18,4 +18,4 @@ def get_risk(name: str) -> Risk:
     try:
         return all_risks()[name]()
     except (KeyError, TypeError):
-        raise unknown_name("risk", name, all_risks()) from None
+        raise unknown_name("risk", name, ["auto", *all_risks()]) from None

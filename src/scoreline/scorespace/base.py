@@ -56,8 +56,8 @@ class ScoreSpace(Protocol):
     def dot(self, x: Scores, y: Scores) -> float:
         """Return <x, y>, the same bits for any number of threads."""
 
-    def max_abs(self, x: Scores) -> float:
-        """Return the largest magnitude."""
+    def max_abs(self, x: Scores, labels: Labels) -> float:
+        """Return the largest magnitude among rows of positive weight."""
 
     def point_sums(
         self, loss: str, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool

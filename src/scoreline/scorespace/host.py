@@ -38,9 +38,9 @@ class HostSpace:
         """Return <x, y>."""
         return kernels.vectors.dot(x, y)
 
-    def max_abs(self, x: FloatArray) -> float:
-        """Return the largest magnitude."""
-        return kernels.vectors.max_abs(x)
+    def max_abs(self, x: FloatArray, labels: Labels) -> float:
+        """Return the largest magnitude among rows of positive weight."""
+        return kernels.vectors.max_abs(x, labels.weight)
 
     def point_sums(
         self,
@@ -53,6 +53,7 @@ class HostSpace:
         grad: bool = True,
     ) -> PointSums:
         """Sum a loss of `kernels/pointwise.py` over the rows; one read of z, one write of the gradient."""
+        z = _checked(z, labels)
         kind = getattr(kernels.pointwise, loss.upper())
         if grad and out is None:
             out = np.empty_like(z)
@@ -79,6 +80,7 @@ class HostSpace:
         Extra memory for k rows in the smaller class: about 14 vectors of length k with a ramp, 8 without.
         """
         ramps, parallel = kernels.ramps, kernels.parallel
+        z = _checked(z, labels)
         n = len(z)
         key_sign = 1 if labels.n_positive <= labels.n_negative else -1
         n_keys = min(labels.n_positive, labels.n_negative)
@@ -119,7 +121,7 @@ class HostSpace:
         n_ranges = min(n_edges + 1, max(4, min(64, (n_edges + 1) // BINS_IN_CACHE)))
         ranges = np.linspace(0, n_edges + 1, n_ranges + 1).astype(np.uint64)
         parallel.run_chunks(ramps.fill_bins, len(ranges) - 1, z, weight, key_sign, shift, edges, places, bins, ranges)
-        hard, _ = ramps.finish_keys(keys, weights, width, edges, bins, sums)
+        hard, _ = ramps.finish_keys(keys, weights, width, edges, spline[:, 2], bins, sums)
         if grad:
             parallel.run_chunks(
                 ramps.give_keys, len(bounds) - 1, sign, weight, key_sign, places, sums, -key_sign * scale, out, bounds
@@ -127,3 +129,11 @@ class HostSpace:
         if width == 0.0:
             smooth = hard
         return PairSums(float(smooth), float(query_ramps), float(hard), out if grad else None)
+
+
+def _checked(z: FloatArray, labels: Labels) -> FloatArray:
+    """Return z as kernels read it; they do not look whether it is long enough."""
+    z = np.ascontiguousarray(z, dtype=np.float64)
+    if z.shape != labels.sign.shape:
+        raise ValueError(f"scores have shape {z.shape}, expected {labels.sign.shape}, one for each label")
+    return z

@@ -1,5 +1,6 @@
 """What all solvers share: the loop, the clock, stopping, history, interruption, best-so-far, the final proof."""
 
+import copy
 import logging
 import time
 import warnings
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from scoreline._checks import check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
 
@@ -36,14 +38,13 @@ class State:
     history: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in HISTORY})
 
     def record(self) -> dict[str, Any]:
-        """Return the state as a dict of arrays, numbers and lists."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        """Return a copy of the state as a dict of arrays, numbers and lists."""
+        return {f.name: copy.deepcopy(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def restored(cls, record: Mapping[str, Any]) -> "State":
         """Return the state that `record` described."""
-        values: dict[str, Any] = {k: np.array(v) if isinstance(v, np.ndarray) else v for k, v in record.items()}
-        return cls(**values)
+        return cls(**copy.deepcopy(dict(record)))
 
 
 class Progress(NamedTuple):
@@ -107,6 +108,13 @@ class Solver(ABC):
         abs_tol: float | None = None,
         callbacks: Sequence[Callable[[Progress], Any]] = (),
     ):
+        check_number("tol", tol, above=0)
+        check_number("max_iter", max_iter, least=1, integer=True)
+        for name, value in (("max_time", max_time), ("abs_tol", abs_tol)):
+            if value is not None:
+                check_number(name, value, above=0)
+        if not isinstance(callbacks, Sequence) or not all(callable(callback) for callback in callbacks):
+            raise ValueError(f"callbacks={callbacks!r} must be a list of functions of a Progress")
         self.tol, self.max_iter, self.max_time, self.abs_tol = tol, max_iter, max_time, abs_tol
         self.callbacks = callbacks
 
@@ -232,7 +240,7 @@ class Solver(ABC):
             return any(answer is True for answer in answers)
 
 
-def warn_if_not_converged(result: Result, tol: float) -> None:
+def warn_if_not_converged(result: Result, solver: Solver) -> None:
     """Warn with the gap and what to do, unless the run converged or was stopped on purpose."""
     advice = {
         "max_iter": "Raise max_iter, raise tol or alpha, or scale the features (scaling='maxabs').",
@@ -242,9 +250,12 @@ def warn_if_not_converged(result: Result, tol: float) -> None:
     if result.status not in advice:
         return
     gap = "unknown" if result.gap is None else f"{result.gap:.3g}"
+    asked = (
+        f"tol={solver.tol:g} relative to the lower bound" if solver.abs_tol is None else f"abs_tol={solver.abs_tol:g}"
+    )
     warnings.warn(
         f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
-        f"asked for tol={tol:g} relative to the lower bound. {advice[result.status]}",
+        f"asked for {asked}. {advice[result.status]}",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
+from scoreline._checks import check_number
+from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective, Point
 from scoreline.solvers.base import Solver, State
 from scoreline.solvers.curvature import CurvatureMemory
@@ -44,6 +45,7 @@ class LbfgsSolver(Solver):
 
     def __init__(self, memory: int = 10, **options: Any):
         super().__init__(**options)
+        check_number("memory", memory, least=1, integer=True)
         self.memory = memory
 
     def start(self, objective: Objective, w0: FloatArray) -> LbfgsState:
@@ -64,10 +66,14 @@ class LbfgsSolver(Solver):
             for name, value in values.items():
                 setattr(target, name, np.array(value) if isinstance(value, np.ndarray) else value)
         z = objective.scores(state.w) if state.w.any() else objective.space.zeros(objective.risk.labels)
-        self._point = objective.at(state.w, z, state.mu)
+        self._point = self.first_point(objective, state, z)
         self._spare: Any = None  # a score vector that trial points may write to
         self._since_refresh = 0
         self._arrive(objective, state)
+
+    def first_point(self, objective: Objective, state: LbfgsState, z: Scores) -> Point:
+        """Return the point that the run begins or goes on with."""
+        return objective.at(state.w, z, state.mu)
 
     def release(self) -> None:
         """Let go of scores, gradients and curvature."""
@@ -97,7 +103,7 @@ class LbfgsSolver(Solver):
         line.use_buffers(self._spare, point.risk.grad)  # the gradient in z has done its work: trials reuse its memory
         first = 1.0
         if self._curvature.count == 0:
-            reach = objective.space.max_abs(line.z_d)
+            reach = objective.space.max_abs(line.z_d, objective.risk.labels)
             first = 1.0 / reach if reach > 0.0 else 1.0  # let the scores move by a margin, whatever their scale
         step = strong_wolfe(line, point.value, slope, first)
         if step <= 0.0:

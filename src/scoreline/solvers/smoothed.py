@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from scoreline._checks import check_number
+from scoreline._typing import Scores
 from scoreline.objective import Objective, Point
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
 
@@ -30,11 +32,25 @@ class SmoothedSolver(LbfgsSolver):
 
     def __init__(self, mu: float | None = None, **options: Any):
         super().__init__(**options)
+        if mu is not None:
+            check_number("mu", mu, above=0)
         self.mu = mu
 
     def first_mu(self, objective: Objective) -> float:
         """Return the fixed mu, or one whose ramp is as wide as the margin."""
         return self.mu if self.mu is not None else 1.0 / objective.risk.ramp_scale
+
+    def first_point(self, objective: Objective, state: LbfgsState, z: Scores) -> Point:
+        """Return the first point; from given coefficients with the smoothing of the end, found on scores alone.
+
+        They are near an optimum already, and a wide ramp would lead away from it first.
+        """
+        point = super().first_point(objective, state, z)
+        if self.mu is None and state.iteration == 0 and state.w.any():
+            while self._slack(objective, point) > SHARE * self.tol * point.hard:
+                state.mu *= FACTOR
+                point = objective.at(state.w, z, state.mu, out=point.risk.grad)
+        return point
 
     def adjust(self, objective: Objective, state: LbfgsState) -> None:
         """Lower mu if the slack it causes is a large part of the gap."""

@@ -64,7 +64,7 @@ def _check_against_reference(risk: Risk, z: FloatArray, y: Any, weight: FloatArr
     for mu in _mus(risk, prepared):
         got = prepared.evaluate(z, mu)
         value, grad, plane = risk.reference(z, y, weight, mu)
-        size = max(1.0, np.abs(z).max())
+        size = max(1.0, np.abs(z).max(), value, abs(plane))
         assert abs(got.value - value) <= 1e-12 * size, f"{risk.name}: value {got.value}, reference {value}, mu {mu}"
         assert abs(got.hard - risk.reference(z, y, weight)[0]) <= 1e-12 * size, f"{risk.name}: hard value, mu {mu}"
         assert abs(got.plane - plane) <= 1e-12 * size, f"{risk.name}: plane {got.plane}, reference {plane}, mu {mu}"
@@ -83,7 +83,7 @@ def _check_weights_are_repeats(risk: Risk, z: FloatArray, y: Any, s: FloatArray)
     assert np.isclose(weighted.ramp_scale, repeated.ramp_scale, rtol=1e-14)
     for mu in _mus(risk, weighted):
         a, b = weighted.evaluate(z, mu), repeated.evaluate(z[rows], mu)
-        size = max(1.0, np.abs(z).max())
+        size = max(1.0, np.abs(z).max(), a.value)
         assert abs(a.value - b.value) <= 1e-12 * size, (
             f"{risk.name}: weights differ from repeats by {a.value - b.value}"
         )
@@ -98,12 +98,13 @@ def _check_planes(risk: Risk, z: FloatArray, y: Any, s: FloatArray, rng: Any) ->
     for mu in _mus(risk, prepared):
         got = prepared.evaluate(z, mu)
         width = mu * prepared.ramp_scale
-        size = max(1.0, np.abs(z).max())
+        size = max(1.0, np.abs(z).max(), got.hard)
         assert got.hard - 0.5 * width - 1e-12 * size <= got.value <= got.hard + 1e-12 * size, "R - width/2 <= R_mu <= R"
         assert got.hard >= 0.0, "risks must not be negative: (0, 0) is used as a plane"
         for other in (z, np.zeros_like(z), -z, z + rng.standard_normal(len(z)), 10.0 * z):
-            slack = prepared.value(other) - got.plane - float(np.dot(got.grad, other))
-            scale = max(size, np.abs(other).max())
+            value = prepared.value(other)
+            slack = value - got.plane - float(np.dot(got.grad, other))
+            scale = max(size, np.abs(other).max(), value, abs(got.plane))  # rounding is relative to what is added
             assert slack >= -1e-12 * scale, f"{risk.name}: plane lies {-slack:.3g} above the risk (mu {mu})"
 
 

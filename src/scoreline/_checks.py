@@ -1,0 +1,28 @@
+"""Checks of single arguments: name, what was given, what is expected."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from scoreline._registry import unknown_name
+
+
+def check_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None, integer: bool = False
+) -> None:
+    """Raise unless value is a real number (an integer if asked) above or at least the given limit."""
+    kind = numbers.Integral if integer else numbers.Real
+    limit = f"greater than {above:g}" if above is not None else f"at least {least:g}"
+    fits = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
+    if fits and ((above is not None and not value > above) or (least is not None and not value >= least)):
+        fits = False
+    if not fits:
+        what = "an integer" if integer else "a finite number"
+        raise ValueError(f"{name}={value!r} must be {what} {limit}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Raise unless value is one of the choices, naming the nearest."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise unknown_name(name, value, [str(choice) for choice in choices])

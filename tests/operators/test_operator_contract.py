@@ -1,0 +1,455 @@
+"""Every storage that `as_operator` takes, and every wrapper, through `check_operator`."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+
+from scoreline.operators import (
+    BlockOperator,
+    DenseOperator,
+    InterceptOperator,
+    LinearMapOperator,
+    RandomFourierFeatures,
+    ScaledOperator,
+    as_operator,
+)
+from scoreline.operators.strided import StridedOperator
+from scoreline.testing import check_operator
+
+N, P = 37, 23  # neither is a multiple of 4, so the remainders of the unrolled kernels are used
+CSR = {"matrix": sp.csr_matrix, "array": sp.csr_array}
+CSC = {"matrix": sp.csc_matrix, "array": sp.csc_array}
+
+
+def gaussian(n=N, p=P, dtype=np.float64, order="C"):
+    return np.asarray(np.random.default_rng(7).standard_normal((n, p)), dtype=dtype, order=order)
+
+
+def mostly_zero(n=N, p=P, density=0.2, dtype=np.float64):
+    rng = np.random.default_rng(8)
+    return np.where(rng.random((n, p)) < density, rng.standard_normal((n, p)), 0.0).astype(dtype)
+
+
+def read_only(X):
+    X.flags.writeable = False
+    return X
+
+
+def unaligned(X):
+    """Return X in memory that starts at an odd address."""
+    buffer = np.empty(X.nbytes + 1, dtype=np.uint8)
+    out = buffer[1:].view(X.dtype).reshape(X.shape)
+    out[...] = X
+    return out
+
+
+def record_field(X):
+    """Return X as a field of records of 12 bytes: the distance between entries is no multiple of their size."""
+    records = np.zeros(X.shape, dtype=[("value", np.float64), ("other", np.int32)])
+    records["value"] = X
+    return records["value"]
+
+
+DENSE = {
+    "c": lambda: gaussian(),
+    "f": lambda: gaussian(order="F"),
+    "c32": lambda: gaussian(dtype=np.float32),
+    "f32": lambda: gaussian(dtype=np.float32, order="F"),
+    "read_only": lambda: read_only(gaussian()),
+    "every_second_row": lambda: gaussian()[::2],
+    "every_second_row_f": lambda: gaussian(order="F")[::2],
+    "every_third_column": lambda: gaussian()[:, ::3],
+    "every_third_column_f": lambda: gaussian(order="F")[:, ::3],
+    "both_strided": lambda: gaussian()[::2, ::3],
+    "columns_3_to_9": lambda: gaussian()[:, 3:9],
+    "columns_3_to_9_32": lambda: gaussian(dtype=np.float32)[:, 3:9],
+    "rows_3_to_9_f": lambda: gaussian(order="F")[3:9],
+    "reversed_rows": lambda: gaussian()[::-1],
+    "reversed_columns": lambda: gaussian()[:, ::-1],
+    "transposed": lambda: gaussian().T,
+    "transposed_slice": lambda: gaussian()[:, 3:9].T,
+    "transposed_strided": lambda: gaussian()[::2, ::3].T,
+    "big_endian": lambda: gaussian().astype(">f8"),
+    "big_endian_32": lambda: gaussian().astype(">f4"),
+    "unaligned": lambda: unaligned(gaussian()),
+    "record_field": lambda: record_field(gaussian()),
+    "broadcast_row": lambda: np.broadcast_to(np.round(8 * gaussian(1)) / 8, (N, P)),
+    "broadcast_column": lambda: np.broadcast_to(gaussian(N, 1), (N, P)),
+    "sliding_window": lambda: np.lib.stride_tricks.sliding_window_view(gaussian(1, 60)[0], 7),
+    "sliding_window_apart": lambda: np.lib.stride_tricks.sliding_window_view(gaussian(1, 60)[0], 7)[::7],
+    "one_row": lambda: gaussian(1),
+    "one_row_of_many": lambda: gaussian()[5:6],
+    "one_row_strided": lambda: gaussian()[:, :1].T,
+    "one_row_reversed": lambda: gaussian(1)[:, ::-1],
+    "one_column": lambda: gaussian(N, 1),
+    "one_column_of_many": lambda: gaussian()[:, 4:5],
+    "one_column_of_many_f": lambda: gaussian(order="F")[:, 4:5],
+    "one_column_reversed": lambda: gaussian(N, 1)[::-1],
+    "one_entry": lambda: gaussian(1, 1),
+    "one_entry_of_many": lambda: gaussian()[5:6, 4:5],
+    "int8": lambda: np.random.default_rng(0).integers(-100, 100, (N, P)).astype(np.int8),
+    "int64": lambda: np.random.default_rng(0).integers(-(2**52), 2**52, (N, P)),
+    "uint64": lambda: np.random.default_rng(0).integers(0, 2**52, (N, P)).astype(np.uint64),
+    "bool": lambda: gaussian() > 0,
+    "float16": lambda: gaussian().astype(np.float16),
+    "longdouble": lambda: gaussian().astype(np.longdouble),
+    "object": lambda: np.array([[1, 2.5, True], [np.float32(0.5), -3, 0]], dtype=object),
+    "lists": lambda: [[1, 2.5, 3], [4, 5, 6]],
+    "denormal": lambda: gaussian() * 1e-310,
+    "zeros": lambda: np.zeros((N, P)),
+}
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_dense_storage_keeps_the_contract(name):
+    X = DENSE[name]()
+    # An error of 1e-12 relative to sum |x w| is 60 roundings per term: other orders of summation pass, float32 sums fail.
+    # Denormal numbers have an absolute spacing of 5e-324 instead: 1e-310 has 13 digits.
+    check_operator(as_operator(X), np.asarray(X).astype(np.float64), rtol=1e-11 if name == "denormal" else 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("c", DenseOperator),
+        ("f32", DenseOperator),
+        ("columns_3_to_9", DenseOperator),
+        ("every_second_row", DenseOperator),
+        ("every_third_column_f", DenseOperator),
+        ("transposed_slice", DenseOperator),
+        ("sliding_window_apart", DenseOperator),
+        ("sliding_window", StridedOperator),
+        ("both_strided", StridedOperator),
+        ("every_third_column", StridedOperator),
+        ("reversed_rows", StridedOperator),
+        ("big_endian", StridedOperator),
+        ("unaligned", StridedOperator),
+        ("record_field", StridedOperator),
+        ("broadcast_row", StridedOperator),
+    ],
+)
+def test_layouts_that_kernels_can_walk_use_the_fast_operator(name, expected):
+    assert type(as_operator(DENSE[name]())) is expected
+
+
+def test_the_contract_accepts_constant_columns():
+    """The reference variance of a constant 0.1 is the rounding of its mean squared, 1e-33; 0 must pass as equal."""
+    X = np.full((N, 3), 0.1)
+    assert (as_operator(X).column_statistics().variance == 0.0).all()
+    check_operator(as_operator(X), X)
+
+
+def with_index_type(X, indices, indptr=None):
+    X.indices, X.indptr = X.indices.astype(indices), X.indptr.astype(indptr or indices)
+    assert (X.indices.dtype, X.indptr.dtype) == (np.dtype(indices), np.dtype(indptr or indices))
+    return X
+
+
+def shuffled_lines(X):
+    rng = np.random.default_rng(3)
+    for lo, hi in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        order = rng.permutation(hi - lo) + lo
+        X.data[lo:hi], X.indices[lo:hi] = X.data[order], X.indices[order]
+    X.has_sorted_indices = False
+    assert not X.has_canonical_format
+    return X
+
+
+def with_duplicates(kind):
+    """Return a matrix that names most places two or three times, lines unsorted."""
+    rng = np.random.default_rng(4)
+    lines, width = (N, P) if kind(np.eye(2)).format == "csr" else (P, N)
+    indptr = np.arange(lines + 1) * 40
+    X = kind((rng.standard_normal(40 * lines), rng.integers(0, width, 40 * lines), indptr), shape=(N, P))
+    assert X.nnz == 40 * lines
+    assert not X.has_canonical_format
+    return X
+
+
+def with_explicit_zeros(X):
+    X.data[::3] = 0.0
+    return X
+
+
+def with_slack(X):
+    """Append room to the arrays, as SciPy itself does when it over-allocates; what stands there must not be read."""
+    X.data = np.append(X.data, [np.nan] * 5)
+    X.indices = np.append(X.indices, np.full(5, 10**6, dtype=X.indices.dtype))
+    assert len(X.data) > X.indptr[-1]
+    return X
+
+
+def with_empty_lines():
+    A = mostly_zero(density=0.5)
+    A[[0, 5, 6, N - 1]] = 0.0
+    A[:, [0, 7, P - 1]] = 0.0
+    return A
+
+
+SPARSE = {}
+for kind in ("matrix", "array"):
+    for fmt in ("csr", "csc", "coo", "lil", "dok", "dia"):
+        SPARSE[f"{fmt}_{kind}"] = lambda name=f"{fmt}_{kind}": getattr(sp, name)(mostly_zero())
+    SPARSE[f"bsr_{kind}"] = lambda name=f"bsr_{kind}": getattr(sp, name)(mostly_zero(36, 20), blocksize=(4, 5))
+    for fmt, make in (("csr", CSR[kind]), ("csc", CSC[kind])):
+        SPARSE |= {
+            f"{fmt}_{kind}_32": lambda make=make: make(mostly_zero(dtype=np.float32)),
+            f"{fmt}_{kind}_int32": lambda make=make: with_index_type(make(mostly_zero()), np.int32),
+            f"{fmt}_{kind}_int64": lambda make=make: with_index_type(make(mostly_zero()), np.int64),
+            f"{fmt}_{kind}_int32_int64": lambda make=make: with_index_type(make(mostly_zero()), np.int32, np.int64),
+            f"{fmt}_{kind}_unsorted": lambda make=make: shuffled_lines(make(mostly_zero())),
+            f"{fmt}_{kind}_duplicates": lambda make=make: with_duplicates(make),
+            f"{fmt}_{kind}_explicit_zeros": lambda make=make: with_explicit_zeros(make(mostly_zero())),
+            f"{fmt}_{kind}_slack": lambda make=make: with_slack(make(mostly_zero())),
+            f"{fmt}_{kind}_empty_lines": lambda make=make: make(with_empty_lines()),
+            f"{fmt}_{kind}_zeros": lambda make=make: make((N, P)),
+            f"{fmt}_{kind}_full": lambda make=make: make(gaussian()),
+            f"{fmt}_{kind}_one_row": lambda make=make: make(mostly_zero(1)),
+            f"{fmt}_{kind}_one_column": lambda make=make: make(mostly_zero(N, 1)),
+            f"{fmt}_{kind}_one_entry": lambda make=make: make(gaussian(1, 1)),
+            f"{fmt}_{kind}_int8": lambda make=make: make(np.round(10 * mostly_zero()).astype(np.int8)),
+            f"{fmt}_{kind}_bool": lambda make=make: make(mostly_zero() > 0),
+            f"{fmt}_{kind}_longdouble": lambda make=make: make(mostly_zero().astype(np.longdouble)),
+        }
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_storage_keeps_the_contract(name):
+    X = SPARSE[name]()
+    kept = X.copy() if X.format in ("csr", "csc") else None
+    check_operator(as_operator(X), X.astype(np.float64).toarray())
+    if kept is not None:
+        arrays = ((X.data, kept.data), (X.indices, kept.indices), (X.indptr, kept.indptr))
+        for now, before in arrays:
+            size = len(now) if len(now) == len(before) else X.indptr[-1]
+            assert np.array_equal(now[:size], before[:size]), "the caller's matrix was changed"
+
+
+def test_read_only_sparse_arrays_are_accepted():
+    X = sp.csr_matrix(mostly_zero())
+    for array in (X.data, X.indices, X.indptr):
+        array.flags.writeable = False
+    check_operator(as_operator(X), X.toarray())
+
+
+def sparse_frame():
+    return pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(mostly_zero()))
+
+
+FRAMES = {
+    "pandas_one_block": lambda: pd.DataFrame(gaussian()),
+    "pandas_float32": lambda: pd.DataFrame(gaussian(dtype=np.float32)),
+    "pandas_mixed": lambda: pd.DataFrame({"a": [1, 2, 3], "b": [0.5, -1.5, 2.5], "c": np.float32([1, 2, 4])}),
+    "pandas_bool_and_float": lambda: pd.DataFrame({"a": [True, False, True], "b": [0.5, -1.5, 2.5]}),
+    "pandas_nullable": lambda: pd.DataFrame({"a": pd.array([1, 2, 3], "Int64"), "b": pd.array([0.5, 1, 2], "Float64")}),
+    "pandas_sparse": sparse_frame,
+    "pandas_sparse_and_dense": lambda: pd.DataFrame({"a": pd.arrays.SparseArray([0.0, 0.0, 2.0]), "b": [1.0, 2, 3]}),
+    "polars_float": lambda: pl.DataFrame(gaussian()),
+    "polars_mixed": lambda: pl.DataFrame({"a": [1, 2, 3], "b": [0.5, -1.5, 2.5], "c": [True, False, True]}),
+    "polars_one_column": lambda: pl.DataFrame({"a": [1.0, 2.0, 4.0]}),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_keep_the_contract(name):
+    X = FRAMES[name]()
+    check_operator(as_operator(X), np.asarray(X.to_numpy()).astype(np.float64))
+
+
+class SquaredColumns(BlockOperator):
+    """The least that a block operator must write."""
+
+    def __init__(self, X):
+        super().__init__(X.shape)
+        self._rows = X
+
+    def _block(self, start, stop):
+        return self._rows[start:stop] ** 2
+
+
+def fourier_features(operator, rows):
+    """Compute the features as the class docstring writes them, one entry at a time."""
+    n, D = operator.shape
+    return np.array(
+        [
+            [np.sqrt(2.0 / D) * np.cos(rows[i] @ operator._directions[:, k] + operator._phases[k]) for k in range(D)]
+            for i in range(n)
+        ]
+    )
+
+
+def fourier_case(dtype):
+    rows = gaussian(N, 5, dtype=dtype)
+    operator = RandomFourierFeatures(rows, n_features=31, gamma=0.3, random_state=2)
+    return operator, fourier_features(operator, rows.astype(np.float64))
+
+
+COMPUTED = {
+    "linear_operator": lambda: (as_operator(aslinearoperator(gaussian())), gaussian()),
+    "linear_operator_sparse": lambda: (as_operator(aslinearoperator(sp.csr_array(mostly_zero()))), mostly_zero()),
+    "fourier": lambda: fourier_case(np.float64),
+    "fourier32": lambda: fourier_case(np.float32),
+    "block_operator": lambda: (SquaredColumns(gaussian()), gaussian() ** 2),
+    "block_operator32": lambda: (SquaredColumns(gaussian(dtype=np.float32)), gaussian(dtype=np.float32) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computed_matrices_keep_the_contract(name):
+    operator, dense = COMPUTED[name]()
+    # The features themselves are sums computed by BLAS and by a dot product: a few roundings of angles of size 10.
+    check_operator(operator, dense, rtol=1e-11 if name.startswith("fourier") else 1e-12)
+
+
+def test_linear_operator_and_operator_are_recognised():
+    assert type(as_operator(aslinearoperator(gaussian()))) is LinearMapOperator
+    operator = as_operator(gaussian())
+    assert as_operator(operator) is operator
+
+
+def test_fourier_features_approximate_the_gaussian_kernel():
+    rows = np.random.default_rng(0).standard_normal((6, 3))
+    D, gamma = 20_000, 0.4
+    features = next(RandomFourierFeatures(rows, n_features=D, gamma=gamma, random_state=1).row_blocks()).data
+    distances = ((rows[:, None] - rows[None]) ** 2).sum(axis=2)
+    # One term 2 cos cos has variance at most 1.5, so 5 standard deviations of the mean of D terms.
+    assert np.abs(features @ features.T - np.exp(-gamma * distances)).max() <= 5 * np.sqrt(1.5 / D)
+
+
+def test_fourier_features_of_new_rows_are_those_of_training():
+    rows = gaussian(N, 5)
+    train = RandomFourierFeatures(rows, n_features=16, random_state=3)
+    new = RandomFourierFeatures(rows[4:9], n_features=16, random_state=3)
+    other = RandomFourierFeatures(rows[4:9], n_features=16, random_state=4)
+    w = np.arange(16.0)
+    # BLAS may sum in another order for another number of rows.
+    np.testing.assert_allclose(new.matvec(w), train.matvec(w)[4:9], rtol=1e-13, atol=1e-12)
+    assert np.abs(other.matvec(w) - new.matvec(w)).max() > 0.1
+
+
+def inner_operators():
+    return {
+        "dense": (lambda: as_operator(gaussian()), gaussian()),
+        "dense_f": (lambda: as_operator(gaussian(order="F")), gaussian()),
+        "csr": (lambda: as_operator(sp.csr_matrix(mostly_zero())), mostly_zero()),
+        "csc": (lambda: as_operator(sp.csc_array(mostly_zero())), mostly_zero()),
+        "strided": (lambda: as_operator(gaussian()[:, ::-1]), gaussian()[:, ::-1]),
+        "linear": (lambda: as_operator(aslinearoperator(gaussian())), gaussian()),
+    }
+
+
+SCALE = np.random.default_rng(5).uniform(0.5, 2.0, P)
+SCALE[3] = 0.0
+CENTER = np.random.default_rng(6).standard_normal(P)
+WRAPPERS = {
+    "intercept": (lambda o: InterceptOperator(o), lambda A: np.hstack([A, np.ones((N, 1))])),
+    "intercept_tenth": (lambda o: InterceptOperator(o, 0.1), lambda A: np.hstack([A, np.full((N, 1), 0.1)])),
+    "scaled": (lambda o: ScaledOperator(o, SCALE), lambda A: A * SCALE),
+    "centred": (lambda o: ScaledOperator(o, SCALE, CENTER), lambda A: (A - CENTER) * SCALE),
+    "intercept_of_scaled": (
+        lambda o: InterceptOperator(ScaledOperator(o, SCALE), 2.0),
+        lambda A: np.hstack([A * SCALE, np.full((N, 1), 2.0)]),
+    ),
+    "intercept_of_centred": (
+        lambda o: InterceptOperator(ScaledOperator(o, SCALE, CENTER), 2.0),
+        lambda A: np.hstack([(A - CENTER) * SCALE, np.full((N, 1), 2.0)]),
+    ),
+    "centred_intercept": (
+        lambda o: ScaledOperator(InterceptOperator(o), np.append(SCALE, 3.0), np.append(CENTER, 0.5)),
+        lambda A: (np.hstack([A, np.ones((N, 1))]) - np.append(CENTER, 0.5)) * np.append(SCALE, 3.0),
+    ),
+    "centred_twice": (
+        lambda o: ScaledOperator(ScaledOperator(o, SCALE, CENTER), SCALE + 1, CENTER - 1),
+        lambda A: ((A - CENTER) * SCALE - (CENTER - 1)) * (SCALE + 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("inner", inner_operators())
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers_keep_the_contract(name, inner):
+    make, dense = inner_operators()[inner]
+    wrap, apply = WRAPPERS[name]
+    operator = wrap(make())
+    # Centring subtracts <c, s w> after the sum: the error is relative to |X||w| + |c||s w|, a few times |Xs||w| here.
+    check_operator(operator, apply(dense), rtol=1e-12)
+    assert operator.capabilities == operator.inner.capabilities
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_array], ids=["dense", "csr", "csc"])
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers_over_float32_keep_float64_accuracy(name, make):
+    A = mostly_zero(dtype=np.float32)
+    wrap, apply = WRAPPERS[name]
+    check_operator(wrap(as_operator(make(A))), apply(A.astype(np.float64)))
+
+
+def test_wrappers_count_passes_on_both_operators():
+    inner = as_operator(gaussian())
+    outer = InterceptOperator(ScaledOperator(inner, SCALE))
+    outer.matvec(np.ones(P + 1))
+    outer.rmatvec(np.ones(N))
+    outer.matvec_rows(np.ones(P + 1), np.arange(N // 2))
+    assert inner.n_passes == outer.inner.n_passes == outer.n_passes == 2 + (N // 2) / N
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_unwrap_gives_the_same_scores_on_the_inner_matrix(name):
+    inner = as_operator(gaussian())
+    operator = WRAPPERS[name][0](inner)
+    w, b = np.random.default_rng(0).standard_normal(operator.shape[1]), 0.7
+    coef, intercept, layer = w, b, operator
+    while layer is not inner:
+        coef, intercept = layer.unwrap(coef, intercept)
+        layer = layer.inner
+    # Sums of 24 terms of size 1 to 10 in two orders.
+    np.testing.assert_allclose(inner.matvec(coef) + intercept, operator.matvec(w) + b, rtol=0, atol=1e-12)
+
+
+def large(order="C", dtype=np.float64, n=3000, p=200):
+    return gaussian(n, p, dtype, order)
+
+
+def large_sparse(make):
+    X = sp.random(
+        3000, 200, density=0.3, random_state=1, format="csr", data_rvs=np.random.default_rng(0).standard_normal
+    )
+    return make(X)
+
+
+LARGE = {
+    "c": lambda: large(),
+    "f": lambda: large(order="F"),
+    "f_9000_rows": lambda: large(order="F", n=9000, p=50),  # several tiles of 2048 rows in one chunk
+    "c32": lambda: large(dtype=np.float32),
+    "sliced": lambda: large()[::2, 3:180],
+    "csr": lambda: large_sparse(sp.csr_matrix),
+    "csc": lambda: large_sparse(sp.csc_matrix),
+    "csr_uneven": lambda: sp.vstack([large_sparse(sp.csr_array)[:1500], sp.csr_array((1500, 200))], format="csr"),
+    "strided_several_blocks": lambda: large(n=5500)[:, ::-1],
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_several_chunks_and_threads_keep_the_contract(name):
+    X = LARGE[name]()
+    operator = as_operator(X)
+    if hasattr(operator, "_bounds"):
+        assert len(operator._bounds) >= 3, "this test is about several chunks"
+    check_operator(operator, X.toarray() if sp.issparse(X) else X.astype(np.float64))
+
+
+@pytest.mark.parametrize("inner", ["c", "csr"])
+def test_wrappers_over_several_chunks(inner):
+    X = LARGE[inner]()
+    dense = X.toarray() if sp.issparse(X) else X
+    scale, center = np.linspace(0.5, 2, 200), np.linspace(-1, 1, 200)
+    operator = InterceptOperator(ScaledOperator(as_operator(X), scale, center))
+    w, u = np.linspace(-1, 1, 201), np.sin(np.arange(3000.0))
+    full = np.hstack([(dense - center) * scale, np.ones((3000, 1))])
+    # 1e-12 of the sum of magnitudes (about 200 and 3000 here).
+    np.testing.assert_allclose(operator.matvec(w), full @ w, rtol=0, atol=2e-10)
+    np.testing.assert_allclose(operator.rmatvec(u), full.T @ u, rtol=0, atol=3e-9)
