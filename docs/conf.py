@@ -7,7 +7,14 @@ import scoreline
 project = "scoreline"
 author = "The scoreline developers"
 release = version = scoreline.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "sphinx-mathjax-offline", "numpydoc"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx-mathjax-offline",
+    "numpydoc",
+]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"

@@ -24,6 +24,8 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"Input y contains NaN or infinity, first seen in row {row}; drop rows without a label")
+    if labels.dtype == object and all(isinstance(label, numbers.Real) for label in labels):
+        labels = np.array(labels.tolist())  # numbers kept as objects: scikit-learn's type_of_target would refuse them
     classes = _two_numbers(labels)
     if classes is None:
         classes = _distinct_labels(labels)

@@ -10,7 +10,8 @@ import numpy as np
 
 from scoreline.kernels.compile import kernel
 
-ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(k) for k in range(1, 9))
+LISTED = 2048  # rows that `line_sums` lists at a time
 TILE = np.uint64(2048)  # rows of an F-like matrix handled together: their scores stay in the first-level cache
 
 
@@ -18,65 +19,79 @@ TILE = np.uint64(2048)  # rows of an F-like matrix handled together: their score
 def line_dots(x, stride, length, lines, v, out, bounds, first, last):
     """out[r] = <line r, v> (or line lines[r]) for the entries r of the chunks.
 
-    Four lines at a time keep more loads in flight. The last group repeats its last line, so that every line goes
-    through the same arithmetic: equal rows get equal scores, to the bit.
+    Eight lines at a time, taken from eight places of the chunk that are far apart: the processor then prefetches eight
+    streams instead of one, which doubles the speed of float32 data. The places past the end repeat the last line, so
+    that every line goes through the same arithmetic: equal rows get equal scores, to the bit.
     """
     for c in range(first, last):
-        for r0 in range(bounds[c], bounds[c + 1], FOUR):
-            end = bounds[c + 1] - ONE
-            r1, r2, r3 = min(r0 + ONE, end), min(r0 + TWO, end), min(r0 + THREE, end)
+        start, end = bounds[c], bounds[c + 1] - ONE
+        step = (bounds[c + 1] - start + SEVEN) // EIGHT
+        for r0 in range(start, start + step):
+            r1, r2, r3 = min(r0 + step, end), min(r0 + TWO * step, end), min(r0 + THREE * step, end)
+            r4, r5 = min(r0 + FOUR * step, end), min(r0 + FIVE * step, end)
+            r6, r7 = min(r0 + SIX * step, end), min(r0 + SEVEN * step, end)
             if lines is None:
                 b0, b1, b2, b3 = r0 * stride, r1 * stride, r2 * stride, r3 * stride
+                b4, b5, b6, b7 = r4 * stride, r5 * stride, r6 * stride, r7 * stride
             else:
                 b0, b1, b2, b3 = lines[r0] * stride, lines[r1] * stride, lines[r2] * stride, lines[r3] * stride
-            t0 = t1 = t2 = t3 = 0.0
+                b4, b5, b6, b7 = lines[r4] * stride, lines[r5] * stride, lines[r6] * stride, lines[r7] * stride
+            t0 = t1 = t2 = t3 = t4 = t5 = t6 = t7 = 0.0
             for j in range(length):
                 vj = v[j]
                 t0 += x[b0 + j] * vj
                 t1 += x[b1 + j] * vj
                 t2 += x[b2 + j] * vj
                 t3 += x[b3 + j] * vj
+                t4 += x[b4 + j] * vj
+                t5 += x[b5 + j] * vj
+                t6 += x[b6 + j] * vj
+                t7 += x[b7 + j] * vj
             out[r0], out[r1], out[r2], out[r3] = t0, t1, t2, t3
+            out[r4], out[r5], out[r6], out[r7] = t4, t5, t6, t7
 
 
 @kernel(reorder=True)
-def line_sums(x, stride, length, lines, u, partial, bounds, first, last):
+def line_sums(x, stride, length, lines, u, partial, scratch, bounds, first, last):
     """partial[c] = sum over the entries r of chunk c of u[r] * line r (or line lines[r]); u[r] = 0 is not read.
 
-    Four lines are added at a time: the accumulator is then read and written a quarter as often.
+    The entries with u[r] != 0 are listed in `scratch` (one row per chunk) and added eight at a time from eight places of
+    the list: fewer reads and writes of the accumulator, and eight streams to prefetch.
     """
     for c in range(first, last):
-        acc = partial[c]
+        acc, listed = partial[c], scratch[c]
         acc[:] = 0.0
-        pending = 0
-        b0 = b1 = b2 = np.uint64(0)
-        u0 = u1 = u2 = 0.0
-        for r in range(bounds[c], bounds[c + 1]):
-            ur = u[r]
-            if ur == 0.0:
-                continue
-            base = r * stride
-            if lines is not None:
-                base = lines[r] * stride
-            if pending == 0:
-                b0, u0, pending = base, ur, 1
-            elif pending == 1:
-                b1, u1, pending = base, ur, 2
-            elif pending == 2:
-                b2, u2, pending = base, ur, 3
-            else:
+        room = np.uint64(len(listed) - 1)
+        r = bounds[c]
+        while r < bounds[c + 1]:
+            count = np.uint64(0)
+            while r < bounds[c + 1] and count < room:
+                listed[count] = r
+                count += np.uint64(u[r] != 0.0)
+                r += ONE
+            step = count // EIGHT
+            for k in range(step):
+                r0, r1, r2, r3 = listed[k], listed[k + step], listed[k + TWO * step], listed[k + THREE * step]
+                r4, r5 = listed[k + FOUR * step], listed[k + FIVE * step]
+                r6, r7 = listed[k + SIX * step], listed[k + SEVEN * step]
+                u0, u1, u2, u3, u4, u5, u6, u7 = u[r0], u[r1], u[r2], u[r3], u[r4], u[r5], u[r6], u[r7]
+                if lines is not None:
+                    r0, r1, r2, r3 = lines[r0], lines[r1], lines[r2], lines[r3]
+                    r4, r5, r6, r7 = lines[r4], lines[r5], lines[r6], lines[r7]
+                b0, b1, b2, b3 = r0 * stride, r1 * stride, r2 * stride, r3 * stride
+                b4, b5, b6, b7 = r4 * stride, r5 * stride, r6 * stride, r7 * stride
                 for j in range(length):
-                    acc[j] += (u0 * x[b0 + j] + u1 * x[b1 + j]) + (u2 * x[b2 + j] + ur * x[base + j])
-                pending = 0
-        if pending > 0:
-            for j in range(length):
-                acc[j] += u0 * x[b0 + j]
-        if pending > 1:
-            for j in range(length):
-                acc[j] += u1 * x[b1 + j]
-        if pending > 2:
-            for j in range(length):
-                acc[j] += u2 * x[b2 + j]
+                    low = (u0 * x[b0 + j] + u1 * x[b1 + j]) + (u2 * x[b2 + j] + u3 * x[b3 + j])
+                    high = (u4 * x[b4 + j] + u5 * x[b5 + j]) + (u6 * x[b6 + j] + u7 * x[b7 + j])
+                    acc[j] += low + high
+            for k in range(EIGHT * step, count):
+                r0 = listed[k]
+                u0 = u[r0]
+                if lines is not None:
+                    r0 = lines[r0]
+                b0 = r0 * stride
+                for j in range(length):
+                    acc[j] += u0 * x[b0 + j]
 
 
 @kernel(reorder=True)
@@ -114,7 +129,22 @@ def tile_dots(x, stride, n_lines, u, partial, bounds, first, last):
                     break
             if idle:
                 continue
-            for j in range(n_lines):
+            whole = n_lines - n_lines % FOUR
+            for j in range(np.uint64(0), whole, FOUR):
+                b0 = j * stride
+                b1, b2, b3 = b0 + stride, b0 + TWO * stride, b0 + THREE * stride
+                t0 = t1 = t2 = t3 = 0.0
+                for i in range(start, stop):
+                    ui = u[i]
+                    t0 += x[b0 + i] * ui
+                    t1 += x[b1 + i] * ui
+                    t2 += x[b2 + i] * ui
+                    t3 += x[b3 + i] * ui
+                acc[j] += t0
+                acc[j + ONE] += t1
+                acc[j + TWO] += t2
+                acc[j + THREE] += t3
+            for j in range(whole, n_lines):
                 base = j * stride
                 total = 0.0
                 for i in range(start, stop):

@@ -131,18 +131,21 @@ def edges_below(x, edges, low, inverse, starts):
 
 @kernel
 def look_up(
-    z, sign, weight, key_sign, shift, counting, edges, spline, low, inverse, starts, scale, grad, places, partial,
+    z, sign, weight, key_sign, shift, counting, edges, spline, low, inverse, starts, scale, grad, places, bins, partial,
     bounds, first, last,
 ):  # fmt: skip
     """Find the place of every row; queries get grad = scale * s * (sum of ramp) and add to the sums of the chunk.
 
     places[i] = number of edges below the query, or n_edges + 1 + the first edge that equals the key; partial[c] =
     weighted sums of (smooth, ramp). `scale` is signed by the class of the queries. `counting` says that the ramp is hard
-    and unweighted: the sum of ramps is then the number of edges, and the table need not be read.
+    and unweighted: the sum of ramps is then the number of edges, and the table need not be read. `bins` has a private copy
+    of the bins of `fill_bins` for every chunk where they are few; None leaves them to `fill_bins`.
     """
     keys_from = len(spline) + 1
     for c in range(first, last):
         value = ramps = 0.0
+        if bins is not None:
+            bins[c] = 0.0
         for i in range(bounds[c], bounds[c + 1]):
             if sign[i] == key_sign:
                 k = key_of(z[i], key_sign, shift)
@@ -153,15 +156,18 @@ def look_up(
             b = edges_below(q, edges, low, inverse, starts)
             places[i] = b
             ramp = 0.0
-            if counting:
-                ramp = float(b)
-                ramps += ramp
-            elif b > np.uint64(0):
+            if b > np.uint64(0):
                 e = b - ONE
                 d = q - edges[e]
-                ramp = spline[e, 1] + spline[e, 2] * d
-                value += s * (spline[e, 0] + d * (spline[e, 1] + 0.5 * spline[e, 2] * d))
+                if counting:
+                    ramp = float(b)
+                else:
+                    ramp = spline[e, 1] + spline[e, 2] * d
+                    value += s * (spline[e, 0] + d * (spline[e, 1] + 0.5 * spline[e, 2] * d))
                 ramps += s * ramp
+                if bins is not None:
+                    bins[c, b, 0] += s
+                    bins[c, b, 1] += s * d
             if grad is not None:
                 grad[i] = scale * s * ramp
         partial[c, 0], partial[c, 1] = value, ramps

@@ -98,7 +98,8 @@ class DenseOperator(Operator):
 
     def _sums(self, u: FloatArray, lines: BoundsArray | None, bounds: BoundsArray) -> FloatArray:
         partial = np.empty((len(bounds) - 1, self.shape[1]))
-        arguments = (self._flat, self._stride, np.uint64(self.shape[1]), lines, u, partial, bounds)
+        scratch = np.empty((len(partial), kernels.dense.LISTED + 1), dtype=np.uint64)
+        arguments = (self._flat, self._stride, np.uint64(self.shape[1]), lines, u, partial, scratch, bounds)
         kernels.parallel.run_chunks(kernels.dense.line_sums, len(partial), *arguments)
         return partial.sum(axis=0)
 

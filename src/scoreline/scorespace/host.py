@@ -7,7 +7,7 @@ from scoreline._typing import AnyArray, FloatArray
 from scoreline.scorespace.base import Labels, PairSums, PointSums
 
 MAX_BUCKETS = 1 << 22
-BINS_IN_CACHE = 1 << 16  # of 16 bytes: half of a usual second-level cache
+BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
 
 
 class HostSpace:
@@ -109,18 +109,25 @@ class HostSpace:
         if grad and out is None:
             out = np.empty_like(z)
         places = np.empty(n, dtype=np.uint32)
-        bounds = parallel.even_bounds(n, 16)
+        # Few bins: a private copy for each chunk, of half a score vector at most together. Many: filled range by range.
+        copies = n // (4 * (n_edges + 1))
+        bounds = parallel.even_bounds(n, 16, max_chunks=min(16, copies) if copies > 1 else parallel.MAX_CHUNKS)
+        private = np.empty((len(bounds) - 1, n_edges + 1, 2)) if copies > 1 else None
         partial = np.empty((len(bounds) - 1, 2))
         parallel.run_chunks(
             ramps.look_up, len(partial), z, sign, weight, key_sign, shift, width == 0.0 and weight is None, edges, spline,
-            low, inverse, starts, key_sign * scale, out if grad else None, places, partial, bounds,
+            low, inverse, starts, key_sign * scale, out if grad else None, places, private, partial, bounds,
         )  # fmt: skip
         smooth, query_ramps = partial.sum(axis=0)
         sums = spline[:, 0]  # the spline has served: its memory holds the sums of the keys now
-        bins = np.empty((n_edges + 1, 2))
-        n_ranges = min(n_edges + 1, max(4, min(64, (n_edges + 1) // BINS_IN_CACHE)))
-        ranges = np.linspace(0, n_edges + 1, n_ranges + 1).astype(np.uint64)
-        parallel.run_chunks(ramps.fill_bins, len(ranges) - 1, z, weight, key_sign, shift, edges, places, bins, ranges)
+        if private is not None:
+            bins = private.sum(axis=0)
+        else:
+            bins = np.empty((n_edges + 1, 2))
+            n_ranges = min(n_edges + 1, max(4, min(64, (n_edges + 1) // BINS_IN_CACHE)))
+            ranges = np.linspace(0, n_edges + 1, n_ranges + 1).astype(np.uint64)
+            arguments = (z, weight, key_sign, shift, edges, places, bins, ranges)
+            parallel.run_chunks(ramps.fill_bins, n_ranges, *arguments)
         hard, _ = ramps.finish_keys(keys, weights, width, edges, spline[:, 2], bins, sums)
         if grad:
             parallel.run_chunks(
