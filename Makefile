@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo "make demo       train for AUC beside logistic regression: a table and a picture (under 3 minutes)"
-	@echo "make test       lint-free unit tests and doctests (under 10 minutes)"
+	@echo "make test       unit tests and doctests (under 10 minutes)"
 	@echo "make test-slow  the slow checks"
 	@echo "make lint       ruff, mypy"
 	@echo "make bench      the figures of the README and the docs"

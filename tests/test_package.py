@@ -15,7 +15,13 @@ from scoreline.report import plot_convergence
 
 
 def test_public_names_and_version():
-    assert set(scoreline.__all__) == {"MeasureClassifier", "__version__", "list_measures", "list_solvers"}
+    assert set(scoreline.__all__) == {
+        "CountMeasure",
+        "MeasureClassifier",
+        "__version__",
+        "list_measures",
+        "list_solvers",
+    }
     assert all(hasattr(scoreline, name) for name in scoreline.__all__)
     assert metadata.version("scoreline") == scoreline.__version__
 

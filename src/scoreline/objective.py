@@ -89,18 +89,22 @@ class Objective:
         return Line(self, point, d)
 
     def rounding_allowance(self, point: Point, slope: FloatArray) -> float:
-        """Return an allowance for rounding in c - |v|^2 / (2 alpha), subtracted from every lower bound.
+        """Return an allowance for rounding in the bound c - |v|^2 / (2 alpha) of the plane at this point.
 
-        Sums of n terms carry a relative error of about eps sqrt(n) (chunks are added in fixed order); v is a sum of
-        u_i x_i, so <v, w> is as uncertain as eps |u|_1 max|z|, and |u|_1 <= 2 for every risk here. The factor 8 is margin.
+        Sums over n rows, added in chunks, carry an error of about g = 8 eps sqrt(n) relative to the sum of magnitudes (8 is
+        margin). For v = X'u that sum is at most |u|_1 max_i |x_ij| in coordinate j, which moves |v|^2 / (2 alpha) by
+        g |u|_1 sum_j |v_j| max_i |x_ij| / alpha to first order; second order is added. Where the largest magnitudes are not
+        known (computed features), max |z| stands in: then large terms that cancel within a row are not covered.
         """
-        n = self.operator.shape[0]
-        size = (
-            abs(point.hard)
-            + kernels.vectors.dot(slope, slope) / self.alpha
-            + 2.0 * self.space.max_abs(point.z, self.risk.labels)
-        )
-        return float(8.0 * np.finfo(float).eps * np.sqrt(n) * size)
+        dot, alpha, risk = kernels.vectors.dot, self.alpha, point.risk
+        g = 8.0 * float(np.finfo(float).eps) * float(np.sqrt(self.operator.shape[0]))
+        z_max = self.space.max_abs(point.z, self.risk.labels)
+        size = abs(point.hard) + abs(risk.plane) + dot(slope, slope) / alpha + risk.mass * z_max
+        largest = self.operator.largest
+        if largest is None:
+            return g * (size + risk.mass * z_max)
+        moved = dot(np.abs(slope), largest) / alpha
+        return g * (size + risk.mass * moved) + (g * risk.mass) ** 2 * dot(largest, largest) / (2.0 * alpha)
 
 
 class Line:

@@ -306,7 +306,7 @@ def test_without_an_intercept(data, risk):
     clf = MeasureClassifier(measure="accuracy", risk=risk, fit_intercept=False, cut="none").fit(*data)
     assert clf.trained_intercept_ == 0.0
     assert clf.intercept_.tolist() == [0.0]
-    assert clf._w.shape == (5,)
+    assert clf.coef_.shape == (1, 5)
 
 
 # ---- weights

@@ -73,7 +73,9 @@ def test_range_and_perfection(name):
     low, high = measure.range
     y = np.array([1, 0, 1, 0, 0])
     assert measure.value(y, np.where(y, 1.0, -1.0)) == high
-    assert measure.value(y, np.where(y, -1.0, 1.0)) == low
+    wrong = measure.value(y, np.where(y, -1.0, 1.0))
+    # Everything wrong is the worst for most; chance-corrected and curve measures reach their infimum on other data only.
+    assert wrong == low or (name in {"average_precision", "kappa", "partial_roc_auc"} and low < wrong < 0.5)
 
 
 def test_roc_auc_by_hand():

@@ -93,7 +93,7 @@ def test_the_place_of_a_nonfinite_entry_is_named(name, place, value):
 def test_the_place_is_right_in_matrices_of_several_chunks(name, place):
     A = np.random.default_rng(0).standard_normal((3000, 200))
     A[place] = np.nan
-    assert as_operator(STORAGES[name](A), check_finite=False).find_nonfinite() == place
+    assert as_operator(STORAGES[name](A), check_finite=False).inspect() == place
 
 
 @pytest.mark.parametrize("name", STORAGES)
@@ -101,7 +101,7 @@ def test_finite_matrices_pass_the_check(name):
     largest = {"c32": 3e38, "float16": 6e4}.get(name, 1.7e308)
     A = np.full((13, 9), largest)
     A[::2] *= -1
-    assert as_operator(STORAGES[name](A)).find_nonfinite() is None
+    assert as_operator(STORAGES[name](A)).inspect() is None
 
 
 def test_a_missing_value_in_a_nullable_frame_is_named_like_any_other():

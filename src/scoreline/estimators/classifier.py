@@ -9,15 +9,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from scoreline import kernels
 from scoreline._checks import check_choice, check_number
 from scoreline._logging import verbosity
+from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
-from scoreline.measures import Measure, best_cut, get_measure
+from scoreline.measures import AtKMeasure, Measure, RankingMeasure, best_cut, get_measure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import get_risk
-from scoreline.solvers.base import Result, warn_if_not_converged
+from scoreline.scorespace import space_for
+from scoreline.solvers.base import warn_if_not_converged
 
 
 class MeasureClassifier(ClassifierMixin, BaseEstimator):
@@ -57,7 +59,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
         cut, which becomes the one with the best class-weighted accuracy.
     tol : float, default=1e-2
-        Stop when gap_ <= tol * max(lower_bound_, J(0) / 1000): 1e-2 is proved within 1 % of the optimum.
+        Stop when gap_ <= tol * max(lower_bound_, J(0) / 1000): 1e-2 is proved within 1 % of the optimum, or within
+        J(0) / 100000 where the optimum is below J(0) / 1000.
     max_iter : int, default=5000
         Iterations at most.
     max_time : float, default=None
@@ -169,7 +172,6 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
             operator = as_operator(X)
             passes_before = operator.n_passes
-            validate_data(self, X, skip_check_array=True)
             classes, sign = check_labels(y, operator.shape[0])
             weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
             risk, solver_class = choose(measure, self.risk, self.solver)
@@ -177,18 +179,34 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             wrapped = scaled(operator, self.scaling, weight)
             if self.fit_intercept and risk.shift == "needed":
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
-            objective = Objective(wrapped, risk.prepare(sign, training_weight), self.alpha)
-            result = solver.solve(objective, self._first_w(objective))
+            prepared = risk.prepare(sign, training_weight, space_for(operator.scores))
+            objective = Objective(wrapped, prepared, self.alpha)
+            result = solver.solve(objective, self._first_w(wrapped, operator))
+            interruption, threshold = result.interruption, 0.0
+            try:
+                if self.cut != "none" and result.z is not None:
+                    threshold = self._threshold(measure, sign, result.z, training_weight)
+            except KeyboardInterrupt as signal:
+                interruption = signal
 
-            self.classes_ = classes
-            self.n_features_in_ = operator.shape[1]
-            self.solver_, self.risk_ = solver_class.name, risk.name
-            self._set_solution(result, wrapped, operator)
-            self.n_passes_ = operator.n_passes - passes_before
-            threshold = self._threshold(measure, sign, result.z, training_weight)
-            self.intercept_ = np.array([self.trained_intercept_ - threshold])
-        if result.interruption is not None:
-            raise result.interruption
+        # Everything at once, so that a fit that failed halfway leaves the estimator as it was.
+        validate_data(self, X, skip_check_array=True)
+        self.classes_ = classes
+        self.n_features_in_ = operator.shape[1]
+        self.solver_, self.risk_ = solver_class.name, risk.name
+        coef, intercept = result.w, 0.0
+        for wrapper in _wrappers(wrapped, operator):
+            coef, intercept = wrapper.unwrap(coef, intercept)
+        self.coef_ = np.array(coef).reshape(1, -1)
+        self.trained_intercept_ = float(intercept)
+        self.intercept_ = np.array([self.trained_intercept_ - threshold])
+        self._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
+        self.n_iter_, self.n_passes_ = result.n_iter, operator.n_passes - passes_before
+        self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
+        self.history_, self.status_ = result.history, result.status
+        if interruption is not None:
+            self.status_ = "interrupted"
+            raise interruption
         warn_if_not_converged(result, solver)
         return self
 
@@ -275,6 +293,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if self.max_time is not None:
             check_number("max_time", self.max_time, above=0)
         check_number("intercept_scaling", self.intercept_scaling, above=0)
+        for name in ("fit_intercept", "warm_start"):
+            if not isinstance(getattr(self, name), (bool, np.bool_, int)):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
+        check_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, least=0)
         check_choice("scaling", self.scaling, (None, "maxabs", "standard"))
         check_choice("cut", self.cut, ("auto", "train", "none"))
         if self.n_jobs is not None and (not isinstance(self.n_jobs, (int, np.integer)) or self.n_jobs == 0):
@@ -285,36 +307,39 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if self.solver_params is not None and not isinstance(self.solver_params, dict):
             raise ValueError(f"solver_params={self.solver_params!r} must be a dict of options of the solver, or None")
         params = dict(self.solver_params or {})
+        own = {"tol", "max_iter", "max_time"} & set(params)
+        if own:
+            raise ValueError(
+                f"solver_params={params!r} sets {sorted(own)}, which are parameters of MeasureClassifier itself"
+            )
+        known = solver_class.options()
+        for name in params:
+            if name not in known:
+                hint = unknown_name("key", name, known)
+                raise ValueError(f"solver_params={params!r} does not fit solver {solver_class.name!r}: {hint}")
         try:
             return solver_class(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, **params)
         except TypeError as error:
             raise ValueError(f"solver_params={params!r} does not fit solver {solver_class.name!r}: {error}") from None
 
-    def _first_w(self, objective: Objective) -> FloatArray | None:
-        previous = getattr(self, "_w", None) if self.warm_start else None
-        return previous if previous is not None and len(previous) == objective.n_features else None
-
-    def _set_solution(self, result: Result, wrapped: Operator, operator: Operator) -> None:
-        self._w = result.w
-        self._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
-        coef, intercept = result.w, 0.0
-        while wrapped is not operator:
-            coef, intercept = wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
-            wrapped = wrapped.inner  # type: ignore[attr-defined]
-        self.coef_ = np.array(coef).reshape(1, -1)
-        self.trained_intercept_ = float(intercept)
-        self.n_iter_ = result.n_iter
-        self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
-        self.history_, self.status_ = result.history, result.status
+    def _first_w(self, wrapped: Operator, operator: Operator) -> FloatArray | None:
+        """Return the coefficients of the last fit as coefficients of the wrapped features, if there are any to reuse."""
+        if not (self.warm_start and hasattr(self, "coef_") and self.coef_.shape[1] == operator.shape[1]):
+            return None
+        w, b = self.coef_[0], self.trained_intercept_
+        for wrapper in reversed(_wrappers(wrapped, operator)):
+            w, b = wrapper.wrap(w, b)
+        return w
 
     def _threshold(self, measure: Measure, sign: AnyArray, z: FloatArray, weight: FloatArray | None) -> float:
         """Return the cut on the training scores z."""
-        if self.cut == "none":
-            return 0.0
-        criterion = measure.cut_value
-        if measure.uses_order and self.class_weight is not None:
-            criterion = get_measure("accuracy").cut_value
-        return best_cut(sign, z, criterion, weight).threshold
+        if (
+            isinstance(measure, RankingMeasure)
+            and not isinstance(measure, AtKMeasure)
+            and self.class_weight is not None
+        ):
+            measure = get_measure("accuracy")
+        return best_cut(sign, z, measure, weight).threshold
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self, "coef_")
@@ -328,3 +353,12 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _wrappers(wrapped: Operator, operator: Operator) -> list[Any]:
+    """Return the wrappers around `operator`, the outermost first."""
+    found: list[Any] = []
+    while wrapped is not operator:
+        found.append(wrapped)
+        wrapped = wrapped.inner  # type: ignore[attr-defined]
+    return found

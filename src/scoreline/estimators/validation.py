@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import column_or_1d
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
 
 from scoreline._checks import check_choice
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.risks.base import tame_weights
 
 
 def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
@@ -44,7 +44,10 @@ def _two_numbers(labels: AnyArray) -> AnyArray | None:
 
 def _distinct_labels(labels: AnyArray) -> AnyArray:
     """Return the two distinct labels of any type, or raise and say what y holds instead."""
-    kind = type_of_target(labels, input_name="y", raise_unknown=True)
+    try:
+        kind = type_of_target(labels, input_name="y", raise_unknown=True)
+    except TypeError:
+        raise ValueError("y mixes labels that cannot be compared, expected two classes of one type") from None
     if kind.startswith("continuous"):
         raise ValueError(f"Unknown label type: {kind}. y holds measured values, expected two classes; bin y first.")
     classes = np.unique(labels)
@@ -86,12 +89,19 @@ def check_weights(
         check_choice("class_weight", class_weight, ("balanced",))
     elif not isinstance(class_weight, dict):
         raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class to weight")
-    codes = np.where(sign > 0, classes[1], classes[0])
-    if isinstance(class_weight, dict) and not all(_is_positive(value) for value in class_weight.values()):
+    elif not all(_is_positive(value) for value in class_weight.values()):
         raise ValueError(f"class_weight={class_weight!r} must give both classes a positive weight")
-    factors = compute_class_weight(class_weight, classes=classes, y=codes, sample_weight=weight)
-    combined = np.where(sign > 0, factors[1], factors[0])
-    return weight, combined if weight is None else combined * weight
+    elif not set(class_weight) <= set(classes.tolist()):
+        raise ValueError(f"class_weight={class_weight!r} names classes that y does not have: {classes.tolist()}")
+    if isinstance(class_weight, str):
+        sums = [
+            float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (sign < 0, sign > 0)
+        ]
+        negative, positive = (sum(sums) / (2.0 * part) for part in sums)
+    else:
+        negative, positive = (float(class_weight.get(label, 1.0)) for label in classes.tolist())
+    combined = np.where(sign > 0, positive, negative)
+    return weight, tame_weights(combined if weight is None else combined * weight)
 
 
 def _is_positive(value: Any) -> bool:
@@ -114,11 +124,13 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     if weight.shape != (n,):
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n,)}!")
     if not np.isfinite(weight).all():
-        raise ValueError("sample_weight contains NaN or infinity; expected finite, non-negative numbers")
+        raise ValueError(
+            "sample_weight contains NaN or infinity; expected finite, non-negative numbers; drop those rows"
+        )
     if weight.min() < 0:
         raise ValueError(
             f"sample_weight has negative values (smallest {weight.min():g}); expected non-negative numbers"
         )
     if not weight.any():
-        raise ValueError("sample_weight is zero everywhere; at least one row of each class needs a positive weight")
-    return None if (weight == 1.0).all() else weight
+        raise ValueError("sample_weight is zero everywhere; give at least one row of each class a positive weight")
+    return None if (weight == 1.0).all() else tame_weights(weight)

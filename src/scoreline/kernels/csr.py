@@ -5,6 +5,8 @@ three on these loops. `lines` is None for the whole matrix, or the list of lines
 Numba compiles the two cases separately, so the test costs nothing.
 """
 
+import numpy as np
+
 from scoreline.kernels.compile import kernel
 
 
@@ -36,3 +38,24 @@ def scatter(data, indices, indptr, lines, u, partial, bounds, first, last):
                 i = lines[r]
             for k in range(indptr[i], indptr[i + 1]):
                 acc[indices[k]] += ur * data[k]
+
+
+@kernel
+def inspect_entries(data, indices, indptr, by_row, add, largest, found, bounds, first, last):
+    """largest = largest |x| of each column (sum of |x| if `add`); found[c] = first NaN or infinity of chunk c, or -1.
+
+    As `dense.inspect_lines`, with lines that are rows (CSR) or columns (CSC). Adding bounds entries that name a place twice.
+    """
+    for c in range(first, last):
+        found[c] = -1
+        for line in range(bounds[c], bounds[c + 1]):
+            for k in range(indptr[line], indptr[line + 1]):
+                value = abs(float(data[k]))
+                if not value < np.inf and found[c] < 0:
+                    found[c] = k
+                if by_row:
+                    seen = largest[c, indices[k]]
+                    largest[c, indices[k]] = seen + value if add else max(seen, value)
+                else:
+                    seen = largest[0, line]
+                    largest[0, line] = seen + value if add else max(seen, value)

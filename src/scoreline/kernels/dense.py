@@ -153,16 +153,28 @@ def tile_dots(x, stride, n_lines, u, partial, bounds, first, last):
 
 
 @kernel(reorder=True)
-def find_nonfinite(x, stride, length, found, bounds, first, last):
-    """found[c] = the first line of chunk c that holds a NaN or an infinity, or one past the chunk's last line."""
+def inspect_lines(x, stride, length, by_row, largest, found, bounds, first, last):
+    """largest = largest |x| of each column; found[c] = the first line of chunk c with a NaN or infinity, or its end.
+
+    Lines are rows (each chunk has its own row of `largest`) or columns (all share the first). `largest` starts at zero.
+    """
     for c in range(first, last):
         found[c] = bounds[c + 1]
         for r in range(bounds[c], bounds[c + 1]):
             base = r * stride
             # 0 * x is 0 for a finite number and NaN otherwise: one vectorised sum decides about the whole line.
-            total = 0.0
-            for j in range(length):
-                total += x[base + j] * 0.0
+            total = top = 0.0
+            if by_row:
+                for j in range(length):
+                    value = float(x[base + j])
+                    total += value * 0.0
+                    largest[c, j] = abs(value) if abs(value) > largest[c, j] else largest[c, j]
+            else:
+                for j in range(length):
+                    value = float(x[base + j])
+                    total += value * 0.0
+                    top = abs(value) if abs(value) > top else top
+                largest[0, r] = top
             if total != 0.0:
                 found[c] = r
                 break

@@ -56,7 +56,8 @@ def build_spline(keys, weights, width, edges, spline):
     inverse = 1.0 / width if width > 0.0 else 0.0
     for e in range(len(spline)):
         # Starts come before ends at the same place: a ramp is under way before it is over.
-        starts = start < n and (width == 0.0 or keys[start] <= keys[end] + width)
+        # "not greater" keeps `end` behind `start` whatever the keys are, NaN included.
+        starts = start < n and (width == 0.0 or not keys[start] > keys[end] + width)
         here = keys[start] if starts else keys[end] + width
         gap = here - x
         second += gap * (2.0 * first + active * gap)
@@ -196,7 +197,7 @@ def fill_bins(z, weight, key_sign, shift, edges, places, bins, ranges, first, la
 def finish_keys(keys, weights, width, edges, slopes, bins, sums):
     """Sweep the bins from the right: sums[e] = sum_j s_j ramp(q_j - k) at the first edge e that equals the key k.
 
-    Returns the weighted sums over all pairs of hard(t) and of ramp(t). Edges of equal value are one step. `slopes` is the
+    Returns the weighted sum over all pairs of hard(t). Edges of equal value are one step. `slopes` is the
     last column of the spline: 0 where no ramp crosses the bin right of an edge. Nothing right of such a bin can be in the
     window of a key to its left, so the window starts anew there; far scores never enter its sums, and cannot drown them.
     """
@@ -206,7 +207,7 @@ def finish_keys(keys, weights, width, edges, slopes, bins, sums):
     inside = offset = 0.0  # the same for the queries in the window (x, x + h) only
     beyond = 0.0  # weight of the queries right of the window
     window = n_edges  # the rightmost bin that is still in the window; bin b lies right of edge b - 1
-    hard = ramps = 0.0
+    hard = 0.0
     start = len(keys) - 1
     above = n_edges
     while above > 0:
@@ -235,15 +236,14 @@ def finish_keys(keys, weights, width, edges, slopes, bins, sums):
                 window -= 1
             if window < above:  # nothing left: forget the rounding of what came and went
                 inside = offset = 0.0
-            key_sum = beyond + min(inside, max(0.0, offset * inverse))
+            key_sum = beyond + min(inside, max(0.0, offset * inverse))  # rounding must not leave [0, weight]
             sums[e] = key_sum
             while start >= 0 and keys[start] == x:
                 s = 1.0 if weights is None else weights[start]
                 hard += s * total
-                ramps += s * key_sum
                 start -= 1
         above = e
-    return hard, ramps
+    return hard
 
 
 @kernel

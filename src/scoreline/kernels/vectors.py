@@ -12,6 +12,7 @@ from scoreline.kernels.parallel import even_bounds, run_chunks
 
 def dot(x: FloatArray, y: FloatArray) -> float:
     """Return <x, y>; O(n)."""
+    _check_lengths(x, y)
     bounds = even_bounds(len(x), 1)
     partial = np.empty(len(bounds) - 1)
     run_chunks(_dot, len(partial), x, y, partial, bounds)
@@ -20,6 +21,7 @@ def dot(x: FloatArray, y: FloatArray) -> float:
 
 def combine(a: float, x: FloatArray, b: float, y: FloatArray, out: FloatArray) -> FloatArray:
     """Set out = a x + b y (out may be x or y); O(n)."""
+    _check_lengths(x, y, out)
     bounds = even_bounds(len(x), 1)
     run_chunks(_combine, len(bounds) - 1, a, x, b, y, out, bounds)
     return out
@@ -31,6 +33,11 @@ def max_abs(x: FloatArray, weight: FloatArray | None = None) -> float:
     partial = np.empty(len(bounds) - 1)
     run_chunks(_max_abs, len(partial), x, weight, partial, bounds)
     return float(partial.max())
+
+
+def _check_lengths(*vectors: FloatArray) -> None:
+    if len({len(v) for v in vectors}) > 1:  # kernels would read past the end
+        raise ValueError(f"vectors have different lengths: {[len(v) for v in vectors]}")
 
 
 @kernel(reorder=True)

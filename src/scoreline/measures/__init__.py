@@ -1,11 +1,15 @@
 """What is reported: functions of the ranking or of the confusion counts, their scorers, and the best cut for each."""
 
+from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure
+from scoreline.measures.counts import CountMeasure
 from scoreline.measures.cut import Cut, best_cut
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.measures.scorer import get_scorer
 
 __all__ = [
+    "AtKMeasure",
+    "CountMeasure",
     "CountsBasedMeasure",
     "Cut",
     "Measure",

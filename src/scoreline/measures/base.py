@@ -47,7 +47,7 @@ class RankingMeasure(Measure):
 
     def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return balanced accuracy, (TPR + TNR) / 2."""
-        return 0.5 * (_ratio(tp, tp + fn) + _ratio(tn, tn + fp))
+        return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
 
 
 class CountsBasedMeasure(Measure):
@@ -71,7 +71,7 @@ class CountsBasedMeasure(Measure):
         return self.from_counts(tp, fp, fn, tn)
 
 
-def _ratio(numerator: Any, denominator: Any) -> Any:
+def ratio(numerator: Any, denominator: Any) -> Any:
     """Return numerator / denominator, 0 where the denominator is 0."""
     out = np.zeros(np.broadcast(numerator, denominator).shape)
     return np.divide(numerator, denominator, out=out, where=np.asarray(denominator) > 0)

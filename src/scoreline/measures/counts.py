@@ -1,8 +1,14 @@
-"""Measures of the confusion counts."""
+"""Measures of the confusion counts: every one a vectorised function of tp, fp, fn, tn."""
 
+from collections.abc import Callable
 from typing import Any
 
-from scoreline.measures.base import CountsBasedMeasure
+import numpy as np
+
+from scoreline._checks import check_number
+from scoreline.measures.base import CountsBasedMeasure, ratio
+
+COUNT_RISKS = ("logistic", "squared_hinge", "hinge")
 
 
 class Accuracy(CountsBasedMeasure):
@@ -15,3 +21,201 @@ class Accuracy(CountsBasedMeasure):
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return (TP + TN) / (TP + FP + FN + TN)."""
         return (tp + tn) / (tp + fp + fn + tn)
+
+
+class BalancedAccuracy(CountsBasedMeasure):
+    """Mean of the two rates TPR and TNR."""
+
+    name = "balanced_accuracy"
+    summary = "mean of the true positive and the true negative rate"
+    risks = COUNT_RISKS
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return (TPR + TNR) / 2."""
+        return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
+
+
+class FBeta(CountsBasedMeasure):
+    """F-beta: harmonic mean of precision and recall, recall counting beta^2 times."""
+
+    name = "fbeta"
+    summary = "F-beta: harmonic mean of precision and recall, recall counting beta² times"
+    risks = COUNT_RISKS
+
+    def __init__(self, beta: float = 1.0):
+        check_number("beta", beta, above=0)
+        self.beta = beta
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return (1 + B) TP / ((1 + B) TP + B FN + FP) with B = beta^2; 0 where nothing is or is called positive."""
+        b = self.beta**2
+        return ratio((1.0 + b) * tp, (1.0 + b) * tp + b * fn + fp)
+
+
+class F1(FBeta):
+    """F1: harmonic mean of precision and recall."""
+
+    name = "f1"
+    summary = "F1: harmonic mean of precision and recall"
+
+    def __init__(self) -> None:
+        super().__init__(beta=1.0)
+
+
+class Jaccard(CountsBasedMeasure):
+    """Jaccard index of the true and the predicted positives."""
+
+    name = "jaccard"
+    summary = "Jaccard: true positives over all that are or are called positive"
+    risks = COUNT_RISKS
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return TP / (TP + FP + FN)."""
+        return ratio(tp, tp + fp + fn)
+
+
+class GowerLegendre(CountsBasedMeasure):
+    """Gower-Legendre: accuracy with errors counted sigma times."""
+
+    name = "gower_legendre"
+    summary = "Gower-Legendre: right over right plus sigma times wrong"
+    risks = COUNT_RISKS
+
+    def __init__(self, sigma: float = 0.5):
+        check_number("sigma", sigma, above=0)
+        self.sigma = sigma
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return (TP + TN) / (TP + TN + sigma (FP + FN))."""
+        return ratio(tp + tn, tp + tn + self.sigma * (fp + fn))
+
+
+class GMean(CountsBasedMeasure):
+    """Geometric mean of the two rates."""
+
+    name = "gmean"
+    summary = "G-mean: geometric mean of the true positive and the true negative rate"
+    risks = COUNT_RISKS
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return sqrt(TPR TNR)."""
+        return np.sqrt(ratio(tp, tp + fn) * ratio(tn, tn + fp))
+
+
+class HMean(CountsBasedMeasure):
+    """Harmonic mean of the two rates."""
+
+    name = "hmean"
+    summary = "H-mean: harmonic mean of the true positive and the true negative rate"
+    risks = COUNT_RISKS
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return 2 TPR TNR / (TPR + TNR), 0 where both are 0."""
+        p, n = ratio(tp, tp + fn), ratio(tn, tn + fp)
+        return ratio(2.0 * p * n, p + n)
+
+
+class QMean(CountsBasedMeasure):
+    """One minus the quadratic mean of the two error rates."""
+
+    name = "qmean"
+    summary = "Q-mean: one minus the quadratic mean of the two error rates"
+    risks = COUNT_RISKS
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return 1 - sqrt(((1 - TPR)^2 + (1 - TNR)^2) / 2)."""
+        p, n = ratio(tp, tp + fn), ratio(tn, tn + fp)
+        return 1.0 - np.sqrt(0.5 * ((1.0 - p) ** 2 + (1.0 - n) ** 2))
+
+
+class MinTprTnr(CountsBasedMeasure):
+    """The worse of the two rates."""
+
+    name = "min_tpr_tnr"
+    summary = "the smaller of the true positive and the true negative rate"
+    risks = COUNT_RISKS
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return min(TPR, TNR)."""
+        return np.minimum(ratio(tp, tp + fn), ratio(tn, tn + fp))
+
+
+class Mcc(CountsBasedMeasure):
+    """Matthews' correlation of truth and prediction."""
+
+    name = "mcc"
+    summary = "Matthews correlation coefficient"
+    range = (-1.0, 1.0)
+    risks = COUNT_RISKS
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)), 0 where a factor is 0."""
+        # Two square roots: the product of all four sums of 1e8 rows would be 1e32, which still fits, but of 1e80 weights not.
+        scale = np.sqrt((tp + fp) * (tn + fn)) * np.sqrt((tp + fn) * (tn + fp))
+        return np.clip(ratio(tp * tn - fp * fn, scale), -1.0, 1.0)  # the two roots may round to less than their product
+
+
+class Kappa(CountsBasedMeasure):
+    """Cohen's kappa: agreement beyond chance."""
+
+    name = "kappa"
+    summary = "Cohen's kappa: agreement beyond chance"
+    range = (-1.0, 1.0)
+    risks = COUNT_RISKS
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return 2 (TP TN - FP FN) / ((TP+FP)(FP+TN) + (TP+FN)(FN+TN)), 0 where the denominator is 0."""
+        return ratio(2.0 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
+
+
+class CountMeasure(CountsBasedMeasure):
+    """Any vectorised function of the counts as a measure: a profit matrix, a cost, a measure of your own.
+
+    Parameters
+    ----------
+    func : callable
+        Maps arrays tp, fp, fn, tn (weighted counts of equal shape) to an array of that shape; larger is better. It is
+        called once at construction on a few counts, so that a function that does not fit fails here.
+    name : str
+        What it is called in reports.
+
+    Examples
+    --------
+    >>> from scoreline import CountMeasure, MeasureClassifier
+    >>> profit = CountMeasure(lambda tp, fp, fn, tn: 50.0 * tp - 2.0 * fp, name="profit")
+    >>> clf = MeasureClassifier(profit)
+    """
+
+    summary = "a function of the counts, given by the user"
+    range = (-np.inf, np.inf)
+    risks = COUNT_RISKS
+
+    def __init__(self, func: Callable[..., Any], name: str):
+        if not callable(func):
+            raise ValueError(f"func={func!r} must be a function of arrays tp, fp, fn, tn")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"name={name!r} must be a non-empty string")
+        self.func = func
+        self.name = name  # type: ignore[misc]
+        self._probe()
+
+    def _probe(self) -> None:
+        counts = np.array([[3.0, 0.0, 5.0], [1.0, 0.0, 2.0], [2.0, 5.0, 0.0], [7.0, 8.0, 6.0]])
+        try:
+            values = np.asarray(self.func(*counts), dtype=np.float64)
+        except Exception as error:
+            raise ValueError(
+                f"CountMeasure {self.name!r}: func failed on arrays tp, fp, fn, tn ({type(error).__name__}: {error}). It must "
+                "be vectorised: use NumPy functions and np.where instead of if."
+            ) from error
+        if values.shape != counts[0].shape:
+            raise ValueError(
+                f"CountMeasure {self.name!r}: func returned shape {values.shape} for counts of shape {counts[0].shape}, "
+                "expected one value for each set of counts"
+            )
+        if np.isnan(values).all():
+            raise ValueError(f"CountMeasure {self.name!r}: func returned NaN for all counts it was tried on")
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return func(tp, fp, fn, tn)."""
+        return np.asarray(self.func(tp, fp, fn, tn), dtype=np.float64)

@@ -7,6 +7,7 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import Measure
 from scoreline.measures.registry import get_measure
 
@@ -32,6 +33,8 @@ def best_cut(
     candidate between each two different scores (their midpoint) and one beyond either end. Among equal values the
     threshold that predicts fewer positives wins. O(n log n); memory for one copy of the scores (two with weights).
 
+    Measures of the k highest scores have no choice: their threshold lies between the k-th score and the next.
+
     Parameters
     ----------
     y : array of n labels
@@ -48,10 +51,22 @@ def best_cut(
     Cut
         The threshold and the value.
     """
-    value_of = measure if callable(measure) else get_measure(measure).cut_value
+    if callable(measure):
+        value_of = measure
+    else:
+        measure = get_measure(measure)
+        if isinstance(measure, AtKMeasure):
+            return _cut_at_k(measure, y, scores, sample_weight)
+        value_of = measure.cut_value
     z = np.asarray(scores, dtype=np.float64)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     positive = np.asarray(y) > 0
+    if not (z.ndim == 1 and z.shape == positive.shape and (weight is None or weight.shape == z.shape)):
+        shapes = (positive.shape, z.shape, None if weight is None else weight.shape)
+        raise ValueError(f"y, scores and sample_weight must be vectors of one length, got shapes {shapes}")
+    if not np.isfinite(z).all():
+        row = int(np.flatnonzero(~np.isfinite(z))[0])
+        raise ValueError(f"scores must be finite, got {z[row]} in row {row}")
     above, above_weight = _sorted_side(z, weight, positive)
     below, below_weight = _sorted_side(z, weight, ~positive)
     if len(above) + len(below) == 0:
@@ -77,8 +92,22 @@ def best_cut(
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
     ends = [side[k] for side in (above, below) if len(side) for k in (0, -1)]
-    margin = 0.5 * (max(ends) - min(ends)) / max(1, candidates - 2) or 1.0  # half the mean distance of two levels
+    margin = (0.5 * max(ends) - 0.5 * min(ends)) / max(1, candidates - 2) or 1.0  # half the mean distance of two levels
     return Cut(_between(*place, max(margin, np.spacing(max(map(abs, ends))))), best)
+
+
+def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None) -> Cut:
+    """Return the threshold below the k-th highest score: midway to the next lower one."""
+    z = np.asarray(scores, dtype=np.float64)
+    weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    k = measure.weight_at_top(y, weight)
+
+    def less_than_k_and_most(tp: AnyArray, fp: AnyArray, fn: AnyArray, tn: AnyArray) -> AnyArray:
+        # Candidates come with rising weight above them: the first that holds k rows wins, or the last of all.
+        return np.minimum(tp + fp, k)
+
+    threshold = best_cut(y, z, less_than_k_and_most, weight).threshold
+    return Cut(threshold, measure.value(y, z, sample_weight))
 
 
 def _sorted_side(z: FloatArray, weight: FloatArray | None, side: AnyArray) -> tuple[FloatArray, FloatArray | None]:
@@ -99,5 +128,5 @@ def _between(low: float, high: float, margin: float) -> float:
         return low + margin
     if np.isinf(low):
         return high - margin
-    middle = low + 0.5 * (high - low)
-    return low if middle >= high else middle
+    middle = 0.5 * low + 0.5 * high
+    return middle if low <= middle < high else low

@@ -1,7 +1,9 @@
 """Measures of the order of the scores."""
 
 import numpy as np
+from sklearn.metrics import average_precision_score, roc_auc_score
 
+from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import RankingMeasure
 
@@ -16,6 +18,8 @@ class RocAuc(RankingMeasure):
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the area; O(n log n), NaN if a class is missing."""
         weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        if not np.isfinite(decision).all():
+            raise ValueError("scores must be finite to be ranked; they hold NaN or infinity")
         order = np.argsort(decision, kind="stable")
         z, positive = np.asarray(decision)[order], (np.asarray(y) > 0)[order]
         ends = np.append(np.flatnonzero(z[1:] != z[:-1]), len(z) - 1)  # last row of each group of equal scores
@@ -25,3 +29,39 @@ class RocAuc(RankingMeasure):
         below = np.cumsum(n) - n
         pairs = p.sum() * n.sum()
         return float((p * (below + 0.5 * n)).sum() / pairs) if pairs > 0 else float("nan")
+
+
+class PartialRocAuc(RankingMeasure):
+    """ROC area up to a false positive rate, standardised by McClish as scikit-learn's roc_auc_score does."""
+
+    name = "partial_roc_auc"
+    summary = "area under the ROC curve up to false positive rate max_fpr, standardised to 0.5 for chance"
+    risks = ("roc_area", "logistic")
+
+    def __init__(self, max_fpr: float = 0.1):
+        check_number("max_fpr", max_fpr, above=0)
+        if max_fpr > 1:
+            raise ValueError(f"max_fpr={max_fpr!r} must be a rate of at most 1")
+        self.max_fpr = max_fpr
+
+    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return scikit-learn's roc_auc_score with this max_fpr, NaN if a class is missing."""
+        truth = np.asarray(y) > 0
+        if truth.all() or not truth.any():
+            return float("nan")
+        return float(roc_auc_score(truth, decision, sample_weight=sample_weight, max_fpr=self.max_fpr))
+
+
+class AveragePrecision(RankingMeasure):
+    """Mean over the positives of the precision at their place, tied rows taken together."""
+
+    name = "average_precision"
+    summary = "average precision: mean of the precision at the place of each positive"
+    risks = ("roc_area", "logistic")
+
+    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return scikit-learn's average_precision_score, NaN if there is no positive."""
+        truth = np.asarray(y) > 0
+        if not truth.any():
+            return float("nan")
+        return float(average_precision_score(truth, decision, sample_weight=sample_weight))

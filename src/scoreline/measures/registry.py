@@ -1,5 +1,6 @@
 """Measures by name: every class with a `name` in this folder."""
 
+import inspect
 from functools import cache
 from typing import Any
 
@@ -40,4 +41,7 @@ def get_measure(measure: str | Measure, params: dict[str, Any] | None = None) ->
     try:
         return factory(**(params or {}))
     except TypeError:
-        raise ValueError(f"measure_params={params!r} does not fit measure {measure!r}, which takes none") from None
+        known = list(inspect.signature(factory).parameters)
+        raise ValueError(
+            f"measure_params={params!r} does not fit measure {measure!r}, which takes {known or 'none'}"
+        ) from None

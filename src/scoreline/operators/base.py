@@ -33,7 +33,10 @@ class Operator(ABC):
     capabilities : frozenset of str
         Extras beyond the two products: "row_blocks", "rows" (products restricted to rows), "statistics".
     scores : str
-        Name of the score space that `matvec` returns scores in.
+        Name of the score space that `matvec` returns scores in. Besides the operations of that space, scores must
+        support `z += number` and `u.sum()`, which the wrappers use.
+    largest : ndarray of shape (p,) or None
+        Largest magnitude of each column, if `inspect` has learnt it; rounding allowances rest on it.
     """
 
     capabilities: ClassVar[frozenset[str]] = frozenset()
@@ -42,6 +45,7 @@ class Operator(ABC):
     def __init__(self, shape: tuple[int, int]):
         self.shape = (int(shape[0]), int(shape[1]))
         self.n_passes = 0.0
+        self.largest: FloatArray | None = None
 
     def matvec(self, w: FloatArray) -> Scores:
         """Return z = Xw: z_i = sum_j X_ij w_j, float64 of length n. One pass."""
@@ -75,12 +79,14 @@ class Operator(ABC):
     def row_blocks(self, size: int | None = None) -> Iterator[RowBlock]:
         """Yield consecutive blocks of at most `size` rows (by default about 8 MB), without copying where possible."""
         self.require("row_blocks", "reading blocks of rows")
-        n, p = self.shape
-        step = default_block_rows(n, p) if size is None else int(size)
+        step = default_block_rows(*self.shape) if size is None else int(size)
         if step < 1:
             raise ValueError(f"size={size!r} is not a number of rows; pass an integer of 1 or more")
-        for start in range(0, n, step):
-            stop = min(start + step, n)
+        return self._row_blocks(step)
+
+    def _row_blocks(self, step: int) -> Iterator[RowBlock]:
+        for start in range(0, self.shape[0], step):
+            stop = min(start + step, self.shape[0])
             yield RowBlock(start, stop, self._block(start, stop))
 
     def column_statistics(self, weight: FloatArray | None = None) -> ColumnStatistics:
@@ -91,8 +97,11 @@ class Operator(ABC):
         self.n_passes += 1.0
         return self._column_statistics(weight)
 
-    def find_nonfinite(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None; operators that compute their entries return None."""
+    def inspect(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read, not counted as a pass.
+
+        Operators that compute their entries learn nothing and return None.
+        """
         return None
 
     def require(self, capability: str, purpose: str) -> None:

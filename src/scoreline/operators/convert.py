@@ -145,7 +145,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _finish(operator: Operator, check_finite: bool) -> Operator:
-    place = operator.find_nonfinite() if check_finite else None
+    place = operator.inspect() if check_finite else None
     if place is not None:
         raise ValueError(
             f"Input X contains NaN or infinity, first seen in row {place[0]}, column {place[1]}; expected finite numbers. "

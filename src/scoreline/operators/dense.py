@@ -114,13 +114,15 @@ class DenseOperator(Operator):
         )  # fmt: skip
         return merge(sums.parts())
 
-    def find_nonfinite(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None; one read of X."""
+    def inspect(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
         lines, length = self.shape if self._by_row else self.shape[::-1]
-        bounds = kernels.parallel.even_bounds(lines, length)
+        bounds = kernels.parallel.even_bounds(lines, length, SUM_CHUNKS)
         found = np.empty(len(bounds) - 1, dtype=np.uint64)
-        arguments = (self._flat, self._stride, np.uint64(length), found, bounds)
-        kernels.parallel.run_chunks(kernels.dense.find_nonfinite, len(found), *arguments)
+        largest = np.zeros((len(found) if self._by_row else 1, self.shape[1]))
+        arguments = (self._flat, self._stride, np.uint64(length), self._by_row, largest, found, bounds)
+        kernels.parallel.run_chunks(kernels.dense.inspect_lines, len(found), *arguments)
+        self.largest = largest.max(axis=0)
         for line, end in zip(found, bounds[1:], strict=True):
             if line < end:
                 values = self._X[line] if self._by_row else self._X[:, line]

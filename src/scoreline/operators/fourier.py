@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from scoreline._checks import check_number
 from scoreline._typing import AnyArray, BoundsArray, FloatArray
 from scoreline.operators.blocks import BlockOperator
 
@@ -30,6 +31,8 @@ class RandomFourierFeatures(BlockOperator):
         X = np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X has {X.ndim} dimension(s), expected 2 (rows, columns)")
+        check_number("n_features", n_features, least=1, integer=True)
+        check_number("gamma", gamma, above=0)
         super().__init__((X.shape[0], n_features))
         rng = np.random.default_rng(random_state)
         self._rows = X

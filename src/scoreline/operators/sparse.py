@@ -7,7 +7,6 @@ import numpy as np
 from scoreline import kernels
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray
 from scoreline.operators.base import Operator, read_only
-from scoreline.operators.dense import DenseOperator
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 
 SCATTER_CHUNKS = 16
@@ -132,14 +131,20 @@ class CompressedOperator(Operator):
         kernels.parallel.run_chunks(kernels.columns.compressed_sums, chunks, *arguments)
         return merge(sums.parts()), entries.sum(axis=0)
 
-    def find_nonfinite(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None; one read of the stored values."""
-        stored = int(self._X.indptr[-1])
-        place = DenseOperator(self._data[:stored].reshape(-1, 1)).find_nonfinite() if stored else None
-        if place is None:
+    def inspect(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of the stored entries."""
+        bounds = self._scatter_bounds
+        found = np.empty(len(bounds) - 1, dtype=np.int64)
+        largest = np.zeros((len(found) if self._by_row else 1, self.shape[1]))
+        twice = not self._X.has_canonical_format
+        arguments = (self._data, self._indices, self._indptr, self._by_row, twice, largest, found, bounds)
+        kernels.parallel.run_chunks(kernels.csr.inspect_entries, len(found), *arguments)
+        self.largest = largest.sum(axis=0) if twice else largest.max(axis=0)
+        places = found[found >= 0]
+        if len(places) == 0:
             return None
-        line = int(np.searchsorted(self._X.indptr, place[0], side="right")) - 1
-        index = int(self._X.indices[place[0]])
+        line = int(np.searchsorted(self._X.indptr, places[0], side="right")) - 1
+        index = int(self._X.indices[places[0]])
         return (line, index) if self._by_row else (index, line)
 
 

@@ -20,10 +20,13 @@ class StridedOperator(BlockOperator):
     def _block_rows(self, rows: BoundsArray) -> AnyArray:
         return np.ascontiguousarray(self._X[rows], dtype=self._dtype)
 
-    def find_nonfinite(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None; one read of X."""
+    def inspect(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
+        largest = np.zeros(self.shape[1])
         for start, _, block in self._dense_blocks():
-            place = block.find_nonfinite()
+            place = block.inspect()
             if place is not None:
                 return start + place[0], place[1]
+            largest = np.maximum(largest, np.asarray(block.largest))
+        self.largest = largest
         return None

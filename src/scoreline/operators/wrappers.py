@@ -10,6 +10,8 @@ from scoreline._typing import BoundsArray, FloatArray, Scores
 from scoreline.operators.base import Operator, RowBlock
 from scoreline.operators.statistics import ColumnStatistics
 
+TINY = np.finfo(float).tiny
+
 
 class _Wrapper(Operator):
     """An operator made of another; passes count on both."""
@@ -20,20 +22,19 @@ class _Wrapper(Operator):
         self.capabilities = inner.capabilities  # type: ignore[misc]
         self.scores = inner.scores  # type: ignore[misc]
 
-    def find_nonfinite(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity of the wrapped matrix, or None."""
-        return self.inner.find_nonfinite()
-
-    def row_blocks(self, size: int | None = None) -> Iterator[RowBlock]:
-        """Yield blocks of rows with the wrapper applied; these are copies."""
-        for start, stop, data in self.inner.row_blocks(size):
-            yield RowBlock(start, stop, self._wrap(data))
+    def _row_blocks(self, step: int) -> Iterator[RowBlock]:
+        for start, stop, data in self.inner.row_blocks(step):
+            yield RowBlock(start, stop, self._wrap(data))  # a copy
 
     def _wrap(self, block: Any) -> Any:
         raise NotImplementedError
 
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         """Return coefficients and intercept for the wrapped matrix that give the scores of (w, b) here."""
+        raise NotImplementedError
+
+    def wrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """Return coefficients and intercept here that give the scores of (w, b) there: the inverse of `unwrap`."""
         raise NotImplementedError
 
 
@@ -43,6 +44,8 @@ class InterceptOperator(_Wrapper):
     def __init__(self, inner: Operator, value: float = 1.0):
         super().__init__(inner, (inner.shape[0], inner.shape[1] + 1))
         self.value = float(value)
+        if inner.largest is not None:
+            self.largest = np.append(inner.largest, abs(self.value))
 
     def _matvec(self, w: FloatArray) -> Scores:
         return _shifted(self.inner.matvec(w[:-1]), self.value * w[-1])
@@ -71,6 +74,10 @@ class InterceptOperator(_Wrapper):
         """Split the last coefficient off as intercept."""
         return w[:-1], b + self.value * float(w[-1])
 
+    def wrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """Append the intercept as the coefficient of the constant column."""
+        return np.append(w, b / self.value), 0.0
+
 
 class ScaledOperator(_Wrapper):
     """(X - 1 c') diag(s): columns centred at c and multiplied by s; sparse X stays sparse.
@@ -82,6 +89,10 @@ class ScaledOperator(_Wrapper):
         super().__init__(inner, inner.shape)
         self.scale = np.asarray(scale, dtype=np.float64)
         self.center = None if center is None else np.asarray(center, dtype=np.float64)
+        if inner.largest is not None:
+            # Rounding is that of X (s w) and <c, s w>, so the centre adds to the magnitude.
+            distance = 0.0 if self.center is None else np.abs(self.center)
+            self.largest = np.abs(self.scale) * (inner.largest + distance)
 
     def _matvec(self, w: FloatArray) -> Scores:
         v = self.scale * w
@@ -127,17 +138,30 @@ class ScaledOperator(_Wrapper):
         coef = self.scale * w
         return coef, b + self._offset(coef)
 
+    def wrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """Return coefficients of scaled features; columns of scale 0 get 0."""
+        coef = np.divide(w, self.scale, out=np.zeros_like(w), where=self.scale != 0.0)
+        return coef, b - self._offset(self.scale * coef)
+
 
 def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = None) -> Operator:
     """Return the operator with scaled columns: None, "maxabs" (x / max|x|) or "standard" ((x - mean) / std). One pass.
 
     Columns that are constant zero ("maxabs") or constant ("standard") keep scale 1 and 0: they carry no information,
-    and division by zero would.
+    and division by zero would. Columns so large or small that their squares leave the range of floats are refused.
     """
     if scaling is None:
         return operator
     operator.require("statistics", f"scaling={scaling!r}")
-    statistics = operator.column_statistics(weight)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        statistics = operator.column_statistics(weight)
+    low, high = (TINY, np.inf) if scaling == "maxabs" else (1e-140, 1e140)
+    outside = np.flatnonzero((statistics.max_abs > 0.0) & ~((statistics.max_abs > low) & (statistics.max_abs < high)))
+    if len(outside):
+        raise ValueError(
+            f"scaling={scaling!r} cannot scale column {outside[0]}: its largest magnitude is "
+            f"{statistics.max_abs[outside[0]]:.3g}, expected between {low:.3g} and {high:.3g}. Multiply it by a power of ten."
+        )
     if scaling == "maxabs":
         return ScaledOperator(operator, _reciprocal(statistics.max_abs, 1.0))
     deviation = np.sqrt(statistics.variance)
@@ -147,7 +171,7 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
 
 
 def _reciprocal(x: FloatArray, for_zero: float) -> FloatArray:
-    return np.divide(1.0, x, out=np.full_like(x, for_zero), where=x > np.finfo(float).tiny)
+    return np.divide(1.0, x, out=np.full_like(x, for_zero), where=x > 0.0)
 
 
 def _shifted(z: Scores, offset: float) -> Scores:

@@ -17,12 +17,14 @@ class Evaluation(NamedTuple):
     grad : its gradient in z (a subgradient where R has a kink), None if not asked for
     hard : R(z) without smoothing
     plane : c such that R(z') >= c + <grad, z'> for all z' (NaN without grad): the dual constant -g(beta)
+    mass : sum of |grad_i| (NaN without grad): what rounding of the plane is relative to
     """
 
     value: float
     grad: Scores
     hard: float
     plane: float
+    mass: float
 
 
 class Risk(ABC):
@@ -132,4 +134,15 @@ def _checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | No
         raise ValueError("sample_weight must be finite and non-negative")
     if not (weight[positive].any() and weight[~positive].any()):
         raise ValueError("sample_weight is zero for all rows of a class; give both classes a positive weight")
-    return sign, weight
+    return sign, tame_weights(weight)
+
+
+def tame_weights(weight: FloatArray) -> FloatArray:
+    """Return weights whose sums and products stay in range: those beyond 1e100 or below 1e-100 times a power of two.
+
+    Only ratios of weights matter to a risk, and a power of two changes no digit of them.
+    """
+    top = float(weight.max())
+    if 1e-100 <= top <= 1e100:
+        return weight
+    return np.asarray(np.ldexp(weight, -int(np.frexp(top)[1])))

@@ -32,7 +32,7 @@ class RocAreaRisk(Risk):
         pairs = self.ramp_scale
         sums = self.space.pair_sums(z, self.labels, width=mu * pairs, scale=1.0 / pairs, out=out, grad=grad)
         plane = sums.ramps / pairs if grad else math.nan
-        return Evaluation(sums.smooth / pairs, sums.grad, sums.hard / pairs, plane)
+        return Evaluation(sums.smooth / pairs, sums.grad, sums.hard / pairs, plane, 2.0 * plane)
 
     @classmethod
     def reference(

@@ -32,10 +32,11 @@ class SeparableRisk(Risk):
             self.loss, z, self.labels, width=mu * self.ramp_scale, scale=1.0 / total, out=out, grad=grad
         )
         value = sums.smooth / total
-        plane = math.nan
+        plane = mass = math.nan
         if grad:
-            plane = sums.slopes / total if self.smoothable else value - self.space.dot(sums.grad, z)
-        return Evaluation(value, sums.grad, sums.hard / total, plane)
+            mass = sums.slopes / total
+            plane = mass if self.smoothable else value - self.space.dot(sums.grad, z)
+        return Evaluation(value, sums.grad, sums.hard / total, plane, mass)
 
     @staticmethod
     def literal(m: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:

@@ -3,4 +3,11 @@
 from scoreline.scorespace.base import Labels, PairSums, PointSums, ScoreSpace
 from scoreline.scorespace.host import HostSpace
 
-__all__ = ["HostSpace", "Labels", "PairSums", "PointSums", "ScoreSpace"]
+__all__ = ["HostSpace", "Labels", "PairSums", "PointSums", "ScoreSpace", "space_for"]
+
+SPACES = {"host": HostSpace}
+
+
+def space_for(scores: str) -> ScoreSpace:
+    """Return the score space that an operator's `scores` names."""
+    return SPACES[scores]()

@@ -59,6 +59,9 @@ class ScoreSpace(Protocol):
     def max_abs(self, x: Scores, labels: Labels) -> float:
         """Return the largest magnitude among rows of positive weight."""
 
+    def is_finite(self, x: Scores) -> bool:
+        """Return whether there is neither NaN nor infinity."""
+
     def point_sums(
         self, loss: str, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool
     ) -> PointSums:

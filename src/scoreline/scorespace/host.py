@@ -42,6 +42,10 @@ class HostSpace:
         """Return the largest magnitude among rows of positive weight."""
         return kernels.vectors.max_abs(x, labels.weight)
 
+    def is_finite(self, x: FloatArray) -> bool:
+        """Return whether there is neither NaN nor infinity."""
+        return bool(np.isfinite(x).all())
+
     def point_sums(
         self,
         loss: str,
@@ -53,18 +57,16 @@ class HostSpace:
         grad: bool = True,
     ) -> PointSums:
         """Sum a loss of `kernels/pointwise.py` over the rows; one read of z, one write of the gradient."""
-        z = _checked(z, labels)
+        z, out = _checked(z, labels), _checked_out(out, labels, grad)
         kind = getattr(kernels.pointwise, loss.upper())
-        if grad and out is None:
-            out = np.empty_like(z)
         bounds = kernels.parallel.even_bounds(len(z), 4)
         partial = np.empty((len(bounds) - 1, 3))
         kernels.parallel.run_chunks(
             kernels.pointwise.margin_sums, len(partial), kind, float(width), z, labels.sign, labels.weight,
-            float(scale), out if grad else None, partial, bounds,
+            float(scale), out, partial, bounds,
         )  # fmt: skip
         smooth, slopes, hard = partial.sum(axis=0)
-        return PointSums(float(smooth), float(slopes), float(hard), out if grad else None)
+        return PointSums(float(smooth), float(slopes), float(hard), out)
 
     def pair_sums(
         self,
@@ -80,7 +82,7 @@ class HostSpace:
         Extra memory for k rows in the smaller class: about 14 vectors of length k with a ramp, 8 without.
         """
         ramps, parallel = kernels.ramps, kernels.parallel
-        z = _checked(z, labels)
+        z, out = _checked(z, labels), _checked_out(out, labels, grad)
         n = len(z)
         key_sign = 1 if labels.n_positive <= labels.n_negative else -1
         n_keys = min(labels.n_positive, labels.n_negative)
@@ -106,8 +108,6 @@ class HostSpace:
         inverse = (len(starts) - 1) / span if 0.0 < span < np.inf else 0.0
         ramps.fill_buckets(edges, low, inverse, starts)
 
-        if grad and out is None:
-            out = np.empty_like(z)
         places = np.empty(n, dtype=np.uint32)
         # Few bins: a private copy for each chunk, of half a score vector at most together. Many: filled range by range.
         copies = n // (4 * (n_edges + 1))
@@ -116,7 +116,7 @@ class HostSpace:
         partial = np.empty((len(bounds) - 1, 2))
         parallel.run_chunks(
             ramps.look_up, len(partial), z, sign, weight, key_sign, shift, width == 0.0 and weight is None, edges, spline,
-            low, inverse, starts, key_sign * scale, out if grad else None, places, private, partial, bounds,
+            low, inverse, starts, key_sign * scale, out, places, private, partial, bounds,
         )  # fmt: skip
         smooth, query_ramps = partial.sum(axis=0)
         sums = spline[:, 0]  # the spline has served: its memory holds the sums of the keys now
@@ -128,14 +128,14 @@ class HostSpace:
             ranges = np.linspace(0, n_edges + 1, n_ranges + 1).astype(np.uint64)
             arguments = (z, weight, key_sign, shift, edges, places, bins, ranges)
             parallel.run_chunks(ramps.fill_bins, n_ranges, *arguments)
-        hard, _ = ramps.finish_keys(keys, weights, width, edges, spline[:, 2], bins, sums)
+        hard = ramps.finish_keys(keys, weights, width, edges, spline[:, 2], bins, sums)
         if grad:
             parallel.run_chunks(
                 ramps.give_keys, len(bounds) - 1, sign, weight, key_sign, places, sums, -key_sign * scale, out, bounds
             )
         if width == 0.0:
             smooth = hard
-        return PairSums(float(smooth), float(query_ramps), float(hard), out if grad else None)
+        return PairSums(float(smooth), float(query_ramps), float(hard), out)
 
 
 def _checked(z: FloatArray, labels: Labels) -> FloatArray:
@@ -144,3 +144,20 @@ def _checked(z: FloatArray, labels: Labels) -> FloatArray:
     if z.shape != labels.sign.shape:
         raise ValueError(f"scores have shape {z.shape}, expected {labels.sign.shape}, one for each label")
     return z
+
+
+def _checked_out(out: FloatArray | None, labels: Labels, grad: bool) -> FloatArray | None:
+    """Return where the gradient goes: `out` if kernels can write there, new memory if it is None."""
+    if not grad:
+        return None
+    if out is None:
+        return np.empty(labels.sign.shape)
+    if (
+        out.shape != labels.sign.shape
+        or out.dtype != np.float64
+        or not (out.flags.c_contiguous and out.flags.writeable)
+    ):
+        raise ValueError(
+            f"out must be a writable float64 array of shape {labels.sign.shape}, got {out.dtype} {out.shape}"
+        )
+    return out

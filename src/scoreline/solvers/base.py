@@ -1,11 +1,13 @@
 """What all solvers share: the loop, the clock, stopping, history, interruption, best-so-far, the final proof."""
 
 import copy
+import inspect
 import logging
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,7 +27,8 @@ HISTORY = ("iteration", "seconds", "passes", "objective", "lower_bound")
 class State:
     """Where a solver stands, as plain arrays and numbers: `record` can be saved, `restored` continues from it.
 
-    best_w and best_objective belong to the best point seen; lower_bound is -inf while nothing is proved.
+    best_w and best_objective belong to the best point seen; lower_bound is -inf while nothing is proved. `problem` says
+    what the state belongs to, so that it is not continued on another problem, where its bound would be false.
     """
 
     w: FloatArray
@@ -35,6 +38,7 @@ class State:
     iteration: int = 0
     seconds: float = 0.0
     passes: float = 0.0
+    problem: dict[str, float] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in HISTORY})
 
     def record(self) -> dict[str, Any]:
@@ -60,7 +64,7 @@ class Progress(NamedTuple):
 
 @dataclass
 class Result:
-    """The end of a run: the best point w with fresh scores z = Xw, its proof, how it was reached."""
+    """The end of a run: the best point w with fresh scores z = Xw (None if interrupted there), its proof, its history."""
 
     w: FloatArray
     z: Scores
@@ -76,7 +80,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """Objective minus lower bound, or None without a certificate."""
-        return None if self.lower_bound is None else max(0.0, self.objective - self.lower_bound)
+        return None if self.lower_bound is None else self.objective - self.lower_bound
 
 
 class Solver(ABC):
@@ -119,6 +123,15 @@ class Solver(ABC):
         self.callbacks = callbacks
 
     @classmethod
+    def options(cls) -> list[str]:
+        """Return the names of the options that the constructor takes."""
+        names: set[str] = set()
+        for base in cls.__mro__:
+            if "__init__" in base.__dict__ and base is not object:
+                names |= {n for n, p in inspect.signature(base).parameters.items() if p.kind is not p.VAR_KEYWORD}
+        return sorted(names)
+
+    @classmethod
     def serves(cls, risk: Any) -> bool:
         """Tell whether this solver can minimise that risk (class or object)."""
         return bool(getattr(risk, cls.needs))
@@ -134,6 +147,9 @@ class Solver(ABC):
     @abstractmethod
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration, update best point and lower bound; False if no further progress is possible."""
+
+    def store(self, state: State) -> None:  # noqa: B027
+        """Put into the state what `resume` needs and `step` keeps elsewhere."""
 
     @abstractmethod
     def release(self) -> None:
@@ -159,9 +175,13 @@ class Solver(ABC):
             if w0.shape != (objective.n_features,):
                 raise ValueError(f"w0 has shape {w0.shape}, expected ({objective.n_features},)")
             state = self.start(objective, w0)
+        problem = _fingerprint(objective)
+        if state.problem and state.problem != problem:
+            raise ValueError(f"the state belongs to another problem: it has {state.problem}, this objective {problem}")
+        state.problem = problem
         status, interruption = "max_iter", None
         seconds_before, passes_before = state.seconds, passes_before - state.passes
-        floor = 1e-3 * objective.risk.value_at_zero()
+        floor = 1e-3 * problem["value_at_zero"]
 
         def record() -> None:
             state.seconds = seconds_before + clock.elapsed()
@@ -206,10 +226,19 @@ class Solver(ABC):
         floor: float,
     ) -> Result:
         """Prove the best point with fresh scores: what `step` carried along has drifted by rounding."""
+        self.store(state)
         self.release()
-        z = objective.scores(state.best_w)
-        value = objective.at(state.best_w, z, grad=False).hard
-        bound = state.lower_bound if np.isfinite(state.lower_bound) else None
+        value, z = state.best_objective, None
+        try:
+            z = objective.scores(state.best_w)
+            value = objective.at(state.best_w, z, grad=False).hard
+        except KeyboardInterrupt as signal:  # keep the point all the same, with the value that was carried along
+            status, interruption = "interrupted", signal
+        if not np.isfinite(value) or (z is not None and not objective.space.is_finite(z)):
+            raise ValueError(
+                f"Xw is not finite (J = {value}): X has NaN or infinite entries, or overflows; scale it first"
+            )
+        bound = min(state.lower_bound, value) if np.isfinite(state.lower_bound) else None
         if status in ("converged", "stalled") and bound is not None:
             status = "converged" if self._proved(value, bound, floor) else "stalled"
         state.passes = objective.n_passes - passes_before
@@ -251,7 +280,9 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
         return
     gap = "unknown" if result.gap is None else f"{result.gap:.3g}"
     asked = (
-        f"tol={solver.tol:g} relative to the lower bound" if solver.abs_tol is None else f"abs_tol={solver.abs_tol:g}"
+        f"tol={solver.tol:g} of the lower bound (or of J(0)/1000)"
+        if solver.abs_tol is None
+        else f"abs_tol={solver.abs_tol:g}"
     )
     warnings.warn(
         f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
@@ -266,27 +297,21 @@ class _Clock:
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
-        self._out = 0.0
 
     def elapsed(self) -> float:
-        return time.perf_counter() - self._start - self._out
+        return time.perf_counter() - self._start
 
-    def stopped(self) -> "_Pause":
-        return _Pause(self)
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        since = time.perf_counter()
+        yield
+        self._start += time.perf_counter() - since
 
-    def add_pause(self, seconds: float) -> None:
-        self._out += seconds
 
-
-class _Pause:
-    def __init__(self, clock: _Clock):
-        self._clock = clock
-
-    def __enter__(self) -> None:
-        self._since = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._clock.add_pause(time.perf_counter() - self._since)
+def _fingerprint(objective: Objective) -> dict[str, float]:
+    """Return what tells one problem from another at no cost: shape, alpha, J(0)."""
+    n, p = objective.operator.shape
+    return {"rows": n, "features": p, "alpha": objective.alpha, "value_at_zero": objective.risk.value_at_zero()}
 
 
 def _log_row(row: tuple[float, ...]) -> tuple[Any, ...]:

@@ -1,5 +1,7 @@
 """L-BFGS's memory of the last steps and what the gradient did over them."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from scoreline import kernels
@@ -33,6 +35,17 @@ class CurvatureMemory:
         self.count = min(self.count + 1, len(self.steps))
         self.scale = product / change
         return True
+
+    def record(self) -> dict[str, FloatArray]:
+        """Return the pairs, oldest first, as arrays."""
+        order = [(self.newest - back) % len(self.steps) for back in range(self.count)][::-1]
+        return {"steps": self.steps[order].copy(), "changes": self.changes[order].copy()}
+
+    def restore(self, record: Mapping[str, FloatArray]) -> None:
+        """Take the pairs of a record, the newest ones if it has more than fit."""
+        self.clear()
+        for s, y in zip(record.get("steps", ()), record.get("changes", ()), strict=True):
+            self.add(np.asarray(s, dtype=np.float64), np.asarray(y, dtype=np.float64))
 
     def clear(self) -> None:
         """Forget all pairs."""

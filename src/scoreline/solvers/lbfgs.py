@@ -62,9 +62,9 @@ class LbfgsSolver(Solver):
         p = objective.n_features
         self._curvature = CurvatureMemory(p, self.memory)
         self._bound = LowerBound(p, objective.alpha)
-        for target, values in ((self._curvature, state.memory), (self._bound, state.plane)):
-            for name, value in values.items():
-                setattr(target, name, np.array(value) if isinstance(value, np.ndarray) else value)
+        self._curvature.restore(state.memory)
+        for name, value in state.plane.items():
+            setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
         z = objective.scores(state.w) if state.w.any() else objective.space.zeros(objective.risk.labels)
         self._point = self.first_point(objective, state, z)
         self._spare: Any = None  # a score vector that trial points may write to
@@ -75,10 +75,17 @@ class LbfgsSolver(Solver):
         """Return the point that the run begins or goes on with."""
         return objective.at(state.w, z, state.mu)
 
+    def store(self, state: State) -> None:
+        """Put the curvature pairs and the best plane into the state."""
+        assert isinstance(state, LbfgsState)
+        if "_bound" in self.__dict__:  # an interrupted start has not made them
+            state.memory = dict(self._curvature.record())
+            state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
+
     def release(self) -> None:
         """Let go of scores, gradients and curvature."""
         for name in ("_point", "_spare", "_curvature", "_bound", "_gradient"):
-            self.__dict__.pop(name, None)  # an interrupted start has not made all of them
+            self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: direction, line search on scores, new gradient, new bound."""
@@ -121,7 +128,6 @@ class LbfgsSolver(Solver):
         self._point = new
         self._arrive(objective, state)
         self._curvature.add(new.w - point.w, self._gradient - gradient)
-        self._store(state)
         return True
 
     def _arrive(self, objective: Objective, state: LbfgsState) -> None:
@@ -138,10 +144,3 @@ class LbfgsSolver(Solver):
     def _slack(self, objective: Objective, point: Point) -> float:
         """Return how far the plane at this point lies below the risk there: the part of the gap that smoothing makes."""
         return 0.0
-
-    def _store(self, state: LbfgsState) -> None:
-        memory, bound = self._curvature, self._bound
-        state.memory = {
-            name: getattr(memory, name) for name in ("steps", "changes", "inverse_products", "newest", "count", "scale")
-        }
-        state.plane = {name: getattr(bound, name) for name in ("value", "slope", "constant")}

@@ -17,8 +17,8 @@ class LowerBound:
     ----------
     value : float
         The best bound so far, with the rounding allowance taken off.
-    slope, constant : ndarray, float
-        The mixture (v, c) that `value` belongs to.
+    slope, constant, allowance : ndarray, float, float
+        The mixture (v, c) that `value` belongs to, and the allowance that was taken off.
     """
 
     def __init__(self, p: int, alpha: float):
@@ -26,21 +26,24 @@ class LowerBound:
         self.value = 0.0
         self.slope = np.zeros(p)
         self.constant = 0.0
+        self.allowance = 0.0
 
     def add(self, slope: FloatArray, constant: float, allowance: float) -> float:
-        """Mix in the plane (slope, constant) and return the best bound."""
+        """Mix in the plane (slope, constant), whose bound is uncertain by `allowance`, and return the best bound."""
         dot = kernels.vectors.dot
-        own = dot(self.slope, self.slope)
-        cross = dot(self.slope, slope)
-        new = dot(slope, slope)
+        own, cross, new = dot(self.slope, self.slope), dot(self.slope, slope), dot(slope, slope)
+        if not np.isfinite([own, cross, new, constant, allowance]).all():
+            return self.value  # squares beyond the range of floats prove nothing
         gram = np.array([[own, cross], [cross, new]])
-        constants = np.array([self.constant, constant])
-        t = _best_mixture(gram, constants, self.alpha)
-        bound = float(t @ constants - t @ gram @ t / (2.0 * self.alpha)) - allowance
+        constants, allowances = np.array([self.constant, constant]), np.array([self.allowance, allowance])
+        with np.errstate(over="ignore", invalid="ignore"):
+            t = _best_mixture(gram, constants, self.alpha)
+            mixed = float(t @ allowances)
+            bound = float(t @ constants - t @ gram @ t / (2.0 * self.alpha)) - mixed
         if bound > self.value:
             self.value = bound
             self.slope = t[0] * self.slope + t[1] * slope
-            self.constant = float(t @ constants)
+            self.constant, self.allowance = float(t @ constants), mixed
         return self.value
 
 

@@ -1,0 +1,86 @@
+"""Measures of the k highest scores."""
+
+import numpy as np
+
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.measures.base import RankingMeasure, ratio
+
+
+class AtKMeasure(RankingMeasure):
+    """A measure of the positives among the k highest scores.
+
+    k is an integer (a number of rows, or of weight where there are weights), a share of the rows in (0, 1), or None: the
+    number of positives of the data at hand. Rows tied at the k-th score count in part, each as much as any other: the
+    value is the mean over all orders of the tied rows, so it does not depend on the order of the rows.
+    """
+
+    def __init__(self, k: float | None = None):
+        if k is not None:
+            whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k >= 1
+            share = isinstance(k, (float, np.floating)) and 0.0 < k < 1.0
+            if not (whole or share):
+                raise ValueError(f"k={k!r} must be None, an integer of at least 1, or a share between 0 and 1")
+        self.k = k
+
+    def weight_at_top(self, y: AnyArray, sample_weight: FloatArray | None) -> float:
+        """Return k as a weight of rows for these labels."""
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        if self.k is None:
+            return float(weight[np.asarray(y) > 0].sum())
+        return float(self.k * weight.sum() if isinstance(self.k, (float, np.floating)) else self.k)
+
+    def true_at_top(
+        self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None
+    ) -> tuple[float, float, float]:
+        """Return the weight of positives among the k highest scores, k, and the weight of all positives."""
+        weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        positive = np.asarray(y) > 0
+        k = self.weight_at_top(positive, weight)
+        levels, place = np.unique(-np.asarray(decision, dtype=float), return_inverse=True)  # the highest score first
+        all_rows = np.bincount(place, weights=weight, minlength=len(levels))
+        true_rows = np.bincount(place, weights=weight * positive, minlength=len(levels))
+        above = np.cumsum(all_rows) - all_rows
+        share = np.clip(ratio(k - above, all_rows), 0.0, 1.0)  # of each group of equal scores that is in the top
+        return float(share @ true_rows), k, float(true_rows.sum())
+
+
+class PrecisionAtK(AtKMeasure):
+    """Share of positives among the k highest scores."""
+
+    name = "precision_at_k"
+    summary = "precision among the k highest scores"
+    risks = ("logistic", "roc_area")
+
+    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return positives at the top over k."""
+        true, k, _ = self.true_at_top(y, decision, sample_weight)
+        return float(ratio(true, k))
+
+
+class RecallAtK(AtKMeasure):
+    """Share of all positives that are among the k highest scores."""
+
+    name = "recall_at_k"
+    summary = "recall of the k highest scores"
+    risks = ("logistic", "roc_area")
+
+    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return positives at the top over all positives."""
+        true, _, positives = self.true_at_top(y, decision, sample_weight)
+        return float(ratio(true, positives))
+
+
+class Prbep(AtKMeasure):
+    """Precision/recall break-even: precision among the n+ highest scores, where precision equals recall."""
+
+    name = "prbep"
+    summary = "precision/recall break-even point: precision among the n+ highest scores"
+    risks = ("logistic", "roc_area")
+
+    def __init__(self) -> None:
+        super().__init__(k=None)
+
+    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
+        """Return positives at the top over n+."""
+        true, k, _ = self.true_at_top(y, decision, sample_weight)
+        return float(ratio(true, k))
