@@ -12,7 +12,7 @@ from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
-from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
+from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights, held_out_rows
 from scoreline.measures import AtKMeasure, Measure, RankingMeasure, best_cut, get_measure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
@@ -52,9 +52,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     scaling : {None, "maxabs", "standard"}, default=None
         Scale features during the products, without copying X. alpha then penalises coefficients of scaled features;
         coef_ is in original units.
-    cut : {"auto", "train", "none"}, default="auto"
-        How `intercept_` is set: the best cut for the measure on the training scores ("auto", "train"), or the trained
-        intercept ("none").
+    cut : {"auto", "train", "holdout", "none"}, default="auto"
+        How `intercept_` is set: the best cut for the measure on the training scores ("auto", "train"), on a stratified
+        fifth of the rows that a first fit did not see ("holdout": one more fit, less optimism), or not at all ("none"
+        keeps the trained intercept). `recut` sets it anew on other rows.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
         cut, which becomes the one with the best class-weighted accuracy.
@@ -68,7 +69,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     random_state : int, RandomState or None, default=None
-        Seed for solvers that draw rows; the present ones are deterministic.
+        Seed of the rows that cut="holdout" holds out.
     n_jobs : int, default=None
         Threads; None means all that this process may use. Results have the same bits for any number.
     verbose : int, default=0
@@ -179,12 +180,21 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             wrapped = scaled(operator, self.scaling, weight)
             if self.fit_intercept and risk.shift == "needed":
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
-            prepared = risk.prepare(sign, training_weight, space_for(operator.scores))
-            objective = Objective(wrapped, prepared, self.alpha)
-            result = solver.solve(objective, self._first_w(wrapped, operator))
-            interruption, threshold = result.interruption, 0.0
+            space, threshold = space_for(operator.scores), 0.0
+            first_w = self._first_w(wrapped, operator)
+            if self.cut == "holdout":
+                held = held_out_rows(sign, training_weight, self.random_state)
+                rest = np.where(held, 0.0, 1.0 if training_weight is None else training_weight)
+                part = solver.solve(Objective(wrapped, risk.prepare(sign, rest, space), self.alpha), first_w)
+                if part.interruption is not None:
+                    raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
+                threshold = self._threshold(measure, sign, part.z, training_weight, held)
+                first_w = part.w
+            objective = Objective(wrapped, risk.prepare(sign, training_weight, space), self.alpha)
+            result = solver.solve(objective, first_w)
+            interruption = result.interruption
             try:
-                if self.cut != "none" and result.z is not None:
+                if self.cut in ("auto", "train") and result.z is not None:
                     threshold = self._threshold(measure, sign, result.z, training_weight)
             except KeyboardInterrupt as signal:
                 interruption = signal
@@ -286,6 +296,46 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
         return self._penalty + get_risk(self.risk_).prepare(sign, weight).value(z)
 
+    def recut(
+        self,
+        X: Any,
+        y: Any,
+        measure: str | Measure | None = None,
+        measure_params: dict[str, Any] | None = None,
+        sample_weight: Any = None,
+    ) -> "MeasureClassifier":
+        """Set the intercept anew: the best cut on these rows, for the classifier's measure or for another one.
+
+        The coefficients stay. Rows that the fit has not seen give a cut that is less optimistic; another operating point
+        (`measure="recall_at_precision", measure_params={"precision": 0.95}`) costs one pass over X and no training.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+        y : array of m labels
+            Their classes.
+        measure : str or Measure, default=None
+            What the cut is to serve; None keeps the classifier's own measure. `score` goes on reporting that one.
+        measure_params : dict, default=None
+            Parameters of a measure given by name.
+        sample_weight : array of m weights, optional
+            As in `fit`; class_weight is applied too.
+
+        Returns
+        -------
+        MeasureClassifier
+            The classifier with the new `intercept_`.
+        """
+        scores = self._scores(X) + self.trained_intercept_
+        chosen = (
+            get_measure(self.measure, self.measure_params) if measure is None else get_measure(measure, measure_params)
+        )
+        sign = np.where(check_truth(y, self.classes_, len(scores)), 1, -1)
+        _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
+        self.intercept_ = np.array([self.trained_intercept_ - self._threshold(chosen, sign, scores, weight)])
+        return self
+
     def _check_parameters(self) -> Measure:
         check_number("alpha", self.alpha, above=0)
         check_number("tol", self.tol, above=0)
@@ -298,7 +348,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
         check_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, least=0)
         check_choice("scaling", self.scaling, (None, "maxabs", "standard"))
-        check_choice("cut", self.cut, ("auto", "train", "none"))
+        check_choice("cut", self.cut, ("auto", "train", "holdout", "none"))
         if self.n_jobs is not None and (not isinstance(self.n_jobs, (int, np.integer)) or self.n_jobs == 0):
             raise ValueError(f"n_jobs={self.n_jobs!r} must be None, a positive number of threads, or -1 for all")
         return get_measure(self.measure, self.measure_params)
@@ -331,8 +381,12 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             w, b = wrapper.wrap(w, b)
         return w
 
-    def _threshold(self, measure: Measure, sign: AnyArray, z: FloatArray, weight: FloatArray | None) -> float:
-        """Return the cut on the training scores z."""
+    def _threshold(
+        self, measure: Measure, sign: AnyArray, z: FloatArray, weight: FloatArray | None, rows: AnyArray | None = None
+    ) -> float:
+        """Return the cut on the scores z, or on some rows of them."""
+        if rows is not None:
+            sign, z, weight = sign[rows], z[rows], None if weight is None else weight[rows]
         if (
             isinstance(measure, RankingMeasure)
             and not isinstance(measure, AtKMeasure)

@@ -1,0 +1,79 @@
+"""cut="holdout" and recut: where the threshold comes from."""
+
+import numpy as np
+import pytest
+
+from scoreline import MeasureClassifier
+from scoreline.estimators.validation import held_out_rows
+from scoreline.measures import best_cut, get_measure
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 5))
+    y = (X[:, 0] - X[:, 1] + 1.5 * rng.standard_normal(900) > 2.0).astype(int)
+    return X, y
+
+
+def test_held_out_rows_are_a_stratified_fifth():
+    sign = np.r_[np.ones(50), -np.ones(500)].astype(int)
+    weight = np.ones(550)
+    weight[:10] = 0.0
+    held = held_out_rows(sign, weight, 3)
+    assert held[sign > 0].sum() == 8
+    assert held[sign < 0].sum() == 100
+    assert not held[:10].any(), "rows of weight 0 are not there"
+    assert np.array_equal(held, held_out_rows(sign, weight, 3))
+    assert not np.array_equal(held, held_out_rows(sign, weight, 4))
+    with pytest.raises(ValueError, match="cut='holdout' needs two rows of each class"):
+        held_out_rows(np.array([1, -1, -1]), None, 0)
+
+
+@pytest.mark.parametrize("measure", ["f1", "roc_auc", "accuracy", "precision_at_k"])
+def test_holdout_takes_the_cut_from_rows_that_the_fit_did_not_see(data, measure):
+    X, y = data
+    clf = MeasureClassifier(measure, cut="holdout", random_state=1, tol=1e-6).fit(X, y)
+    held = held_out_rows(np.where(y, 1, -1), None, 1)
+    part = MeasureClassifier(measure, cut="none", tol=1e-6).fit(X[~held], y[~held])
+    expected = best_cut(y[held], part.decision_function(X[held]), get_measure(measure)).threshold
+    # The first fit is the fit of the other rows, up to tol.
+    assert clf.trained_intercept_ - clf.intercept_[0] == pytest.approx(expected, abs=0.02)
+    whole = MeasureClassifier(measure, cut="train", tol=1e-6).fit(X, y)
+    # The coefficients are those of all rows.
+    assert clf.objective_ == pytest.approx(whole.objective_, rel=2e-6)
+    assert clf.n_passes_ > whole.n_passes_
+    other = MeasureClassifier(measure, cut="holdout", random_state=2, tol=1e-6).fit(X, y)
+    assert other.intercept_[0] != clf.intercept_[0]
+
+
+def test_recut_serves_other_rows_and_other_measures(data):
+    X, y = data
+    clf = MeasureClassifier("f1").fit(X[:600], y[:600])
+    coef = clf.coef_.copy()
+    scores = X[600:] @ coef[0] + clf.trained_intercept_
+    assert clf.recut(X[600:], y[600:]) is clf
+    assert np.array_equal(clf.coef_, coef)
+    reached = clf.score(X[600:], y[600:])
+    best = max(get_measure("f1").value(y[600:], scores - t) for t in np.r_[scores - 1e-9, scores + 1e-9])
+    assert reached == pytest.approx(best, abs=1e-12)
+
+    clf.recut(X[600:], y[600:], "recall_at_precision", {"precision": 0.8})
+    predicted = clf.predict(X[600:])
+    assert y[600:][predicted == 1].mean() >= 0.8
+    assert clf.measure == "f1", "recut must not change parameters"
+    k = MeasureClassifier("roc_auc").fit(X, y).recut(X, y, "precision_at_k", {"k": 25})
+    assert k.predict(X).sum() == 25
+
+
+def test_recut_checks_what_it_is_given(data):
+    X, y = data
+    clf = MeasureClassifier("f1").fit(X, y)
+    before = clf.intercept_.copy()
+    with pytest.raises(ValueError, match="expected the classes of the fit"):
+        clf.recut(X, y + 5)
+    with pytest.raises(ValueError, match="Did you mean 'f1'"):
+        clf.recut(X, y, "f11")
+    with pytest.raises(ValueError, match="labels"):
+        clf.recut(X, y[:-1])
+    assert np.array_equal(clf.intercept_, before)
