@@ -9,7 +9,6 @@ import numpy as np
 from common import SEED, Report, interleave, standalone
 from scoreline import kernels
 from scoreline.kernels.compile import REORDER
-from scoreline.operators.dense import SUM_CHUNKS
 
 NAME, TITLE = "parallel", "our chunks on Python threads against numba.prange, 2 threads"
 THREADS, REPEATS = 2, 15
@@ -60,11 +59,10 @@ def compare(report: Report, title: str, kernel, arguments) -> None:
 
 
 def dense(n: int, p: int):
-    """Return the arguments of the X'u kernel, as DenseOperator calls it."""
+    """Return the arguments of the dense Xw kernel, as DenseOperator calls it."""
     rng = np.random.default_rng(SEED)
-    bounds = kernels.parallel.even_bounds(n, p, SUM_CHUNKS)
-    flat, u = rng.standard_normal(n * p), rng.standard_normal(n)
-    return flat, np.uint64(p), np.uint64(p), None, u, np.empty((len(bounds) - 1, p)), bounds
+    bounds = kernels.parallel.even_bounds(n, p)
+    return rng.standard_normal(n * p), np.uint64(p), np.uint64(p), None, rng.standard_normal(p), np.empty(n), bounds
 
 
 def compressed(n: int, p: int, per_row: int):
@@ -82,7 +80,7 @@ def main(report: Report) -> None:
         compile_seconds(numba.njit(parallel=parallel)(lambda x: x.sum()), (np.zeros(4),))
     with kernels.parallel.thread_limit(THREADS):
         for n in (200_000, 3_000):
-            compare(report, f"dense X'u {n}x100", kernels.dense.line_sums, dense(n, 100))
+            compare(report, f"dense Xw {n}x100", kernels.dense.line_dots, dense(n, 100))
             compare(report, f"CSR Xw {n}x10000, 50 a row", kernels.csr.gather, compressed(n, 10_000, 50))
     report.say(f"prange runs on Numba's threading layer {numba.threading_layer()!r}")
 

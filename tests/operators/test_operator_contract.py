@@ -423,12 +423,12 @@ def large_sparse(make):
 LARGE = {
     "c": lambda: large(),
     "f": lambda: large(order="F"),
-    "f_9000_rows": lambda: large(order="F", n=9000, p=50),  # several tiles of 2048 rows in one chunk
+    "f_18000_rows": lambda: large(order="F", n=18000, p=50),  # several tiles of 2048 rows in one chunk
     "c32": lambda: large(dtype=np.float32),
-    "sliced": lambda: large()[::2, 3:180],
+    "sliced": lambda: large(n=9000)[::2, 3:180],
     "csr": lambda: large_sparse(sp.csr_matrix),
     "csc": lambda: large_sparse(sp.csc_matrix),
-    "csr_uneven": lambda: sp.vstack([large_sparse(sp.csr_array)[:1500], sp.csr_array((1500, 200))], format="csr"),
+    "csr_uneven": lambda: sp.vstack([large_sparse(sp.csr_array)] * 2 + [sp.csr_array((1500, 200))], format="csr"),
     "strided_several_blocks": lambda: large(n=5500)[:, ::-1],
 }
 
