@@ -1,6 +1,6 @@
 """What serves what: the tables behind `list_measures`, `list_solvers` and the choice of "auto"."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scoreline.measures import Measure, all_measures
 from scoreline.risks.base import Risk
@@ -43,7 +43,7 @@ def list_measures() -> list[MeasureInfo]:
     >>> [info.name for info in list_measures()][:3]
     ['accuracy', 'average_precision', 'balanced_accuracy']
     """
-    return [MeasureInfo(m.name, m.summary, m.range, m.risks, _solvers_for(m.risks)) for m in all_measures().values()]
+    return [MeasureInfo(m.name, m.summary, m.range, m.risks, _solvers_for(m.risks, m)) for m in all_measures().values()]
 
 
 def list_solvers() -> list[SolverInfo]:
@@ -58,12 +58,12 @@ def list_solvers() -> list[SolverInfo]:
     --------
     >>> from scoreline import list_solvers
     >>> [info.name for info in list_solvers()]
-    ['lbfgs', 'smoothed']
+    ['cost_search', 'lbfgs', 'plugin', 'smoothed']
     """
     table = []
     for solver in all_solvers().values():
         risks = tuple(name for name, risk in all_risks().items() if solver.serves(risk))
-        measures = tuple(m.name for m in all_measures().values() if set(m.risks) & set(risks))
+        measures = tuple(m.name for m in all_measures().values() if set(m.risks) & set(risks) and solver.trains(m))
         summary = (solver.__doc__ or "").strip().splitlines()[0]
         table.append(SolverInfo(solver.name, summary, risks, measures, solver.alpha_means))
     return table
@@ -76,11 +76,16 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Solver]
     for the others). With one given, the other is the first that fits.
     """
     solver_class = None if solver == "auto" else get_solver(solver)
+    if solver_class is not None and not solver_class.trains(measure):
+        raise ValueError(
+            f"solver={solver!r} does not train for measure {measure.name!r}: it needs a measure of predictions at the cut. "
+            f"Use solver='auto' or one of {list(_solvers_for(measure.risks, measure))}."
+        )
     candidates = measure.risks if risk == "auto" else (risk,)
     for name in candidates:
         chosen = get_risk(name)
         if solver_class is None:
-            return chosen, all_solvers()[_solvers_for((name,))[0]]
+            return chosen, next(s for s in all_solvers().values() if s.automatic and s.serves(chosen))
         if solver_class.serves(chosen):
             return chosen, solver_class
     fitting = [name for name, r in all_risks().items() if solver_class is not None and solver_class.serves(r)]
@@ -90,7 +95,10 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Solver]
     )
 
 
-def _solvers_for(risks: tuple[str, ...]) -> tuple[str, ...]:
+def _solvers_for(risks: tuple[str, ...], measure: Any = None) -> tuple[str, ...]:
+    """Return the solvers that serve one of the risks (and train for the measure, if one is given)."""
     return tuple(
-        name for name, solver in all_solvers().items() if any(solver.serves(all_risks()[risk]) for risk in risks)
+        name
+        for name, solver in all_solvers().items()
+        if any(solver.serves(all_risks()[risk]) for risk in risks) and (measure is None or solver.trains(measure))
     )

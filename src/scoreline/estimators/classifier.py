@@ -13,12 +13,13 @@ from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights, held_out_rows
-from scoreline.measures import AtKMeasure, Measure, RankingMeasure, best_cut, get_measure
+from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, best_cut, get_measure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
+from scoreline.solvers import CostSearchSolver
 from scoreline.solvers.base import warn_if_not_converged
 
 
@@ -55,7 +56,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     cut : {"auto", "train", "holdout", "none"}, default="auto"
         How `intercept_` is set: the best cut for the measure on the training scores ("auto", "train"), on a stratified
         fifth of the rows that a first fit did not see ("holdout": one more fit, less optimism), or not at all ("none"
-        keeps the trained intercept). `recut` sets it anew on other rows.
+        keeps the trained intercept). solver="cost_search" with "auto" takes it from its own held-out scores. `recut`
+        sets it anew on other rows.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
         cut, which becomes the one with the best class-weighted accuracy.
@@ -69,7 +71,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     random_state : int, RandomState or None, default=None
-        Seed of the rows that cut="holdout" holds out.
+        Seed of the rows that cut="holdout" and solver="cost_search" hold out.
     n_jobs : int, default=None
         Threads; None means all that this process may use. Results have the same bits for any number.
     verbose : int, default=0
@@ -91,6 +93,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Names of the features, if X was a frame.
     solver_, risk_ : str
         What was used.
+    cost_ : float
+        Weight of a positive relative to a negative that `solver="cost_search"` chose; 1 for other solvers.
     n_iter_ : int
         Iterations.
     n_passes_ : float
@@ -182,20 +186,32 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
             space, threshold = space_for(operator.scores), 0.0
             first_w = self._first_w(wrapped, operator)
+            searched, cost = None, 1.0
+            if isinstance(solver, CostSearchSolver):
+                assert isinstance(measure, CountsBasedMeasure)
+                searched = solver.search(
+                    wrapped, risk, sign, training_weight, self.alpha, space, measure, self.random_state, first_w
+                )
+                cost, first_w = searched.cost, searched.w
+                cut_weight, training_weight = training_weight, _with_cost(training_weight, sign, cost)
+            else:
+                cut_weight = training_weight
             if self.cut == "holdout":
                 held = held_out_rows(sign, training_weight, self.random_state)
                 rest = np.where(held, 0.0, 1.0 if training_weight is None else training_weight)
                 part = solver.solve(Objective(wrapped, risk.prepare(sign, rest, space), self.alpha), first_w)
                 if part.interruption is not None:
                     raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
-                threshold = self._threshold(measure, sign, part.z, training_weight, held)
+                threshold = self._threshold(measure, sign, part.z, cut_weight, held)
                 first_w = part.w
             objective = Objective(wrapped, risk.prepare(sign, training_weight, space), self.alpha)
             result = solver.solve(objective, first_w)
             interruption = result.interruption
             try:
-                if self.cut in ("auto", "train") and result.z is not None:
-                    threshold = self._threshold(measure, sign, result.z, training_weight)
+                if self.cut == "auto" and searched is not None and searched.threshold is not None:
+                    threshold = searched.threshold  # from scores of rows that their model had not seen
+                elif self.cut in ("auto", "train") and result.z is not None:
+                    threshold = self._threshold(measure, sign, result.z, cut_weight)
             except KeyboardInterrupt as signal:
                 interruption = signal
 
@@ -203,7 +219,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         self.classes_ = classes
         self.n_features_in_ = operator.shape[1]
-        self.solver_, self.risk_ = solver_class.name, risk.name
+        self.solver_, self.risk_, self.cost_ = solver_class.name, risk.name, cost
         coef, intercept = result.w, 0.0
         for wrapper in _wrappers(wrapped, operator):
             coef, intercept = wrapper.unwrap(coef, intercept)
@@ -294,6 +310,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         check_labels(y, len(z))  # both classes must be there
         sign = np.where(check_truth(y, self.classes_, len(z)), 1, -1)
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
+        weight = _with_cost(weight, sign, self.cost_)
         return self._penalty + get_risk(self.risk_).prepare(sign, weight).value(z)
 
     def recut(
@@ -407,6 +424,13 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _with_cost(weight: FloatArray | None, sign: AnyArray, cost: float) -> FloatArray | None:
+    """Return the weights with those of positives multiplied by the cost."""
+    if cost == 1.0:
+        return weight
+    return np.where(sign > 0, cost, 1.0) * (1.0 if weight is None else weight)
 
 
 def _wrappers(wrapped: Operator, operator: Operator) -> list[Any]:

@@ -3,34 +3,41 @@
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import make_scorer
 
+from scoreline._typing import AnyArray
 from scoreline.measures.base import Measure
 from scoreline.measures.registry import get_measure
 
 
-class MeasureScorer:
-    """scorer(estimator, X, y): the measure of the estimator's decision values (or its probabilities around 1/2)."""
+class ScoreFunction:
+    """A measure as a function of true labels and of predicted labels (count measures) or scores (ranking measures).
+
+    The larger of the labels that occur is positive; where only one label occurs, numbers above 0 are.
+    """
 
     def __init__(self, measure: Measure):
         self.measure = measure
+        self.__name__ = measure.name  # scikit-learn's scorers show it
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the measure on (X, y); the larger of the estimator's two classes is positive."""
-        if hasattr(estimator, "decision_function"):
-            decision = estimator.decision_function(X)
-        else:
-            decision = estimator.predict_proba(X)[:, 1] - 0.5
-        truth = np.asarray(y) == estimator.classes_[1]
-        if not self.measure.uses_order:  # the estimator's own predictions count, wherever its threshold is
-            decision = np.where(np.asarray(estimator.predict(X)) == estimator.classes_[1], 1.0, -1.0)
-        return self.measure.value(truth, decision, sample_weight)
-
-    def __repr__(self) -> str:
-        return f"get_scorer({self.measure.name!r})"
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+        """Return the measure."""
+        y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
+        labels = np.unique(y_true if self.measure.uses_order else np.concatenate([y_true, y_pred]))
+        if len(labels) > 2:
+            raise ValueError(f"{self.measure.name} is for two classes, got {len(labels)} labels")
+        decision = y_pred if self.measure.uses_order else np.where(_positive(y_pred, labels), 1.0, -1.0)
+        return self.measure.value(_positive(y_true, labels), decision, sample_weight)
 
 
-def get_scorer(measure: str | Measure, **params: Any) -> MeasureScorer:
-    """Return a scikit-learn scorer for a measure, for `cross_val_score`, `GridSearchCV` and the like.
+def _positive(y: AnyArray, labels: AnyArray) -> AnyArray:
+    if len(labels) == 1 and labels.dtype.kind in "biuf":
+        return y > 0
+    return y == labels[-1]
+
+
+def get_scorer(measure: str | Measure, **params: Any) -> Any:
+    """Return a scikit-learn scorer for a measure: for cross_val_score, GridSearchCV, TunedThresholdClassifierCV and the like.
 
     Parameters
     ----------
@@ -41,7 +48,9 @@ def get_scorer(measure: str | Measure, **params: Any) -> MeasureScorer:
 
     Returns
     -------
-    MeasureScorer
-        Callable as scorer(estimator, X, y, sample_weight=None).
+    callable
+        Made by scikit-learn's make_scorer; scorer(estimator, X, y, sample_weight=None) is the measure, larger is better.
     """
-    return MeasureScorer(get_measure(measure, params))
+    chosen = get_measure(measure, params)
+    response = ("decision_function", "predict_proba") if chosen.uses_order else "predict"
+    return make_scorer(ScoreFunction(chosen), response_method=response)

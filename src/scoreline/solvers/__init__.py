@@ -1,7 +1,9 @@
 """How it is minimised: one algorithm a file, found by `registry`; loop, clock, stopping and history are in `base`."""
 
 from scoreline.solvers.base import Progress, Result, Solver
+from scoreline.solvers.cost_search import CostSearchSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
+from scoreline.solvers.plugin import PluginSolver
 from scoreline.solvers.smoothed import SmoothedSolver
 
-__all__ = ["LbfgsSolver", "Progress", "Result", "SmoothedSolver", "Solver"]
+__all__ = ["CostSearchSolver", "LbfgsSolver", "PluginSolver", "Progress", "Result", "SmoothedSolver", "Solver"]

@@ -97,11 +97,14 @@ class Solver(ABC):
         Trait that the risk must have: "smooth" or "smoothable".
     alpha_means : str
         What alpha does in this solver, for `list_solvers()`.
+    automatic : bool
+        Whether solver="auto" may choose it.
     """
 
     name: ClassVar[str]
     needs: ClassVar[str]
     alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
+    automatic: ClassVar[bool] = True
     state_class: ClassVar[type[State]] = State
 
     def __init__(
@@ -135,6 +138,11 @@ class Solver(ABC):
     def serves(cls, risk: Any) -> bool:
         """Tell whether this solver can minimise that risk (class or object)."""
         return bool(getattr(risk, cls.needs))
+
+    @classmethod
+    def trains(cls, measure: Any) -> bool:
+        """Tell whether this solver can train for that measure (class or object), given a risk that it serves."""
+        return True
 
     @abstractmethod
     def start(self, objective: Objective, w0: FloatArray) -> State:

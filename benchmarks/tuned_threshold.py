@@ -1,0 +1,161 @@
+"""Does direct training pay? cost_search and plugin beside LogisticRegression with a tuned threshold, on paired splits.
+
+For every data set, at most ROWS stratified rows, SPLITS stratified splits (30 % test). C and alpha = 1 / (n C) are chosen
+once per split by AUC on one inner share, for all measures and methods; that time counts for neither side. The rival is
+TunedThresholdClassifierCV(LogisticRegression, cv=5) with the measure as scoring (for recall_at_precision: recall where
+precision is at least 0.9, else 0). Prints one line per data set and measure, and for each measure the mean difference over
+data sets with a bootstrap interval over data sets, and the geometric mean of the ratio of times.
+
+    SCORELINE_DATA=folder python benchmarks/tuned_threshold.py --jobs 2 [--sets a9a,letter] [--splits 10] [--out file.json]
+"""
+
+import argparse
+import json
+import lzma
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+SETS = (  # noqa: SIM905
+    "a9a adult-raw ijcnn1 covtype mnist letter poker kddcup99 census-income cover-4v2 campaign page-blocks0 abalone19 "
+    "yeast4 reuters-mfx sector hiva"
+).split()
+MEASURES = ["f1", "jaccard", "gmean", "min_tpr_tnr", "mcc", "recall_at_precision"]
+TOO_FEW_FOR_PRECISION = {"abalone19", "yeast4"}
+ROWS, CS = 50_000, [1e-3, 1e-1, 1e1]
+METHODS = ["cost_search", "plugin"]
+
+
+def load(name):
+    from sklearn.datasets import load_svmlight_file
+    from sklearn.model_selection import train_test_split
+    from sklearn.preprocessing import MaxAbsScaler
+
+    folder = Path(os.environ["SCORELINE_DATA"])
+    packed = folder / f"{name}.svm.xz"
+    with lzma.open(packed) if packed.exists() else open(folder / f"{name}.svm", "rb") as file:
+        X, y = load_svmlight_file(file)
+    X, y = MaxAbsScaler().fit_transform(X).tocsr(), (y > 0).astype(int)
+    if len(y) > ROWS:
+        X, _, y, _ = train_test_split(X, y, train_size=ROWS, stratify=y, random_state=0)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X, y
+
+
+def scorer(name):
+    from scoreline.measures import get_scorer
+
+    return get_scorer(name)
+
+
+def one_split(name, X, y, split, measures):
+    """Return rows (measure, method, test value, seconds) of one split."""
+    warnings.simplefilter("ignore")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
+
+    from scoreline import MeasureClassifier
+
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
+    inner = train_test_split(X_train, y_train, test_size=0.25, stratify=y_train, random_state=split)
+    auc = {}
+    for C in CS:
+        model = LogisticRegression(C=C, max_iter=300, tol=1e-3).fit(inner[0], inner[2])
+        auc[C] = roc_auc_score(inner[3], model.decision_function(inner[1]))
+    C = max(auc, key=auc.get)
+    alpha = 1.0 / (len(y_train) * C)
+    rows = []
+    for measure in measures:
+        score = scorer(measure)
+        models = {method: MeasureClassifier(measure, solver=method, alpha=alpha, random_state=0) for method in METHODS}
+        models["rival"] = TunedThresholdClassifierCV(LogisticRegression(C=C, max_iter=1000), scoring=score, cv=5)
+        for method, model in models.items():
+            start = time.perf_counter()
+            model.fit(X_train, y_train)
+            rows.append((measure, method, float(score(model, X_test, y_test)), time.perf_counter() - start))
+    return {"set": name, "split": split, "C": C, "rows": rows}
+
+
+def summarise(results):
+    """Print the table per data set and measure, then per measure with intervals."""
+    values, seconds = {}, {}
+    for result in results:
+        for measure, method, value, time_ in result["rows"]:
+            values.setdefault((measure, result["set"], method), []).append(value)
+            seconds.setdefault((measure, method), []).append(time_)
+    sets = sorted({key[1] for key in values})
+    rng = np.random.default_rng(0)
+    for measure in MEASURES:
+        print(f"\n{measure}: mean test value over splits, difference to the rival with its standard error")
+        differences = {method: [] for method in METHODS}
+        for name in sets:
+            if (measure, name, "rival") not in values:
+                continue
+            rival = np.array(values[measure, name, "rival"])
+            line = f"  {name:<14} rival {rival.mean():.4f}"
+            for method in METHODS:
+                d = np.array(values[measure, name, method]) - rival
+                differences[method].append(d.mean())
+                line += f"   {method} {d.mean():+.4f} ± {d.std(ddof=1) / np.sqrt(len(d)):.4f}"
+            print(line)
+        for method in METHODS:
+            d = np.array(differences[method])
+            means = [d[rng.integers(0, len(d), len(d))].mean() for _ in range(10_000)]
+            low, high = np.quantile(means, [0.025, 0.975])
+            ratio = np.exp(np.mean(np.log(np.array(seconds[measure, "rival"]) / np.array(seconds[measure, method]))))
+            print(
+                f"  {method:<12} mean {d.mean():+.4f}, 95 % interval [{low:+.4f}, {high:+.4f}], {ratio:.1f} times as fast"
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--measures", default=",".join(MEASURES))
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--max-seconds", type=float, default=None, help="start no further split after this time")
+    parser.add_argument("--out", default="bench-output/tuned_threshold.json")
+    options = parser.parse_args()
+    if "SCORELINE_DATA" not in os.environ:
+        sys.exit("set SCORELINE_DATA to a folder with NAME.svm or NAME.svm.xz; docs/datasets.md says how to make them")
+    begin = time.perf_counter()
+    wanted = options.sets.split(",")
+    folder = Path(os.environ["SCORELINE_DATA"])
+    missing = [n for n in wanted if not any((folder / f"{n}{end}").exists() for end in (".svm", ".svm.xz"))]
+    if missing:
+        print(f"missing in {folder}: {', '.join(missing)}")
+    data = dict(zip(wanted, Parallel(options.jobs)(delayed(load)(n) for n in wanted if n not in missing), strict=False))
+    Path(options.out).parent.mkdir(exist_ok=True)
+
+    def timely(name, X, y, split, measures):
+        if options.max_seconds is not None and time.perf_counter() - begin > options.max_seconds:
+            return None
+        return one_split(name, X, y, split, measures)
+
+    jobs = []
+    for split in range(options.splits):
+        for name, (X, y) in data.items():
+            measures = [
+                m
+                for m in options.measures.split(",")
+                if m != "recall_at_precision" or name not in TOO_FEW_FOR_PRECISION
+            ]
+            jobs.append((name, X, y, split, measures))
+    results = []
+    for result in Parallel(options.jobs, return_as="generator_unordered")(delayed(timely)(*job) for job in jobs):
+        if result is not None:
+            results.append(result)
+            Path(options.out).write_text(json.dumps(results))
+    print(f"{len(results)} of {len(jobs)} splits in {time.perf_counter() - begin:.0f} s, {options.jobs} jobs")
+    summarise(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""The rule that is hard to beat: logistic regression, then the best cut."""
+
+from typing import Any
+
+from scoreline.solvers.lbfgs import LbfgsSolver
+
+
+class PluginSolver(LbfgsSolver):
+    """Logistic regression by L-BFGS, certified; the cut then serves the measure.
+
+    The scores estimate log-odds, and for count measures some cut of the true log-odds is optimal, so plugging in the
+    estimate is the natural rival of every direct method.
+    """
+
+    name = "plugin"
+    automatic = False
+
+    @classmethod
+    def serves(cls, risk: Any) -> bool:
+        """Tell whether the risk is the logistic one."""
+        return bool(risk.name == "logistic")
