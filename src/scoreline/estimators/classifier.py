@@ -12,14 +12,13 @@ from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
-from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights, held_out_rows
-from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, best_cut, get_measure
-from scoreline.objective import Objective
+from scoreline.estimators.training import Problem, train, with_cost
+from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
+from scoreline.measures import AtKMeasure, Measure, RankingMeasure, best_cut, get_measure
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
-from scoreline.solvers import CostSearchSolver
 from scoreline.solvers.base import warn_if_not_converged
 
 
@@ -184,55 +183,29 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             wrapped = scaled(operator, self.scaling, weight)
             if self.fit_intercept and risk.shift == "needed":
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
-            space, threshold = space_for(operator.scores), 0.0
-            first_w = self._first_w(wrapped, operator)
-            searched, cost = None, 1.0
-            if isinstance(solver, CostSearchSolver):
-                assert isinstance(measure, CountsBasedMeasure)
-                searched = solver.search(
-                    wrapped, risk, sign, training_weight, self.alpha, space, measure, self.random_state, first_w
-                )
-                cost, first_w = searched.cost, searched.w
-                cut_weight, training_weight = training_weight, _with_cost(training_weight, sign, cost)
-            else:
-                cut_weight = training_weight
-            if self.cut == "holdout":
-                held = held_out_rows(sign, training_weight, self.random_state)
-                rest = np.where(held, 0.0, 1.0 if training_weight is None else training_weight)
-                part = solver.solve(Objective(wrapped, risk.prepare(sign, rest, space), self.alpha), first_w)
-                if part.interruption is not None:
-                    raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
-                threshold = self._threshold(measure, sign, part.z, cut_weight, held)
-                first_w = part.w
-            objective = Objective(wrapped, risk.prepare(sign, training_weight, space), self.alpha)
-            result = solver.solve(objective, first_w)
-            interruption = result.interruption
-            try:
-                if self.cut == "auto" and searched is not None and searched.threshold is not None:
-                    threshold = searched.threshold  # from scores of rows that their model had not seen
-                elif self.cut in ("auto", "train") and result.z is not None:
-                    threshold = self._threshold(measure, sign, result.z, cut_weight)
-            except KeyboardInterrupt as signal:
-                interruption = signal
+            space, cut_measure = space_for(operator.scores), self._cut_measure(measure)
+            problem = Problem(wrapped, space, sign, training_weight, risk, self.alpha, measure, cut_measure)
+            trained = train(problem, solver, self.cut, self.random_state, self._first_w(wrapped, operator))
+            result = trained.result
 
         # Everything at once, so that a fit that failed halfway leaves the estimator as it was.
         validate_data(self, X, skip_check_array=True)
         self.classes_ = classes
         self.n_features_in_ = operator.shape[1]
-        self.solver_, self.risk_, self.cost_ = solver_class.name, risk.name, cost
+        self.solver_, self.risk_, self.cost_ = solver_class.name, risk.name, trained.cost
         coef, intercept = result.w, 0.0
         for wrapper in _wrappers(wrapped, operator):
             coef, intercept = wrapper.unwrap(coef, intercept)
         self.coef_ = np.array(coef).reshape(1, -1)
         self.trained_intercept_ = float(intercept)
-        self.intercept_ = np.array([self.trained_intercept_ - threshold])
+        self.intercept_ = np.array([self.trained_intercept_ - trained.threshold])
         self._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
         self.n_iter_, self.n_passes_ = result.n_iter, operator.n_passes - passes_before
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
         self.history_, self.status_ = result.history, result.status
-        if interruption is not None:
+        if trained.interruption is not None:
             self.status_ = "interrupted"
-            raise interruption
+            raise trained.interruption
         warn_if_not_converged(result, solver)
         return self
 
@@ -310,7 +283,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         check_labels(y, len(z))  # both classes must be there
         sign = np.where(check_truth(y, self.classes_, len(z)), 1, -1)
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
-        weight = _with_cost(weight, sign, self.cost_)
+        weight = with_cost(weight, sign, self.cost_)
         return self._penalty + get_risk(self.risk_).prepare(sign, weight).value(z)
 
     def recut(
@@ -350,7 +323,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         )
         sign = np.where(check_truth(y, self.classes_, len(scores)), 1, -1)
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
-        self.intercept_ = np.array([self.trained_intercept_ - self._threshold(chosen, sign, scores, weight)])
+        threshold = best_cut(sign, scores, self._cut_measure(chosen), weight).threshold
+        self.intercept_ = np.array([self.trained_intercept_ - threshold])
         return self
 
     def _check_parameters(self) -> Measure:
@@ -398,19 +372,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             w, b = wrapper.wrap(w, b)
         return w
 
-    def _threshold(
-        self, measure: Measure, sign: AnyArray, z: FloatArray, weight: FloatArray | None, rows: AnyArray | None = None
-    ) -> float:
-        """Return the cut on the scores z, or on some rows of them."""
-        if rows is not None:
-            sign, z, weight = sign[rows], z[rows], None if weight is None else weight[rows]
+    def _cut_measure(self, measure: Measure) -> Measure:
+        """Return what the cut serves: the measure, or class-weighted accuracy for rankings with class weights."""
         if (
-            isinstance(measure, RankingMeasure)
+            self.class_weight is not None
+            and isinstance(measure, RankingMeasure)
             and not isinstance(measure, AtKMeasure)
-            and self.class_weight is not None
         ):
-            measure = get_measure("accuracy")
-        return best_cut(sign, z, measure, weight).threshold
+            return get_measure("accuracy")
+        return measure
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self, "coef_")
@@ -424,13 +394,6 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _with_cost(weight: FloatArray | None, sign: AnyArray, cost: float) -> FloatArray | None:
-    """Return the weights with those of positives multiplied by the cost."""
-    if cost == 1.0:
-        return weight
-    return np.where(sign > 0, cost, 1.0) * (1.0 if weight is None else weight)
 
 
 def _wrappers(wrapped: Operator, operator: Operator) -> list[Any]:

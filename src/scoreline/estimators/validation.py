@@ -4,7 +4,7 @@ import numbers
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from scoreline._checks import check_choice
@@ -134,17 +134,3 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; give at least one row of each class a positive weight")
     return None if (weight == 1.0).all() else tame_weights(weight)
-
-
-def held_out_rows(sign: AnyArray, weight: FloatArray | None, random_state: Any) -> AnyArray:
-    """Return a mask of a stratified fifth of the rows of positive weight, at least one of each class on either side."""
-    rng = check_random_state(random_state)
-    held = np.zeros(len(sign), dtype=bool)
-    for side in (-1, 1):
-        rows = np.flatnonzero((sign == side) & (True if weight is None else weight > 0.0))
-        if len(rows) < 2:
-            raise ValueError(
-                f"cut='holdout' needs two rows of each class, got {len(rows)}; use cut='train' for data as small as this"
-            )
-        held[rng.permutation(rows)[: max(1, len(rows) // 5)]] = True
-    return held
