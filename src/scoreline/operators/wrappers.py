@@ -1,5 +1,6 @@
 """A constant feature and scaled features, applied during the product: X itself is never changed or copied."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,16 +27,16 @@ class _Wrapper(Operator):
         for start, stop, data in self.inner.row_blocks(step):
             yield RowBlock(start, stop, self._wrap(data))  # a copy
 
-    def _wrap(self, block: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _wrap(self, block: Any) -> Any: ...
 
+    @abstractmethod
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         """Return coefficients and intercept for the wrapped matrix that give the scores of (w, b) here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         """Return coefficients and intercept here that give the scores of (w, b) there: the inverse of `unwrap`."""
-        raise NotImplementedError
 
 
 class InterceptOperator(_Wrapper):

@@ -1,6 +1,7 @@
 """Risks that are a weighted mean of a loss of each margin: the common part."""
 
 import math
+from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -39,9 +40,9 @@ class SeparableRisk(Risk):
         return Evaluation(value, sums.grad, sums.hard / total, plane, mass)
 
     @staticmethod
+    @abstractmethod
     def literal(m: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
         """Return loss and derivative at margins m, as the formula is written."""
-        raise NotImplementedError
 
     @classmethod
     def reference(
