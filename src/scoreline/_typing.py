@@ -9,7 +9,6 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 # Chunk boundaries are unsigned: kernels index with them, and Numba drops the test for negative indices.
 BoundsArray: TypeAlias = NDArray[np.uint64]
-SignArray: TypeAlias = NDArray[np.int8]
 AnyArray: TypeAlias = NDArray[Any]
 # Scores live in a score space (host array, device array, blocks on workers): opaque to solvers.
 Scores: TypeAlias = Any
