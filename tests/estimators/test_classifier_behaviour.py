@@ -77,7 +77,7 @@ def test_auto_takes_the_risk_made_for_the_measure(data):
 
 @pytest.mark.parametrize(("measure", "risk"), KINDS)
 def test_history(data, measure, risk):
-    clf = MeasureClassifier(measure=measure, risk=risk, tol=1e-4).fit(*data)
+    clf = MeasureClassifier(measure=measure, risk=risk, tol=1e-4, cut="train").fit(*data)
     assert set(clf.history_) == {"iteration", "seconds", "passes", "objective", "lower_bound"}
     assert {len(column) for column in clf.history_.values()} == {clf.n_iter_ + 1}
     assert clf.history_["iteration"] == list(range(clf.n_iter_ + 1))
@@ -382,9 +382,10 @@ def test_outliers_of_weight_zero_leave_the_iterations_alone(measure, risk):
 
 @pytest.mark.parametrize(("measure", "risk"), KINDS)
 def test_the_scale_of_weights_does_not_matter(data, measure, risk):
+    """Neither for the fit nor for a cut on training scores; for left-out rows a weight of 2 is a second copy."""
     X, y = data
     weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
-    clf = MeasureClassifier(measure=measure, risk=risk)
+    clf = MeasureClassifier(measure=measure, risk=risk, cut="train")
     for factor in (1e-6, 2.0, 1e6):
         a, b = clone(clf).fit(X, y, weight), clone(clf).fit(X, y, factor * weight)
         np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-6)  # same iterations up to rounding
@@ -406,8 +407,9 @@ def test_class_weights_are_sample_weights(data, measure, risk):
         ("balanced", base, base * np.where(y, 1 / (2 * share), 1 / (2 * (1 - share)))),
     ]
     for class_weight, sample_weight, equivalent in cases:
-        a = MeasureClassifier(measure=measure, risk=risk, class_weight=class_weight).fit(X, y, sample_weight)
-        b = MeasureClassifier(measure=measure, risk=risk).fit(X, y, equivalent)
+        clf = MeasureClassifier(measure=measure, risk=risk, cut="train")
+        a = clone(clf).set_params(class_weight=class_weight).fit(X, y, sample_weight)
+        b = clone(clf).fit(X, y, equivalent)
         np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-6)  # same iterations up to rounding
         assert a.objective_ == pytest.approx(b.objective_, rel=1e-9)
         if measure == "accuracy":
@@ -712,10 +714,11 @@ def test_verbose_in_a_script_without_logging_set_up():
     assert silent == []
     one, two = one[1:], two[1:]  # the rest of the line "fitted 0", "fitted 1"
     assert all(line.startswith("[scoreline] ") for line in one + two)
-    assert len(one) == 1
-    assert f"converged after {n_iter} iterations" in one[0]
+    assert len(one) == 2
+    assert "solver='auto': smoothed" in one[0]
+    assert f"converged after {n_iter} iterations" in one[1]
     assert len([line for line in two if " iteration " in line]) == int(n_iter) + 1
-    assert two[-1] == one[0]
+    assert two[-1] == one[-1]
 
 
 def test_verbose_0_says_nothing(data, caplog, capfd):

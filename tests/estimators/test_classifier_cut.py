@@ -77,3 +77,12 @@ def test_recut_checks_what_it_is_given(data):
     with pytest.raises(ValueError, match="labels"):
         clf.recut(X, y[:-1])
     assert np.array_equal(clf.intercept_, before)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1 / 800, 0.5])
+def test_relative_weights_do_not_blunt_the_cut(data, scale):
+    """Weights below 1 are no counts: they are brought to a mean of about 1 before a cut asks how many rows there are."""
+    X, y = data
+    plain = MeasureClassifier("f1").fit(X, y)
+    scaled = MeasureClassifier("f1").fit(X, y, np.full(len(y), scale))
+    assert scaled.score(X, y) == pytest.approx(plain.score(X, y), abs=0.02)  # the mean is 1 up to a factor of sqrt(2)

@@ -41,8 +41,7 @@ def test_the_plain_fit_stays_where_costs_do_not_help():
     rng = np.random.default_rng(1)
     y = (rng.random(4000) < 0.3).astype(int)
     X = rng.standard_normal((4000, 2)) + y[:, None]
-    chosen = [MeasureClassifier("accuracy", solver="cost_search", random_state=s).fit(X, y).cost_ for s in range(5)]
-    assert chosen.count(1.0) >= 3
+    assert MeasureClassifier("accuracy", solver="cost_search").fit(X, y).cost_ == 1.0
 
 
 def test_thin_evidence_falls_back_to_plug_in():
@@ -90,30 +89,35 @@ def test_ranking_measures_are_refused_with_what_to_use():
     assert "roc_auc" not in info.measures
 
 
-def test_auto_does_not_choose_it():
+def test_auto_chooses_it_for_measures_of_counts_only():
     X, y = two_kinds(n=500)
-    assert MeasureClassifier("f1").fit(X, y).solver_ == "lbfgs"
+    assert MeasureClassifier("f1").fit(X, y).solver_ == "cost_search"
+    assert MeasureClassifier("f1", risk="logistic").fit(X, y).solver_ == "lbfgs", "a risk that was asked for is trained"
+    assert MeasureClassifier("roc_auc").fit(X, y).solver_ == "smoothed"
 
 
-def test_the_gain_is_judged_as_resampling_rows_would():
+@pytest.mark.parametrize("name", ["f1", "mcc", "gmean", "recall_at_precision"])
+def test_the_error_of_the_gain_is_that_of_resampled_rows(name):
     rng = np.random.default_rng(5)
-    n = 400
+    n, measure = 2000, get_measure(name, {"precision": 0.5} if name == "recall_at_precision" else None)
     sign = np.where(rng.random(n) < 0.2, 1, -1)
-    old = sign + 1.5 * rng.standard_normal(n)
-    measure = get_measure("f1")
-    weight = np.ones(n)
-    agreement = 0
-    for trial in range(20):
-        new = old + 0.3 * rng.standard_normal(n) + 0.02 * trial * (sign > 0)
-        gains = []
-        for _ in range(300):
-            rows = rng.integers(0, n, n)
-            gains.append(measure.value(sign[rows], new[rows]) - measure.value(sign[rows], old[rows]))
-        slow = np.mean(gains) > np.std(gains)
-        fast = cost_search._gain_is_clear(measure, sign, weight, new, old, np.random.RandomState(trial))
-        agreement += slow == fast
-    # Two random judgements of the same quantity differ only where the gain is close to its standard error.
-    assert agreement >= 17
+    old = sign + 1.5 * rng.standard_normal(n) - 1.0
+    new = old + 0.3 * rng.standard_normal(n)
+
+    def value(decision, rows):
+        truth, predicted = sign[rows] > 0, decision[rows] > 0
+        counts = [(truth == t) & (predicted == q) for t, q in ((1, 1), (0, 1), (1, 0), (0, 0))]
+        return float(measure.steady_value(*(c.sum() for c in counts)))
+
+    gain, error = cost_search.paired_gain(measure, sign, np.ones(n), new > 0, old > 0)
+    assert gain == pytest.approx(value(new, slice(None)) - value(old, slice(None)), abs=1e-12)
+    resampled = [value(new, rows) - value(old, rows) for rows in rng.integers(0, n, (1000, n))]
+    # 1000 resamples know a deviation to 2 %; the linearisation costs a few more, where the value bends within one
+    # deviation (the chance to keep a constraint does) up to a third.
+    assert error == pytest.approx(np.std(resampled), rel=0.35 if name == "recall_at_precision" else 0.15)
+    doubled = cost_search.paired_gain(measure, sign, np.full(n, 2.0), new > 0, old > 0)
+    repeated = cost_search.paired_gain(measure, *(np.repeat(a, 2) for a in (sign, np.ones(n), new > 0, old > 0)))
+    np.testing.assert_allclose(doubled, repeated, rtol=1e-12)
 
 
 def test_plugin_is_logistic_regression_with_the_cut():
@@ -121,6 +125,97 @@ def test_plugin_is_logistic_regression_with_the_cut():
     plugin = MeasureClassifier("f1", solver="plugin").fit(X, y)
     same = MeasureClassifier("f1", solver="lbfgs", risk="logistic").fit(X, y)
     assert plugin.risk_ == "logistic"
-    assert np.array_equal(plugin.coef_, same.coef_)
+    # Two certified minima of the same J lie within each other's gaps.
+    assert abs(plugin.objective_ - same.objective_) <= max(plugin.gap_, same.gap_)
     with pytest.raises(ValueError, match="does not minimise"):
         MeasureClassifier("f1", solver="plugin", risk="hinge").fit(X, y)
+
+
+class Interrupting:
+    """A callback that presses Ctrl-C in the first iteration of one of the fits."""
+
+    def __init__(self, fit):
+        self.fit, self.fits = fit, 0
+
+    def __call__(self, progress):
+        self.fits += progress.iteration == 1
+        if self.fits == self.fit:
+            raise KeyboardInterrupt
+
+
+def digits():
+    X, digit = load_digits(return_X_y=True)
+    return X[::2] / 16.0, (digit[::2] == 1).astype(int)
+
+
+def test_ctrl_c_in_the_second_fit_keeps_the_plain_model():
+    X, y = digits()
+    settings = {"measure": "gmean", "alpha": 1e-3, "random_state": 0}
+    assert MeasureClassifier(solver="cost_search", **settings).fit(X, y).cost_ > 1.0, (
+        "otherwise this test shows nothing"
+    )
+    callback = Interrupting(fit=2)
+    clf = MeasureClassifier(solver="cost_search", solver_params={"callbacks": [callback]}, **settings)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert callback.fits == 2
+    assert clf.status_ == "interrupted"
+    plain = MeasureClassifier(solver="plugin", **settings).fit(X, y)
+    assert clf.cost_ == 1.0
+    assert np.array_equal(clf.coef_, plain.coef_)
+    assert np.array_equal(clf.intercept_, plain.intercept_), "its cut is that of left-out rows, too"
+    assert clf.objective_ == plain.objective_
+    assert np.array_equal(clf.predict(X), plain.predict(X))
+
+
+def test_ctrl_c_in_the_third_fit_keeps_the_better_of_the_first_two():
+    X, y = digits()
+    callback = Interrupting(fit=3)
+    clf = MeasureClassifier("gmean", solver="cost_search", alpha=1e-3, solver_params={"callbacks": [callback]})
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert clf.status_ == "interrupted"
+    assert clf.cost_ == pytest.approx(np.sum(y == 0) / np.sum(y == 1), rel=1e-15)  # the balanced fit: one division
+    assert clf.objective(X, y) == pytest.approx(clf.objective_, rel=1e-10)  # the same sums from unwrapped coefficients
+
+
+def test_ctrl_c_in_the_first_fit_leaves_a_usable_model():
+    X, y = digits()
+    clf = MeasureClassifier("gmean", solver="cost_search", solver_params={"callbacks": [Interrupting(fit=1)]})
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert clf.status_ == "interrupted"
+    assert clf.cost_ == 1.0
+    assert np.isfinite(clf.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("measure", ["f1", "gmean"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+def test_integer_weights_equal_repeated_rows(measure, tol):
+    X, y = two_kinds(n=1500, seed=3)
+    k = np.random.default_rng(3).integers(0, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), k)
+    weighted = MeasureClassifier(measure, solver="cost_search", tol=tol).fit(X, y, k)
+    repeated = MeasureClassifier(measure, solver="cost_search", tol=tol).fit(X[rows], y[rows])
+    # The same steps but for the order of sums: rounding times the condition of the Hessian.
+    assert weighted.cost_ == pytest.approx(repeated.cost_, rel=1e-6)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-6)
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-6)
+
+
+def test_random_state_does_not_matter_up_to_a_thousand_features():
+    X, y = two_kinds(n=1500, seed=4)
+    fits = [MeasureClassifier("gmean", solver="cost_search", random_state=s).fit(X, y) for s in (0, 1, 2, None)]
+    for clf in fits[1:]:
+        assert clf.cost_ == fits[0].cost_
+        assert np.array_equal(clf.coef_, fits[0].coef_)
+        assert np.array_equal(clf.intercept_, fits[0].intercept_)
+
+
+def test_random_state_repeats_the_probes_of_many_features(monkeypatch):
+    monkeypatch.setattr("scoreline.solvers.newton.MAX_FEATURES", 2)
+    X, y = two_kinds(n=600, seed=5)
+    fits = [MeasureClassifier("gmean", solver="cost_search", random_state=s).fit(X, y) for s in (0, 0, 1)]
+    assert np.array_equal(fits[0].coef_, fits[1].coef_)
+    assert fits[0].intercept_ == fits[1].intercept_
+    assert fits[0].intercept_ != fits[2].intercept_, "other probes, other left-out scores"

@@ -1,5 +1,6 @@
 """What serves what: the tables behind `list_measures`, `list_solvers` and the choice of "auto"."""
 
+import logging
 from typing import Any, NamedTuple
 
 from scoreline.measures import Measure, all_measures
@@ -7,6 +8,8 @@ from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.base import Solver
 from scoreline.solvers.registry import all_solvers, get_solver
+
+logger = logging.getLogger("scoreline")
 
 
 class MeasureInfo(NamedTuple):
@@ -58,7 +61,7 @@ def list_solvers() -> list[SolverInfo]:
     --------
     >>> from scoreline import list_solvers
     >>> [info.name for info in list_solvers()]
-    ['cost_search', 'lbfgs', 'plugin', 'smoothed']
+    ['cost_search', 'lbfgs', 'newton', 'plugin', 'smoothed']
     """
     table = []
     for solver in all_solvers().values():
@@ -72,8 +75,10 @@ def list_solvers() -> list[SolverInfo]:
 def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Solver]]:
     """Return the risk and the solver for a measure, either of which may be "auto".
 
-    With both "auto": the measure's first risk and the first solver that serves it (`lbfgs` for smooth risks, `smoothed`
-    for the others). With one given, the other is the first that fits.
+    With both "auto": the measure's first risk, and `cost_search` for measures of counts whose first risk it serves (all but
+    accuracy), because it was never clearly worse than a tuned threshold and often better
+    (benchmarks/results/tuned_threshold.md). Otherwise the first solver that serves the risk: `lbfgs` for smooth risks,
+    `smoothed` for the others. With one of the two given, the other is the first that fits.
     """
     solver_class = None if solver == "auto" else get_solver(solver)
     if solver_class is not None and not solver_class.trains(measure):
@@ -85,12 +90,16 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Solver]
     for name in candidates:
         chosen = get_risk(name)
         if solver_class is None:
-            return chosen, next(s for s in all_solvers().values() if s.automatic and s.serves(chosen))
+            allowed = ("measure", "always") if risk == "auto" else ("always",)
+            fitting = [s for s in all_solvers().values() if s.serves(chosen) and s.trains(measure)]
+            best = min((s for s in fitting if s.automatic in allowed), key=lambda s: allowed.index(s.automatic))
+            logger.info("solver='auto': %s with risk %s for measure %s", best.name, chosen.name, measure.name)
+            return chosen, best
         if solver_class.serves(chosen):
             return chosen, solver_class
-    fitting = [name for name, r in all_risks().items() if solver_class is not None and solver_class.serves(r)]
+    served = [name for name, r in all_risks().items() if solver_class is not None and solver_class.serves(r)]
     raise ValueError(
-        f"solver={solver!r} does not minimise risk={candidates[0]!r}; it serves {fitting}. "
+        f"solver={solver!r} does not minimise risk={candidates[0]!r}; it serves {served}. "
         f"For that risk use solver='auto' or {list(_solvers_for(candidates))}."
     )
 

@@ -1,5 +1,6 @@
 """MeasureClassifier: train a linear classifier for the measure you report."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
-from scoreline.estimators.training import Problem, train, with_cost
+from scoreline.estimators.training import Judged, Problem, train, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
 from scoreline.measures import AtKMeasure, Measure, RankingMeasure, best_cut, get_measure
 from scoreline.operators import InterceptOperator, Operator, as_operator
@@ -53,10 +54,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Scale features during the products, without copying X. alpha then penalises coefficients of scaled features;
         coef_ is in original units.
     cut : {"auto", "train", "holdout", "none"}, default="auto"
-        How `intercept_` is set: the best cut for the measure on the training scores ("auto", "train"), on a stratified
-        fifth of the rows that a first fit did not see ("holdout": one more fit, less optimism), or not at all ("none"
-        keeps the trained intercept). solver="cost_search" with "auto" takes it from its own held-out scores. `recut`
-        sets it anew on other rows.
+        How `intercept_` is set. "train": the best cut for the measure on the training scores. "holdout": on a stratified
+        fifth of the rows that a first fit did not see (one more fit). "none": not at all, the trained intercept stays.
+        "auto": for measures of counts trained with the logistic or squared hinge loss, a steady cut on the scores that
+        each row would get from a model without it (`scoreline.solvers.leave_one_out`, no further fit), which serves new
+        rows better, above all with few positives; "train" elsewhere. `recut` sets it anew on other rows.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
         cut, which becomes the one with the best class-weighted accuracy.
@@ -70,7 +72,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     random_state : int, RandomState or None, default=None
-        Seed of the rows that cut="holdout" and solver="cost_search" hold out.
+        Seed of the rows that cut="holdout" holds out, and of the probes of leave-one-out with more than 1000 features.
     n_jobs : int, default=None
         Threads; None means all that this process may use. Results have the same bits for any number.
     verbose : int, default=0
@@ -93,7 +95,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     solver_, risk_ : str
         What was used.
     cost_ : float
-        Weight of a positive relative to a negative that `solver="cost_search"` chose; 1 for other solvers.
+        Weight of a positive relative to a negative that `solver="cost_search"` chose; 1 if it kept the plain fit, and for
+        other solvers.
     n_iter_ : int
         Iterations.
     n_passes_ : float
@@ -184,7 +187,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             if self.fit_intercept and risk.shift == "needed":
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
             space, cut_measure = space_for(operator.scores), self._cut_measure(measure)
-            problem = Problem(wrapped, space, sign, training_weight, risk, self.alpha, measure, cut_measure)
+            problem = Problem(wrapped, space, sign, training_weight, weight, risk, self.alpha, measure, cut_measure)
             trained = train(problem, solver, self.cut, self.random_state, self._first_w(wrapped, operator))
             result = trained.result
 
@@ -207,6 +210,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             self.status_ = "interrupted"
             raise trained.interruption
         warn_if_not_converged(result, solver)
+        if trained.missed is not None:
+            warnings.warn(trained.missed, UserWarning, stacklevel=2)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -323,8 +328,12 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         )
         sign = np.where(check_truth(y, self.classes_, len(scores)), 1, -1)
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
-        threshold = best_cut(sign, scores, self._cut_measure(chosen), weight).threshold
+        served = self._cut_measure(chosen)
+        threshold = best_cut(sign, scores, served, weight).threshold
         self.intercept_ = np.array([self.trained_intercept_ - threshold])
+        missed = unreached(served, Judged(sign, scores, weight))
+        if missed is not None:
+            warnings.warn(missed, UserWarning, stacklevel=2)
         return self
 
     def _check_parameters(self) -> Measure:

@@ -7,22 +7,27 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.measures import CountsBasedMeasure, Measure, best_cut
+from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, best_cut, steady_cut
 from scoreline.objective import Objective
 from scoreline.operators import Operator
 from scoreline.risks.base import Risk
 from scoreline.scorespace import ScoreSpace
 from scoreline.solvers import CostSearchSolver, Result, Solver
+from scoreline.solvers.leave_one_out import leave_one_out
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is trained: rows, labels and weights, the risk, the measure, and the measure that the cut serves."""
+    """What is trained: rows, labels and weights, the risk, the measure, and the measure that the cut serves.
+
+    `weight` is what rows weigh (class weights included), `copies` how often they are there (sample weights alone).
+    """
 
     operator: Operator
     space: ScoreSpace
     sign: AnyArray
     weight: FloatArray | None
+    copies: FloatArray | None
     risk: Risk
     alpha: float
     measure: Measure
@@ -33,47 +38,82 @@ class Problem:
         return Objective(self.operator, self.risk.prepare(self.sign, weight, self.space), self.alpha)
 
 
+class Judged(NamedTuple):
+    """Labels, scores and weights of the rows that a cut was chosen on."""
+
+    sign: AnyArray
+    scores: Any
+    weight: FloatArray | None
+
+
 class Trained(NamedTuple):
-    """What came out: the run, the cost of positives, the cut, and Ctrl-C if it was pressed."""
+    """What came out: the run, the cost of positives, the cut, Ctrl-C if it was pressed, and a constraint that was missed."""
 
     result: Result
     cost: float
     threshold: float
     interruption: BaseException | None
+    missed: str | None
 
 
 def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: FloatArray | None) -> Trained:
     """Train and cut.
 
-    A cost search comes first, where the solver is one; then, for cut="holdout", a fit without a fifth of the rows; then
-    the fit of all rows, from the coefficients at hand; then the cut, on held-out scores if there are any.
+    For cut="holdout", a fit without a fifth of the rows comes first. A cost search brings its own cut; otherwise
+    cut="auto" takes it from scores of left-out rows where the risk allows that (`leave_one_out`) and the measure is one of
+    counts, and from the training scores elsewhere.
     """
-    cost, threshold, held_out_cut = 1.0, 0.0, None
+    cost, threshold, given_cut, interruption, judged = 1.0, 0.0, None, None, None
     if isinstance(solver, CostSearchSolver):
         assert isinstance(problem.measure, CountsBasedMeasure)
-        cost, held_out_cut, w0 = solver.search(
+        trial = solver.search(
             problem.operator, problem.risk, problem.sign, problem.weight, problem.alpha, problem.space, problem.measure,
-            random_state, w0,
+            problem.copies, random_state, w0,
         )  # fmt: skip
+        cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
+        if cut == "auto" and trial.cut is not None:
+            given_cut, judged = trial.cut.threshold, Judged(problem.sign, trial.unseen, problem.weight)
     weight = with_cost(problem.weight, problem.sign, cost)
-    if cut == "holdout":
+    if cut == "holdout" and interruption is None:
         held = held_out_rows(problem.sign, weight, random_state)
         part = solver.solve(problem.objective(np.where(held, 0.0, 1.0 if weight is None else weight)), w0)
         if part.interruption is not None:
             raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
-        held_weight = None if problem.weight is None else problem.weight[held]
-        held_out_cut = best_cut(problem.sign[held], part.z[held], problem.cut_measure, held_weight).threshold
+        judged = Judged(problem.sign[held], part.z[held], None if problem.weight is None else problem.weight[held])
+        given_cut = best_cut(judged.sign, judged.scores, problem.cut_measure, judged.weight).threshold
         w0 = part.w
-    result = solver.solve(problem.objective(weight), w0)
-    interruption = result.interruption
+    objective = problem.objective(weight)
+    if not isinstance(solver, CostSearchSolver):
+        result = solver.solve(objective, w0)
+        interruption = result.interruption
     try:
-        if cut in ("auto", "holdout") and held_out_cut is not None:
-            threshold = held_out_cut
-        elif cut != "none" and result.z is not None:
+        if given_cut is not None:
+            threshold = given_cut
+        elif cut == "none" or result.z is None:
+            pass
+        elif cut == "auto" and problem.risk.curved and isinstance(problem.cut_measure, CountsBasedMeasure):
+            unseen = leave_one_out(objective, result.z, problem.copies, random_state)
+            judged = Judged(problem.sign, unseen, problem.weight)
+            threshold = steady_cut(problem.sign, unseen, problem.cut_measure, problem.weight).threshold
+        else:
+            judged = Judged(problem.sign, result.z, problem.weight)
             threshold = best_cut(problem.sign, result.z, problem.cut_measure, problem.weight).threshold
+        missed = unreached(problem.cut_measure, judged)
+        if missed is not None and judged is not None:
+            threshold = best_cut(judged.sign, judged.scores, problem.cut_measure, judged.weight).threshold
     except KeyboardInterrupt as signal:
-        interruption = signal
-    return Trained(result, cost, threshold, interruption)
+        interruption, missed = signal, None
+    return Trained(result, cost, threshold, interruption, missed)
+
+
+def unreached(measure: Measure, judged: Judged | None) -> str | None:
+    """Return what to warn of if the measure is an operating point that no threshold of these scores reaches."""
+    if judged is None or not isinstance(measure, OperatingPoint):
+        return None
+    message = measure.unreached(judged.sign, judged.scores, judged.weight)
+    if message is None:
+        return None
+    return f"measure {measure.name!r}: {message}. predict uses that threshold; lower the limit, change alpha or add features."
 
 
 def with_cost(weight: FloatArray | None, sign: AnyArray, cost: float) -> FloatArray | None:

@@ -79,8 +79,8 @@ def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
 def check_weights(
     sample_weight: Any, class_weight: Any, classes: AnyArray, sign: AnyArray
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return (sample weights, sample weights times class weights), each None where it is all ones."""
-    weight = check_sample_weight(sample_weight, len(sign))
+    """Return (sample weights as counts, the same times class weights), each None where it is all ones."""
+    weight = as_counts(check_sample_weight(sample_weight, len(sign)))
     if weight is not None and not (weight[sign > 0].any() and weight[sign < 0].any()):
         raise ValueError("sample_weight is zero for all rows of a class; both classes need a positive weight")
     if class_weight is None:
@@ -102,6 +102,22 @@ def check_weights(
         negative, positive = (float(class_weight.get(label, 1.0)) for label in classes.tolist())
     combined = np.where(sign > 0, positive, negative)
     return weight, tame_weights(combined if weight is None else combined * weight)
+
+
+def as_counts(weight: FloatArray | None) -> FloatArray | None:
+    """Return weights that can be read as numbers of rows: relative ones, with a part below 1, brought to a mean of about 1.
+
+    A fit does not depend on the scale of the weights, but how far a cut may follow the data does. The factor is a power of
+    two, so that no digit changes.
+    """
+    if weight is None:
+        return None
+    counted = weight[weight > 0.0]
+    if len(counted) == 0 or counted.min() >= 1.0:
+        return weight
+    weight = tame_weights(weight)
+    exponent = -int(np.rint(np.log2(weight[weight > 0.0].mean())))
+    return np.asarray(np.ldexp(weight, exponent))
 
 
 def _is_positive(value: Any) -> bool:

@@ -37,3 +37,26 @@ def next_candidates(above, above_weight, below, below_weight, state, lows, highs
         lowest = level
     state[0], state[1], state[2], state[3], state[4] = i, j, true, false, lowest
     return count
+
+
+@kernel
+def window_counts(scores, weight_sums, score_sums, thresholds, half, state, out):
+    """out[t] = sum_i w_i clip((z_i - t + half) / (2 half), 0, 1): the weight above a threshold blurred by +-half.
+
+    `scores` rise, `thresholds` fall; `weight_sums` and `score_sums` are running sums of w and w z with a leading 0 (None and
+    1 for every row). `state` holds the two ends of the window, where the next block goes on.
+    """
+    low, high, n = int(state[0]), int(state[1]), len(scores)
+    for t in range(len(thresholds)):
+        bottom, top = thresholds[t] - half, thresholds[t] + half
+        while low > 0 and scores[low - 1] > bottom:
+            low -= 1
+        while high > 0 and scores[high - 1] >= top:
+            high -= 1
+        if weight_sums is None:
+            above, inside = float(n - high), float(high - low)
+        else:
+            above, inside = weight_sums[n] - weight_sums[high], weight_sums[high] - weight_sums[low]
+        within = score_sums[high] - score_sums[low] - inside * bottom
+        out[t] = above + min(max(within / (2.0 * half), 0.0), inside)
+    state[0], state[1] = low, high

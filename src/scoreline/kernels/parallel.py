@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -65,13 +66,18 @@ def current_threads() -> int:
 
 def even_bounds(n: int, work_per_item: float, max_chunks: int = MAX_CHUNKS) -> BoundsArray:
     """Return chunk boundaries ``0 = b_0 < ... < b_C = n`` of nearly equal length, from the amount of work alone."""
-    chunks = int(min(max_chunks, max(1, n * work_per_item // MIN_CHUNK_WORK), max(1, n)))
+    return _bounds(n, int(min(max_chunks, max(1, n * work_per_item // MIN_CHUNK_WORK), max(1, n))))
+
+
+@lru_cache(maxsize=256)
+def _bounds(n: int, chunks: int) -> BoundsArray:
+    """Return the boundaries; made once, because a solver on little data would spend its time here. Nobody writes to them."""
     return np.linspace(0, n, chunks + 1).astype(np.uint64)
 
 
 def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
     """Call ``kernel(*args, first, last)`` so that every chunk is covered once, on as many threads as allowed."""
-    workers = min(current_threads(), n_chunks)
+    workers = 1 if n_chunks == 1 else min(current_threads(), n_chunks)
     if workers <= 1:
         kernel(*args, 0, n_chunks)
         return

@@ -1,8 +1,7 @@
 """Losses of the margin m = y f, one example at a time: value, slope, and their weighted sums over all rows."""
 
-import math
-
 from scoreline.kernels.compile import kernel
+from scoreline.kernels.exponential import exp_of_negative, log1p_of_share
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
 
@@ -13,16 +12,9 @@ def loss(kind, m, width):
 
     hinge          max(0, t), t = 1 - m; smoothed: 0 | t^2 / (2 width) | t - width / 2 for t <= 0 | 0..width | >= width
     squared hinge  1/2 max(0, t)^2
-    logistic       log(1 + exp(-m)), by whichever form does not overflow
+
+    The logistic loss has a loop of its own, `logistic_sums`.
     """
-    if kind == LOGISTIC:
-        if m > 0.0:
-            e = math.exp(-m)
-            value = math.log1p(e)
-            return value, -e / (1.0 + e), value
-        e = math.exp(m)
-        value = math.log1p(e) - m
-        return value, -1.0 / (1.0 + e), value
     t = 1.0 - m
     if t <= 0.0:
         return 0.0, 0.0, 0.0
@@ -33,7 +25,7 @@ def loss(kind, m, width):
     return t - 0.5 * width, -1.0, t
 
 
-@kernel
+@kernel(reorder=True)
 def margin_sums(kind, width, z, sign, weight, scale, grad, partial, bounds, first, last):
     """partial[c] = sums over chunk c of s * (smoothed loss, -slope, loss); grad[i] = scale * s_i * y_i * slope.
 
@@ -44,11 +36,47 @@ def margin_sums(kind, width, z, sign, weight, scale, grad, partial, bounds, firs
         for i in range(bounds[c], bounds[c + 1]):
             y = float(sign[i])
             value, slope, full = loss(kind, y * z[i], width)
-            if weight is not None:
-                value, slope, full = value * weight[i], slope * weight[i], full * weight[i]
-            smooth += value
-            slopes -= slope
-            hard += full
+            s = 1.0 if weight is None else weight[i]
+            smooth += s * value
+            slopes -= s * slope
+            hard += s * full
             if grad is not None:
-                grad[i] = scale * y * slope
+                grad[i] = scale * y * slope * s
         partial[c, 0], partial[c, 1], partial[c, 2] = smooth, slopes, hard
+
+
+@kernel(reorder=True)
+def logistic_sums(z, sign, weight, scale, grad, partial, bounds, first, last):
+    """`margin_sums` of the logistic loss log(1 + exp(-m)), written so that the compiler vectorises it."""
+    for c in range(first, last):
+        total = slopes = 0.0
+        for i in range(bounds[c], bounds[c + 1]):
+            y = float(sign[i])
+            m = y * z[i]
+            e = exp_of_negative(-abs(m))
+            inverse = 1.0 / (1.0 + e)
+            value = log1p_of_share(e) + (0.0 if m > 0.0 else -m)  # in this order NaN stays NaN
+            slope = -(e * inverse if m > 0.0 else inverse)
+            s = 1.0 if weight is None else weight[i]
+            total += s * value
+            slopes -= s * slope
+            if grad is not None:
+                grad[i] = scale * y * slope * s
+        partial[c, 0], partial[c, 1], partial[c, 2] = total, slopes, total
+
+
+@kernel
+def curvature(kind, m):
+    """Return the second derivative of the loss at margin m: squared hinge 1 below margin 1, logistic e^-m / (1 + e^-m)^2."""
+    if kind == LOGISTIC:
+        e = exp_of_negative(-abs(m))
+        return e / ((1.0 + e) * (1.0 + e))
+    return 1.0 if m < 1.0 else 0.0
+
+
+@kernel
+def curvatures(kind, z, sign, weight, scale, out, bounds, first, last):
+    """out[i] = scale * s_i * second derivative of the loss at y_i z_i; `weight` None means 1 for every row."""
+    for i in range(bounds[first], bounds[last]):
+        value = scale * curvature(kind, float(sign[i]) * z[i])
+        out[i] = value if weight is None else value * weight[i]

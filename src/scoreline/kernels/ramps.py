@@ -23,14 +23,23 @@ PADDING = 4  # buckets are bisected down to this many edges; that many infinitie
 
 @kernel
 def key_of(f, key_sign, shift):
-    """Return f - shift for positive keys and -f for negative ones, so that t = query - key = shift - f_P + f_N."""
-    return f - shift if key_sign > 0 else -f
+    """Return f - shift for positive keys and -f for negative ones, so that t = query - key = shift - f_P + f_N.
+
+    Where f is so large that the shift is lost in rounding, the next number stands in: equal scores must not look right.
+    """
+    if key_sign < 0:
+        return -f
+    key = f - shift
+    return key if key != f or shift == 0.0 else np.nextafter(f, -np.inf)
 
 
 @kernel
 def query_of(f, key_sign, shift):
     """Return the query of a row outside the key class: f_N against positive keys, shift - f_P against negative ones."""
-    return f if key_sign > 0 else shift - f
+    if key_sign > 0:
+        return f
+    query = shift - f
+    return query if query != -f or shift == 0.0 else np.nextafter(query, np.inf)
 
 
 @kernel

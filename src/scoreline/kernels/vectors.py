@@ -14,6 +14,8 @@ def dot(x: FloatArray, y: FloatArray) -> float:
     """Return <x, y>; O(n)."""
     _check_lengths(x, y)
     bounds = even_bounds(len(x), 1)
+    if len(bounds) == 2:
+        return float(_dot_of_range(x, y, 0, len(x)))
     partial = np.empty(len(bounds) - 1)
     run_chunks(_dot, len(partial), x, y, partial, bounds)
     return float(partial.sum())
@@ -41,12 +43,17 @@ def _check_lengths(*vectors: FloatArray) -> None:
 
 
 @kernel(reorder=True)
+def _dot_of_range(x, y, start, stop):
+    total = 0.0
+    for i in range(start, stop):
+        total += x[i] * y[i]
+    return total
+
+
+@kernel(reorder=True)
 def _dot(x, y, partial, bounds, first, last):
     for c in range(first, last):
-        total = 0.0
-        for i in range(bounds[c], bounds[c + 1]):
-            total += x[i] * y[i]
-        partial[c] = total
+        partial[c] = _dot_of_range(x, y, bounds[c], bounds[c + 1])
 
 
 @kernel
@@ -66,30 +73,28 @@ def _max_abs(x, weight, partial, bounds, first, last):
 
 
 @kernel(reorder=True)
-def two_loops(steps, changes, inverse_products, newest, count, scale, q, weights):
-    """Set q <- H q for L-BFGS's inverse Hessian H (Nocedal and Wright, Algorithm 7.4).
+def newest_to_oldest(steps, changes, inverse_products, newest, count, q, weights):
+    """First loop of L-BFGS (Nocedal and Wright, Algorithm 7.4): q <- q - weights[r] y_r, weights[r] = <s_r, q> / <s_r, y_r>.
 
     `steps` and `changes` are rings of pairs (s, y), `newest` the position of the latest, `inverse_products` 1/<s, y>,
-    `scale` the multiple of the identity in the middle, `weights` scratch of ring length. O(count * p).
+    `weights` scratch of ring length that the second loop reads. O(count * p).
     """
     ring, p = steps.shape
     for back in range(count):
         r = (newest - back + ring) % ring
         s, y = steps[r], changes[r]
-        total = 0.0
-        for j in range(p):
-            total += s[j] * q[j]
-        weights[r] = total * inverse_products[r]
+        weights[r] = _dot_of_range(s, q, 0, p) * inverse_products[r]
         for j in range(p):
             q[j] -= weights[r] * y[j]
-    for j in range(p):
-        q[j] *= scale
+
+
+@kernel(reorder=True)
+def oldest_to_newest(steps, changes, inverse_products, newest, count, q, weights):
+    """Second loop: q <- q + (weights[r] - <y_r, q> / <s_r, y_r>) s_r. O(count * p)."""
+    ring, p = steps.shape
     for back in range(count - 1, -1, -1):
         r = (newest - back + ring) % ring
         s, y = steps[r], changes[r]
-        total = 0.0
-        for j in range(p):
-            total += y[j] * q[j]
-        factor = weights[r] - total * inverse_products[r]
+        factor = weights[r] - _dot_of_range(y, q, 0, p) * inverse_products[r]
         for j in range(p):
             q[j] += factor * s[j]

@@ -4,8 +4,10 @@ from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure
 from scoreline.measures.counts import CountMeasure
 from scoreline.measures.cut import Cut, best_cut
+from scoreline.measures.operating_points import OperatingPoint
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.measures.scorer import get_scorer
+from scoreline.measures.steady_cut import steady_cut
 
 __all__ = [
     "AtKMeasure",
@@ -13,9 +15,11 @@ __all__ = [
     "CountsBasedMeasure",
     "Cut",
     "Measure",
+    "OperatingPoint",
     "RankingMeasure",
     "all_measures",
     "best_cut",
     "get_measure",
     "get_scorer",
+    "steady_cut",
 ]

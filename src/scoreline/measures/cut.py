@@ -1,6 +1,6 @@
 """The exact cut: the best threshold over all of them, in one sort and one scan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.at_k import AtKMeasure
-from scoreline.measures.base import Measure
+from scoreline.measures.base import CountsBasedMeasure, Measure
 from scoreline.measures.registry import get_measure
 
 BLOCK = 1 << 16  # candidates judged at a time
@@ -19,6 +19,61 @@ class Cut(NamedTuple):
 
     threshold: float
     value: float
+
+
+class Candidates(NamedTuple):
+    """A block of thresholds from the top down: each lies between two scores, with weights tp and fp above it."""
+
+    lows: FloatArray
+    highs: FloatArray
+    tp: FloatArray
+    fp: FloatArray
+
+
+class SortedScores:
+    """The scores of either class in rising order, with their weights (None for 1): what every cut walks along."""
+
+    def __init__(self, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None):
+        z = np.asarray(scores, dtype=np.float64)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        positive = np.asarray(y) > 0
+        if not (z.ndim == 1 and z.shape == positive.shape and (weight is None or weight.shape == z.shape)):
+            shapes = (positive.shape, z.shape, None if weight is None else weight.shape)
+            raise ValueError(f"y, scores and sample_weight must be vectors of one length, got shapes {shapes}")
+        if not np.isfinite(z).all():
+            row = int(np.flatnonzero(~np.isfinite(z))[0])
+            raise ValueError(f"scores must be finite, got {z[row]} in row {row}")
+        self.above, self.above_weight = _sorted_side(z, weight, positive)
+        self.below, self.below_weight = _sorted_side(z, weight, ~positive)
+        if len(self.above) + len(self.below) == 0:
+            raise ValueError("a cut needs at least one row of positive weight")
+        self.positive = float(len(self.above) if self.above_weight is None else self.above_weight.sum())
+        self.negative = float(len(self.below) if self.below_weight is None else self.below_weight.sum())
+        self.candidates = 0
+
+    def blocks(self) -> Iterator[Candidates]:
+        """Yield all thresholds, at most BLOCK at a time, in arrays that are overwritten by the next block."""
+        lows, highs, tp, fp = (np.empty(BLOCK) for _ in range(4))
+        state = np.array([len(self.above), len(self.below), 0.0, 0.0, np.inf])
+        sides = (self.above, self.above_weight, self.below, self.below_weight)
+        self.candidates = 0
+        while True:
+            count = kernels.cuts.next_candidates(*sides, state, lows, highs, tp, fp)
+            if count == 0:
+                return
+            self.candidates += count
+            yield Candidates(lows[:count], highs[:count], tp[:count], fp[:count])
+
+    def judge(self, value_of: Callable[..., Any], tp: FloatArray, fp: FloatArray) -> FloatArray:
+        """Return the value of each pair of counts, minus infinity where it is NaN."""
+        values = value_of(tp, fp, np.maximum(self.positive - tp, 0.0), np.maximum(self.negative - fp, 0.0))
+        return np.where(np.isnan(values), -np.inf, values)
+
+    def threshold(self, low: float, high: float) -> float:
+        """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
+        ends = [side[k] for side in (self.above, self.below) if len(side) for k in (0, -1)]
+        margin = (0.5 * max(ends) - 0.5 * min(ends)) / max(1, self.candidates - 2) or 1.0
+        return float(_between(low, high, max(margin, np.spacing(max(map(abs, ends))))))
 
 
 def best_cut(
@@ -33,7 +88,8 @@ def best_cut(
     candidate between each two different scores (their midpoint) and one beyond either end. Among equal values the
     threshold that predicts fewer positives wins. O(n log n); memory for one copy of the scores (two with weights).
 
-    Measures of the k highest scores have no choice: their threshold lies between the k-th score and the next.
+    Measures of the k highest scores have no choice: their threshold lies between the k-th score and the next. An operating
+    point that no threshold reaches gets the threshold that comes closest to its constraint, and the value 0.
 
     Parameters
     ----------
@@ -58,42 +114,20 @@ def best_cut(
         if isinstance(measure, AtKMeasure):
             return _cut_at_k(measure, y, scores, sample_weight)
         value_of = measure.cut_value
-    z = np.asarray(scores, dtype=np.float64)
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    positive = np.asarray(y) > 0
-    if not (z.ndim == 1 and z.shape == positive.shape and (weight is None or weight.shape == z.shape)):
-        shapes = (positive.shape, z.shape, None if weight is None else weight.shape)
-        raise ValueError(f"y, scores and sample_weight must be vectors of one length, got shapes {shapes}")
-    if not np.isfinite(z).all():
-        row = int(np.flatnonzero(~np.isfinite(z))[0])
-        raise ValueError(f"scores must be finite, got {z[row]} in row {row}")
-    above, above_weight = _sorted_side(z, weight, positive)
-    below, below_weight = _sorted_side(z, weight, ~positive)
-    if len(above) + len(below) == 0:
-        raise ValueError("best_cut needs at least one row of positive weight")
-    all_positive = float(len(above) if above_weight is None else above_weight.sum())
-    all_negative = float(len(below) if below_weight is None else below_weight.sum())
-
-    # `lows` and `highs` are the scores on either side of a candidate: it predicts positive from `highs` upwards.
-    lows, highs, tp, fp = (np.empty(BLOCK) for _ in range(4))
-    state = np.array([len(above), len(below), 0.0, 0.0, np.inf])
-    best, place, candidates = -np.inf, (np.nan, np.nan), 0
-    while True:
-        count = kernels.cuts.next_candidates(above, above_weight, below, below_weight, state, lows, highs, tp, fp)
-        if count == 0:
-            break
-        candidates += count
-        t, f = tp[:count], fp[:count]
-        values = np.asarray(value_of(t, f, np.maximum(all_positive - t, 0.0), np.maximum(all_negative - f, 0.0)))
-        values = np.where(np.isnan(values), -np.inf, values)
+    scan = SortedScores(y, scores, sample_weight)
+    best, place, counts = -np.inf, (np.nan, np.nan), (0.0, 0.0)
+    for block in scan.blocks():
+        values = scan.judge(value_of, block.tp, block.fp)
         k = int(np.argmax(values))
         if values[k] > best:
-            best, place = float(values[k]), (float(lows[k]), float(highs[k]))
+            best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
+            counts = float(block.tp[k]), float(block.fp[k])
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
-    ends = [side[k] for side in (above, below) if len(side) for k in (0, -1)]
-    margin = (0.5 * max(ends) - 0.5 * min(ends)) / max(1, candidates - 2) or 1.0  # half the mean distance of two levels
-    return Cut(_between(*place, max(margin, np.spacing(max(map(abs, ends))))), best)
+    if isinstance(measure, CountsBasedMeasure):
+        tp, fp = counts
+        best = float(measure.from_counts(tp, fp, max(scan.positive - tp, 0.0), max(scan.negative - fp, 0.0)))
+    return Cut(scan.threshold(*place), best)
 
 
 def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None) -> Cut:
@@ -118,8 +152,9 @@ def _sorted_side(z: FloatArray, weight: FloatArray | None, side: AnyArray) -> tu
         return scores, None
     side = side & (weight > 0.0)
     scores, weights = z[side], weight[side]
-    order = np.argsort(scores, kind="stable")
-    return scores[order], weights[order]
+    weights = weights[np.argsort(scores)]  # not stable: rows of equal score move together anyway
+    scores.sort()  # once more: faster than following the order through memory
+    return scores, weights
 
 
 def _between(low: float, high: float, margin: float) -> float:

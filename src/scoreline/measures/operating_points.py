@@ -1,45 +1,115 @@
 """Measures with a constraint: the best of one rate where another keeps its limit."""
 
+import copy
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import CountsBasedMeasure, ratio
 from scoreline.measures.counts import COUNT_RISKS
 
+ROUNDING = 1e-13  # of sums of weights, relative
+
 
 class OperatingPoint(CountsBasedMeasure):
     """A target rate, or 0 where the constraint is missed; evaluated on the predictions at the cut.
 
-    `on_scores` gives the best that any threshold reaches.
+    `on_scores` gives the best that any threshold reaches. A constraint that is just kept on the rows at hand is missed on
+    every second sample of new rows, so a cut for new rows keeps a margin. The chance to keep the constraint on a new sample
+    of the same size is taken as Phi(excess / sd): `excess` is how far the counts exceed the constraint, and the variance
+    2 r (1 - r) m is that of m trials at the limit r, in the old sample and in the new one. With `confidence` None, the cut
+    maximises target times chance, the expected value; with a number, the target among thresholds that reach this chance.
     """
 
     risks = COUNT_RISKS
+    confidence: float | None
+
+    def __init__(self, confidence: float | None = None):
+        if confidence is not None:
+            check_number("confidence", confidence, above=0)
+            if confidence >= 1:
+                raise ValueError(f"confidence={confidence!r} must be below 1, or None for the best expected value")
+        self.confidence = confidence
 
     @abstractmethod
     def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return the rate to be maximised."""
 
     @abstractmethod
-    def kept(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return where the constraint holds."""
+    def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
+        """Return the constraint as `successes >= limit * trials`: these three."""
 
     @abstractmethod
     def constraint(self) -> str:
         """Return the constraint in words."""
 
+    def kept(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return where the constraint holds, up to the rounding of sums of weights; without a trial it does not."""
+        successes, trials, limit = self.trials(tp, fp, fn, tn)
+        return (trials > 0) & (successes >= limit * trials * (1.0 - ROUNDING))
+
+    def rate(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return the rate that the constraint limits."""
+        successes, trials, _ = self.trials(tp, fp, fn, tn)
+        return ratio(successes, trials)
+
+    def chance(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return the chance that a new sample of this size keeps the constraint."""
+        successes, trials, limit = self.trials(tp, fp, fn, tn)
+        deviation = np.sqrt(2.0 * limit * (1.0 - limit) * np.maximum(trials, 1.0))
+        excess = successes - limit * trials
+        if limit in (0.0, 1.0):  # no room for chance: nothing or one miss breaks it
+            return np.where(self.kept(tp, fp, fn, tn), 1.0, 0.0)
+        return ndtr(excess / deviation) * (np.asarray(trials) > 0)
+
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return the target where the constraint holds, else 0."""
         return np.where(self.kept(tp, fp, fn, tn), self.target(tp, fp, fn, tn), 0.0)
+
+    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return 1 + target where the constraint holds (with the confidence asked for), else how close it is."""
+        if self.confidence is not None:
+            return self.steady_value(tp, fp, fn, tn)
+        return np.where(self.kept(tp, fp, fn, tn), 1.0 + self.target(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
+
+    def steady_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return target times chance, or with `confidence` 1 + target where the chance reaches it, else the chance."""
+        target, chance = self.target(tp, fp, fn, tn), self.chance(tp, fp, fn, tn)
+        if self.confidence is None:
+            return target * chance
+        return np.where(chance >= self.confidence, 1.0 + target, chance)
+
+    def unreached(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> str | None:
+        """Return what to say if no threshold of the scores z keeps the constraint, None if one does."""
+        from scoreline.measures.cut import best_cut  # cut.py knows measures
+
+        def closest(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+            return np.where(self.kept(tp, fp, fn, tn), 2.0, self.rate(tp, fp, fn, tn))
+
+        value = best_cut(y, z, closest, sample_weight).value
+        if value < 2.0:
+            return f"no threshold keeps {self.constraint()}: the closest reaches {value:.3g}"
+        if self.confidence is None:
+            return None
+        chance = best_cut(y, z, self.chance, sample_weight).value
+        if chance >= self.confidence:
+            return None
+        return (
+            f"no threshold keeps {self.constraint()} on new rows with a chance of {self.confidence:g}: "
+            f"the best has {chance:.3g}"
+        )
 
     def on_scores(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the best value over all thresholds of the scores z (0 if none keeps the constraint)."""
         from scoreline.measures.cut import best_cut  # cut.py knows measures
 
-        return best_cut(y, z, self, sample_weight).value
+        plain = copy.copy(self)
+        plain.confidence = None
+        return best_cut(y, z, plain, sample_weight).value
 
 
 class RecallAtPrecision(OperatingPoint):
@@ -48,17 +118,18 @@ class RecallAtPrecision(OperatingPoint):
     name = "recall_at_precision"
     summary = "recall where precision is at least `precision`, else 0"
 
-    def __init__(self, precision: float = 0.9):
+    def __init__(self, precision: float = 0.9, confidence: float | None = None):
         _check_rate("precision", precision)
+        super().__init__(confidence)
         self.precision = precision
 
     def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return recall."""
         return ratio(tp, tp + fn)
 
-    def kept(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return where precision is high enough; it is not where nothing is called positive."""
-        return (tp > 0) & (tp >= self.precision * (tp + fp))
+    def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
+        """Return true positives among all that are called positive."""
+        return tp, tp + fp, self.precision
 
     def constraint(self) -> str:
         """Return the constraint in words."""
@@ -71,17 +142,18 @@ class PrecisionAtRecall(OperatingPoint):
     name = "precision_at_recall"
     summary = "precision where recall is at least `recall`, else 0"
 
-    def __init__(self, recall: float = 0.9):
+    def __init__(self, recall: float = 0.9, confidence: float | None = None):
         _check_rate("recall", recall)
+        super().__init__(confidence)
         self.recall = recall
 
     def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return precision."""
         return ratio(tp, tp + fp)
 
-    def kept(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return where recall is high enough."""
-        return (tp > 0) & (tp >= self.recall * (tp + fn))
+    def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
+        """Return true positives among all positives."""
+        return tp, tp + fn, self.recall
 
     def constraint(self) -> str:
         """Return the constraint in words."""
@@ -94,17 +166,22 @@ class TprAtFpr(OperatingPoint):
     name = "tpr_at_fpr"
     summary = "true positive rate where the false positive rate is at most `fpr`, else 0"
 
-    def __init__(self, fpr: float = 0.01):
+    def __init__(self, fpr: float = 0.01, confidence: float | None = None):
         _check_rate("fpr", fpr)
+        super().__init__(confidence)
         self.fpr = fpr
 
     def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return the true positive rate."""
         return ratio(tp, tp + fn)
 
+    def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
+        """Return true negatives among all negatives: their share must be at least 1 - fpr."""
+        return tn, fp + tn, 1.0 - self.fpr
+
     def kept(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return where few enough negatives are called positive."""
-        return fp <= self.fpr * (fp + tn)
+        """Return where few enough negatives are called positive; as many as fpr says, without rounding of 1 - fpr."""
+        return fp <= self.fpr * (fp + tn) * (1.0 + ROUNDING)
 
     def constraint(self) -> str:
         """Return the constraint in words."""

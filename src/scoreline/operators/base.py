@@ -97,6 +97,46 @@ class Operator(ABC):
         self.n_passes += 1.0
         return self._column_statistics(weight)
 
+    def gram(self, weight: FloatArray) -> FloatArray:
+        """Return X'DX, p x p, with D = diag(weight), weight >= 0. One pass, and p (dense) or row-length times its work."""
+        self.require("row_blocks", "sums of outer products")
+        self.n_passes += 1.0
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # the caller looks whether it is finite
+            return self._gram(self._vector(weight, self.shape[0], "weight"))
+
+    def gram_passes(self) -> float:
+        """Return about how many products a call of `gram` costs; for dense blocks BLAS does 13 flops in a pass's time."""
+        return 1.0 + self.shape[1] / 13.0
+
+    def quadratics(self, matrix: FloatArray) -> FloatArray:
+        """Return x_i' M x_i for every row i, M symmetric p x p. One pass, as costly as `gram`."""
+        self.require("row_blocks", "quadratic forms of rows")
+        self.n_passes += 1.0
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            return self._quadratics(matrix)
+
+    def diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return sum_j X_ij^2 / (diagonal_j - weight_i X_ij^2) for every row i. One pass.
+
+        With diagonal >= sum_i weight_i X_ij^2, these are quadratic forms in the inverse diagonal without the row's own part.
+        """
+        self.require("row_blocks", "sums of squares in rows")
+        self.n_passes += 1.0
+        diagonal = self._vector(diagonal, self.shape[1], "diagonal")
+        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
+            return self._diagonal_leverages(diagonal, self._vector(weight, self.shape[0], "weight"))
+
+    def square_rmatvec(self, u: FloatArray) -> FloatArray:
+        """Return sum_i u_i X_ij^2 for every column j. One pass."""
+        self.require("row_blocks", "products with squares")
+        self.n_passes += 1.0
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            return self._square_rmatvec(self._vector(u, self.shape[0], "u"))
+
+    def shifted(self, w: FloatArray, by: float) -> FloatArray:
+        """Return coefficients whose scores are those of w plus a constant, or w itself where no column is constant."""
+        return w
+
     def inspect(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read, not counted as a pass.
 
@@ -129,6 +169,26 @@ class Operator(ABC):
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
         raise NotImplementedError
+
+    def _gram(self, weight: FloatArray) -> FloatArray:
+        from scoreline.operators.second_order import block_gram
+
+        return np.asarray(sum(block_gram(b.data, weight[b.start : b.stop]) for b in self.row_blocks()))
+
+    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+        from scoreline.operators.second_order import block_quadratics
+
+        return np.concatenate([block_quadratics(b.data, matrix) for b in self.row_blocks()])
+
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+        from scoreline.operators.second_order import block_leverages
+
+        return np.concatenate([block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self.row_blocks()])
+
+    def _square_rmatvec(self, u: FloatArray) -> FloatArray:
+        from scoreline.operators.second_order import block_squares
+
+        return np.asarray(sum(block_squares(b.data).T @ u[b.start : b.stop] for b in self.row_blocks()))
 
     def _vector(self, v: Any, length: int, name: str) -> FloatArray:
         vector = np.ascontiguousarray(v, dtype=np.float64)

@@ -7,6 +7,7 @@ import numpy as np
 from scoreline import kernels
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray
 from scoreline.operators.base import Operator, read_only
+from scoreline.operators.second_order import block_gram, block_leverages, block_quadratics
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 
 SCATTER_CHUNKS = 16
@@ -79,20 +80,20 @@ class CompressedOperator(Operator):
             return self._gather(spread)
         return self._scatter(u, self.shape[1], lines)
 
-    def _gather(self, v: FloatArray, lines: BoundsArray | None = None) -> FloatArray:
+    def _gather(self, v: FloatArray, lines: BoundsArray | None = None, kernel: Any = None) -> FloatArray:
         bounds = self._bounds if lines is None else self._list_bounds(lines, kernels.parallel.MAX_CHUNKS)
         out = np.empty(int(bounds[-1]))
         arguments = (self._data, self._indices, self._indptr, lines, v, out, bounds)
-        kernels.parallel.run_chunks(kernels.csr.gather, len(bounds) - 1, *arguments)
+        kernels.parallel.run_chunks(kernel or kernels.csr.gather, len(bounds) - 1, *arguments)
         return out
 
-    def _scatter(self, u: FloatArray, n_out: int, lines: BoundsArray | None = None) -> FloatArray:
+    def _scatter(self, u: FloatArray, n_out: int, lines: BoundsArray | None = None, kernel: Any = None) -> FloatArray:
         bounds = self._scatter_bounds
         if lines is not None:
             bounds = self._list_bounds(lines, max(1, min(SCATTER_CHUNKS, len(lines) // 64)))
         partial = np.empty((len(bounds) - 1, n_out))
         arguments = (self._data, self._indices, self._indptr, lines, u, partial, bounds)
-        kernels.parallel.run_chunks(kernels.csr.scatter, len(partial), *arguments)
+        kernels.parallel.run_chunks(kernel or kernels.csr.scatter, len(partial), *arguments)
         return partial[0] if len(partial) == 1 else partial.sum(axis=0)
 
     def _list_bounds(self, lines: BoundsArray, max_chunks: int) -> BoundsArray:
@@ -107,6 +108,35 @@ class CompressedOperator(Operator):
             parts = (self._X.data[lo:hi], self._X.indices[lo:hi], indptr[start : stop + 1] - indptr[start])
             return type(self._X)(parts, shape=(stop - start, self.shape[1]), copy=False)
         return self._X[start:stop].tocsr()
+
+    def gram_passes(self) -> float:
+        """Return about how many products a call of `gram` costs: half the length of a row, at half the speed."""
+        return 1.0 + self._X.nnz / max(1, self.shape[0])
+
+    def _gram(self, weight: FloatArray) -> FloatArray:
+        if self._by_row:
+            return block_gram(self._X, weight)
+        # Rows of a CSC matrix are scattered over its memory: few blocks, each found by one read of all entries.
+        blocks = self._row_blocks(max(1, self.shape[0] // 16))
+        return np.asarray(sum(block_gram(b.data, weight[b.start : b.stop]) for b in blocks))
+
+    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+        if self._by_row:
+            return block_quadratics(self._X, matrix)
+        blocks = self._row_blocks(max(1, self.shape[0] // 16))
+        return np.concatenate([block_quadratics(b.data, matrix) for b in blocks])
+
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+        if self._by_row and self._X.has_canonical_format:
+            return block_leverages(self._X, diagonal, weight)
+        blocks = self._row_blocks(max(1, self.shape[0] // 16))
+        return np.concatenate([block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in blocks])
+
+    def _square_rmatvec(self, u: FloatArray) -> FloatArray:
+        if not self._X.has_canonical_format:
+            return super()._square_rmatvec(u)
+        gather, scatter = kernels.gram.gather_squares, kernels.gram.scatter_squares
+        return self._scatter(u, self.shape[1], kernel=scatter) if self._by_row else self._gather(u, kernel=gather)
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
         n, p = self.shape

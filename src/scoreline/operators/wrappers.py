@@ -23,6 +23,10 @@ class _Wrapper(Operator):
         self.capabilities = inner.capabilities  # type: ignore[misc]
         self.scores = inner.scores  # type: ignore[misc]
 
+    def gram_passes(self) -> float:
+        """Return about how many products a call of `gram` costs."""
+        return self.inner.gram_passes() + 1.0
+
     def _row_blocks(self, step: int) -> Iterator[RowBlock]:
         for start, stop, data in self.inner.row_blocks(step):
             yield RowBlock(start, stop, self._wrap(data))  # a copy
@@ -65,11 +69,33 @@ class InterceptOperator(_Wrapper):
         constant = (inner.weight[0], self.value, 0.0, abs(self.value))
         return ColumnStatistics(*(np.append(a, v) for a, v in zip(inner, constant, strict=True)))
 
+    def _gram(self, weight: FloatArray) -> FloatArray:
+        border = self.value * self.inner.rmatvec(weight)
+        corner = np.array([[self.value**2 * weight.sum()]])
+        return np.block([[self.inner.gram(weight), border[:, None]], [border[None, :], corner]])
+
+    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+        border, corner = self.value * matrix[:-1, -1], self.value**2 * matrix[-1, -1]
+        return self.inner.quadratics(matrix[:-1, :-1]) + 2.0 * self.inner.matvec(border) + corner
+
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+        square = self.value**2
+        return self.inner.diagonal_leverages(diagonal[:-1], weight) + square / (diagonal[-1] - weight * square)
+
+    def _square_rmatvec(self, u: FloatArray) -> FloatArray:
+        return np.append(self.inner.square_rmatvec(u), self.value**2 * u.sum())
+
     def _wrap(self, block: Any) -> Any:
         column = np.full((block.shape[0], 1), self.value)
         if sp.issparse(block):
             return sp.hstack([block, sp.csr_matrix(column)], format="csr")
         return np.hstack([block, column])
+
+    def shifted(self, w: FloatArray, by: float) -> FloatArray:
+        """Return w with the coefficient of the constant column moved."""
+        moved = w.copy()
+        moved[-1] += by / self.value
+        return moved
 
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         """Split the last coefficient off as intercept."""
@@ -127,6 +153,32 @@ class ScaledOperator(_Wrapper):
             self.scale**2 * inner.variance,
             np.abs(self.scale) * (inner.max_abs + np.abs(center)),
         )
+
+    def _gram(self, weight: FloatArray) -> FloatArray:
+        inner = self.inner.gram(weight)
+        if self.center is not None:
+            cross = np.outer(self.inner.rmatvec(weight), self.center)
+            inner = inner - cross - cross.T + weight.sum() * np.outer(self.center, self.center)
+        return self.scale[:, None] * inner * self.scale
+
+    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+        inner = self.scale[:, None] * matrix * self.scale
+        values = self.inner.quadratics(inner)
+        if self.center is None:
+            return values
+        moved = inner @ self.center
+        return values - 2.0 * self.inner.matvec(moved) + float(self.center @ moved)
+
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+        if self.center is not None:
+            return super()._diagonal_leverages(diagonal, weight)
+        return self.inner.diagonal_leverages(diagonal / self.scale**2, weight)  # scale 0: infinite diagonal, no part
+
+    def _square_rmatvec(self, u: FloatArray) -> FloatArray:
+        squares = self.inner.square_rmatvec(u)
+        if self.center is not None:
+            squares = squares - 2.0 * self.center * self.inner.rmatvec(u) + self.center**2 * u.sum()
+        return self.scale**2 * squares
 
     def _wrap(self, block: Any) -> Any:
         if sp.issparse(block) and self.center is None:

@@ -38,6 +38,8 @@ class Risk(ABC):
         R itself has a Lipschitz gradient; then mu is not used.
     smoothable : bool
         `smoothed` exists: R - width/2 <= R_mu <= R with width = mu * ramp_scale, in units of the scores.
+    curved : bool
+        `curvature` exists: the Hessian in z is diagonal.
     shift : str
         What adding a constant to all scores does: "invariant" (no intercept needed), "needed" or "linear".
     """
@@ -45,6 +47,7 @@ class Risk(ABC):
     name: ClassVar[str]
     smooth: ClassVar[bool] = False
     smoothable: ClassVar[bool] = False
+    curved: ClassVar[bool] = False
     shift: ClassVar[str] = "needed"
 
     space: ScoreSpace
@@ -110,6 +113,14 @@ class Risk(ABC):
             raise ValueError(f"mu={mu!r} must be a positive number; mu -> 0 gives the risk itself, see value_grad")
         result = self.evaluate(z, mu)
         return result.value, result.grad, result.plane
+
+    def curvature(self, z: Scores) -> Scores:
+        """Return the second derivatives d2R/dz_i2, row by row, of a risk whose Hessian is diagonal."""
+        raise TypeError(f"risk {self.name!r} has no diagonal Hessian")
+
+    def best_constant(self) -> float:
+        """Return the score that is best if all rows must have the same: where a solver may start. 0 if it does not matter."""
+        return 0.0
 
     def value_at_zero(self) -> float:
         """Return R(0), the value of w = 0."""

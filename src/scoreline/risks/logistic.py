@@ -15,6 +15,11 @@ class LogisticRisk(SeparableRisk):
     name = "logistic"
     loss = "logistic"
     smooth = True
+    curved = True
+
+    def best_constant(self) -> float:
+        """Return the log-odds of the classes, log(S+ / S-)."""
+        return float(np.log(self.labels.positive) - np.log(self.labels.negative))
 
     @staticmethod
     def literal(m: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:

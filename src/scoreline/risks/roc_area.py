@@ -43,7 +43,9 @@ class RocAreaRisk(Risk):
         positive = np.asarray(y) > 0
         pair_weight = np.outer(s[positive], s[~positive])
         m = pair_weight.sum()
-        t = 1.0 - z[positive][:, None] + z[~positive][None, :]
+        shifted = z[positive] - 1.0
+        shifted = np.where(shifted == z[positive], np.nextafter(z[positive], -np.inf), shifted)  # lost in rounding
+        t = z[~positive][None, :] - shifted[:, None]
         beta = np.clip(t / (mu * m), 0.0, 1.0) if mu > 0.0 else (t > 0.0).astype(float)
         value = float((pair_weight * (beta * t - 0.5 * mu * m * beta**2)).sum() / m)
         grad = np.empty(len(z))

@@ -39,6 +39,12 @@ class SeparableRisk(Risk):
             plane = mass if self.smoothable else value - self.space.dot(sums.grad, z)
         return Evaluation(value, sums.grad, sums.hard / total, plane, mass)
 
+    def curvature(self, z: Scores) -> Scores:
+        """Return s_i loss''(y_i z_i) / S, row by row."""
+        if not self.curved:
+            return super().curvature(z)
+        return self.space.point_curvatures(self.loss, z, self.labels, 1.0 / self.labels.total)
+
     @staticmethod
     @abstractmethod
     def literal(m: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:

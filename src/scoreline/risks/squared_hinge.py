@@ -15,6 +15,11 @@ class SquaredHingeRisk(SeparableRisk):
     name = "squared_hinge"
     loss = "squared_hinge"
     smooth = True
+    curved = True
+
+    def best_constant(self) -> float:
+        """Return (S+ - S-) / S."""
+        return (self.labels.positive - self.labels.negative) / self.labels.total
 
     @staticmethod
     def literal(m: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:

@@ -67,6 +67,9 @@ class ScoreSpace(Protocol):
     ) -> PointSums:
         """Sum a named loss of the margins y z over the rows; `grad` asks for scale * s * y * slope."""
 
+    def point_curvatures(self, loss: str, z: Scores, labels: Labels, scale: float) -> Scores:
+        """Return scale * s * second derivative of a named smooth loss at the margins y z, row by row."""
+
     def pair_sums(
         self, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool
     ) -> PairSums:

@@ -58,15 +58,25 @@ class HostSpace:
     ) -> PointSums:
         """Sum a loss of `kernels/pointwise.py` over the rows; one read of z, one write of the gradient."""
         z, out = _checked(z, labels), _checked_out(out, labels, grad)
-        kind = getattr(kernels.pointwise, loss.upper())
         bounds = kernels.parallel.even_bounds(len(z), 4)
         partial = np.empty((len(bounds) - 1, 3))
-        kernels.parallel.run_chunks(
-            kernels.pointwise.margin_sums, len(partial), kind, float(width), z, labels.sign, labels.weight,
-            float(scale), out, partial, bounds,
-        )  # fmt: skip
+        rest = (z, labels.sign, labels.weight, float(scale), out, partial, bounds)
+        if loss == "logistic":
+            kernels.parallel.run_chunks(kernels.pointwise.logistic_sums, len(partial), *rest)
+        else:
+            kind = getattr(kernels.pointwise, loss.upper())
+            kernels.parallel.run_chunks(kernels.pointwise.margin_sums, len(partial), kind, float(width), *rest)
         smooth, slopes, hard = partial.sum(axis=0)
         return PointSums(float(smooth), float(slopes), float(hard), out)
+
+    def point_curvatures(self, loss: str, z: FloatArray, labels: Labels, scale: float = 1.0) -> FloatArray:
+        """Return scale * s * second derivative of the loss, row by row."""
+        z, out = _checked(z, labels), np.empty(labels.sign.shape)
+        kind = getattr(kernels.pointwise, loss.upper())
+        bounds = kernels.parallel.even_bounds(len(z), 4)
+        arguments = (kind, z, labels.sign, labels.weight, float(scale), out, bounds)
+        kernels.parallel.run_chunks(kernels.pointwise.curvatures, len(bounds) - 1, *arguments)
+        return out
 
     def pair_sums(
         self,

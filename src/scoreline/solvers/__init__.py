@@ -3,7 +3,17 @@
 from scoreline.solvers.base import Progress, Result, Solver
 from scoreline.solvers.cost_search import CostSearchSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
+from scoreline.solvers.newton import NewtonSolver
 from scoreline.solvers.plugin import PluginSolver
 from scoreline.solvers.smoothed import SmoothedSolver
 
-__all__ = ["CostSearchSolver", "LbfgsSolver", "PluginSolver", "Progress", "Result", "SmoothedSolver", "Solver"]
+__all__ = [
+    "CostSearchSolver",
+    "LbfgsSolver",
+    "NewtonSolver",
+    "PluginSolver",
+    "Progress",
+    "Result",
+    "SmoothedSolver",
+    "Solver",
+]

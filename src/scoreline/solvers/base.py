@@ -97,14 +97,16 @@ class Solver(ABC):
         Trait that the risk must have: "smooth" or "smoothable".
     alpha_means : str
         What alpha does in this solver, for `list_solvers()`.
-    automatic : bool
-        Whether solver="auto" may choose it.
+    automatic : str
+        When solver="auto" may choose it: "always", "never", or "measure" (where risk="auto" too, so that what is trained may
+        follow the measure).
     """
 
     name: ClassVar[str]
     needs: ClassVar[str]
     alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
-    automatic: ClassVar[bool] = True
+    automatic: ClassVar[str] = "always"
+    least_iterations: ClassVar[int] = 0  # also where the start is good enough already
     state_class: ClassVar[type[State]] = State
 
     def __init__(
@@ -203,7 +205,8 @@ class Solver(ABC):
             self.resume(objective, state)
             record()
             while True:
-                if self._proved(state.best_objective, state.lower_bound, floor):
+                proved = self._proved(state.best_objective, state.lower_bound, floor)
+                if proved and state.iteration >= min(self.least_iterations, self.max_iter):
                     status = "converged"
                     break
                 if state.iteration >= self.max_iter:

@@ -1,38 +1,43 @@
 """Search over the cost of the two errors: the measure chooses how much a missed positive weighs."""
 
+import logging
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.measures import CountsBasedMeasure, best_cut
+from scoreline.measures import CountsBasedMeasure, Cut, steady_cut
 from scoreline.objective import Objective
 from scoreline.risks.base import Risk
 from scoreline.scorespace import ScoreSpace
-from scoreline.solvers.lbfgs import LbfgsSolver
+from scoreline.solvers.base import Result
+from scoreline.solvers.leave_one_out import leave_one_out
+from scoreline.solvers.newton import NewtonSolver
 
-FOLDS = 3
-RESAMPLES = 200
-THIN = 2 * FOLDS  # with fewer rows in a class there is no evidence to choose by
+logger = logging.getLogger("scoreline")
+
+THIN = 6  # with fewer rows in a class there is no evidence to choose by
 
 
-class Choice(NamedTuple):
-    """The outcome of a search: cost of a positive, the cut found on held-out scores (None if none), coefficients."""
+class Trial(NamedTuple):
+    """One cost: the best constant score, the fit, the scores of left-out rows and their cut (None if interrupted before)."""
 
     cost: float
-    threshold: float | None
-    w: FloatArray
+    constant: float
+    result: Result
+    unseen: FloatArray | None = None
+    cut: Cut | None = None
+    interruption: BaseException | None = None
 
 
-class CostSearchSolver(LbfgsSolver):
-    """Cost-sensitive fits along a path of costs, the cost and the cut chosen on held-out scores, then one refit.
+class CostSearchSolver(NewtonSolver):
+    """Cost-sensitive fits, the cost and the cut chosen on scores of left-out rows.
 
-    Positives weigh c = r^e, r = S- / S+ being the ratio of the classes: e = 0 is the plain fit, e = 1 the balanced one.
-    Every row is scored by a model of three that has not seen it (rows are left out by weight 0, X is not copied); for
-    e = 0, 1/2, 1 and the two neighbours of the best, the exact cut on those scores gives the value of the cost. The best
-    replaces e = 0 only if its gain is larger than its standard error over 200 paired resamples; otherwise, or where a
-    class has fewer than 6 rows, the plain fit stays. All fits of a fold start from the one before.
+    Positives weigh c = r^e, r = S- / S+ being the ratio of the classes: e = 0 is the plain fit (`plugin`), e = 1 the balanced
+    one. Each fit starts from the one before; every row is scored as by the model without it (`leave_one_out`), and the cut
+    on those scores gives the value of the cost. The balanced fit is tried first; unless it is clearly worse than the plain
+    one, so is e = 1/2. The best replaces the plain fit only if its gain is larger than the standard error of the gain, and
+    where a class has fewer than 6 rows nothing is tried.
 
     Parameters
     ----------
@@ -41,7 +46,7 @@ class CostSearchSolver(LbfgsSolver):
     """
 
     name = "cost_search"
-    automatic = False
+    automatic = "measure"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean loss"
 
     @classmethod
@@ -58,70 +63,80 @@ class CostSearchSolver(LbfgsSolver):
         alpha: float,
         space: ScoreSpace,
         measure: CountsBasedMeasure,
+        copies: FloatArray | None = None,
         random_state: Any = None,
         w0: FloatArray | None = None,
-    ) -> Choice:
-        """Return the cost of positives and the cut that held-out scores favour, and coefficients to start from."""
+    ) -> Trial:
+        """Return the trial that left-out rows favour; after Ctrl-C the best so far, with the exception.
+
+        `weight` is what rows weigh in training and in the measure, `copies` how often they are there (`leave_one_out`).
+        """
         base = np.ones(len(sign)) if weight is None else weight
         rows = [np.flatnonzero((sign == side) & (base > 0.0)) for side in (-1, 1)]
-
-        def fit(weights: FloatArray, start: FloatArray | None) -> Any:
-            result = self.solve(Objective(operator, risk.prepare(sign, weights, space), alpha), start)
-            if result.interruption is not None:
-                raise result.interruption
-            return result
-
-        plain = fit(base, w0).w
-        if min(map(len, rows)) < THIN:
-            return Choice(1.0, None, plain)
         ratio = float(base[rows[0]].sum() / base[rows[1]].sum())
-        fold = np.zeros(len(sign), dtype=np.intp)
-        rng = check_random_state(random_state)
-        for side in rows:
-            fold[rng.permutation(side)] = np.arange(len(side)) % FOLDS
-        starts = [plain] * FOLDS
-        tried: dict[float, tuple[float, float, FloatArray]] = {}
 
-        def try_exponent(exponent: float) -> None:
-            costs = np.where(sign > 0, ratio**exponent, 1.0) * base
-            scores = np.zeros(len(sign))
-            for f in range(FOLDS):
-                result = fit(np.where(fold == f, 0.0, costs), starts[f])
-                starts[f] = result.w
-                scores[fold == f] = result.z[fold == f]
-            cut = best_cut(sign, scores, measure, base)
-            tried[exponent] = (cut.value, cut.threshold, scores - cut.threshold)
+        def attempt(exponent: float, before: Trial | None) -> Trial:
+            cost = ratio**exponent
+            prepared = risk.prepare(sign, weight if exponent == 0.0 else np.where(sign > 0, cost, 1.0) * base, space)
+            objective, start, constant = Objective(operator, prepared, alpha), w0, prepared.best_constant()
+            if before is not None:  # what a cost changes most is the constant
+                start = operator.shifted(before.result.w, constant - before.constant)
+            result = self.solve(objective, start)
+            if result.interruption is not None:
+                return Trial(cost, constant, result, interruption=result.interruption)
+            try:
+                unseen = leave_one_out(objective, result.z, copies, random_state)
+                cut = steady_cut(sign, unseen, measure, weight)
+            except KeyboardInterrupt as signal:
+                return Trial(cost, constant, result, interruption=signal)
+            logger.info("cost_search: cost %.4g, %s of left-out rows %.4g", cost, measure.name, cut.value)
+            return Trial(cost, constant, result, unseen, cut)
 
-        for exponent in (0.0, 0.5, 1.0):
-            try_exponent(exponent)
-        best = max(tried, key=lambda e: tried[e][0])
-        for exponent in (best - 0.25, best + 0.25):
-            try_exponent(exponent)
-        best = max(tried, key=lambda e: tried[e][0])
-        if best != 0.0 and not _gain_is_clear(measure, sign, base, tried[best][2], tried[0.0][2], rng):
-            best = 0.0
-        return Choice(ratio**best, tried[best][1], plain)
+        plain = best = last = attempt(0.0, None)
+        if plain.interruption is not None or min(map(len, rows)) < THIN:
+            return plain
+        for exponent in (1.0, 0.5):
+            trial = attempt(exponent, last)
+            if trial.interruption is not None:
+                return best._replace(interruption=trial.interruption)
+            gain, error = paired_gain(measure, sign, base, _predictions(trial), _predictions(plain))
+            logger.info("cost_search: gain over cost 1: %.4g, standard error %.4g", gain, error)
+            if gain > error and trial.cut.value > best.cut.value:  # type: ignore[union-attr]
+                best = trial
+            if gain < -error:
+                break
+            last = trial
+        return best
 
 
-def _gain_is_clear(
-    measure: CountsBasedMeasure, sign: AnyArray, weight: FloatArray, new: FloatArray, old: FloatArray, rng: Any
-) -> bool:
-    """Tell whether the mean gain of the new predictions exceeds its standard error over paired resamples.
+def _predictions(trial: Trial) -> AnyArray:
+    assert trial.unseen is not None
+    assert trial.cut is not None
+    return trial.unseen > trial.cut.threshold
 
-    A row matters only through its class and its two predictions, so resampling rows is resampling eight cells.
+
+def paired_gain(
+    measure: CountsBasedMeasure, sign: AnyArray, weight: FloatArray, new: AnyArray, old: AnyArray
+) -> tuple[float, float]:
+    """Return how much better the new predictions are than the old ones, and the standard error of that.
+
+    A row matters only through its class and its two predictions, so there are eight kinds of rows. Their weights are taken
+    as independent counts; moving each by its deviation, the root of the count, gives its part of the variance.
     """
-    cell = 4 * (sign > 0) + 2 * (new > 0) + (old > 0)
-    counted = weight > 0.0
-    rows = np.bincount(cell[counted], minlength=8).astype(float)
-    mean_weight = np.bincount(cell, weights=weight, minlength=8) / np.maximum(rows, 1.0)
-    drawn = rng.multinomial(int(rows.sum()), rows / rows.sum(), size=RESAMPLES) * mean_weight
+    kind = 4 * (sign > 0) + 2 * new.astype(np.intp) + old
+    weights = np.bincount(kind, weights=weight, minlength=8)
+    moved = np.tile(weights, (17, 1))
+    deviation = np.sqrt(weights)
+    moved[1:9] += np.diag(deviation)
+    moved[9:] -= np.diag(np.minimum(deviation, weights))
 
-    def value(bit: int) -> Any:
-        def total(positive: int, predicted: int) -> Any:
-            return sum(drawn[:, c] for c in range(8) if c >> 2 == positive and (c >> bit) & 1 == predicted)
+    def value(bit: int) -> FloatArray:
+        def total(positive: int, predicted: int) -> FloatArray:
+            columns = [k for k in range(8) if k >> 2 == positive and (k >> bit) & 1 == predicted]
+            return np.asarray(moved[:, columns].sum(axis=1))
 
-        return np.asarray(measure.from_counts(total(1, 1), total(0, 1), total(1, 0), total(0, 0)), dtype=float)
+        return np.asarray(measure.steady_value(total(1, 1), total(0, 1), total(1, 0), total(0, 0)), dtype=np.float64)
 
-    gain = value(1) - value(0)
-    gain = gain[np.isfinite(gain)]
-    return len(gain) > 0 and bool(gain.mean() > gain.std())
+    gains = value(1) - value(0)
+    parts = np.where(np.isfinite(gains[1:9] - gains[9:]), gains[1:9] - gains[9:], 0.0) / 2.0
+    return float(gains[0]), float(np.sqrt((parts**2).sum()))

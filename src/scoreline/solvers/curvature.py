@@ -1,6 +1,6 @@
 """L-BFGS's memory of the last steps and what the gradient did over them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from scoreline._typing import FloatArray
 class CurvatureMemory:
     """The last `size` pairs (s, y) and the product H g with the inverse Hessian they imply.
 
-    Memory: 2 size vectors of length p. The arrays are plain, so that a solver's state can be saved.
+    Memory: 2 size vectors of length p. The arrays are plain, so that a solver's state can be saved. `initial` may hold a
+    function v -> H0 v, an inverse Hessian that the pairs improve on; without it H0 is a multiple of the identity.
     """
 
     def __init__(self, p: int, size: int):
@@ -21,6 +22,7 @@ class CurvatureMemory:
         self.newest = -1
         self.count = 0
         self.scale = 1.0
+        self.initial: Callable[[FloatArray], FloatArray] | None = None
         self._weights = np.zeros(size)
 
     def add(self, s: FloatArray, y: FloatArray) -> bool:
@@ -47,14 +49,20 @@ class CurvatureMemory:
         for s, y in zip(record.get("steps", ()), record.get("changes", ()), strict=True):
             self.add(np.asarray(s, dtype=np.float64), np.asarray(y, dtype=np.float64))
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is known of the curvature."""
+        return self.count == 0 and self.initial is None
+
     def clear(self) -> None:
-        """Forget all pairs."""
-        self.newest, self.count, self.scale = -1, 0, 1.0
+        """Forget all pairs, and `initial`."""
+        self.newest, self.count, self.scale, self.initial = -1, 0, 1.0, None
 
     def direction(self, gradient: FloatArray) -> FloatArray:
-        """Return -H g; O(size p)."""
+        """Return -H g; O(size p), and what `initial` costs."""
+        pairs = (self.steps, self.changes, self.inverse_products, self.newest, self.count)
         q = -gradient
-        kernels.vectors.two_loops(
-            self.steps, self.changes, self.inverse_products, self.newest, self.count, self.scale, q, self._weights
-        )
+        kernels.vectors.newest_to_oldest(*pairs, q, self._weights)
+        q = self.scale * q if self.initial is None else self.initial(q)
+        kernels.vectors.oldest_to_newest(*pairs, q, self._weights)
         return q

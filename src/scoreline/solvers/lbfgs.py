@@ -94,7 +94,7 @@ class LbfgsSolver(Solver):
         for _ in range(2):
             if self._move(objective, state):
                 return True
-            if self._curvature.count == 0:
+            if self._curvature.empty:
                 return False
             self._curvature.clear()  # a direction that does not descend: once more from the gradient alone
         return False
@@ -109,7 +109,7 @@ class LbfgsSolver(Solver):
         slope = line.slope_at_start()
         line.use_buffers(self._spare, point.risk.grad)  # the gradient in z has done its work: trials reuse its memory
         first = 1.0
-        if self._curvature.count == 0:
+        if self._curvature.empty:
             reach = objective.space.max_abs(line.z_d, objective.risk.labels)
             first = 1.0 / reach if reach > 0.0 else 1.0  # let the scores move by a margin, whatever their scale
         step = strong_wolfe(line, point.value, slope, first)

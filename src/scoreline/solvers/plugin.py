@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from scoreline.solvers.lbfgs import LbfgsSolver
+from scoreline.solvers.newton import NewtonSolver
 
 
-class PluginSolver(LbfgsSolver):
-    """Logistic regression by L-BFGS, certified; the cut then serves the measure.
+class PluginSolver(NewtonSolver):
+    """Logistic regression by Newton's method or L-BFGS, certified; the cut then serves the measure.
 
     The scores estimate log-odds, and for count measures some cut of the true log-odds is optimal, so plugging in the
     estimate is the natural rival of every direct method.
     """
 
     name = "plugin"
-    automatic = False
+    automatic = "never"
 
     @classmethod
     def serves(cls, risk: Any) -> bool:

@@ -60,6 +60,7 @@ def check_operator(operator: Operator, dense: Any, *, rtol: float = 1e-12, seed:
         _check_rows(operator, dense, w, rtol, rng)
     if "row_blocks" in operator.capabilities:
         _check_blocks(operator, dense, rtol)
+        _check_second_order(operator, dense, rtol, rng)
     if "statistics" in operator.capabilities:
         _check_statistics(operator, dense, rng)
 
@@ -83,6 +84,30 @@ def _check_blocks(operator: Operator, dense: FloatArray, rtol: float) -> None:
         assert blocks[-1].stop == n, "blocks must cover all rows"
         whole = np.vstack([b.data.toarray() if sp.issparse(b.data) else b.data for b in blocks])
         np.testing.assert_allclose(whole, dense, rtol=rtol, atol=rtol * np.abs(dense).max(initial=0.0))
+
+
+def _check_second_order(operator: Operator, dense: FloatArray, rtol: float, rng: Any) -> None:
+    n, p = dense.shape
+    weight, root = rng.integers(0, 3, size=n).astype(float), rng.standard_normal((p, p))
+    matrix, size = root @ root.T, np.abs(dense)
+    # Centred wrappers work with X itself, so rounding is relative to its magnitude, which `largest` bounds.
+    size = np.maximum(size, 0.0 if operator.largest is None else operator.largest)
+    if size.max(initial=0.0) > 1e100:
+        return  # squares leave the range of floats
+    with np.errstate(under="ignore"):
+        diagonal = (
+            (size**2).T @ weight + (size**2).max() + 1.0
+        )  # well above a row's own part, so that rounding stays small
+        own = (dense**2 / (diagonal - weight[:, None] * dense**2)).sum(axis=1)
+        pairs = (
+            ("gram", operator.gram(weight), (dense.T * weight) @ dense, (size.T * weight) @ size),
+            ("quadratics", operator.quadratics(matrix), np.einsum("ij,jk,ik->i", dense, matrix, dense),
+             np.einsum("ij,jk,ik->i", size, np.abs(matrix), size)),
+            ("diagonal_leverages", operator.diagonal_leverages(diagonal, weight), own, own),
+            ("square_rmatvec", operator.square_rmatvec(weight), (dense**2).T @ weight, (size**2).T @ weight),
+        )  # fmt: skip
+    for name, got, expected, magnitude in pairs:
+        _close(got, expected, magnitude + np.finfo(float).tiny, 8 * rtol, name)
 
 
 def _check_statistics(operator: Operator, dense: FloatArray, rng: Any) -> None:

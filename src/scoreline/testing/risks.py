@@ -35,6 +35,8 @@ def check_risk(risk: Risk, *, n: int = 40, trials: int = 20, seed: int = 0) -> N
         _check_planes(risk, z, y, s, rng)
         _check_shift(risk, z, y)
     _check_differences(risk, n, rng)
+    if risk.curved:
+        _check_curvature(risk, n, rng)
 
 
 def _problem(n: int, trial: int, rng: Any) -> tuple[FloatArray, Any, FloatArray]:
@@ -57,6 +59,19 @@ def _problem(n: int, trial: int, rng: Any) -> tuple[FloatArray, Any, FloatArray]
 def _mus(risk: Risk, prepared: Risk) -> list[float]:
     widths = (0.0, 1e-6, 0.3, 5.0) if risk.smoothable else (0.0,)
     return [w / prepared.ramp_scale if w else 0.0 for w in widths]
+
+
+def _check_curvature(risk: Risk, n: int, rng: Any) -> None:
+    """Compare second derivatives with differences of the gradient, away from the kink of its slope at margin 1."""
+    y = np.where(rng.random(n) < 0.3, 1, -1)
+    y[:2] = 1, -1
+    z = rng.standard_normal(n) * 3.0
+    z = np.where(np.abs(y * z - 1.0) < 1e-3, z + 0.1, z)
+    step = 1e-5
+    for weight in (None, rng.integers(0, 3, size=n) + (np.arange(n) < 2).astype(float)):
+        prepared = risk.prepare(y, weight)
+        difference = (prepared.value_grad(z + step)[1] - prepared.value_grad(z - step)[1]) / (2.0 * step)
+        np.testing.assert_allclose(prepared.curvature(z), difference, atol=1e-10)  # step^2 of the third derivative
 
 
 def _check_against_reference(risk: Risk, z: FloatArray, y: Any, weight: FloatArray | None, rng: Any) -> None:

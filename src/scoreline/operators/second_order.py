@@ -1,0 +1,78 @@
+"""What second-order methods need of a block of rows: X'DX, the quadratic forms of its rows, products with squares."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from scoreline import kernels
+from scoreline._typing import FloatArray
+from scoreline.operators.base import read_only
+
+GRAM_BYTES = 1 << 26  # of private sums at most, whatever the number of threads
+
+
+def block_gram(block: Any, weight: FloatArray) -> FloatArray:
+    """Return X'DX with D = diag(weight >= 0): p x p. Dense: n p^2 flops by BLAS. CSR: half the squared row lengths."""
+    if not sp.issparse(block):
+        root = np.sqrt(weight)[:, None] * block
+        return np.asarray(root.T @ root)
+    data, indices, indptr = _arrays(block)
+    p = block.shape[1]
+    chunks = max(1, min(16, GRAM_BYTES // (8 * p * p)))
+    bounds = kernels.parallel.even_bounds(block.shape[0], _square_length(block), chunks)
+    partial = np.empty((len(bounds) - 1, p, p))
+    kernels.parallel.run_chunks(
+        kernels.gram.csr_gram, len(partial), data, indices, indptr, np.ascontiguousarray(weight), partial, bounds
+    )
+    total = partial.sum(axis=0)
+    return np.asarray(total + total.T)
+
+
+def block_quadratics(block: Any, matrix: FloatArray) -> FloatArray:
+    """Return x_i' M x_i for every row i, M symmetric. As costly as `block_gram`."""
+    if not sp.issparse(block):
+        return np.asarray(np.einsum("ij,ij->i", block @ matrix, block))
+    data, indices, indptr = _arrays(block)
+    out = np.empty(block.shape[0])
+    bounds = kernels.parallel.even_bounds(block.shape[0], _square_length(block))
+    kernels.parallel.run_chunks(
+        kernels.gram.csr_quadratics, len(bounds) - 1, data, indices, indptr, np.ascontiguousarray(matrix), out, bounds
+    )
+    return out
+
+
+def block_leverages(block: Any, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return sum_j x_ij^2 / (diagonal_j - weight_i x_ij^2) for every row i."""
+    if not sp.issparse(block):
+        squares = np.square(block, dtype=np.float64)
+        return np.asarray((squares / (diagonal - weight[:, None] * squares)).sum(axis=1))
+    if not block.has_canonical_format:
+        block = block.copy()
+        block.sum_duplicates()
+    out = np.empty(block.shape[0])
+    bounds = kernels.parallel.even_bounds(block.shape[0], 8.0 * block.nnz / max(1, block.shape[0]))
+    arguments = (*_arrays(block), diagonal, np.ascontiguousarray(weight), out, bounds)
+    kernels.parallel.run_chunks(kernels.gram.csr_leverages, len(bounds) - 1, *arguments)
+    return out
+
+
+def block_squares(block: Any) -> Any:
+    """Return the block with every entry squared: a copy of one block, never of X."""
+    if not sp.issparse(block):
+        return np.square(block, dtype=np.float64)
+    squared = block.astype(np.float64, copy=True)
+    squared.sum_duplicates()
+    squared.data **= 2
+    return squared
+
+
+def _arrays(block: Any) -> tuple[Any, Any, Any]:
+    unsigned = np.uint32 if block.indices.dtype.itemsize == 4 else np.uint64
+    pointers = np.uint32 if block.indptr.dtype.itemsize == 4 else np.uint64
+    return read_only(block.data), read_only(block.indices.view(unsigned)), read_only(block.indptr.view(pointers))
+
+
+def _square_length(block: Any) -> float:
+    """Return the mean work of a row: about half its squared length."""
+    return 1.0 + 0.5 * (block.nnz / max(1, block.shape[0])) ** 2
