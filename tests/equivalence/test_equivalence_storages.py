@@ -42,7 +42,7 @@ STORAGES = {
     "LinearOperator": aslinearoperator,
     "nested_lists": lambda X: X.tolist(),
 }
-MEASURES = ["roc_auc", "accuracy"]
+MEASURES = ["roc_auc", "accuracy", "prbep"]
 
 
 def fit(X, y, **params):
@@ -55,6 +55,8 @@ def fit(X, y, **params):
 @pytest.mark.parametrize("storage", STORAGES)
 def test_the_first_iterations_agree(storage, measure):
     options = {"measure": measure, "tol": 1e-9, "max_iter": 5}
+    if storage == "LinearOperator":  # it has no blocks of rows to make a Hessian of
+        options["solver_params"] = {"precondition": False}
     reference = fit(X, Y, **options)
     other = fit(STORAGES[storage](X), Y, **options)
     assert other.n_iter_ == reference.n_iter_ == 5
@@ -143,7 +145,7 @@ def test_stacked_data_are_the_same_problem(storage, measure):
     assert abs(once.objective_ - double.objective_) <= once.gap_ + double.gap_
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", ["roc_auc", "accuracy"])  # PRBEP looks at one class
 def test_swapped_classes_mirror_the_model(measure):
     reference = fit(X, Y, measure=measure, tol=1e-9, max_iter=5)
     mirrored = fit(-X, 1 - Y, measure=measure, tol=1e-9, max_iter=5)

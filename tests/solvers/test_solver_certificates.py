@@ -64,11 +64,16 @@ def independent_optimum(X, y, weight, alpha, risk):
     X = np.asarray(X, dtype=float)
     s = np.ones(len(y)) if weight is None else weight
     w = cp.Variable(X.shape[1])
-    if risk == "roc_area":
+    if risk in ("roc_area", "roc_area_squared"):
         i, j = np.nonzero(np.outer(y > 0, y < 0))
         keep = s[i] * s[j] > 0
         i, j = i[keep], j[keep]
         loss, share = cp.pos(1 - (X[i] - X[j]) @ w), s[i] * s[j] / (s[y > 0].sum() * s[y < 0].sum())
+        if risk == "roc_area_squared":
+            loss = 0.5 * cp.square(loss)
+    elif risk == "prbep":  # its dual: a hinge with a free bias
+        bias, total, plus = cp.Variable(), s.sum(), s[y > 0].sum()
+        loss, share = cp.pos(np.where(y > 0, total / (2 * plus), 0.0) - cp.multiply(y, X @ w + bias)), 2 * s / total
     else:
         t = 1 - cp.multiply(y, X @ w)
         loss = {

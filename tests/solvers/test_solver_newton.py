@@ -15,7 +15,7 @@ from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import LbfgsSolver, NewtonSolver
-from scoreline.solvers.newton import NEGLIGIBLE, hessian_diagonal, hessian_factor
+from scoreline.solvers.hessian import NEGLIGIBLE, factored, hessian_diagonal
 
 STORAGES = [np.asarray, sp.csr_array]
 
@@ -139,7 +139,7 @@ def test_up_to_a_thousand_features_use_the_hessian_and_more_use_its_diagonal(mon
 
 @pytest.mark.parametrize("storage", STORAGES)
 def test_the_diagonal_evens_out_columns_of_different_size(monkeypatch, storage):
-    monkeypatch.setattr("scoreline.solvers.newton.MAX_FEATURES", 10)
+    monkeypatch.setattr("scoreline.solvers.hessian.MAX_FEATURES", 10)
     X, y = problem(n=600, p=30, seed=5)
     X *= np.where(np.arange(30) % 2 == 0, 1.0, 1000.0)
     newton, lbfgs = (s(tol=1e-4).solve(objective(storage(X), y, 1e-6)) for s in (NewtonSolver, LbfgsSolver))
@@ -163,7 +163,7 @@ def test_the_factor_is_that_of_the_hessian_without_one_percent_of_its_curvature(
     X, y = problem(n=200, seed=6)
     target = objective(storage(X), y, 1e-3, risk)
     z = 3.0 * target.scores(np.ones(7))
-    lower = np.tril(hessian_factor(target, z)[0])
+    lower = np.tril(factored(target, target.risk.hessian(z))[0])
     d = np.sort(target.risk.curvature(z))
     least = d[np.searchsorted(np.cumsum(d), NEGLIGIBLE * d.sum())]
     d = target.risk.curvature(z)
@@ -192,7 +192,7 @@ def test_integer_weights_equal_repeated_rows_step_by_step():
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("solver", ["newton", "plugin", "cost_search"])
 def test_data_that_overflow_end_with_a_model_or_a_value_error(solver, storage, max_features, monkeypatch):
-    monkeypatch.setattr("scoreline.solvers.newton.MAX_FEATURES", max_features)
+    monkeypatch.setattr("scoreline.solvers.hessian.MAX_FEATURES", max_features)
     X, y = problem(n=50, p=3, seed=8)
     clf = MeasureClassifier("f1", solver=solver, risk="logistic")
     with warnings.catch_warnings():
@@ -211,4 +211,4 @@ def test_data_that_overflow_end_with_a_model_or_a_value_error(solver, storage, m
 def test_a_hessian_that_overflows_has_no_factor():
     X, y = problem(n=30, p=2)
     target = objective(X * 1e200, y, 1e-3)
-    assert hessian_factor(target, np.zeros(30)) is None
+    assert factored(target, target.risk.hessian(np.zeros(30))) is None

@@ -6,9 +6,17 @@ import pytest
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
-from scoreline.solvers import LbfgsSolver, SmoothedSolver, lbfgs
+from scoreline.solvers import LbfgsSolver, lbfgs
+from scoreline.solvers import SmoothedSolver as Preconditioned
 
 REFRESH = 50
+
+
+class SmoothedSolver(Preconditioned):
+    """Without the Hessian, whose passes depend on when it is due."""
+
+    def __init__(self, **options):
+        super().__init__(precondition=False, **options)
 
 
 class Tally:

@@ -13,9 +13,9 @@ from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
-from scoreline.estimators.training import Judged, Problem, train, unreached, with_cost
+from scoreline.estimators.training import Judged, Problem, cut_on, train, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
-from scoreline.measures import AtKMeasure, Measure, RankingMeasure, best_cut, get_measure
+from scoreline.measures import AtKMeasure, Measure, RankingMeasure, get_measure
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import get_risk
@@ -74,7 +74,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the rows that cut="holdout" holds out, and of the probes of leave-one-out with more than 1000 features.
     n_jobs : int, default=None
-        Threads; None means all that this process may use. Results have the same bits for any number.
+        Threads; None means all that this process may use. Results have the same bits for any number. BLAS, which makes the
+        Hessians of dense data, has a number of its own.
     verbose : int, default=0
         1 reports what was done, 2 every iteration, through the logger "scoreline".
 
@@ -98,7 +99,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Weight of a positive relative to a negative that `solver="cost_search"` chose; 1 if it kept the plain fit, and for
         other solvers.
     n_iter_ : int
-        Iterations.
+        Iterations of the fit that was kept, as `history_`; `n_passes_` counts all fits of a search.
     n_passes_ : float
         Products with X (and its column statistics, if scaled); looking for NaN first is one more read.
     objective_, lower_bound_, gap_ : float
@@ -329,7 +330,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         sign = np.where(check_truth(y, self.classes_, len(scores)), 1, -1)
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
         served = self._cut_measure(chosen)
-        threshold = best_cut(sign, scores, served, weight).threshold
+        threshold = cut_on(served, Judged(sign, scores, weight))
         self.intercept_ = np.array([self.trained_intercept_ - threshold])
         missed = unreached(served, Judged(sign, scores, weight))
         if missed is not None:
@@ -343,6 +344,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if self.max_time is not None:
             check_number("max_time", self.max_time, above=0)
         check_number("intercept_scaling", self.intercept_scaling, above=0)
+        if not 1e-50 <= self.intercept_scaling <= 1e50:
+            raise ValueError(f"intercept_scaling={self.intercept_scaling!r} must lie between 1e-50 and 1e50")
         for name in ("fit_intercept", "warm_start"):
             if not isinstance(getattr(self, name), (bool, np.bool_, int)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")

@@ -72,16 +72,20 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
         )  # fmt: skip
         cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
         if cut == "auto" and trial.cut is not None:
-            given_cut, judged = trial.cut.threshold, Judged(problem.sign, trial.unseen, problem.weight)
+            given_cut = trial.cut.threshold
+            judged = None if trial.unseen is None else Judged(problem.sign, trial.unseen, problem.weight)
     weight = with_cost(problem.weight, problem.sign, cost)
     if cut == "holdout" and interruption is None:
         held = held_out_rows(problem.sign, weight, random_state)
         part = solver.solve(problem.objective(np.where(held, 0.0, 1.0 if weight is None else weight)), w0)
-        if part.interruption is not None:
+        if part.interruption is None:
+            judged = Judged(problem.sign[held], part.z[held], None if problem.weight is None else problem.weight[held])
+            given_cut = cut_on(problem.cut_measure, judged)
+            w0 = part.w
+        elif isinstance(solver, CostSearchSolver):
+            interruption = part.interruption  # the search has left a model to keep
+        else:
             raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
-        judged = Judged(problem.sign[held], part.z[held], None if problem.weight is None else problem.weight[held])
-        given_cut = best_cut(judged.sign, judged.scores, problem.cut_measure, judged.weight).threshold
-        w0 = part.w
     objective = problem.objective(weight)
     if not isinstance(solver, CostSearchSolver):
         result = solver.solve(objective, w0)
@@ -99,11 +103,18 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
             judged = Judged(problem.sign, result.z, problem.weight)
             threshold = best_cut(problem.sign, result.z, problem.cut_measure, problem.weight).threshold
         missed = unreached(problem.cut_measure, judged)
-        if missed is not None and judged is not None:
+        if missed is not None:
+            assert judged is not None
             threshold = best_cut(judged.sign, judged.scores, problem.cut_measure, judged.weight).threshold
     except KeyboardInterrupt as signal:
         interruption, missed = signal, None
     return Trained(result, cost, threshold, interruption, missed)
+
+
+def cut_on(measure: Measure, judged: Judged) -> float:
+    """Return the best cut on scores of rows that the model has not seen, for operating points with their margin."""
+    value = measure.careful_value if isinstance(measure, OperatingPoint) else measure
+    return best_cut(judged.sign, judged.scores, value, judged.weight).threshold
 
 
 def unreached(measure: Measure, judged: Judged | None) -> str | None:

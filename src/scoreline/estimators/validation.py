@@ -80,9 +80,10 @@ def check_weights(
     sample_weight: Any, class_weight: Any, classes: AnyArray, sign: AnyArray
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Return (sample weights as counts, the same times class weights), each None where it is all ones."""
-    weight = as_counts(check_sample_weight(sample_weight, len(sign)))
+    weight = check_sample_weight(sample_weight, len(sign))
     if weight is not None and not (weight[sign > 0].any() and weight[sign < 0].any()):
         raise ValueError("sample_weight is zero for all rows of a class; both classes need a positive weight")
+    weight = as_counts(weight)
     if class_weight is None:
         return weight, weight
     if isinstance(class_weight, str):
@@ -100,8 +101,10 @@ def check_weights(
         negative, positive = (sum(sums) / (2.0 * part) for part in sums)
     else:
         negative, positive = (float(class_weight.get(label, 1.0)) for label in classes.tolist())
-    combined = np.where(sign > 0, positive, negative)
-    return weight, tame_weights(combined if weight is None else combined * weight)
+    combined = tame_weights(np.where(sign > 0, positive, negative) * (1.0 if weight is None else weight))
+    # Class weights say how much a row matters, not how often it is there: the total stays that of the rows.
+    total = float(len(sign) if weight is None else weight.sum())
+    return weight, combined * (total / float(combined.sum()))
 
 
 def as_counts(weight: FloatArray | None) -> FloatArray | None:
@@ -115,6 +118,8 @@ def as_counts(weight: FloatArray | None) -> FloatArray | None:
     counted = weight[weight > 0.0]
     if len(counted) == 0 or counted.min() >= 1.0:
         return weight
+    if counted.min() == counted.max():
+        return (weight > 0.0).astype(np.float64)
     weight = tame_weights(weight)
     exponent = -int(np.rint(np.log2(weight[weight > 0.0].mean())))
     return np.asarray(np.ldexp(weight, exponent))

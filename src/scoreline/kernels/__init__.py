@@ -7,7 +7,19 @@ Importing Numba costs a third of a second and compiling costs more, so the modul
 import importlib
 from types import ModuleType
 
-_MODULES = ("columns", "csr", "cuts", "dense", "exponential", "gram", "parallel", "pointwise", "ramps", "vectors")
+_MODULES = (
+    "balance",
+    "columns",
+    "csr",
+    "cuts",
+    "dense",
+    "exponential",
+    "gram",
+    "parallel",
+    "pointwise",
+    "ramps",
+    "vectors",
+)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -47,7 +47,8 @@ def csr_leverages(data, indices, indptr, diagonal, weight, out, bounds, first, l
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             square = np.float64(data[k]) * np.float64(data[k])  # float() would keep float32
-            total += square / (diagonal[indices[k]] - weight[i] * square)
+            whole = diagonal[indices[k]]
+            total += square / max(whole - weight[i] * square, 1e-12 * whole)  # rounding must not make it 0
         out[i] = total
 
 

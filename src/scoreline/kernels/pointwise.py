@@ -66,17 +66,22 @@ def logistic_sums(z, sign, weight, scale, grad, partial, bounds, first, last):
 
 
 @kernel
-def curvature(kind, m):
-    """Return the second derivative of the loss at margin m: squared hinge 1 below margin 1, logistic e^-m / (1 + e^-m)^2."""
+def curvature(kind, m, width):
+    """Return the second derivative of the loss at margin m.
+
+    Logistic e^-m / (1 + e^-m)^2; squared hinge 1 below margin 1; hinge 1 / width on its ramp.
+    """
     if kind == LOGISTIC:
         e = exp_of_negative(-abs(m))
         return e / ((1.0 + e) * (1.0 + e))
-    return 1.0 if m < 1.0 else 0.0
+    if kind == SQUARED_HINGE:
+        return 1.0 if m < 1.0 else 0.0
+    return 1.0 / width if 0.0 < 1.0 - m < width else 0.0
 
 
 @kernel
-def curvatures(kind, z, sign, weight, scale, out, bounds, first, last):
+def curvatures(kind, width, z, sign, weight, scale, out, bounds, first, last):
     """out[i] = scale * s_i * second derivative of the loss at y_i z_i; `weight` None means 1 for every row."""
     for i in range(bounds[first], bounds[last]):
-        value = scale * curvature(kind, float(sign[i]) * z[i])
+        value = scale * curvature(kind, float(sign[i]) * z[i], width)
         out[i] = value if weight is None else value * weight[i]

@@ -75,7 +75,7 @@ class Prbep(AtKMeasure):
 
     name = "prbep"
     summary = "precision/recall break-even point: precision among the n+ highest scores"
-    risks = ("logistic", "roc_area")
+    risks = ("prbep", "logistic", "roc_area")
 
     def __init__(self) -> None:
         super().__init__(k=None)

@@ -73,7 +73,8 @@ class SortedScores:
         """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
         ends = [side[k] for side in (self.above, self.below) if len(side) for k in (0, -1)]
         margin = (0.5 * max(ends) - 0.5 * min(ends)) / max(1, self.candidates - 2) or 1.0
-        return float(_between(low, high, max(margin, np.spacing(max(map(abs, ends))))))
+        threshold = _between(low, high, max(margin, np.spacing(max(map(abs, ends)))))
+        return float(np.clip(threshold, -np.finfo(float).max, np.finfo(float).max))
 
 
 def best_cut(

@@ -83,6 +83,13 @@ class OperatingPoint(CountsBasedMeasure):
             return target * chance
         return np.where(chance >= self.confidence, 1.0 + target, chance)
 
+    def careful_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Return what a cut on unseen rows maximises: the best of `steady_value` among thresholds that keep the constraint."""
+        if self.confidence is not None:
+            return self.steady_value(tp, fp, fn, tn)
+        kept = self.kept(tp, fp, fn, tn)
+        return np.where(kept, 1.0 + self.steady_value(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
+
     def unreached(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> str | None:
         """Return what to say if no threshold of the scores z keeps the constraint, None if one does."""
         from scoreline.measures.cut import best_cut  # cut.py knows measures

@@ -46,7 +46,8 @@ def block_leverages(block: Any, diagonal: FloatArray, weight: FloatArray) -> Flo
     """Return sum_j x_ij^2 / (diagonal_j - weight_i x_ij^2) for every row i."""
     if not sp.issparse(block):
         squares = np.square(block, dtype=np.float64)
-        return np.asarray((squares / (diagonal - weight[:, None] * squares)).sum(axis=1))
+        rest = np.maximum(diagonal - weight[:, None] * squares, 1e-12 * diagonal)  # rounding must not make it 0
+        return np.asarray((squares / rest).sum(axis=1))
     if not block.has_canonical_format:
         block = block.copy()
         block.sum_duplicates()

@@ -12,6 +12,7 @@ from scoreline.operators.base import Operator, RowBlock
 from scoreline.operators.statistics import ColumnStatistics
 
 TINY = np.finfo(float).tiny
+FAR = 1e3  # deviations: beyond, the difference of squares has lost six digits
 
 
 class _Wrapper(Operator):
@@ -23,9 +24,34 @@ class _Wrapper(Operator):
         self.capabilities = inner.capabilities  # type: ignore[misc]
         self.scores = inner.scores  # type: ignore[misc]
 
+    def _second_order(self, call: Any, *arguments: Any) -> FloatArray:
+        """Call one of Operator's second-order methods, and count here what it costs inside: products come with it."""
+        own, inner = self.n_passes, self.inner.n_passes
+        result = call(self, *arguments)
+        if self.inner.n_passes == inner:  # read block by block
+            self.inner.n_passes += 1.0
+        self.n_passes = own + (self.inner.n_passes - inner)
+        return np.asarray(result)
+
+    def gram(self, weight: FloatArray) -> FloatArray:
+        """Return X'DX of the wrapped matrix."""
+        return self._second_order(Operator.gram, weight)
+
+    def quadratics(self, matrix: FloatArray) -> FloatArray:
+        """Return x_i' M x_i of the wrapped rows."""
+        return self._second_order(Operator.quadratics, matrix)
+
+    def diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return the leverages of the wrapped rows in a diagonal."""
+        return self._second_order(Operator.diagonal_leverages, diagonal, weight)
+
+    def square_rmatvec(self, u: FloatArray) -> FloatArray:
+        """Return the weighted sums of squares of the wrapped columns."""
+        return self._second_order(Operator.square_rmatvec, u)
+
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs."""
-        return self.inner.gram_passes() + 1.0
+        return self.inner.gram_passes()
 
     def _row_blocks(self, step: int) -> Iterator[RowBlock]:
         for start, stop, data in self.inner.row_blocks(step):
@@ -154,7 +180,14 @@ class ScaledOperator(_Wrapper):
             np.abs(self.scale) * (inner.max_abs + np.abs(center)),
         )
 
+    @property
+    def _far(self) -> bool:
+        """Whether columns lie so far from 0 that squares must be taken after centring, block by block."""
+        return self.center is not None and float(np.abs(self.center * self.scale).max(initial=0.0)) > FAR
+
     def _gram(self, weight: FloatArray) -> FloatArray:
+        if self._far:
+            return super()._gram(weight)
         inner = self.inner.gram(weight)
         if self.center is not None:
             cross = np.outer(self.inner.rmatvec(weight), self.center)
@@ -162,6 +195,8 @@ class ScaledOperator(_Wrapper):
         return self.scale[:, None] * inner * self.scale
 
     def _quadratics(self, matrix: FloatArray) -> FloatArray:
+        if self._far:
+            return super()._quadratics(matrix)
         inner = self.scale[:, None] * matrix * self.scale
         values = self.inner.quadratics(inner)
         if self.center is None:
@@ -175,6 +210,8 @@ class ScaledOperator(_Wrapper):
         return self.inner.diagonal_leverages(diagonal / self.scale**2, weight)  # scale 0: infinite diagonal, no part
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
+        if self._far:
+            return super()._square_rmatvec(u)
         squares = self.inner.square_rmatvec(u)
         if self.center is not None:
             squares = squares - 2.0 * self.center * self.inner.rmatvec(u) + self.center**2 * u.sum()

@@ -3,7 +3,18 @@
 from scoreline.risks.base import Evaluation, Risk
 from scoreline.risks.hinge import HingeRisk
 from scoreline.risks.logistic import LogisticRisk
+from scoreline.risks.prbep import PrbepRisk
 from scoreline.risks.roc_area import RocAreaRisk
+from scoreline.risks.roc_area_squared import SquaredRocAreaRisk
 from scoreline.risks.squared_hinge import SquaredHingeRisk
 
-__all__ = ["Evaluation", "HingeRisk", "LogisticRisk", "Risk", "RocAreaRisk", "SquaredHingeRisk"]
+__all__ = [
+    "Evaluation",
+    "HingeRisk",
+    "LogisticRisk",
+    "PrbepRisk",
+    "Risk",
+    "RocAreaRisk",
+    "SquaredHingeRisk",
+    "SquaredRocAreaRisk",
+]

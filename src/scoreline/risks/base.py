@@ -27,6 +27,13 @@ class Evaluation(NamedTuple):
     mass: float
 
 
+class Hessian(NamedTuple):
+    """The Hessian in z, exactly or nearly, as diag(diagonal) + sum_k factor_k u_k u_k' over `rank_one` = [(u_k, factor_k)]."""
+
+    diagonal: Scores
+    rank_one: tuple[tuple[Scores, float], ...] = ()
+
+
 class Risk(ABC):
     """A convex, non-negative function R of the scores, given labels and weights.
 
@@ -37,7 +44,7 @@ class Risk(ABC):
     smooth : bool
         R itself has a Lipschitz gradient; then mu is not used.
     smoothable : bool
-        `smoothed` exists: R - width/2 <= R_mu <= R with width = mu * ramp_scale, in units of the scores.
+        `smoothed` exists: R - looseness * width <= R_mu <= R with width = mu * ramp_scale, in units of the scores.
     curved : bool
         `curvature` exists: the Hessian in z is diagonal.
     shift : str
@@ -81,6 +88,11 @@ class Risk(ABC):
     def ramp_scale(self) -> float:
         """Width of the ramp in score units divided by mu (0 for smooth risks)."""
 
+    @property
+    def looseness(self) -> float:
+        """Largest difference R - R_mu in widths of the ramp: 1/2 for a mean of ramps."""
+        return 0.5
+
     @abstractmethod
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient, hard value and plane at z; `out` receives the gradient if given."""
@@ -117,6 +129,10 @@ class Risk(ABC):
     def curvature(self, z: Scores) -> Scores:
         """Return the second derivatives d2R/dz_i2, row by row, of a risk whose Hessian is diagonal."""
         raise TypeError(f"risk {self.name!r} has no diagonal Hessian")
+
+    def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
+        """Return the Hessian of R_mu in z for preconditioning, or None if this risk does not know it. O(n log n)."""
+        return None
 
     def best_constant(self) -> float:
         """Return the score that is best if all rows must have the same: where a solver may start. 0 if it does not matter."""

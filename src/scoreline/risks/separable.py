@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline.risks.base import Evaluation, Risk
+from scoreline.risks.base import Evaluation, Hessian, Risk
 
 
 class SeparableRisk(Risk):
@@ -44,6 +44,13 @@ class SeparableRisk(Risk):
         if not self.curved:
             return super().curvature(z)
         return self.space.point_curvatures(self.loss, z, self.labels, 1.0 / self.labels.total)
+
+    def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
+        """Return the second derivatives of the loss, or of its ramp."""
+        width = mu * self.ramp_scale
+        if not (self.smooth or width > 0.0):
+            return None
+        return Hessian(self.space.point_curvatures(self.loss, z, self.labels, 1.0 / self.labels.total, width))
 
     @staticmethod
     @abstractmethod

@@ -41,6 +41,15 @@ class PairSums(NamedTuple):
     grad: Scores
 
 
+class BalanceSums(NamedTuple):
+    """Sums over rows at the bias that balances the classes: ramps, hinges at their own bias, weight moved, the gradient."""
+
+    smooth: float
+    hard: float
+    moved: float
+    grad: Scores
+
+
 class ScoreSpace(Protocol):
     """What a storage of scores must offer. Scores are opaque outside: only these operations touch them."""
 
@@ -59,6 +68,9 @@ class ScoreSpace(Protocol):
     def max_abs(self, x: Scores, labels: Labels) -> float:
         """Return the largest magnitude among rows of positive weight."""
 
+    def span(self, x: Scores, labels: Labels) -> float:
+        """Return the distance from the smallest to the largest among rows of positive weight."""
+
     def is_finite(self, x: Scores) -> bool:
         """Return whether there is neither NaN nor infinity."""
 
@@ -67,10 +79,27 @@ class ScoreSpace(Protocol):
     ) -> PointSums:
         """Sum a named loss of the margins y z over the rows; `grad` asks for scale * s * y * slope."""
 
-    def point_curvatures(self, loss: str, z: Scores, labels: Labels, scale: float) -> Scores:
-        """Return scale * s * second derivative of a named smooth loss at the margins y z, row by row."""
+    def point_curvatures(self, loss: str, z: Scores, labels: Labels, scale: float, width: float = 0.0) -> Scores:
+        """Return scale * s * second derivative of a named loss (of its ramp) at the margins y z, row by row."""
+
+    def pair_curvatures(self, z: Scores, labels: Labels, width: float) -> Scores:
+        """Return for every row s times the weight of the other class's rows with which it has 0 < t < width."""
+
+    def balance_curvatures(self, z: Scores, labels: Labels, offset: float, width: float) -> Scores:
+        """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
+
+    def select(self, x: Scores, labels: Labels, side: int) -> Scores:
+        """Return x on the rows of one class (+1 or -1), 0 on the others."""
+
+    def total(self, x: Scores) -> float:
+        """Return the sum of all rows."""
 
     def pair_sums(
         self, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool
     ) -> PairSums:
         """Sum the ramp of t = 1 - z_i + z_j over all pairs of a positive i and a negative j, in O(n log n)."""
+
+    def balance_sums(
+        self, z: Scores, labels: Labels, offset: float, width: float, scale: float, out: Scores | None, grad: bool
+    ) -> BalanceSums:
+        """Sum ramps of t = offset - z - tau (positives) and t = z + tau (negatives) at the tau that balances the classes."""

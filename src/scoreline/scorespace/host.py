@@ -4,7 +4,7 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.scorespace.base import Labels, PairSums, PointSums
+from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 
 MAX_BUCKETS = 1 << 22
 BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
@@ -42,6 +42,19 @@ class HostSpace:
         """Return the largest magnitude among rows of positive weight."""
         return kernels.vectors.max_abs(x, labels.weight)
 
+    def select(self, x: FloatArray, labels: Labels, side: int) -> FloatArray:
+        """Return x on the rows of one class (+1 or -1), 0 on the others."""
+        return np.where(labels.sign == side, x, 0.0)
+
+    def total(self, x: FloatArray) -> float:
+        """Return the sum of all rows."""
+        return float(x.sum())
+
+    def span(self, x: FloatArray, labels: Labels) -> float:
+        """Return the distance from the smallest to the largest among rows of positive weight."""
+        counted = x if labels.weight is None else x[labels.weight > 0.0]
+        return float(counted.max() - counted.min())
+
     def is_finite(self, x: FloatArray) -> bool:
         """Return whether there is neither NaN nor infinity."""
         return bool(np.isfinite(x).all())
@@ -69,12 +82,14 @@ class HostSpace:
         smooth, slopes, hard = partial.sum(axis=0)
         return PointSums(float(smooth), float(slopes), float(hard), out)
 
-    def point_curvatures(self, loss: str, z: FloatArray, labels: Labels, scale: float = 1.0) -> FloatArray:
-        """Return scale * s * second derivative of the loss, row by row."""
+    def point_curvatures(
+        self, loss: str, z: FloatArray, labels: Labels, scale: float = 1.0, width: float = 0.0
+    ) -> FloatArray:
+        """Return scale * s * second derivative of the loss (of its ramp, if it has one), row by row."""
         z, out = _checked(z, labels), np.empty(labels.sign.shape)
         kind = getattr(kernels.pointwise, loss.upper())
         bounds = kernels.parallel.even_bounds(len(z), 4)
-        arguments = (kind, z, labels.sign, labels.weight, float(scale), out, bounds)
+        arguments = (kind, float(width), z, labels.sign, labels.weight, float(scale), out, bounds)
         kernels.parallel.run_chunks(kernels.pointwise.curvatures, len(bounds) - 1, *arguments)
         return out
 
@@ -146,6 +161,55 @@ class HostSpace:
         if width == 0.0:
             smooth = hard
         return PairSums(float(smooth), float(query_ramps), float(hard), out)
+
+    def pair_curvatures(self, z: FloatArray, labels: Labels, width: float) -> FloatArray:
+        """Return for every row s times the weight of the rows of the other class that it is on a ramp with, 0 < t < width."""
+        z = _checked(z, labels)
+        rows = [np.flatnonzero(labels.sign == side) for side in (1, -1)]
+        shifted = [z[rows[0]] - 1.0, z[rows[1]]]  # t is the second minus the first
+        weight = np.ones(len(z)) if labels.weight is None else labels.weight
+        out = np.empty(len(z))
+        for own, other, edges in ((0, 1, (0.0, width)), (1, 0, (-width, 0.0))):
+            order = np.argsort(shifted[other])
+            running = np.append(0.0, np.cumsum(weight[rows[other]][order]))
+            ordered = shifted[other][order]
+            start = np.searchsorted(ordered, shifted[own] + edges[0], side="right")
+            stop = np.searchsorted(ordered, shifted[own] + edges[1], side="left")
+            out[rows[own]] = weight[rows[own]] * np.maximum(running[stop] - running[start], 0.0)
+        return out
+
+    def balance_curvatures(self, z: FloatArray, labels: Labels, offset: float, width: float) -> FloatArray:
+        """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
+        z = _checked(z, labels)
+        base, shift, _ = kernels.balance.balance(z, labels.sign, labels.weight, float(offset), float(width))
+        t = np.where(labels.sign > 0, ((offset - z) - base) - shift, (z + base) + shift)
+        return np.where((t > 0.0) & (t < width), 1.0 if labels.weight is None else labels.weight, 0.0)
+
+    def balance_sums(
+        self,
+        z: FloatArray,
+        labels: Labels,
+        offset: float,
+        width: float = 0.0,
+        scale: float = 1.0,
+        out: FloatArray | None = None,
+        grad: bool = True,
+    ) -> BalanceSums:
+        """Find the balancing bias (`kernels/balance.py`), then sum and write the gradient -scale y s beta.
+
+        Rounding leaves the two sums of beta apart by a few last digits; the larger is scaled down to the smaller.
+        """
+        kernel = kernels.balance
+        z, out = _checked(z, labels), _checked_out(out, labels, grad)
+        rows = (z, labels.sign, labels.weight, float(offset))
+        base, shift, parts = kernel.balance(*rows, float(width))
+        above, below, smooth, _ = kernel.sums(*rows, base, shift, float(width), parts)
+        hard = smooth if width == 0.0 else kernel.sums(*rows, base, 0.0, 0.0, parts)[2]
+        moved = min(above, below)
+        if grad:
+            shares = [moved / side if side > 0.0 else 0.0 for side in (above, below)]
+            kernel.sums(*rows, base, shift, float(width), parts, (-scale * shares[0], scale * shares[1]), out)
+        return BalanceSums(smooth, hard, moved, out)
 
 
 def _checked(z: FloatArray, labels: Labels) -> FloatArray:

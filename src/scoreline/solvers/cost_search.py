@@ -1,12 +1,14 @@
 """Search over the cost of the two errors: the measure chooses how much a missed positive weighs."""
 
 import logging
-from typing import Any, NamedTuple
+import time
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.measures import CountsBasedMeasure, Cut, steady_cut
+from scoreline.measures import CountsBasedMeasure, Cut, OperatingPoint, steady_cut
 from scoreline.objective import Objective
 from scoreline.risks.base import Risk
 from scoreline.scorespace import ScoreSpace
@@ -16,17 +18,23 @@ from scoreline.solvers.newton import NewtonSolver
 
 logger = logging.getLogger("scoreline")
 
+SAME = 0.05  # of the logarithm of the ratio of the classes: all costs are nearly 1
 THIN = 6  # with fewer rows in a class there is no evidence to choose by
 
 
-class Trial(NamedTuple):
-    """One cost: the best constant score, the fit, the scores of left-out rows and their cut (None if interrupted before)."""
+@dataclass
+class Trial:
+    """One cost: the best constant score, the fit, what left-out rows are called, their cut and, if they are asked for, scores.
+
+    The last three are None if Ctrl-C came before.
+    """
 
     cost: float
     constant: float
     result: Result
-    unseen: FloatArray | None = None
+    positive: AnyArray | None = None
     cut: Cut | None = None
+    unseen: FloatArray | None = None
     interruption: BaseException | None = None
 
 
@@ -37,7 +45,7 @@ class CostSearchSolver(NewtonSolver):
     one. Each fit starts from the one before; every row is scored as by the model without it (`leave_one_out`), and the cut
     on those scores gives the value of the cost. The balanced fit is tried first; unless it is clearly worse than the plain
     one, so is e = 1/2. The best replaces the plain fit only if its gain is larger than the standard error of the gain, and
-    where a class has fewer than 6 rows nothing is tried.
+    where a class has fewer than 6 rows, or both are equally large, nothing is tried.
 
     Parameters
     ----------
@@ -74,6 +82,7 @@ class CostSearchSolver(NewtonSolver):
         base = np.ones(len(sign)) if weight is None else weight
         rows = [np.flatnonzero((sign == side) & (base > 0.0)) for side in (-1, 1)]
         ratio = float(base[rows[0]].sum() / base[rows[1]].sum())
+        asked, begin = self.max_time, time.perf_counter()
 
         def attempt(exponent: float, before: Trial | None) -> Trial:
             cost = ratio**exponent
@@ -81,38 +90,52 @@ class CostSearchSolver(NewtonSolver):
             objective, start, constant = Objective(operator, prepared, alpha), w0, prepared.best_constant()
             if before is not None:  # what a cost changes most is the constant
                 start = operator.shifted(before.result.w, constant - before.constant)
-            result = self.solve(objective, start)
-            if result.interruption is not None:
-                return Trial(cost, constant, result, interruption=result.interruption)
-            try:
-                unseen = leave_one_out(objective, result.z, copies, random_state)
-                cut = steady_cut(sign, unseen, measure, weight)
-            except KeyboardInterrupt as signal:
-                return Trial(cost, constant, result, interruption=signal)
-            logger.info("cost_search: cost %.4g, %s of left-out rows %.4g", cost, measure.name, cut.value)
-            return Trial(cost, constant, result, unseen, cut)
-
-        plain = best = last = attempt(0.0, None)
-        if plain.interruption is not None or min(map(len, rows)) < THIN:
-            return plain
-        for exponent in (1.0, 0.5):
-            trial = attempt(exponent, last)
+            if asked is not None:
+                self.max_time = max(1e-9, asked - (time.perf_counter() - begin))
+            trial = Trial(cost, constant, self.solve(objective, start))
+            trial.interruption = trial.result.interruption
             if trial.interruption is not None:
-                return best._replace(interruption=trial.interruption)
-            gain, error = paired_gain(measure, sign, base, _predictions(trial), _predictions(plain))
-            logger.info("cost_search: gain over cost 1: %.4g, standard error %.4g", gain, error)
-            if gain > error and trial.cut.value > best.cut.value:  # type: ignore[union-attr]
-                best = trial
-            if gain < -error:
-                break
-            last = trial
-        return best
+                return trial
+            try:
+                unseen = leave_one_out(objective, trial.result.z, copies, random_state)
+                trial.cut = steady_cut(sign, unseen, measure, weight)
+            except KeyboardInterrupt as signal:
+                trial.interruption = signal
+                return trial
+            trial.positive = unseen > trial.cut.threshold
+            trial.unseen = unseen if isinstance(measure, OperatingPoint) else None
+            logger.info("cost_search: cost %.4g, %s of left-out rows %.4g", cost, measure.name, trial.cut.value)
+            return trial
+
+        try:
+            plain = best = last = attempt(0.0, None)
+            if _ended(plain) or min(map(len, rows)) < THIN or abs(np.log(ratio)) < SAME:
+                return plain
+            for exponent in (1.0, 0.5):
+                trial = attempt(exponent, last)
+                if _ended(trial):
+                    best.interruption = trial.interruption
+                    if trial.result.status == "interrupted":
+                        best.result.status = "interrupted"
+                    return best
+                assert plain.positive is not None
+                assert trial.positive is not None
+                gain, error = paired_gain(measure, sign, base, trial.positive, plain.positive)
+                logger.info("cost_search: gain over cost 1: %.4g, standard error %.4g", gain, error)
+                better = gain > error and trial.cut.value > best.cut.value  # type: ignore[union-attr]
+                loser, best = (best, trial) if better else (trial, best)
+                loser.result.z = loser.unseen = None  # n scores each
+                if gain < -error:
+                    break
+                last = trial
+            return best
+        finally:
+            self.max_time = asked
 
 
-def _predictions(trial: Trial) -> AnyArray:
-    assert trial.unseen is not None
-    assert trial.cut is not None
-    return trial.unseen > trial.cut.threshold
+def _ended(trial: Trial) -> bool:
+    """Tell whether the search is to end with this fit: Ctrl-C, a callback, or no time left."""
+    return trial.interruption is not None or trial.result.status in ("interrupted", "max_time")
 
 
 def paired_gain(

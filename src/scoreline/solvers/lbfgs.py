@@ -10,6 +10,7 @@ from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective, Point
 from scoreline.solvers.base import Solver, State
 from scoreline.solvers.curvature import CurvatureMemory
+from scoreline.solvers.hessian import Preconditioner
 from scoreline.solvers.linesearch import strong_wolfe
 from scoreline.solvers.lower_bound import LowerBound
 
@@ -18,11 +19,12 @@ REFRESH = 50  # iterations between fresh z = Xw: scores are carried along by z +
 
 @dataclass
 class LbfgsState(State):
-    """State plus the smoothing parameter, the curvature pairs and the best plane."""
+    """State plus the smoothing parameter, the curvature pairs, the Hessian they improve and the best plane."""
 
     mu: float = 0.0
     memory: dict[str, Any] = field(default_factory=dict)
     plane: dict[str, Any] = field(default_factory=dict)
+    hessian: dict[str, Any] = field(default_factory=dict)
 
 
 class LbfgsSolver(Solver):
@@ -63,6 +65,8 @@ class LbfgsSolver(Solver):
         self._curvature = CurvatureMemory(p, self.memory)
         self._bound = LowerBound(p, objective.alpha)
         self._curvature.restore(state.memory)
+        self._preconditioner = Preconditioner()
+        self._objective = objective
         for name, value in state.plane.items():
             setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
         z = objective.scores(state.w) if state.w.any() else objective.space.zeros(objective.risk.labels)
@@ -70,6 +74,7 @@ class LbfgsSolver(Solver):
         self._spare: Any = None  # a score vector that trial points may write to
         self._since_refresh = 0
         self._arrive(objective, state)
+        self._preconditioner.restore(state.hessian, objective, self._curvature)  # its passes count from here
 
     def first_point(self, objective: Objective, state: LbfgsState, z: Scores) -> Point:
         """Return the point that the run begins or goes on with."""
@@ -80,11 +85,12 @@ class LbfgsSolver(Solver):
         assert isinstance(state, LbfgsState)
         if "_bound" in self.__dict__:  # an interrupted start has not made them
             state.memory = dict(self._curvature.record())
+            state.hessian = self._preconditioner.record(self._objective)
             state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
 
     def release(self) -> None:
         """Let go of scores, gradients and curvature."""
-        for name in ("_point", "_spare", "_curvature", "_bound", "_gradient"):
+        for name in ("_point", "_spare", "_curvature", "_bound", "_gradient", "_preconditioner", "_objective"):
             self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:

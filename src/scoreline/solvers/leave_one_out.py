@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from scoreline._typing import FloatArray
 from scoreline.objective import Objective
-from scoreline.solvers.newton import has_factor, hessian_diagonal, hessian_factor
+from scoreline.solvers.hessian import factored, has_factor, hessian_diagonal
 
 PROBES = 2  # for each class
 STEPS = 8  # of conjugate gradients; the error of the quadratic form that is sought is the square of the solution's
@@ -49,12 +49,19 @@ def leave_one_out(
         Rows of weight 0 keep theirs. Costs 6 passes, of which two as `Operator.gram`, and a Cholesky factor with its inverse;
         with more than 1000 features about 50 to 100 passes.
     """
+    with np.errstate(
+        over="ignore", invalid="ignore", divide="ignore", under="ignore"
+    ):  # what is not finite is not used
+        return _left_out(objective, z, copies, random_state)
+
+
+def _left_out(objective: Objective, z: FloatArray, copies: FloatArray | None, random_state: Any) -> FloatArray:
     operator, labels = objective.operator, objective.risk.labels
     share = np.ones(len(z)) if copies is None else np.minimum(1.0, copies) / np.where(copies > 0.0, copies, 1.0)
     gradient, curvature = objective.risk.value_grad(z)[1], objective.risk.curvature(z)
     weight = np.ones(len(z)) if labels.weight is None else labels.weight
 
-    factor = hessian_factor(objective, z) if has_factor(objective) else None
+    factor = factored(objective, objective.risk.hessian(z)) if has_factor(objective) else None
     if factor is not None:
         inverse = cho_solve(factor, np.eye(objective.n_features), check_finite=False)
         leverage = operator.quadratics(0.5 * (inverse + inverse.T))
@@ -66,7 +73,8 @@ def leave_one_out(
         diagonal = hessian_diagonal(objective, curvature) if "row_blocks" in operator.capabilities else None
         system = _System(objective, curvature, diagonal)
         leverage = np.ones(len(z)) if diagonal is None else operator.diagonal_leverages(diagonal, curvature)
-        leverage = _probed(system, leverage, check_random_state(random_state))
+        # Probes are a numerical device: without a seed asked for, they are the same in every run.
+        leverage = _probed(system, leverage, check_random_state(0 if random_state is None else random_state))
 
         def solve(v: FloatArray) -> FloatArray:
             return system.solve(v, enough=0.1)[0]
@@ -76,12 +84,14 @@ def leave_one_out(
         rows = labels.sign == side
         total = float(weight[rows].sum())
         rest = total - share[rows] * weight[rows]
-        up = np.where(rest > 1e-12 * total, total / np.maximum(rest, 1e-300), 1.0)  # a class of one row keeps it
+        some_left = rest > 1e-12 * total  # there is no model without the only row of a class: it keeps its score
+        up = total / np.where(some_left, rest, total)
         common = operator.matvec(solve(operator.rmatvec(np.where(rows, gradient, 0.0))))[rows]
-        change[rows] = up * share[rows] * gradient[rows] * leverage[rows] - (up - 1.0) * common
-    left = np.maximum(1.0 - share * curvature * leverage, 1e-6)
-    moved = np.asarray(z + change / left)
-    return np.where(np.isfinite(moved) & (weight > 0.0), moved, z)
+        moved = up * share[rows] * gradient[rows] * leverage[rows] - (up - 1.0) * common
+        change[rows] = np.where(some_left, moved, 0.0)
+    left = 1.0 - share * curvature * leverage  # in (0, 1] but for rounding
+    unseen = np.asarray(z + change / np.maximum(left, 1e-6))
+    return np.where(np.isfinite(unseen) & (leverage >= 0.0) & (left > -1e-6) & (weight > 0.0), unseen, z)
 
 
 class _System:

@@ -13,7 +13,7 @@ def check_risk(risk: Risk, *, n: int = 40, trials: int = 20, seed: int = 0) -> N
 
     Value and gradient equal the reference (with ties, one positive, n+ > n-, weights); integer weights equal repeated
     rows; gradients match finite differences where the risk is smooth; every evaluation gives a plane below the risk; the
-    smoothed risk lies within width/2 below; the declared reaction to a shift of all scores is true.
+    smoothed risk lies within `looseness` widths below; the declared reaction to a shift of all scores is true.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ def _check_planes(risk: Risk, z: FloatArray, y: Any, s: FloatArray, rng: Any) ->
         got = prepared.evaluate(z, mu)
         width = mu * prepared.ramp_scale
         size = max(1.0, np.abs(z).max(), got.hard)
-        assert got.hard - 0.5 * width - 1e-12 * size <= got.value <= got.hard + 1e-12 * size, "R - width/2 <= R_mu <= R"
+        lowest = got.hard - prepared.looseness * width - 1e-12 * size
+        assert lowest <= got.value <= got.hard + 1e-12 * size, "R - looseness * width <= R_mu <= R"
         assert got.hard >= 0.0, "risks must not be negative: (0, 0) is used as a plane"
         for other in (z, np.zeros_like(z), -z, z + rng.standard_normal(len(z)), 10.0 * z):
             value = prepared.value(other)

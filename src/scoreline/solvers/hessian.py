@@ -1,0 +1,99 @@
+"""The Hessian of J in w, factored: Newton's directions, the starting matrix of L-BFGS, leave-one-out."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from scoreline._typing import FloatArray, Scores
+from scoreline.objective import Objective
+from scoreline.risks.base import Hessian
+from scoreline.solvers.curvature import CurvatureMemory
+
+MAX_FEATURES = 1000  # beyond that the factor (p^3 / 3 flops, p^2 memory) costs more than it saves
+NEGLIGIBLE = 0.01  # share of the sum of all curvatures that may be left out of the Hessian
+
+
+class Preconditioner:
+    """A factored Hessian as the starting matrix of L-BFGS, used for as many passes as it cost to make."""
+
+    def __init__(self) -> None:
+        self.factor: FloatArray | None = None  # lower triangle
+        self.due = 0.0  # passes of the operator at which it is to be made anew
+
+    def renew(self, objective: Objective, curvature: CurvatureMemory, hessian: Callable[[], Hessian | None]) -> None:
+        """Make the Hessian anew if it is due, and hand it to the curvature memory, whose pairs it replaces."""
+        operator = objective.operator
+        if operator.n_passes < self.due:
+            return
+        factor = factored(objective, hessian())
+        self.due = operator.n_passes + operator.gram_passes()
+        if factor is not None:
+            self.factor = factor[0]
+            curvature.clear()
+            curvature.initial = self.solve
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        """Return H^-1 v."""
+        return np.asarray(cho_solve((self.factor, True), v, check_finite=False))
+
+    def record(self, objective: Objective) -> dict[str, Any]:
+        """Return what is needed to go on with it."""
+        left = max(0.0, self.due - objective.operator.n_passes)
+        return {} if self.factor is None else {"factor": self.factor, "left": left}
+
+    def restore(self, record: Mapping[str, Any], objective: Objective, curvature: CurvatureMemory) -> None:
+        """Go on with a recorded one; `curvature` has its pairs already."""
+        if record:
+            self.factor = np.array(record["factor"], dtype=np.float64)
+            self.due = objective.operator.n_passes + float(record["left"])
+            curvature.initial = self.solve
+
+
+def has_factor(objective: Objective) -> bool:
+    """Tell whether the Hessian can be made and factored at a sensible cost."""
+    return objective.n_features <= MAX_FEATURES and "row_blocks" in objective.operator.capabilities
+
+
+def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray, bool] | None:
+    """Return Cholesky's factor of X' H X + alpha I, as `scipy.linalg.cho_factor` does; None if there is none.
+
+    One pass with the work of a Gram matrix, and one for each part of rank one.
+    """
+    if hessian is None:
+        return None
+    operator = objective.operator
+    diagonal = hessian.diagonal
+    if not hessian.rank_one:  # parts that are subtracted must be parts of what is there
+        diagonal = _significant(diagonal, objective.risk.labels.weight)
+    matrix = operator.gram(diagonal)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        for u, factor in hessian.rank_one:
+            v = operator.rmatvec(u)
+            matrix += factor * np.outer(v, v)
+        matrix[np.diag_indices_from(matrix)] += objective.alpha
+    if not np.isfinite(matrix).all():
+        return None
+    try:
+        factor, lower = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:  # entries so large that alpha drowns
+        return None
+    return factor, lower
+
+
+def _significant(curvature: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Return the curvatures with the smallest of them, 1 % of their sum together, set to 0: a Gram matrix skips those rows.
+
+    Rows that are far on their right side are many and say next to nothing about the Hessian. Rows are compared by the
+    curvature of one copy, so that weights equal repeated rows.
+    """
+    single = curvature if weight is None else curvature / np.where(weight > 0.0, weight, 1.0)
+    order = np.argsort(single)
+    last = int(np.searchsorted(np.cumsum(curvature[order]), NEGLIGIBLE * curvature.sum()))
+    return np.where(single < single[order[min(last, len(order) - 1)]], 0.0, curvature)
+
+
+def hessian_diagonal(objective: Objective, curvature: Scores) -> FloatArray:
+    """Return the diagonal of X'DX + alpha I; one pass."""
+    return np.asarray(objective.operator.square_rmatvec(curvature) + objective.alpha)
