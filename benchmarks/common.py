@@ -55,6 +55,7 @@ class Report:
     def __init__(self, name: str, title: str):
         self.name, self.title = name, title
         self.rows: list[dict[str, Any]] = []
+        self.data: Any = None  # what else the JSON should hold
         print(f"\n## {name}: {title}", flush=True)
 
     def add(self, label: str, value: float | None, unit: str, target: str = "", note: str = "") -> None:
@@ -161,11 +162,11 @@ class Neighbours:
         return max(0.0, busy - own) / seconds
 
 
-def write(head: dict[str, str], reports: list[Report]) -> None:
-    """Write results.json and results.md."""
-    OUTPUT.mkdir(exist_ok=True)
-    content = {"header": head, "results": {r.name: {"title": r.title, "rows": r.rows} for r in reports}}
-    (OUTPUT / "results.json").write_text(json.dumps(content, indent=1) + "\n")
+def write(head: dict[str, str], reports: list[Report], out: Path = OUTPUT / "results.json") -> None:
+    """Write the results as JSON to `out` and as Markdown beside it."""
+    out.parent.mkdir(exist_ok=True)
+    results = {r.name: {"title": r.title, "rows": r.rows} | ({"data": r.data} if r.data else {}) for r in reports}
+    out.write_text(json.dumps({"header": head, "results": results}, indent=1) + "\n")
     lines = ["# Benchmarks", ""] + [f"- {key}: {value}" for key, value in head.items()]
     for report in reports:
         lines += ["", f"## {report.name}", "", report.title, ""]
@@ -177,7 +178,7 @@ def write(head: dict[str, str], reports: list[Report]) -> None:
             lines.append("| " + " | ".join(cells) + " |")
         remarks = [row["remark"] for row in report.rows if "remark" in row]
         lines += [""] + [f"- {remark}" for remark in remarks] if remarks else []
-    (OUTPUT / "results.md").write_text("\n".join(lines) + "\n")
+    out.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 def child(code: str, *arguments: str, **environment: str) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def child(code: str, *arguments: str, **environment: str) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def standalone(*modules: Any) -> None:
+def standalone(*modules: Any, out: Path = OUTPUT / "results.json") -> None:
     """Run benchmarks: print the header, run each `main(report)`, write the results."""
     head = header()
     for key, value in head.items():
@@ -212,6 +213,6 @@ def standalone(*modules: Any) -> None:
             doubt = ": do not trust the times" if cores > 0.1 else ""
             report.say(f"meanwhile other processes kept {cores:.2f} of {os.cpu_count()} cores busy{doubt}")
         reports.append(report)
-        write(head, reports)  # after each, so that an interrupted run leaves what it has
+        write(head, reports, out)  # after each, so that an interrupted run leaves what it has
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")

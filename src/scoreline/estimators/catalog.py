@@ -61,7 +61,7 @@ def list_solvers() -> list[SolverInfo]:
     --------
     >>> from scoreline import list_solvers
     >>> [info.name for info in list_solvers()]
-    ['cost_search', 'lbfgs', 'newton', 'plugin', 'smoothed']
+    ['accelerated', 'cost_search', 'lbfgs', 'newton', 'plugin', 'smoothed']
     """
     table = []
     for solver in all_solvers().values():

@@ -74,8 +74,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the rows that cut="holdout" holds out, and of the probes of leave-one-out with more than 1000 features.
     n_jobs : int, default=None
-        Threads; None means all that this process may use. Results have the same bits for any number. BLAS, which makes the
-        Hessians of dense data, has a number of its own.
+        Threads; None means all that this process may use. Results have the same bits for any number.
     verbose : int, default=0
         1 reports what was done, 2 every iteration, through the logger "scoreline".
 

@@ -30,20 +30,25 @@ def balance(
     if width == 0.0:
         return base, 0.0, parts
     low, high, shift = -width, width, 0.0
+    low_seen = high_seen = False
     for _ in range(MOST_STEPS):
         above, below, _, active = sums(z, sign, weight, offset, base, shift, width)
         excess = above - below  # falls with the bias
         if excess == 0.0:
             break
         if excess > 0.0:
-            low = shift
+            low, low_seen = shift, True
         else:
-            high = shift
-        step = shift + excess * width / active if active > 0.0 else np.inf
-        if not low < step < high:
+            high, high_seen = shift, True
+        step = shift + excess * width / active if active > 0.0 else np.copysign(np.inf, excess)
+        if step >= high and not high_seen:  # the root may lie on an end of the first bracket
+            step = high
+        elif step <= low and not low_seen:
+            step = low
+        elif not low < step < high:
             step = 0.5 * low + 0.5 * high
-        if step in (shift, low, high):  # no float between: the exact piece is reached
-            break
+            if step in (low, high):  # no float between: the exact piece is reached
+                break
         shift = step
     return base, float(shift), parts
 

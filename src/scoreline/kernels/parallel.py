@@ -26,6 +26,7 @@ _lock = threading.Lock()
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
+_blas: Any = None
 
 
 def available_threads() -> int:
@@ -97,6 +98,18 @@ def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
     finally:
         for future in futures:
             future.result()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread while chunks run on ours: its own threads spin, and fight over cores that others use."""
+    global _blas
+    if _blas is None:
+        from threadpoolctl import ThreadpoolController  # comes with scikit-learn
+
+        _blas = ThreadpoolController()
+    with _blas.limit(limits=1, user_api="blas"):
+        yield
 
 
 def _get_pool(size: int) -> ThreadPoolExecutor:

@@ -174,14 +174,14 @@ class Operator(ABC):
         raise NotImplementedError
 
     def _gram(self, weight: FloatArray) -> FloatArray:
-        from scoreline.operators.second_order import block_gram
+        from scoreline.operators.second_order import gram_of_blocks
 
-        return np.asarray(sum(block_gram(b.data, weight[b.start : b.stop]) for b in self.row_blocks()))
+        return gram_of_blocks(self._block, self.shape, weight)
 
     def _quadratics(self, matrix: FloatArray) -> FloatArray:
-        from scoreline.operators.second_order import block_quadratics
+        from scoreline.operators.second_order import quadratics_of_blocks
 
-        return np.concatenate([block_quadratics(b.data, matrix) for b in self.row_blocks()])
+        return quadratics_of_blocks(self._block, self.shape, matrix)
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
         from scoreline.operators.second_order import block_leverages

@@ -1,5 +1,6 @@
 """What second-order methods need of a block of rows: X'DX, the quadratic forms of its rows, products with squares."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,45 @@ import scipy.sparse as sp
 
 from scoreline import kernels
 from scoreline._typing import FloatArray
-from scoreline.operators.base import read_only
+from scoreline.operators.base import default_block_rows, read_only
 
 GRAM_BYTES = 1 << 26  # of private sums at most, whatever the number of threads
+
+
+def gram_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, int], weight: FloatArray) -> FloatArray:
+    """Return X'DX of a matrix that `block_of(start, stop)` gives rows of: chunks on our threads, sums in fixed order."""
+    n, p = shape
+    step = default_block_rows(n, p)
+    chunks = max(1, min(16, GRAM_BYTES // (8 * p * p), -(-n // step)))
+    edges = np.linspace(0, n, chunks + 1).astype(int)
+    partial = np.zeros((chunks, p, p))
+
+    def work(first: int, last: int) -> None:
+        for c in range(first, last):
+            for start in range(edges[c], edges[c + 1], step):
+                stop = min(start + step, edges[c + 1])
+                partial[c] += block_gram(block_of(start, stop), weight[start:stop])
+
+    with kernels.parallel.one_blas_thread():
+        kernels.parallel.run_chunks(work, chunks)
+    return np.asarray(partial.sum(axis=0))
+
+
+def quadratics_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, int], matrix: FloatArray) -> FloatArray:
+    """Return x_i' M x_i for every row of a matrix that `block_of(start, stop)` gives rows of, on our threads."""
+    n, p = shape
+    step = default_block_rows(n, p)
+    starts = range(0, n, step)
+    out = np.empty(n)
+
+    def work(first: int, last: int) -> None:
+        for start in starts[first:last]:
+            stop = min(start + step, n)
+            out[start:stop] = block_quadratics(block_of(start, stop), matrix)
+
+    with kernels.parallel.one_blas_thread():
+        kernels.parallel.run_chunks(work, len(starts))
+    return out
 
 
 def block_gram(block: Any, weight: FloatArray) -> FloatArray:

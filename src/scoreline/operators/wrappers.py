@@ -1,14 +1,13 @@
 """A constant feature and scaled features, applied during the product: X itself is never changed or copied."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from scoreline._typing import BoundsArray, FloatArray, Scores
-from scoreline.operators.base import Operator, RowBlock
+from scoreline.operators.base import Operator
 from scoreline.operators.statistics import ColumnStatistics
 
 TINY = np.finfo(float).tiny
@@ -53,9 +52,8 @@ class _Wrapper(Operator):
         """Return about how many products a call of `gram` costs."""
         return self.inner.gram_passes()
 
-    def _row_blocks(self, step: int) -> Iterator[RowBlock]:
-        for start, stop, data in self.inner.row_blocks(step):
-            yield RowBlock(start, stop, self._wrap(data))  # a copy
+    def _block(self, start: int, stop: int) -> Any:
+        return self._wrap(self.inner._block(start, stop))  # a copy
 
     @abstractmethod
     def _wrap(self, block: Any) -> Any: ...

@@ -31,10 +31,10 @@ class SquaredRocAreaRisk(Risk):
         pairs = self.labels.positive * self.labels.negative
         width = 2.0 + 2.0 * self.space.span(z, self.labels)  # more than any t
         sums = self.space.pair_sums(z, self.labels, width=width, scale=width / pairs, out=out, grad=grad)
-        value = width * sums.smooth / pairs
+        value = width / pairs * sums.smooth
         plane = mass = math.nan
         if grad:
-            plane, mass = value - self.space.dot(sums.grad, z), 2.0 * width * sums.ramps / pairs
+            plane, mass = value - self.space.dot(sums.grad, z), 2.0 * (width / pairs) * sums.ramps
         return Evaluation(value, sums.grad, value, plane, mass)
 
     def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:

@@ -163,7 +163,7 @@ class HostSpace:
         return PairSums(float(smooth), float(query_ramps), float(hard), out)
 
     def pair_curvatures(self, z: FloatArray, labels: Labels, width: float) -> FloatArray:
-        """Return for every row s times the weight of the rows of the other class that it is on a ramp with, 0 < t < width."""
+        """Return for every row s times the weight of the rows of the other class that it is on a ramp with, 0 <= t <= width."""
         z = _checked(z, labels)
         rows = [np.flatnonzero(labels.sign == side) for side in (1, -1)]
         shifted = [z[rows[0]] - 1.0, z[rows[1]]]  # t is the second minus the first
@@ -173,8 +173,8 @@ class HostSpace:
             order = np.argsort(shifted[other])
             running = np.append(0.0, np.cumsum(weight[rows[other]][order]))
             ordered = shifted[other][order]
-            start = np.searchsorted(ordered, shifted[own] + edges[0], side="right")
-            stop = np.searchsorted(ordered, shifted[own] + edges[1], side="left")
+            start = np.searchsorted(ordered, shifted[own] + edges[0], side="left")
+            stop = np.searchsorted(ordered, shifted[own] + edges[1], side="right")
             out[rows[own]] = weight[rows[own]] * np.maximum(running[stop] - running[start], 0.0)
         return out
 

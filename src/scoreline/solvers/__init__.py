@@ -1,5 +1,6 @@
 """How it is minimised: one algorithm a file, found by `registry`; loop, clock, stopping and history are in `base`."""
 
+from scoreline.solvers.accelerated import AcceleratedSolver
 from scoreline.solvers.base import Progress, Result, Solver
 from scoreline.solvers.cost_search import CostSearchSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
@@ -8,6 +9,7 @@ from scoreline.solvers.plugin import PluginSolver
 from scoreline.solvers.smoothed import SmoothedSolver
 
 __all__ = [
+    "AcceleratedSolver",
     "CostSearchSolver",
     "LbfgsSolver",
     "NewtonSolver",

@@ -81,7 +81,9 @@ class SmoothedSolver(LbfgsSolver):
         density of rows around the margin.
         """
         if self.precondition and has_factor(objective):
-            mu = max(state.mu, LEAST_WIDTH / objective.risk.ramp_scale)
+            mu = max(
+                1.01 * state.mu, LEAST_WIDTH / objective.risk.ramp_scale
+            )  # at w = 0 all rows lie on the end of the ramp
             self._preconditioner.renew(objective, self._curvature, lambda: objective.risk.hessian(self._point.z, mu))
 
     def _slack(self, objective: Objective, point: Point) -> float:

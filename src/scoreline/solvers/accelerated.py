@@ -1,0 +1,192 @@
+"""Nesterov's accelerated gradient method with an adaptive Lipschitz constant: the first-order rival of L-BFGS."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._checks import check_number
+from scoreline._typing import FloatArray
+from scoreline.objective import Objective
+from scoreline.solvers.base import Solver, State
+from scoreline.solvers.lower_bound import LowerBound
+from scoreline.solvers.smoothed import FACTOR, SHARE
+
+GROWTH, DECAY = 2.0, 0.9  # of the Lipschitz constant, after a step that was too long and after one that was not
+
+
+@dataclass
+class AcceleratedState(State):
+    """State plus the smoothing parameter, the estimate sequence (centre, sum of slopes, weight), L and the best plane."""
+
+    mu: float = 0.0
+    lipschitz: float = 0.0
+    weight: float = 0.0
+    center: FloatArray = field(default_factory=lambda: np.zeros(0))
+    slopes: FloatArray = field(default_factory=lambda: np.zeros(0))
+    constants: float = 0.0
+    allowances: float = 0.0
+    plane: dict[str, Any] = field(default_factory=dict)
+
+
+class AcceleratedSolver(Solver):
+    """Accelerated gradient steps on the (smoothed) risk, the penalty treated exactly; certified like `smoothed`.
+
+    The estimate sequence of Nesterov (2007) with similar triangles: with weight A, points x and v, and a from
+    L a^2 = (A + a)(1 + alpha A), the slope g of the risk at y = (A x + a v) / (A + a) gives
+    v+ = (x0 - sum a_i g_i) / (1 + alpha (A + a)) and x+ = (A x + a v+) / (A + a). A step is accepted if the risk at x+
+    lies below its parabola of curvature L at y; L grows by 2 if not and shrinks by 0.9 if so. Scores of y, v+ and x+ are
+    combinations of known ones, so an iteration costs X'u and Xg and extrapolation costs no pass. The planes met, mixed
+    with weights a_i, are the method's own lower bound. mu is lowered by the gap, as in `smoothed`; the sequence then starts
+    anew from x.
+
+    Parameters
+    ----------
+    mu : float, optional
+        Fixed smoothing; by default it is chosen and lowered.
+    strongly_convex : bool
+        Use that the penalty is alpha-strongly convex (linear convergence); False is the plain variant with rate 1/k^2.
+    **options
+        tol, max_iter, max_time, abs_tol, callbacks: see Solver.
+    """
+
+    name = "accelerated"
+    needs = "smoothable"
+    automatic = "never"
+    state_class = AcceleratedState
+
+    def __init__(self, mu: float | None = None, strongly_convex: bool = True, **options: Any):
+        super().__init__(**options)
+        if mu is not None:
+            check_number("mu", mu, above=0)
+        if not isinstance(strongly_convex, bool):
+            raise ValueError(f"strongly_convex={strongly_convex!r} must be True or False")
+        self.mu, self.strongly_convex = mu, strongly_convex
+
+    @classmethod
+    def serves(cls, risk: Any) -> bool:
+        """Tell whether the risk is smooth or can be smoothed."""
+        return bool(risk.smooth or risk.smoothable)
+
+    def start(self, objective: Objective, w0: FloatArray) -> AcceleratedState:
+        """Return the state at w0."""
+        scale = objective.risk.ramp_scale
+        mu = 0.0 if scale == 0.0 else (self.mu if self.mu is not None else 1.0 / scale)
+        p = objective.n_features
+        return AcceleratedState(w=w0, best_w=w0, mu=mu, center=w0.copy(), slopes=np.zeros(p))
+
+    def resume(self, objective: Objective, state: State) -> None:
+        """Compute the scores of x and of the estimate sequence (one pass at w = 0, up to four otherwise)."""
+        assert isinstance(state, AcceleratedState)
+        self._bound = LowerBound(objective.n_features, objective.alpha)
+        for name, value in state.plane.items():
+            setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
+        self._z = self._scores(objective, state.w)
+        self._z_center = self._z if np.array_equal(state.center, state.w) else self._scores(objective, state.center)
+        self._z_slopes = self._scores(objective, state.slopes)
+        point = objective.at(state.w, self._z, state.mu)
+        slope = objective.slope(point)
+        self._prove(objective, state, point, slope)
+        self._slack = self._slack_of(objective, point)
+        if state.lipschitz == 0.0:  # a first guess: the step that moves scores by a margin
+            reach = objective.space.max_abs(
+                self._scores(objective, slope + objective.alpha * state.w), objective.risk.labels
+            )
+            state.lipschitz = max(reach, 1e-12)
+
+    def store(self, state: State) -> None:
+        """Put the best plane into the state; the rest is there."""
+        assert isinstance(state, AcceleratedState)
+        if "_bound" in self.__dict__:
+            state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
+
+    def release(self) -> None:
+        """Let go of scores and planes."""
+        for name in ("_bound", "_z", "_z_center", "_z_slopes"):
+            self.__dict__.pop(name, None)
+
+    def step(self, objective: Objective, state: State) -> bool:
+        """Do one iteration: extrapolate, slope at y, step as long as L allows, bound."""
+        assert isinstance(state, AcceleratedState)
+        if self.mu is None and state.mu > 0.0 and self._slack >= SHARE * (state.best_objective - state.lower_bound):
+            state.mu *= FACTOR
+            self._restart(state)
+        alpha, space = objective.alpha, objective.space
+        convexity = alpha if self.strongly_convex else 0.0
+        for _ in range(100):
+            a, total = _weights(state.weight, state.lipschitz, convexity)
+            share = a / total
+            v, z_v = self._estimate(objective, state, state.weight)
+            y, z_y = state.w + share * (v - state.w), space.combine(1.0 - share, self._z, share, z_v)
+            point = objective.at(y, z_y, state.mu)
+            slope = objective.slope(point)
+            own = slope if self.strongly_convex else slope + alpha * y  # what is linearised
+            z_own = objective.scores(own)
+            slopes = state.slopes + a * own
+            v_new = (state.center - slopes) / (1.0 + convexity * total)
+            z_slopes = space.combine(1.0, self._z_slopes, a, z_own)
+            scale = 1.0 / (1.0 + convexity * total)
+            z_v_new = space.combine(scale, self._z_center, -scale, z_slopes)
+            x, z_x = state.w + share * (v_new - state.w), space.combine(1.0 - share, self._z, share, z_v_new)
+            new = objective.at(x, z_x, state.mu, grad=False)
+            self._prove(objective, state, point, slope)
+            moved = x - y
+            square = kernels.vectors.dot(moved, moved)
+            rise = new.risk.value - point.risk.value
+            if not self.strongly_convex:
+                rise += new.penalty - point.penalty
+            allowed = kernels.vectors.dot(own, moved) + 0.5 * state.lipschitz * square
+            rounding = 1e-14 * (abs(new.risk.value) + abs(point.risk.value))
+            if rise <= allowed + rounding or not np.isfinite(state.lipschitz):
+                break
+            state.lipschitz *= GROWTH
+        else:
+            return False
+        still = square == 0.0
+        state.w, self._z = x, z_x
+        state.weight, state.slopes, self._z_slopes = total, slopes, z_slopes
+        state.lipschitz *= DECAY
+        if new.hard < state.best_objective:
+            state.best_objective, state.best_w = new.hard, x
+        # The planes met, in the proportions of the estimate sequence, are one plane.
+        state.constants += a * (point.risk.plane if self.strongly_convex else 0.0)
+        state.allowances += a * objective.rounding_allowance(point, slope)
+        if self.strongly_convex:
+            bound = self._bound.add(slopes / total, state.constants / total, state.allowances / total)
+            state.lower_bound = max(state.lower_bound, bound)
+        self._slack = self._slack_of(objective, point)
+        return not still
+
+    def _restart(self, state: AcceleratedState) -> None:
+        """Begin the estimate sequence anew at x: the function has changed."""
+        state.weight, state.constants, state.allowances = 0.0, 0.0, 0.0
+        state.center, self._z_center = state.w.copy(), self._z
+        state.slopes = np.zeros_like(state.w)
+        self._z_slopes = 0.0 * self._z
+
+    def _estimate(self, objective: Objective, state: AcceleratedState, total: float) -> tuple[FloatArray, Any]:
+        """Return v = (x0 - sum a_i g_i) / (1 + alpha A) and its scores."""
+        scale = 1.0 / (1.0 + (objective.alpha if self.strongly_convex else 0.0) * total)
+        z = objective.space.combine(scale, self._z_center, -scale, self._z_slopes)
+        return scale * (state.center - state.slopes), z
+
+    def _prove(self, objective: Objective, state: AcceleratedState, point: Any, slope: FloatArray) -> None:
+        """Take in the plane and the value at a point."""
+        bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
+        state.lower_bound = max(state.lower_bound, bound)
+        if point.hard < state.best_objective:
+            state.best_objective, state.best_w = point.hard, point.w
+
+    def _slack_of(self, objective: Objective, point: Any) -> float:
+        return float(point.risk.hard - point.risk.plane - objective.space.dot(point.risk.grad, point.z))
+
+    def _scores(self, objective: Objective, w: FloatArray) -> Any:
+        return objective.scores(w) if w.any() else objective.space.zeros(objective.risk.labels)
+
+
+def _weights(weight: float, lipschitz: float, convexity: float) -> tuple[float, float]:
+    """Return a with L a^2 = (A + a)(1 + convexity A), and A + a."""
+    c = (1.0 + convexity * weight) / lipschitz
+    a = 0.5 * (c + np.sqrt(c * c + 4.0 * c * weight))
+    return float(a), float(weight + a)
