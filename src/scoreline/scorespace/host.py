@@ -7,6 +7,7 @@ from scoreline._typing import AnyArray, FloatArray
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 
 MAX_BUCKETS = 1 << 22
+BLOCK = 1 << 16  # rows looked up at a time, where NumPy would make several vectors of all of them
 BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
 
 
@@ -164,18 +165,24 @@ class HostSpace:
 
     def pair_curvatures(self, z: FloatArray, labels: Labels, width: float) -> FloatArray:
         """Return for every row s times the weight of the rows of the other class that it is on a ramp with, 0 <= t <= width."""
-        z = _checked(z, labels)
-        rows = [np.flatnonzero(labels.sign == side) for side in (1, -1)]
-        shifted = [z[rows[0]] - 1.0, z[rows[1]]]  # t is the second minus the first
-        weight = np.ones(len(z)) if labels.weight is None else labels.weight
+        z, weight = _checked(z, labels), labels.weight
         out = np.empty(len(z))
-        for own, other, edges in ((0, 1, (0.0, width)), (1, 0, (-width, 0.0))):
-            order = np.argsort(shifted[other])
-            running = np.append(0.0, np.cumsum(weight[rows[other]][order]))
-            ordered = shifted[other][order]
-            start = np.searchsorted(ordered, shifted[own] + edges[0], side="left")
-            stop = np.searchsorted(ordered, shifted[own] + edges[1], side="right")
-            out[rows[own]] = weight[rows[own]] * np.maximum(running[stop] - running[start], 0.0)
+        # t is z of a negative minus (z - 1) of a positive: seen from a row, the others lie in a window beside it.
+        for side, own_shift, other_shift, low, high in ((1, 1.0, 0.0, 0.0, width), (-1, 0.0, 1.0, -width, 0.0)):
+            others = labels.sign == -side
+            ordered, running = z[others] - other_shift, None
+            if weight is None:
+                ordered.sort()
+            else:
+                order = np.argsort(ordered)
+                ordered, running = ordered[order], np.append(0.0, np.cumsum(weight[others][order]))
+            own = np.flatnonzero(~others)
+            for block in (own[k : k + BLOCK] for k in range(0, len(own), BLOCK)):
+                place = z[block] - own_shift
+                start = np.searchsorted(ordered, place + low, side="left")
+                stop = np.searchsorted(ordered, place + high, side="right")
+                count = np.maximum(stop - start if running is None else running[stop] - running[start], 0.0)
+                out[block] = count if weight is None else weight[block] * count
         return out
 
     def balance_curvatures(self, z: FloatArray, labels: Labels, offset: float, width: float) -> FloatArray:
