@@ -291,3 +291,24 @@ def test_no_warning_where_nothing_went_wrong(status):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_if_not_converged(result_of(status), LbfgsSolver(tol=0.01))
+
+
+@pytest.mark.parametrize("risk", ["hinge", "roc_area", "prbep"])
+def test_the_papers_fixed_smoothing(risk):
+    """mu = c_mu eps / D; with c_mu = 1/2 a minimum of J_mu to eps/2 is one of J to eps."""
+    objective = problem(risk)
+    eps = 0.02
+    result = SmoothedSolver(c_mu=0.5, abs_tol=eps).solve(objective)
+    assert result.status == "converged"
+    assert result.gap <= eps
+    labels = objective.risk.labels
+    size = {"hinge": labels.total / 2, "roc_area": labels.positive * labels.negative / 2, "prbep": labels.total / 2}[
+        risk
+    ]
+    assert result.state.mu == pytest.approx(0.5 * eps / size, rel=1e-15)
+
+
+@pytest.mark.parametrize("options", [{}, {"abs_tol": 0.1, "mu": 1.0}])
+def test_the_papers_smoothing_needs_its_epsilon_and_nothing_else(options):
+    with pytest.raises(ValueError, match=r"c_mu=10.0 fixes mu = c_mu \* abs_tol / D"):
+        SmoothedSolver(c_mu=10.0, **options)

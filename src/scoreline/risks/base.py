@@ -93,6 +93,11 @@ class Risk(ABC):
         """Largest difference R - R_mu in widths of the ramp: 1/2 for a mean of ramps."""
         return 0.5
 
+    @property
+    def prox_bound(self) -> float:
+        """D of Zhang, Saha and Vishwanathan (2012): the largest d(beta), so that R - R_mu <= mu D."""
+        return 0.5 * self.ramp_scale
+
     @abstractmethod
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient, hard value and plane at z; `out` receives the gradient if given."""

@@ -28,6 +28,11 @@ class PrbepRisk(Risk):
         return 0.5 * self.labels.total
 
     @property
+    def prox_bound(self) -> float:
+        """The paper's D, S / 2; min(S+, S-) would do."""
+        return 0.5 * self.labels.total
+
+    @property
     def looseness(self) -> float:
         """R - R_mu is at most mu min(S+, S-), in widths of the ramp 2 min(S+, S-) / S."""
         return 2.0 * min(self.labels.positive, self.labels.negative) / self.labels.total

@@ -79,7 +79,7 @@ class CostSearchSolver(NewtonSolver):
 
         `weight` is what rows weigh in training and in the measure, `copies` how often they are there (`leave_one_out`).
         """
-        base = np.ones(len(sign)) if weight is None else weight
+        base = np.broadcast_to(1.0, len(sign)) if weight is None else weight
         rows = [np.flatnonzero((sign == side) & (base > 0.0)) for side in (-1, 1)]
         ratio = float(base[rows[0]].sum() / base[rows[1]].sum())
         asked, begin = self.max_time, time.perf_counter()

@@ -57,9 +57,10 @@ def leave_one_out(
 
 def _left_out(objective: Objective, z: FloatArray, copies: FloatArray | None, random_state: Any) -> FloatArray:
     operator, labels = objective.operator, objective.risk.labels
-    share = np.ones(len(z)) if copies is None else np.minimum(1.0, copies) / np.where(copies > 0.0, copies, 1.0)
+    ones = np.broadcast_to(1.0, len(z))  # no memory
+    share = ones if copies is None else np.minimum(1.0, copies) / np.where(copies > 0.0, copies, 1.0)
     gradient, curvature = objective.risk.value_grad(z)[1], objective.risk.curvature(z)
-    weight = np.ones(len(z)) if labels.weight is None else labels.weight
+    weight = ones if labels.weight is None else labels.weight
 
     factor = factored(objective, objective.risk.hessian(z)) if has_factor(objective) else None
     if factor is not None:

@@ -31,6 +31,8 @@ class SmoothedSolver(LbfgsSolver):
     ----------
     mu : float, optional
         Fixed smoothing; by default it is chosen and lowered.
+    c_mu : float, optional
+        The paper's fixed smoothing mu = c_mu abs_tol / D (`Risk.prox_bound`). It used 10; only up to 1/2 is a guarantee.
     precondition : bool
         Start L-BFGS from a Hessian where there are at most 1000 features and X can be read in blocks.
     **options
@@ -40,8 +42,16 @@ class SmoothedSolver(LbfgsSolver):
     name = "smoothed"
     needs = "smoothable"
 
-    def __init__(self, mu: float | None = None, precondition: bool = True, **options: Any):
+    def __init__(self, mu: float | None = None, c_mu: float | None = None, precondition: bool = True, **options: Any):
         super().__init__(**options)
+        if c_mu is not None:
+            check_number("c_mu", c_mu, above=0)
+            if mu is not None or self.abs_tol is None:
+                raise ValueError(
+                    f"c_mu={c_mu!r} fixes mu = c_mu * abs_tol / D: give abs_tol, the papers' epsilon, and no mu "
+                    f"(got abs_tol={self.abs_tol!r}, mu={mu!r})"
+                )
+        self.c_mu = c_mu
         if not isinstance(precondition, bool):
             raise ValueError(f"precondition={precondition!r} must be True or False")
         self.precondition = precondition
@@ -51,7 +61,14 @@ class SmoothedSolver(LbfgsSolver):
 
     def first_mu(self, objective: Objective) -> float:
         """Return the fixed mu, or one whose ramp is a tenth of the margin."""
+        if self.c_mu is not None:
+            assert self.abs_tol is not None
+            return self.c_mu * self.abs_tol / objective.risk.prox_bound
         return self.mu if self.mu is not None else FIRST_WIDTH / objective.risk.ramp_scale
+
+    @property
+    def _fixed(self) -> bool:
+        return self.mu is not None or self.c_mu is not None
 
     def resume(self, objective: Objective, state: State) -> None:
         """Compute scores and gradient at state.w; the first Hessian waits until as much has been spent as it costs."""
@@ -65,7 +82,7 @@ class SmoothedSolver(LbfgsSolver):
         They are near an optimum already, and a wide ramp would lead away from it first.
         """
         point = super().first_point(objective, state, z)
-        if self.mu is None and state.iteration == 0 and state.w.any():
+        if not self._fixed and state.iteration == 0 and state.w.any():
             aim = SHARE * (self.tol * point.hard if self.abs_tol is None else self.abs_tol)
             for _ in range(MOST_REDUCTIONS):
                 if self._slack(objective, point) <= aim:
@@ -76,7 +93,7 @@ class SmoothedSolver(LbfgsSolver):
 
     def adjust(self, objective: Objective, state: LbfgsState) -> None:
         """Lower mu if the slack it causes is a large part of the gap."""
-        if self.mu is None and self.slack >= SHARE * (state.best_objective - state.lower_bound):
+        if not self._fixed and self.slack >= SHARE * (state.best_objective - state.lower_bound):
             state.mu *= FACTOR
             self._point = objective.at(self._point.w, self._point.z, state.mu, out=self._point.risk.grad)
             self._arrive(objective, state)
