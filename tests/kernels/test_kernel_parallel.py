@@ -177,3 +177,29 @@ def test_a_pool_that_another_thread_replaces_still_serves_its_caller(monkeypatch
     with parallel.thread_limit(2):
         parallel.run_chunks(lambda first, last: done.extend(range(first, last)), 8)
     assert sorted(done) == list(range(8))
+
+
+def test_chunks_may_use_chunks_themselves():
+    """A block of rows may be made by kernels: threads of one pool must not wait for each other."""
+    import threading
+
+    from scoreline import kernels
+
+    done = np.zeros(8, dtype=int)
+
+    def inner(k, first, last):
+        done[k] += last - first
+
+    def outer(first, last):
+        for k in range(first, last):
+            kernels.parallel.run_chunks(inner, 5, k)
+
+    def run():
+        with kernels.parallel.thread_limit(2):
+            kernels.parallel.run_chunks(outer, 8)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(timeout=60)
+    assert not thread.is_alive(), "the threads wait for each other"
+    assert (done == 5).all()

@@ -93,7 +93,9 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Solver]
             allowed = ("measure", "always") if risk == "auto" else ("always",)
             fitting = [s for s in all_solvers().values() if s.serves(chosen) and s.trains(measure)]
             best = min((s for s in fitting if s.automatic in allowed), key=lambda s: allowed.index(s.automatic))
-            logger.info("solver='auto': %s with risk %s for measure %s", best.name, chosen.name, measure.name)
+            logger.info(
+                "solver='auto': %s with risk %s for measure %s: %s", best.name, chosen.name, measure.name, best.reason
+            )
             return chosen, best
         if solver_class.serves(chosen):
             return chosen, solver_class

@@ -78,7 +78,8 @@ def _bounds(n: int, chunks: int) -> BoundsArray:
 
 def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
     """Call ``kernel(*args, first, last)`` so that every chunk is covered once, on as many threads as allowed."""
-    workers = 1 if n_chunks == 1 else min(current_threads(), n_chunks)
+    nested = getattr(_local, "inside", False)  # threads of one pool that wait for each other would wait for ever
+    workers = 1 if n_chunks == 1 or nested else min(current_threads(), n_chunks)
     if workers <= 1:
         kernel(*args, 0, n_chunks)
         return
@@ -88,8 +89,12 @@ def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
     counter = iter(range(tasks))  # next() on it is atomic
 
     def work() -> None:
-        for t in counter:
-            kernel(*args, edges[t], edges[t + 1])
+        _local.inside = True
+        try:
+            for t in counter:
+                kernel(*args, edges[t], edges[t + 1])
+        finally:
+            _local.inside = False
 
     pool = _get_pool(workers - 1)
     futures = [pool.submit(work) for _ in range(workers - 1)]

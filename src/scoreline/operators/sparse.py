@@ -1,12 +1,13 @@
 """SciPy CSR and CSC matrices and arrays, int32 or int64 indices, sorted or not, duplicates summed by the products."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray
-from scoreline.operators.base import Operator, read_only
+from scoreline.operators.base import Operator, RowBlock, read_only
 from scoreline.operators.second_order import block_gram, block_leverages, block_quadratics
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 
@@ -109,6 +110,10 @@ class CompressedOperator(Operator):
             return type(self._X)(parts, shape=(stop - start, self.shape[1]), copy=False)
         return self._X[start:stop].tocsr()
 
+    def _few_blocks(self) -> Iterator[RowBlock]:
+        """Yield 16 blocks: rows of a CSC matrix are scattered over its memory, each block costs a read of all entries."""
+        return self._row_blocks(max(1, self.shape[0] // 16))
+
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs: half the length of a row, at half the speed."""
         return max(12.0, self._X.nnz / max(1, self.shape[0]))
@@ -116,21 +121,18 @@ class CompressedOperator(Operator):
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._by_row:
             return block_gram(self._X, weight)
-        # Rows of a CSC matrix are scattered over its memory: few blocks, each found by one read of all entries.
-        blocks = self._row_blocks(max(1, self.shape[0] // 16))
-        return np.asarray(sum(block_gram(b.data, weight[b.start : b.stop]) for b in blocks))
+        return np.asarray(sum(block_gram(b.data, weight[b.start : b.stop]) for b in self._few_blocks()))
 
     def _quadratics(self, matrix: FloatArray) -> FloatArray:
         if self._by_row:
             return block_quadratics(self._X, matrix)
-        blocks = self._row_blocks(max(1, self.shape[0] // 16))
-        return np.concatenate([block_quadratics(b.data, matrix) for b in blocks])
+        return np.concatenate([block_quadratics(b.data, matrix) for b in self._few_blocks()])
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
         if self._by_row and self._X.has_canonical_format:
             return block_leverages(self._X, diagonal, weight)
-        blocks = self._row_blocks(max(1, self.shape[0] // 16))
-        return np.concatenate([block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in blocks])
+        parts = [block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self._few_blocks()]
+        return np.concatenate(parts)
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
         if not self._X.has_canonical_format:

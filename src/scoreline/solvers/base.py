@@ -106,6 +106,7 @@ class Solver(ABC):
     needs: ClassVar[str]
     alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
     automatic: ClassVar[str] = "always"
+    reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
     least_iterations: ClassVar[int] = 0  # also where the start is good enough already
     state_class: ClassVar[type[State]] = State
 

@@ -55,6 +55,7 @@ class CostSearchSolver(NewtonSolver):
 
     name = "cost_search"
     automatic = "measure"
+    reason = "the measure is one of counts, so cost and cut are chosen on left-out rows"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean loss"
 
     @classmethod

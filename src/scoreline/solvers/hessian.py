@@ -69,9 +69,9 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
         diagonal = _significant(diagonal, objective.risk.labels.weight)
     matrix = operator.gram(diagonal)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        for u, factor in hessian.rank_one:
+        for u, coefficient in hessian.rank_one:
             v = operator.rmatvec(u)
-            matrix += factor * np.outer(v, v)
+            matrix += coefficient * np.outer(v, v)
         matrix[np.diag_indices_from(matrix)] += objective.alpha
     if not np.isfinite(matrix).all():
         return None

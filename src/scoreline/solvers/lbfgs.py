@@ -42,6 +42,7 @@ class LbfgsSolver(Solver):
     """
 
     name = "lbfgs"
+    reason = "the risk is smooth"
     needs = "smooth"
     state_class = LbfgsState
 
