@@ -182,6 +182,7 @@ def test_a_pool_that_another_thread_replaces_still_serves_its_caller(monkeypatch
 def test_chunks_may_use_chunks_themselves():
     """A block of rows may be made by kernels: threads of one pool must not wait for each other."""
     import threading
+    import time
 
     from scoreline import kernels
 
@@ -192,14 +193,16 @@ def test_chunks_may_use_chunks_themselves():
 
     def outer(first, last):
         for k in range(first, last):
+            time.sleep(0.02)  # so that both threads are inside at once
             kernels.parallel.run_chunks(inner, 5, k)
 
     def run():
         with kernels.parallel.thread_limit(2):
             kernels.parallel.run_chunks(outer, 8)
 
+    kernels.parallel._forget_pool()  # one that other tests have made larger has threads to spare
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(timeout=60)
+    thread.join(timeout=20)
     assert not thread.is_alive(), "the threads wait for each other"
     assert (done == 5).all()

@@ -219,3 +219,13 @@ def test_random_state_repeats_the_probes_of_many_features(monkeypatch):
     assert np.array_equal(fits[0].coef_, fits[1].coef_)
     assert fits[0].intercept_ == fits[1].intercept_
     assert fits[0].intercept_ != fits[2].intercept_, "other probes, other left-out scores"
+
+
+def test_a_gain_within_its_error_changes_nothing(monkeypatch):
+    X, digit = load_digits(return_X_y=True)
+    y = (digit == 1).astype(int)
+    clf = MeasureClassifier("gmean", solver="cost_search", alpha=1e-3)
+    assert clf.fit(X / 16.0, y).cost_ > 1.0
+    gain = cost_search.paired_gain
+    monkeypatch.setattr(cost_search, "paired_gain", lambda *rows: (gain(*rows)[0], 2.0 * abs(gain(*rows)[0])))
+    assert clf.fit(X / 16.0, y).cost_ == 1.0
