@@ -6,6 +6,8 @@ projection of the unclipped values onto {0 <= beta <= 1, sum_P s beta = sum_N s 
 the hinge with a ramp.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray
@@ -15,24 +17,38 @@ from scoreline.kernels.parallel import even_bounds, run_chunks
 MOST_STEPS = 200
 
 
-def balance(
-    z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: float, width: float
-) -> tuple[float, float, tuple[float, float]]:
-    """Return (base, shift, parts): the balancing bias at width 0, what a ramp adds, and what tied rows of a class count at 0.
+class Balance(NamedTuple):
+    """The bias tau = base + shift, what tied rows of either class count at width 0, and the sums of s beta of both classes.
 
-    The two parts stay apart, because a narrow ramp is finer than the digits of their sum. At width 0 the bias is a quantile of
-    the places where rows change sides: one selection (with weights one sort), O(n). A ramp moves it by at most its width;
-    there Newton's method on a piecewise linear function, kept in a bracket, ends on the exact piece after a few reads of z.
+    The two parts of the bias stay apart, because a narrow ramp is finer than the digits of their sum.
     """
-    places = np.where(sign > 0, offset, 0.0) - z
+
+    base: float
+    shift: float
+    parts: tuple[float, float]
+    above: float
+    below: float
+
+
+def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: float, width: float) -> Balance:
+    """Return the balancing bias: `base` at width 0, `shift` what a ramp adds.
+
+    At width 0 the bias is a quantile of the places where rows change sides: one selection (with weights one sort), O(n). A
+    ramp moves it by at most its width, so rows further than two widths from `base` are decided: they are left out, and
+    Newton's method on a piecewise linear function, kept in a bracket, ends on the exact piece after a few reads of the rest.
+    """
+    places = np.empty(len(z))
+    bounds = even_bounds(len(z), 4)
+    run_chunks(_places, len(bounds) - 1, z, sign, offset, places, bounds)
     base = _quantile(places, sign, weight)
-    parts = _tied_parts(places, sign, weight, base)
     if width == 0.0:
-        return base, 0.0, parts
+        parts, sides = _tied(places, sign, weight, base)
+        return Balance(base, 0.0, parts, *sides)
+    near, decided = _undecided(places, sign, weight, base, width, bounds)
     low, high, shift = -width, width, 0.0
     low_seen = high_seen = False
     for _ in range(MOST_STEPS):
-        above, below, _, active = sums(z, sign, weight, offset, base, shift, width)
+        above, below, active = _sides(*near, shift, width) + (*decided, 0.0)
         excess = above - below  # falls with the bias
         if excess == 0.0:
             break
@@ -50,7 +66,7 @@ def balance(
             if step in (low, high):  # no float between: the exact piece is reached
                 break
         shift = step
-    return base, float(shift), parts
+    return Balance(base, float(shift), (0.0, 0.0), float(above), float(below))
 
 
 def sums(
@@ -58,21 +74,18 @@ def sums(
     sign: AnyArray,
     weight: FloatArray | None,
     offset: float,
-    base: float,
-    shift: float,
     width: float,
-    parts: tuple[float, float] = (0.0, 0.0),
+    found: Balance,
     scales: tuple[float, float] = (0.0, 0.0),
     grad: FloatArray | None = None,
-) -> tuple[float, float, float, float]:
-    """Return sum_P s beta, sum_N s beta, sum s phi and the weight on the ramp; grad = scale of its class * s * beta."""
+) -> tuple[float, float]:
+    """Return sum s phi at the bias `found`, and the same at width 0; grad = scale of its class * s * beta. One read of z."""
     bounds = even_bounds(len(z), 4)
-    partial = np.empty((len(bounds) - 1, 4))
-    above, below = scales
-    arguments = (z, sign, weight, offset, base, shift, width, *parts, above, below, grad, partial, bounds)
-    run_chunks(_ramp_sums, len(partial), *arguments)
-    total = partial.sum(axis=0)
-    return float(total[0]), float(total[1]), float(total[2]), float(total[3])
+    partial = np.empty((len(bounds) - 1, 2))
+    arguments = (*found.parts, *scales, grad, partial, bounds)
+    run_chunks(_ramp_sums, len(partial), z, sign, weight, offset, found.base, found.shift, width, *arguments)
+    smooth, hard = partial.sum(axis=0)
+    return float(hard if width == 0.0 else smooth), float(hard)
 
 
 def _quantile(places: FloatArray, sign: AnyArray, weight: FloatArray | None) -> float:
@@ -86,52 +99,116 @@ def _quantile(places: FloatArray, sign: AnyArray, weight: FloatArray | None) -> 
     return float(places[order[min(place, len(order) - 1)]])
 
 
-def _tied_parts(places: FloatArray, sign: AnyArray, weight: FloatArray | None, tau: float) -> tuple[float, float]:
-    """Return what positives and negatives with t = 0 count, so that as little as possible moves and the classes balance."""
+def _tied(
+    places: FloatArray, sign: AnyArray, weight: FloatArray | None, tau: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return what positives and negatives with t = 0 count, so that as little as possible moves and the classes balance.
+
+    And the sums of s beta that this makes.
+    """
 
     def total(rows: AnyArray) -> float:
         return float(np.count_nonzero(rows) if weight is None else weight[rows].sum())
 
     positive = sign > 0
-    above, below = total(positive & (places > tau)), total(~positive & (places < tau))
+    sides = total(positive & (places > tau)), total(~positive & (places < tau))
     tied = places == tau
     ties = total(positive & tied), total(~positive & tied)
-    moved = max(above, below)
-    parts = [
-        min(1.0, (moved - side) / tie) if tie > 0.0 else 0.0 for side, tie in zip((above, below), ties, strict=True)
-    ]
-    return parts[0], parts[1]
+    moved = max(sides)
+    parts = [min(1.0, (moved - side) / tie) if tie > 0.0 else 0.0 for side, tie in zip(sides, ties, strict=True)]
+    return (parts[0], parts[1]), (sides[0] + parts[0] * ties[0], sides[1] + parts[1] * ties[1])
+
+
+def _undecided(
+    places: FloatArray, sign: AnyArray, weight: FloatArray | None, base: float, width: float, bounds: AnyArray
+) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+    """Return (place - base, signed weight) of the rows within two widths, and the weight of either class that surely moves."""
+    chunks = len(bounds) - 1
+    room = np.empty((2, len(places)))  # of which only what is used becomes memory
+    counts, partial = np.empty(chunks, dtype=np.int64), np.empty((chunks, 2))
+    run_chunks(_collect, chunks, places, sign, weight, base, 2.0 * width, room, counts, partial, bounds)
+    pieces = [room[:, int(b) : int(b) + int(k)] for b, k in zip(bounds, counts, strict=False)]
+    kept = pieces[0] if chunks == 1 else np.concatenate(pieces, axis=1)
+    return (kept[0], kept[1]), partial.sum(axis=0)
+
+
+def _sides(distance: FloatArray, signed: FloatArray, shift: float, width: float) -> FloatArray:
+    """Return (sum_P s beta, sum_N s beta, weight on the ramp) of the undecided rows."""
+    bounds = even_bounds(len(distance), 4)
+    partial = np.empty((len(bounds) - 1, 3))
+    run_chunks(_side_sums, len(partial), distance, signed, shift, width, partial, bounds)
+    return np.asarray(partial.sum(axis=0))
+
+
+@kernel
+def _places(z, sign, offset, places, bounds, first, last):
+    """places = the bias at which a row changes sides, offset - z or -z."""
+    for i in range(bounds[first], bounds[last]):
+        places[i] = (offset if sign[i] > 0 else 0.0) - z[i]
+
+
+@kernel
+def _collect(places, sign, weight, base, reach, room, counts, partial, bounds, first, last):
+    """room[:, bounds[c] :] = (place - base, signed weight) of the rows of chunk c within `reach`; the rest, summed."""
+    for c in range(first, last):
+        above = below = 0.0
+        end = start = bounds[c]
+        for i in range(bounds[c], bounds[c + 1]):
+            s = 1.0 if weight is None else weight[i]
+            distance = places[i] - base
+            positive = sign[i] > 0
+            room[0, end] = distance
+            room[1, end] = s if positive else -s
+            if abs(distance) <= reach:
+                end += np.uint64(1)
+            above += s if positive and distance > reach else 0.0
+            below += s if not positive and distance < -reach else 0.0
+        counts[c] = end - start
+        partial[c, 0], partial[c, 1] = above, below
+
+
+@kernel(reorder=True)
+def _side_sums(distance, signed, shift, width, partial, bounds, first, last):
+    """partial[c] = (sum_P s beta, sum_N s beta, weight on the ramp) over chunk c of the undecided rows."""
+    inverse = 1.0 / width
+    for c in range(first, last):
+        above = below = active = 0.0
+        for i in range(bounds[c], bounds[c + 1]):
+            s = signed[i]
+            t = distance[i] - shift if s > 0.0 else shift - distance[i]
+            beta = t * inverse
+            beta = 0.0 if beta < 0.0 else (1.0 if beta > 1.0 else beta)
+            above += s * beta if s > 0.0 else 0.0
+            below -= s * beta if s < 0.0 else 0.0
+            active += abs(s) if 0.0 < t < width else 0.0
+        partial[c, 0], partial[c, 1], partial[c, 2] = above, below, active
 
 
 @kernel(reorder=True)
 def _ramp_sums(
     z, sign, weight, offset, base, shift, width, part_p, part_n, above, below, grad, partial, bounds, first, last
 ):
-    """partial[c] = (sum_P s beta, sum_N s beta, sum s phi, weight on the ramp) of chunk c.
+    """partial[c] = (sum s phi, sum s max(0, t) without the shift) of chunk c.
 
     At width 0 a row with t = 0 counts `part_p` or `part_n`. phi = 0 | t^2 / (2 width) | t - width / 2.
     """
     inverse = 1.0 / width if width > 0.0 else 0.0
     for c in range(first, last):
-        positive = negative = value = active = 0.0
+        value = hard = 0.0
         for i in range(bounds[c], bounds[c + 1]):
             s = 1.0 if weight is None else weight[i]
-            is_positive = sign[i] > 0
-            t = ((offset - z[i]) - base) - shift if is_positive else (z[i] + base) + shift
+            positive = sign[i] > 0
+            t = (offset - z[i]) - base if positive else z[i] + base
+            hard += s * (t if t > 0.0 else 0.0)
             if width > 0.0:
-                beta = min(max(t * inverse, 0.0), 1.0)
+                t = t - shift if positive else t + shift
+                beta = t * inverse
+                beta = 0.0 if beta < 0.0 else (1.0 if beta > 1.0 else beta)
                 value += s * beta * (t - 0.5 * width * beta)
-                if 0.0 < t < width:
-                    active += s
             else:
                 beta = 1.0 if t > 0.0 else 0.0
                 if t == 0.0:
-                    beta = part_p if is_positive else part_n
-                value += s * max(t, 0.0)
-            if is_positive:
-                positive += s * beta
-            else:
-                negative += s * beta
+                    beta = part_p if positive else part_n
             if grad is not None:
-                grad[i] = (above if is_positive else below) * s * beta
-        partial[c, 0], partial[c, 1], partial[c, 2], partial[c, 3] = positive, negative, value, active
+                grad[i] = (above if positive else below) * s * beta
+        partial[c, 0], partial[c, 1] = value, hard

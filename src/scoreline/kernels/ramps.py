@@ -141,14 +141,15 @@ def edges_below(x, edges, low, inverse, starts):
 
 @kernel
 def look_up(
-    z, sign, weight, key_sign, shift, counting, edges, spline, low, inverse, starts, scale, grad, places, bins, partial,
-    bounds, first, last,
+    z, sign, weight, key_sign, shift, counting, edges, spline, low, inverse, starts, scale, curved, grad, places, bins,
+    partial, bounds, first, last,
 ):  # fmt: skip
     """Find the place of every row; queries get grad = scale * s * (sum of ramp) and add to the sums of the chunk.
 
     places[i] = number of edges below the query, or n_edges + 1 + the first edge that equals the key; partial[c] =
     weighted sums of (smooth, ramp). `scale` is signed by the class of the queries. `counting` says that the ramp is hard
-    and unweighted: the sum of ramps is then the number of edges, and the table need not be read. `bins` has a private copy
+    and unweighted: the sum of ramps is then the number of edges, and the table need not be read. `curved` > 0 is the width
+    where not the ramps but the weight of the keys on a ramp is asked for. `bins` has a private copy
     of the bins of `fill_bins` for every chunk where they are few; None leaves them to `fill_bins`.
     """
     keys_from = len(spline) + 1
@@ -178,6 +179,8 @@ def look_up(
                 if bins is not None:
                     bins[c, b, 0] += s
                     bins[c, b, 1] += s * d
+                if curved > 0.0:
+                    ramp = curved * spline[e, 2]
             if grad is not None:
                 grad[i] = scale * s * ramp
         partial[c, 0], partial[c, 1] = value, ramps
@@ -203,9 +206,10 @@ def fill_bins(z, weight, key_sign, shift, edges, places, bins, ranges, first, la
 
 
 @kernel
-def finish_keys(keys, weights, width, edges, slopes, bins, sums):
+def finish_keys(keys, weights, width, edges, slopes, bins, curved, sums):
     """Sweep the bins from the right: sums[e] = sum_j s_j ramp(q_j - k) at the first edge e that equals the key k.
 
+    With `curved` the weight of the queries on the ramp in its place.
     Returns the weighted sum over all pairs of hard(t). Edges of equal value are one step. `slopes` is the
     last column of the spline: 0 where no ramp crosses the bin right of an edge. Nothing right of such a bin can be in the
     window of a key to its left, so the window starts anew there; far scores never enter its sums, and cannot drown them.
@@ -245,7 +249,10 @@ def finish_keys(keys, weights, width, edges, slopes, bins, sums):
                 window -= 1
             if window < above:  # nothing left: forget the rounding of what came and went
                 inside = offset = 0.0
-            key_sum = beyond + min(inside, max(0.0, offset * inverse))  # rounding must not leave [0, weight]
+            if curved:
+                key_sum = max(0.0, inside)
+            else:
+                key_sum = beyond + min(inside, max(0.0, offset * inverse))  # rounding must not leave [0, weight]
             sums[e] = key_sum
             while start >= 0 and keys[start] == x:
                 s = 1.0 if weights is None else weights[start]

@@ -29,7 +29,7 @@ class SquaredRocAreaRisk(Risk):
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient and plane: one sort of the smaller class, one look-up per row."""
         pairs = self.labels.positive * self.labels.negative
-        width = 2.0 + 2.0 * self.space.span(z, self.labels)  # more than any t
+        width = self._all(z)
         sums = self.space.pair_sums(z, self.labels, width=width, scale=width / pairs, out=out, grad=grad)
         value = width / pairs * sums.smooth
         plane = mass = math.nan
@@ -39,7 +39,11 @@ class SquaredRocAreaRisk(Risk):
 
     def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
         """Return the Hessian with its pairs taken as independent within the classes (`pair_hessian`)."""
-        return pair_hessian(self, z, np.inf, 1.0 / (self.labels.positive * self.labels.negative))
+        return pair_hessian(self, z, self._all(z), 1.0 / (self.labels.positive * self.labels.negative))
+
+    def _all(self, z: Scores) -> float:
+        """Return the width of a ramp that every pair is on: more than any t."""
+        return 2.0 + 2.0 * self.space.span(z, self.labels)
 
     @classmethod
     def reference(

@@ -7,7 +7,6 @@ from scoreline._typing import AnyArray, FloatArray
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 
 MAX_BUCKETS = 1 << 22
-BLOCK = 1 << 16  # rows looked up at a time, where NumPy would make several vectors of all of them
 BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
 
 
@@ -103,16 +102,36 @@ class HostSpace:
         out: FloatArray | None = None,
         grad: bool = True,
     ) -> PairSums:
-        """Sum the ramp over all pairs: sort the smaller class, let every row look itself up (`kernels/ramps.py`).
+        """Sum the ramp over all pairs, and write its derivatives: `_pairs`."""
+        signed = -scale, scale
+        return self._pairs(_checked(z, labels), labels, float(width), signed, _checked_out(out, labels, grad))
 
-        Extra memory for k rows in the smaller class: about 14 vectors of length k with a ramp, 8 without.
+    def pair_curvatures(self, z: FloatArray, labels: Labels, width: float) -> FloatArray:
+        """Return for every row s times the weight of the rows of the other class that it is on a ramp with, 0 < t < width."""
+        out = np.empty(labels.sign.shape)
+        self._pairs(_checked(z, labels), labels, float(width), (1.0, 1.0), out, curved=True)
+        return out
+
+    def _pairs(
+        self,
+        z: FloatArray,
+        labels: Labels,
+        width: float,
+        scales: tuple[float, float],
+        out: FloatArray | None,
+        curved: bool = False,
+    ) -> PairSums:
+        """Sort the smaller class, let every row look itself up (`kernels/ramps.py`).
+
+        out = scale of its class * s * sum of ramps, or with `curved` the weight on a ramp in place of that sum. Extra
+        memory for k rows in the smaller class: about 14 vectors of length k with a ramp, 8 without.
         """
         ramps, parallel = kernels.ramps, kernels.parallel
-        z, out = _checked(z, labels), _checked_out(out, labels, grad)
         n = len(z)
         key_sign = 1 if labels.n_positive <= labels.n_negative else -1
+        key_scale, query_scale = scales if key_sign > 0 else scales[::-1]
         n_keys = min(labels.n_positive, labels.n_negative)
-        sign, weight, width, shift = labels.sign, labels.weight, float(width), 1.0
+        sign, weight, shift = labels.sign, labels.weight, 1.0
 
         keys = np.empty(n_keys + 1)
         weights = None if weight is None else np.empty(n_keys + 1)
@@ -135,60 +154,39 @@ class HostSpace:
         ramps.fill_buckets(edges, low, inverse, starts)
 
         places = np.empty(n, dtype=np.uint32)
-        # Few bins: a private copy for each chunk, of half a score vector at most together. Many: filled range by range.
-        copies = n // (4 * (n_edges + 1))
-        bounds = parallel.even_bounds(n, 16, max_chunks=min(16, copies) if copies > 1 else parallel.MAX_CHUNKS)
-        private = np.empty((len(bounds) - 1, n_edges + 1, 2)) if copies > 1 else None
+        # Few bins: a private copy for each chunk, of half a score vector or 2 MB at most. Many: filled range by range.
+        copies = max(n // 4, BINS_IN_CACHE) // (n_edges + 1)
+        bounds = parallel.even_bounds(n, 16, max_chunks=min(16, copies) if copies else parallel.MAX_CHUNKS)
+        private = np.empty((len(bounds) - 1, n_edges + 1, 2)) if copies else None
         partial = np.empty((len(bounds) - 1, 2))
         parallel.run_chunks(
             ramps.look_up, len(partial), z, sign, weight, key_sign, shift, width == 0.0 and weight is None, edges, spline,
-            low, inverse, starts, key_sign * scale, out, places, private, partial, bounds,
+            low, inverse, starts, query_scale, width if curved else 0.0, out, places, private, partial, bounds,
         )  # fmt: skip
         smooth, query_ramps = partial.sum(axis=0)
         sums = spline[:, 0]  # the spline has served: its memory holds the sums of the keys now
         if private is not None:
-            bins = private.sum(axis=0)
+            bins = private[0] if len(private) == 1 else private.sum(axis=0)
         else:
             bins = np.empty((n_edges + 1, 2))
             n_ranges = min(n_edges + 1, max(4, min(64, (n_edges + 1) // BINS_IN_CACHE)))
             ranges = np.linspace(0, n_edges + 1, n_ranges + 1).astype(np.uint64)
             arguments = (z, weight, key_sign, shift, edges, places, bins, ranges)
             parallel.run_chunks(ramps.fill_bins, n_ranges, *arguments)
-        hard = ramps.finish_keys(keys, weights, width, edges, spline[:, 2], bins, sums)
-        if grad:
+        hard = ramps.finish_keys(keys, weights, width, edges, spline[:, 2], bins, curved, sums)
+        if out is not None:
             parallel.run_chunks(
-                ramps.give_keys, len(bounds) - 1, sign, weight, key_sign, places, sums, -key_sign * scale, out, bounds
+                ramps.give_keys, len(bounds) - 1, sign, weight, key_sign, places, sums, key_scale, out, bounds
             )
         if width == 0.0:
             smooth = hard
         return PairSums(float(smooth), float(query_ramps), float(hard), out)
 
-    def pair_curvatures(self, z: FloatArray, labels: Labels, width: float) -> FloatArray:
-        """Return for every row s times the weight of the rows of the other class that it is on a ramp with, 0 <= t <= width."""
-        z, weight = _checked(z, labels), labels.weight
-        out = np.empty(len(z))
-        # t is z of a negative minus (z - 1) of a positive: seen from a row, the others lie in a window beside it.
-        for side, own_shift, other_shift, low, high in ((1, 1.0, 0.0, 0.0, width), (-1, 0.0, 1.0, -width, 0.0)):
-            others = labels.sign == -side
-            ordered, running = z[others] - other_shift, None
-            if weight is None:
-                ordered.sort()
-            else:
-                order = np.argsort(ordered)
-                ordered, running = ordered[order], np.append(0.0, np.cumsum(weight[others][order]))
-            own = np.flatnonzero(~others)
-            for block in (own[k : k + BLOCK] for k in range(0, len(own), BLOCK)):
-                place = z[block] - own_shift
-                start = np.searchsorted(ordered, place + low, side="left")
-                stop = np.searchsorted(ordered, place + high, side="right")
-                count = np.maximum(stop - start if running is None else running[stop] - running[start], 0.0)
-                out[block] = count if weight is None else weight[block] * count
-        return out
-
     def balance_curvatures(self, z: FloatArray, labels: Labels, offset: float, width: float) -> FloatArray:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
         z = _checked(z, labels)
-        base, shift, _ = kernels.balance.balance(z, labels.sign, labels.weight, float(offset), float(width))
+        found = kernels.balance.balance(z, labels.sign, labels.weight, float(offset), float(width))
+        base, shift = found.base, found.shift
         t = np.where(labels.sign > 0, ((offset - z) - base) - shift, (z + base) + shift)
         return np.where((t > 0.0) & (t < width), 1.0 if labels.weight is None else labels.weight, 0.0)
 
@@ -208,14 +206,11 @@ class HostSpace:
         """
         kernel = kernels.balance
         z, out = _checked(z, labels), _checked_out(out, labels, grad)
-        rows = (z, labels.sign, labels.weight, float(offset))
-        base, shift, parts = kernel.balance(*rows, float(width))
-        above, below, smooth, _ = kernel.sums(*rows, base, shift, float(width), parts)
-        hard = smooth if width == 0.0 else kernel.sums(*rows, base, 0.0, 0.0, parts)[2]
-        moved = min(above, below)
-        if grad:
-            shares = [moved / side if side > 0.0 else 0.0 for side in (above, below)]
-            kernel.sums(*rows, base, shift, float(width), parts, (-scale * shares[0], scale * shares[1]), out)
+        rows = (z, labels.sign, labels.weight, float(offset), float(width))
+        found = kernel.balance(*rows)
+        moved = min(found.above, found.below)
+        shares = [moved / side if side > 0.0 else 0.0 for side in (found.above, found.below)]
+        smooth, hard = kernel.sums(*rows, found, (-scale * shares[0], scale * shares[1]), out)
         return BalanceSums(smooth, hard, moved, out)
 
 
