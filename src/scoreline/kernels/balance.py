@@ -48,7 +48,8 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
     low, high, shift = -width, width, 0.0
     low_seen = high_seen = False
     for _ in range(MOST_STEPS):
-        above, below, active = _sides(*near, shift, width) + (*decided, 0.0)
+        above, below, active = _sides(*near, shift, width)
+        above, below = above + decided[0], below + decided[1]
         excess = above - below  # falls with the bias
         if excess == 0.0:
             break

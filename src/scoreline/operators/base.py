@@ -105,11 +105,8 @@ class Operator(ABC):
             return self._gram(self._vector(weight, self.shape[0], "weight"))
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs; for dense blocks BLAS does 13 flops in a pass's time.
-
-        At least 12, so that the first five iterations of a solver are the same for every storage.
-        """
-        return max(12.0, self.shape[1] / 13.0)
+        """Return about how many products a call of `gram` costs; for dense blocks BLAS does 13 flops in a pass's time."""
+        return self.shape[1] / 13.0
 
     def quadratics(self, matrix: FloatArray) -> FloatArray:
         """Return x_i' M x_i for every row i, M symmetric p x p. One pass, as costly as `gram`."""

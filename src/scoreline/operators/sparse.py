@@ -115,8 +115,8 @@ class CompressedOperator(Operator):
         return self._row_blocks(max(1, self.shape[0] // 16))
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs: half the length of a row, at half the speed."""
-        return max(12.0, self._X.nnz / max(1, self.shape[0]))
+        """Return about how many products a call of `gram` costs: half the length of a row, a little faster (measured)."""
+        return self._X.nnz / (3.0 * max(1, self.shape[0]))
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._by_row:

@@ -12,13 +12,18 @@ from scoreline.risks.base import Hessian
 from scoreline.solvers.curvature import CurvatureMemory
 
 MAX_FEATURES = 1000  # beyond that the factor (p^3 / 3 flops, p^2 memory) costs more than it saves
+LEAST_INTERVAL = 12.0  # passes
 NEGLIGIBLE = 0.01  # share of the sum of all curvatures that may be left out of the Hessian
 
 
 class Preconditioner:
-    """A factored Hessian as the starting matrix of L-BFGS, used for as many passes as it cost to make."""
+    """A factored Hessian as the starting matrix of L-BFGS, used for `patience` times the passes that it cost to make.
 
-    def __init__(self) -> None:
+    And for at least 12 passes, so that the first iterations do not depend on the storage.
+    """
+
+    def __init__(self, patience: float = 2.0) -> None:
+        self.patience = patience
         self.factor: FloatArray | None = None  # lower triangle
         self.due = 0.0  # passes of the operator at which it is to be made anew
 
@@ -28,11 +33,15 @@ class Preconditioner:
         if operator.n_passes < self.due:
             return
         factor = factored(objective, hessian())
-        self.due = operator.n_passes + operator.gram_passes()
+        self.due = operator.n_passes + self.interval(objective)
         if factor is not None:
             self.factor = factor[0]
             curvature.clear()
             curvature.initial = self.solve
+
+    def interval(self, objective: Objective) -> float:
+        """Return the passes after which it is made anew."""
+        return max(LEAST_INTERVAL, self.patience * objective.operator.gram_passes())
 
     def solve(self, v: FloatArray) -> FloatArray:
         """Return H^-1 v."""
@@ -91,7 +100,8 @@ def _significant(curvature: FloatArray, weight: FloatArray | None) -> FloatArray
     single = curvature if weight is None else curvature / np.where(weight > 0.0, weight, 1.0)
     order = np.argsort(single)
     last = int(np.searchsorted(np.cumsum(curvature[order]), NEGLIGIBLE * curvature.sum()))
-    return np.where(single < single[order[min(last, len(order) - 1)]], 0.0, curvature)
+    limit = (1.0 - 1e-9) * single[order[min(last, len(order) - 1)]]  # equal rows stay together, whatever rounding did
+    return np.where(single < limit, 0.0, curvature)
 
 
 def hessian_diagonal(objective: Objective, curvature: Scores) -> FloatArray:

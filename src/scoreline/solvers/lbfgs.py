@@ -45,6 +45,7 @@ class LbfgsSolver(Solver):
     reason = "the risk is smooth"
     needs = "smooth"
     state_class = LbfgsState
+    patience = 2.0  # of `Preconditioner`
 
     def __init__(self, memory: int = 10, **options: Any):
         super().__init__(**options)
@@ -66,7 +67,7 @@ class LbfgsSolver(Solver):
         self._curvature = CurvatureMemory(p, self.memory)
         self._bound = LowerBound(p, objective.alpha)
         self._curvature.restore(state.memory)
-        self._preconditioner = Preconditioner()
+        self._preconditioner = Preconditioner(self.patience)
         self._objective = objective
         for name, value in state.plane.items():
             setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
