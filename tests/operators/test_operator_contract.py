@@ -409,13 +409,13 @@ def test_unwrap_gives_the_same_scores_on_the_inner_matrix(name):
     np.testing.assert_allclose(inner.matvec(coef) + intercept, operator.matvec(w) + b, rtol=0, atol=1e-12)
 
 
-def large(order="C", dtype=np.float64, n=3000, p=200):
+def large(order="C", dtype=np.float64, n=6000, p=200):
     return gaussian(n, p, dtype, order)
 
 
 def large_sparse(make):
     X = sp.random(
-        3000, 200, density=0.3, random_state=1, format="csr", data_rvs=np.random.default_rng(0).standard_normal
+        6000, 200, density=0.3, random_state=1, format="csr", data_rvs=np.random.default_rng(0).standard_normal
     )
     return make(X)
 
@@ -423,13 +423,13 @@ def large_sparse(make):
 LARGE = {
     "c": lambda: large(),
     "f": lambda: large(order="F"),
-    "f_18000_rows": lambda: large(order="F", n=18000, p=50),  # several tiles of 2048 rows in one chunk
+    "f_36000_rows": lambda: large(order="F", n=36000, p=50),  # several tiles of 2048 rows in one chunk
     "c32": lambda: large(dtype=np.float32),
-    "sliced": lambda: large(n=9000)[::2, 3:180],
+    "sliced": lambda: large(n=18000)[::2, 3:180],
     "csr": lambda: large_sparse(sp.csr_matrix),
     "csc": lambda: large_sparse(sp.csc_matrix),
-    "csr_uneven": lambda: sp.vstack([large_sparse(sp.csr_array)] * 2 + [sp.csr_array((1500, 200))], format="csr"),
-    "strided_several_blocks": lambda: large(n=5500)[:, ::-1],
+    "csr_uneven": lambda: sp.vstack([large_sparse(sp.csr_array)] * 2 + [sp.csr_array((3000, 200))], format="csr"),
+    "strided_several_blocks": lambda: large(n=11000)[:, ::-1],
 }
 
 

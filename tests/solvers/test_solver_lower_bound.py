@@ -35,11 +35,15 @@ def dual(t, gram, c, alpha):
     return np.asarray(t) @ c - np.einsum("...i,ij,...j", t, gram, t) / (2 * alpha)
 
 
+def best_mixture(gram, c, alpha):
+    return np.array(_best_mixture(gram[0, 0], gram[0, 1], gram[1, 1], tuple(c), alpha))
+
+
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_best_mixture_beats_a_grid(case):
     v0, v1, c, alpha = CASES[case]
     gram = np.array([[v0 @ v0, v0 @ v1], [v0 @ v1, v1 @ v1]])
-    t = _best_mixture(gram, c, alpha)
+    t = best_mixture(gram, c, alpha)
     assert t.min() >= 0.0
     assert t.sum() <= 1.0 + 1e-15  # a mixture, up to one rounding
     a, b = np.meshgrid(np.linspace(0, 1, 101), np.linspace(0, 1, 101))
@@ -57,7 +61,7 @@ def test_best_mixture_against_the_simplex_qp(case):
     planes = np.column_stack([v0, v1])
     task = cp.Problem(cp.Maximize(c @ t - cp.sum_squares(planes @ t) / (2 * alpha)), [cp.sum(t) <= 1])
     task.solve(solver=cp.CLARABEL)
-    got = dual(_best_mixture(gram, c, alpha), gram, c, alpha)
+    got = dual(best_mixture(gram, c, alpha), gram, c, alpha)
     # CLARABEL stops at 1e-8, relative to the larger of 1 and the value; a factor 10 for its conditioning.
     assert got == pytest.approx(task.value, rel=1e-7, abs=1e-7)
 

@@ -19,7 +19,7 @@ import numpy as np
 from scoreline._typing import BoundsArray
 
 # A chunk below this many scalar operations is not worth handing to another thread (a hand-over costs about 0.1 ms).
-MIN_CHUNK_WORK = 1 << 18
+MIN_CHUNK_WORK = 1 << 19
 MAX_CHUNKS = 64
 
 _lock = threading.Lock()

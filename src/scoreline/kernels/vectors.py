@@ -38,7 +38,7 @@ def max_abs(x: FloatArray, weight: FloatArray | None = None) -> float:
 
 
 def _check_lengths(*vectors: FloatArray) -> None:
-    if len({len(v) for v in vectors}) > 1:  # kernels would read past the end
+    if any(len(v) != len(vectors[0]) for v in vectors):  # kernels would read past the end
         raise ValueError(f"vectors have different lengths: {[len(v) for v in vectors]}")
 
 

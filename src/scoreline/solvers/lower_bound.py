@@ -1,5 +1,7 @@
 """The best lower bound on min J that planes below the risk give."""
 
+import math
+
 import numpy as np
 
 from scoreline import kernels
@@ -32,41 +34,47 @@ class LowerBound:
         """Mix in the plane (slope, constant), whose bound is uncertain by `allowance`, and return the best bound."""
         dot = kernels.vectors.dot
         own, cross, new = dot(self.slope, self.slope), dot(self.slope, slope), dot(slope, slope)
-        if not np.isfinite([own, cross, new, constant, allowance]).all():
+        if not all(map(math.isfinite, (own, cross, new, constant, allowance))):
             return self.value  # squares beyond the range of floats prove nothing
-        gram = np.array([[own, cross], [cross, new]])
-        constants, allowances = np.array([self.constant, constant]), np.array([self.allowance, allowance])
-        with np.errstate(over="ignore", invalid="ignore"):
-            t = _best_mixture(gram, constants, self.alpha)
-            mixed = float(t @ allowances)
-            bound = float(t @ constants - t @ gram @ t / (2.0 * self.alpha)) - mixed
+        constants, allowances = (self.constant, constant), (self.allowance, allowance)
+        t = _best_mixture(own, cross, new, constants, self.alpha)
+        mixed = t[0] * allowances[0] + t[1] * allowances[1]
+        bound = _bound(t, own, cross, new, constants, self.alpha) - mixed
         if bound > self.value:
             self.value = bound
             self.slope = t[0] * self.slope + t[1] * slope
-            self.constant, self.allowance = float(t @ constants), mixed
+            self.constant, self.allowance = t[0] * constants[0] + t[1] * constants[1], mixed
         return self.value
 
 
-def _best_mixture(gram: FloatArray, constants: FloatArray, alpha: float) -> FloatArray:
-    """Return t >= 0 with t_0 + t_1 <= 1 that maximises <c, t> - t'Gt / (2 alpha), by looking at every face."""
+Pair = tuple[float, float]
 
-    def value(t: FloatArray) -> float:
-        return float(t @ constants - t @ gram @ t / (2.0 * alpha))
 
-    candidates: list[FloatArray] = [np.zeros(2)]
-    for k in (0, 1):  # one plane, scaled
-        scale = 1.0 if gram[k, k] <= 0.0 else min(1.0, max(0.0, alpha * constants[k] / gram[k, k]))
-        candidates.append(np.eye(2)[k] * scale)
+def _bound(t: Pair, own: float, cross: float, new: float, constants: Pair, alpha: float) -> float:
+    """Return <c, t> - t'Gt / (2 alpha), G = [[own, cross], [cross, new]]."""
+    square = t[0] * t[0] * own + 2.0 * t[0] * t[1] * cross + t[1] * t[1] * new
+    return t[0] * constants[0] + t[1] * constants[1] - square / (2.0 * alpha)
+
+
+def _best_mixture(own: float, cross: float, new: float, constants: Pair, alpha: float) -> Pair:
+    """Return t >= 0 with t_0 + t_1 <= 1 that maximises `_bound`, by looking at every face. Plain floats: called each step."""
+    first, second = constants
+    candidates: list[Pair] = [
+        (0.0, 0.0),
+        (1.0 if own <= 0.0 else min(1.0, max(0.0, alpha * first / own)), 0.0),  # one plane, scaled
+        (0.0, 1.0 if new <= 0.0 else min(1.0, max(0.0, alpha * second / new))),
+    ]
     # Both planes, weights adding to 1: along t = (1 - x, x).
-    spread = gram[0, 0] - 2.0 * gram[0, 1] + gram[1, 1]
+    spread = own - 2.0 * cross + new
     if spread > 0.0:
-        x = (alpha * (constants[1] - constants[0]) + gram[0, 0] - gram[0, 1]) / spread
-        x = min(1.0, max(0.0, x))
-        candidates.append(np.array([1.0 - x, x]))
+        x = min(1.0, max(0.0, (alpha * (second - first) + own - cross) / spread))
+        candidates.append((1.0 - x, x))
     # Both planes, weights adding to less.
-    determinant = gram[0, 0] * gram[1, 1] - gram[0, 1] ** 2
-    if determinant > 1e-14 * gram[0, 0] * gram[1, 1]:
-        t = alpha * np.linalg.solve(gram, constants)
-        if t.min() >= 0.0 and t.sum() <= 1.0:
-            candidates.append(np.asarray(t, dtype=np.float64))
-    return max(candidates, key=value)
+    determinant = own * new - cross * cross
+    if determinant > 1e-14 * own * new:
+        t = alpha * (new * first - cross * second) / determinant, alpha * (own * second - cross * first) / determinant
+        if min(t) >= 0.0 and sum(t) <= 1.0:
+            candidates.append(t)
+    values = [_bound(t, own, cross, new, constants, alpha) for t in candidates]
+    best = max((v for v in values if not math.isnan(v)), default=None)
+    return candidates[0] if best is None else candidates[values.index(best)]
