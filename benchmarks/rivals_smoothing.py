@@ -116,14 +116,14 @@ class Track:
         return done
 
 
-def paper_style(X, y, risk, alpha, track, make_operator=None):
+def paper_style(X, y, risk, alpha, track, make_operator=None, c_mu=C_MU):
     """Minimise J_mu for the paper's fixed mu by L-BFGS-B; SciPy or NumPy products, or those of make_operator(X).
 
     BLAS gets one thread, but for products with a dense X: inside L-BFGS-B its threads only wait for each other, which makes
     the whole run five times as slow on two cores of which one is busy.
     """
     positive = y > 0
-    mu = paper_mu(risk, int(positive.sum()), int((~positive).sum()))
+    mu = paper_mu(risk, int(positive.sum()), int((~positive).sum()), c_mu)
     if make_operator is None:
         across = X.T
         times, back = (lambda w: X @ w), (lambda u: across @ u)

@@ -20,8 +20,8 @@ from scoreline.operators import as_operator
 
 def work(threads):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((20_000, 30))
-    y = X[:, 0] + rng.standard_normal(20_000) > 1
+    X = rng.standard_normal((40_000, 30))
+    y = X[:, 0] + rng.standard_normal(40_000) > 1
     clf = MeasureClassifier(tol=1e-2, alpha=1e-2, n_jobs=threads).fit(X, y)
     assert clf.status_ == "converged", clf.status_
     with kernels.parallel.thread_limit(threads):

