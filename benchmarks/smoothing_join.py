@@ -14,18 +14,19 @@ SUMMARIES = ("paper / ours", "paper + products / ours", "accelerated / ours", "c
 
 
 def cells_of(found):
-    """Return the cells with their levels as numbers again."""
-    cells = [dict(c) for results in found for c in results["results"]["smoothing"].get("data", [])]
+    """Return the cells with their levels as numbers again, and the longest independent run there was."""
+    data = [results["results"]["smoothing"].get("data", {}) for results in found]
+    cells = [dict(c) for d in data for c in d.get("cells", [])]
+    alone = {(b["set"], b["risk"], b["alpha"]): b for d in data for b in d.get("bounds", [])}
     for c in cells:
         c["levels"] = {float(level): values for level, values in c["levels"].items()}
+        c |= alone.get((c["set"], c["risk"], c["alpha"]), {})
     return sorted(cells, key=lambda c: (SETS.index(c["set"]), c["risk"], -c["alpha"]))
 
 
 def others_of(found, cells):
     """Return the rows that belong neither to a cell nor to the summary of one file."""
-    own = tuple(
-        f"{c['set']} {c['risk']} {c['alpha']:g}, {what}" for c in cells for what in ("J*", "to ", "certificate")
-    )
+    own = tuple(f"{c['set']} {c['risk']} {c['alpha']:g}, {what}" for c in cells for what in ("J", "to ", "certificate"))
     rows = [row for results in found for row in results["results"]["smoothing"]["rows"] if "label" in row]
     return [row for row in rows if not row["label"].startswith((*own, *SUMMARIES))]
 
