@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from scoreline.measures import Measure, all_measures
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.solvers.base import Solver
+from scoreline.solvers.base import Method
 from scoreline.solvers.registry import all_solvers, get_solver
 
 logger = logging.getLogger("scoreline")
@@ -61,7 +61,7 @@ def list_solvers() -> list[SolverInfo]:
     --------
     >>> from scoreline import list_solvers
     >>> [info.name for info in list_solvers()]
-    ['accelerated', 'cost_search', 'lbfgs', 'newton', 'plugin', 'smoothed']
+    ['accelerated', 'cost_search', 'lbfgs', 'moments', 'newton', 'plugin', 'smoothed']
     """
     table = []
     for solver in all_solvers().values():
@@ -72,7 +72,7 @@ def list_solvers() -> list[SolverInfo]:
     return table
 
 
-def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Solver]]:
+def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Method]]:
     """Return the risk and the solver for a measure, either of which may be "auto".
 
     With both "auto": the measure's first risk, and `cost_search` for measures of counts whose first risk it serves (all but

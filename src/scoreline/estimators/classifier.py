@@ -13,6 +13,7 @@ from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
+from scoreline.estimators.streaming import MomentsTraining
 from scoreline.estimators.training import Judged, Problem, cut_on, train, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
 from scoreline.measures import AtKMeasure, Measure, RankingMeasure, get_measure
@@ -20,10 +21,11 @@ from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
+from scoreline.solvers import MomentsSolver
 from scoreline.solvers.base import warn_if_not_converged
 
 
-class MeasureClassifier(ClassifierMixin, BaseEstimator):
+class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
 
     Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
@@ -102,7 +104,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     n_passes_ : float
         Products with X (and its column statistics, if scaled); looking for NaN first is one more read.
     objective_, lower_bound_, gap_ : float
-        J at the solution, what was proved of its minimum, and their difference.
+        J at the solution, what was proved of its minimum, and their difference; None for solver="moments".
+    moments_report_ : dict
+        With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: best so far after each iteration.
     status_ : str
@@ -183,6 +187,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
             risk, solver_class = choose(measure, self.risk, self.solver)
             solver = self._make_solver(solver_class)
+            if isinstance(solver, MomentsSolver):
+                return self._fit_moments(X, operator, classes, sign, weight, measure, solver, training_weight)
             wrapped = scaled(operator, self.scaling, weight)
             if self.fit_intercept and risk.shift == "needed":
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
@@ -206,6 +212,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_, self.n_passes_ = result.n_iter, operator.n_passes - passes_before
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
         self.history_, self.status_ = result.history, result.status
+        self._moments = None  # a fit ends what partial_fit began
         if trained.interruption is not None:
             self.status_ = "interrupted"
             raise trained.interruption

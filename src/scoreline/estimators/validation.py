@@ -86,25 +86,30 @@ def check_weights(
     weight = as_counts(weight)
     if class_weight is None:
         return weight, weight
-    if isinstance(class_weight, str):
-        check_choice("class_weight", class_weight, ("balanced",))
-    elif not isinstance(class_weight, dict):
-        raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class to weight")
-    elif not all(_is_positive(value) for value in class_weight.values()):
-        raise ValueError(f"class_weight={class_weight!r} must give both classes a positive weight")
-    elif not set(class_weight) <= set(classes.tolist()):
-        raise ValueError(f"class_weight={class_weight!r} names classes that y does not have: {classes.tolist()}")
-    if isinstance(class_weight, str):
-        sums = [
-            float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (sign < 0, sign > 0)
-        ]
-        negative, positive = (sum(sums) / (2.0 * part) for part in sums)
-    else:
-        negative, positive = (float(class_weight.get(label, 1.0)) for label in classes.tolist())
+    sums = [float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (sign > 0, sign < 0)]
+    positive, negative = class_weights(class_weight, classes, *sums)
     combined = tame_weights(np.where(sign > 0, positive, negative) * (1.0 if weight is None else weight))
     # Class weights say how much a row matters, not how often it is there: the total stays that of the rows.
     total = float(len(sign) if weight is None else weight.sum())
     return weight, combined * (total / float(combined.sum()))
+
+
+def class_weights(class_weight: Any, classes: AnyArray, positive: float, negative: float) -> tuple[float, float]:
+    """Return the weights of the positive and the negative class, whose rows weigh `positive` and `negative` together."""
+    if class_weight is None:
+        return 1.0, 1.0
+    if isinstance(class_weight, str):
+        check_choice("class_weight", class_weight, ("balanced",))
+        total = positive + negative
+        return total / (2.0 * positive), total / (2.0 * negative)
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class to weight")
+    if not all(_is_positive(value) for value in class_weight.values()):
+        raise ValueError(f"class_weight={class_weight!r} must give both classes a positive weight")
+    if not set(class_weight) <= set(classes.tolist()):
+        raise ValueError(f"class_weight={class_weight!r} names classes that y does not have: {classes.tolist()}")
+    low, high = (float(class_weight.get(label, 1.0)) for label in classes.tolist())
+    return high, low
 
 
 def as_counts(weight: FloatArray | None) -> FloatArray | None:

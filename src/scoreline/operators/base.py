@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
 
 
@@ -104,6 +105,14 @@ class Operator(ABC):
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # the caller looks whether it is finite
             return self._gram(self._vector(weight, self.shape[0], "weight"))
 
+    def class_moments(self, sign: AnyArray, weight: FloatArray | None = None) -> ClassMoments:
+        """Return weight, mean and scatter of the positive and of the negative rows. One pass, with the work of `gram`."""
+        self.require("row_blocks", "moments of the classes")
+        if weight is not None:
+            weight = self._vector(weight, self.shape[0], "weight")
+        self.n_passes += 1.0
+        return self._class_moments(np.asarray(sign), weight)
+
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs; for dense blocks BLAS does 13 flops in a pass's time."""
         return self.shape[1] / 13.0
@@ -169,6 +178,11 @@ class Operator(ABC):
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
         raise NotImplementedError
+
+    def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
+        from scoreline.operators.class_moments import moments_of_blocks
+
+        return moments_of_blocks(self._block, self.shape, sign, weight)
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         from scoreline.operators.second_order import gram_of_blocks

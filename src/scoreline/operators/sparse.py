@@ -7,7 +7,9 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray
+from scoreline.moments import ClassMoments
 from scoreline.operators.base import Operator, RowBlock, read_only
+from scoreline.operators.class_moments import moments_of_sparse
 from scoreline.operators.second_order import block_gram, block_leverages, block_quadratics
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 
@@ -117,6 +119,15 @@ class CompressedOperator(Operator):
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs: half the length of a row, a little faster (measured)."""
         return self._X.nnz / (3.0 * max(1, self.shape[0]))
+
+    def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
+        if self._by_row:
+            return moments_of_sparse(self._X, sign, weight)
+        total = ClassMoments.empty(self.shape[1])
+        for b in self._few_blocks():
+            own = slice(b.start, b.stop)
+            total.merge(moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
+        return total
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._by_row:

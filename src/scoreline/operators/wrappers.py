@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline._typing import BoundsArray, FloatArray, Scores
+from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.moments import ClassMoments, Moments
 from scoreline.operators.base import Operator
 from scoreline.operators.statistics import ColumnStatistics
 
@@ -92,6 +93,14 @@ class InterceptOperator(_Wrapper):
         inner = self.inner.column_statistics(weight)
         constant = (inner.weight[0], self.value, 0.0, abs(self.value))
         return ColumnStatistics(*(np.append(a, v) for a, v in zip(inner, constant, strict=True)))
+
+    def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
+        inner = self.inner.class_moments(sign, weight)
+        parts = [
+            Moments(m.weight, np.append(m.mean, self.value if m.weight > 0.0 else 0.0), np.pad(m.scatter, (0, 1)))
+            for m in (inner.positive, inner.negative)
+        ]
+        return ClassMoments(*parts)
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         border = self.value * self.inner.rmatvec(weight)
@@ -183,6 +192,9 @@ class ScaledOperator(_Wrapper):
         """Whether columns lie so far from 0 that squares must be taken after centring, block by block."""
         return self.center is not None and float(np.abs(self.center * self.scale).max(initial=0.0)) > FAR
 
+    def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
+        return self.inner.class_moments(sign, weight).scaled(self.scale, self.center)
+
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._far:
             return super()._gram(weight)
@@ -252,10 +264,15 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
         )
     if scaling == "maxabs":
         return ScaledOperator(operator, _reciprocal(statistics.max_abs, 1.0))
-    deviation = np.sqrt(statistics.variance)
+    return ScaledOperator(operator, *standardising(statistics.mean, statistics.variance))
+
+
+def standardising(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return (scale, center) that bring columns of this mean and variance to 0 and 1, constant ones to 0."""
+    deviation = np.sqrt(variance)
     # Below this the deviation is rounding of a constant column, not information.
-    deviation[deviation <= 8 * np.finfo(float).eps * np.abs(statistics.mean)] = 0.0
-    return ScaledOperator(operator, _reciprocal(deviation, 0.0), statistics.mean)
+    deviation[deviation <= 8 * np.finfo(float).eps * np.abs(mean)] = 0.0
+    return _reciprocal(deviation, 0.0), mean
 
 
 def _reciprocal(x: FloatArray, for_zero: float) -> FloatArray:

@@ -1,9 +1,10 @@
 """How it is minimised: one algorithm a file, found by `registry`; loop, clock, stopping and history are in `base`."""
 
 from scoreline.solvers.accelerated import AcceleratedSolver
-from scoreline.solvers.base import Progress, Result, Solver
+from scoreline.solvers.base import Method, Progress, Result, Solver
 from scoreline.solvers.cost_search import CostSearchSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
+from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.newton import NewtonSolver
 from scoreline.solvers.plugin import PluginSolver
 from scoreline.solvers.smoothed import SmoothedSolver
@@ -12,6 +13,8 @@ __all__ = [
     "AcceleratedSolver",
     "CostSearchSolver",
     "LbfgsSolver",
+    "Method",
+    "MomentsSolver",
     "NewtonSolver",
     "PluginSolver",
     "Progress",

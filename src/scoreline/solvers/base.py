@@ -83,50 +83,34 @@ class Result:
         return None if self.lower_bound is None else self.objective - self.lower_bound
 
 
-class Solver(ABC):
-    """An algorithm that lowers J step by step.
-
-    A subclass writes `start` (state at w0), `step` (one iteration) and declares what it needs of the risk. This class
-    runs it until the proof is good enough: gap <= tol * max(lower bound, 1e-3 J(0)), or gap <= abs_tol if that is given.
+class Method:
+    """What `MeasureClassifier(solver=...)` can name: options, and what it trains.
 
     Attributes
     ----------
     name : str
         The name used in `MeasureClassifier(solver=...)`.
-    needs : str
-        Trait that the risk must have: "smooth" or "smoothable".
     alpha_means : str
-        What alpha does in this solver, for `list_solvers()`.
+        What alpha does in this method, for `list_solvers()`.
     automatic : str
         When solver="auto" may choose it: "always", "never", or "measure" (where risk="auto" too, so that what is trained may
         follow the measure).
+    certified : bool
+        Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
     """
 
     name: ClassVar[str]
-    needs: ClassVar[str]
     alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
     automatic: ClassVar[str] = "always"
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
-    least_iterations: ClassVar[int] = 0  # also where the start is good enough already
-    state_class: ClassVar[type[State]] = State
+    certified: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        tol: float = 1e-2,
-        max_iter: int = 5000,
-        max_time: float | None = None,
-        abs_tol: float | None = None,
-        callbacks: Sequence[Callable[[Progress], Any]] = (),
-    ):
+    def __init__(self, tol: float = 1e-2, max_iter: int = 5000, max_time: float | None = None):
         check_number("tol", tol, above=0)
         check_number("max_iter", max_iter, least=1, integer=True)
-        for name, value in (("max_time", max_time), ("abs_tol", abs_tol)):
-            if value is not None:
-                check_number(name, value, above=0)
-        if not isinstance(callbacks, Sequence) or not all(callable(callback) for callback in callbacks):
-            raise ValueError(f"callbacks={callbacks!r} must be a list of functions of a Progress")
-        self.tol, self.max_iter, self.max_time, self.abs_tol = tol, max_iter, max_time, abs_tol
-        self.callbacks = callbacks
+        if max_time is not None:
+            check_number("max_time", max_time, above=0)
+        self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
 
     @classmethod
     def options(cls) -> list[str]:
@@ -139,13 +123,50 @@ class Solver(ABC):
 
     @classmethod
     def serves(cls, risk: Any) -> bool:
-        """Tell whether this solver can minimise that risk (class or object)."""
-        return bool(getattr(risk, cls.needs))
+        """Tell whether this method can train that risk (class or object)."""
+        raise NotImplementedError
 
     @classmethod
     def trains(cls, measure: Any) -> bool:
         """Tell whether this solver can train for that measure (class or object), given a risk that it serves."""
         return True
+
+
+class Solver(Method, ABC):
+    """An algorithm that lowers J step by step.
+
+    A subclass writes `start` (state at w0), `step` (one iteration) and declares what it needs of the risk. This class
+    runs it until the proof is good enough: gap <= tol * max(lower bound, 1e-3 J(0)), or gap <= abs_tol if that is given.
+
+    Attributes
+    ----------
+    needs : str
+        Trait that the risk must have: "smooth" or "smoothable".
+    """
+
+    needs: ClassVar[str]
+    least_iterations: ClassVar[int] = 0  # also where the start is good enough already
+    state_class: ClassVar[type[State]] = State
+
+    def __init__(
+        self,
+        tol: float = 1e-2,
+        max_iter: int = 5000,
+        max_time: float | None = None,
+        abs_tol: float | None = None,
+        callbacks: Sequence[Callable[[Progress], Any]] = (),
+    ):
+        super().__init__(tol, max_iter, max_time)
+        if abs_tol is not None:
+            check_number("abs_tol", abs_tol, above=0)
+        if not isinstance(callbacks, Sequence) or not all(callable(callback) for callback in callbacks):
+            raise ValueError(f"callbacks={callbacks!r} must be a list of functions of a Progress")
+        self.abs_tol, self.callbacks = abs_tol, callbacks
+
+    @classmethod
+    def serves(cls, risk: Any) -> bool:
+        """Tell whether this solver can minimise that risk (class or object)."""
+        return bool(getattr(risk, cls.needs))
 
     @abstractmethod
     def start(self, objective: Objective, w0: FloatArray) -> State:
@@ -159,7 +180,7 @@ class Solver(ABC):
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration, update best point and lower bound; False if no further progress is possible."""
 
-    def store(self, state: State) -> None:  # noqa: B027
+    def store(self, state: State) -> None:
         """Put into the state what `resume` needs and `step` keeps elsewhere."""
 
     @abstractmethod

@@ -4,16 +4,16 @@ from functools import cache
 
 from scoreline import solvers
 from scoreline._registry import discover, unknown_name
-from scoreline.solvers.base import Solver
+from scoreline.solvers.base import Method
 
 
 @cache
-def all_solvers() -> dict[str, type[Solver]]:
+def all_solvers() -> dict[str, type[Method]]:
     """Return {name: class} of all solvers."""
-    return discover(solvers, Solver)  # type: ignore[type-abstract]
+    return discover(solvers, Method)
 
 
-def get_solver(name: str) -> type[Solver]:
+def get_solver(name: str) -> type[Method]:
     """Return the solver class of that name, or raise with the nearest names."""
     try:
         return all_solvers()[name]

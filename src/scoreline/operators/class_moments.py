@@ -1,0 +1,132 @@
+"""Class moments in one pass: blocks of rows through BLAS, or outer products of sparse rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.blas import dsyrk
+
+from scoreline import kernels
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.moments import ClassMoments, Moments
+from scoreline.operators.base import default_block_rows
+from scoreline.operators.second_order import block_gram
+
+CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
+FAR = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
+FIRST_ROWS = 64  # rows whose mean is the origin of a chunk
+
+
+def moments_of_blocks(
+    block_of: Callable[[int, int], Any], shape: tuple[int, int], sign: AnyArray, weight: FloatArray | None
+) -> ClassMoments:
+    """Return the class moments of a dense matrix that `block_of(start, stop)` gives rows of: chunks on our threads.
+
+    Each chunk sums around an origin of its own, the mean of its first rows, so that columns far from 0 lose no digits; chunks
+    are merged in order, so the bits do not depend on the number of threads. n p^2 flops by BLAS; float32 rows are widened.
+    """
+    n, p = shape
+    step = default_block_rows(n, p)
+    chunks = max(1, min(16, CHUNK_BYTES // (16 * p * p), -(-n // step)))
+    edges = np.linspace(0, n, chunks + 1).astype(int)
+    parts: list[ClassMoments | None] = [None] * chunks
+
+    def work(first: int, last: int) -> None:
+        for c in range(first, last):
+            sums = {1: _Sums(p), -1: _Sums(p)}
+            for start in range(edges[c], edges[c + 1], step):
+                stop = min(start + step, edges[c + 1])
+                block = np.asarray(block_of(start, stop))
+                for side, own in sums.items():
+                    rows = np.flatnonzero(sign[start:stop] == side)
+                    own.add(block, rows, None if weight is None else weight[start:stop][rows])
+            parts[c] = ClassMoments(sums[1].moments(), sums[-1].moments())
+
+    with kernels.parallel.one_blas_thread():
+        kernels.parallel.run_chunks(work, chunks)
+    total = ClassMoments.empty(p)
+    for part in parts:
+        assert part is not None
+        total.merge(part)
+    return total
+
+
+class _Sums:
+    """Sums of x - origin and its squares over dense rows."""
+
+    def __init__(self, p: int):
+        self.weight = 0.0
+        self.origin: FloatArray | None = None
+        self.sums = np.zeros(p)
+        self.squares = np.zeros((p, p), order="F")  # lower triangle
+
+    def add(self, block: FloatArray, rows: AnyArray, weight: FloatArray | None) -> None:
+        """Add some rows of a block."""
+        if len(rows) == 0:
+            return
+        part = block[rows].astype(np.float64, copy=False)
+        if self.origin is None:
+            self.origin = part[:FIRST_ROWS].mean(axis=0)
+        part -= self.origin
+        if weight is None:
+            self.weight += len(rows)
+            self.sums += part.sum(axis=0)
+        else:
+            self.weight += float(weight.sum())
+            root = np.sqrt(weight)
+            part *= root[:, None]
+            self.sums += root @ part
+        dsyrk(1.0, part.T, beta=1.0, c=self.squares, lower=1, overwrite_c=1)
+
+    def moments(self) -> Moments:
+        """Return the moments of all rows added."""
+        if self.origin is None or self.weight <= 0.0:
+            return Moments.empty(len(self.sums))
+        offset = self.sums / self.weight
+        dsyrk(-self.weight, offset[:, None], beta=1.0, c=self.squares, lower=1, overwrite_c=1)
+        scatter = np.tril(self.squares)
+        scatter += np.tril(self.squares, -1).T
+        return Moments(self.weight, self.origin + offset, scatter)
+
+
+def moments_of_sparse(X: Any, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
+    """Return the class moments of a CSR matrix: half the squared row lengths in multiplications, p x p memory."""
+    parts = []
+    for side in (1, -1):
+        own = np.where(sign == side, 1.0 if weight is None else weight, 0.0)
+        parts.append(_sparse_side(X, own))
+    return ClassMoments(*parts)
+
+
+def _sparse_side(X: Any, weight: FloatArray) -> Moments:
+    """Return the moments with these weights; columns far from 0 that have no zeros are summed around an origin.
+
+    A column with at least one zero among n rows has a variance of at least mean^2 / n, so its sum of squares loses no more than
+    the rounding of n terms. One without zeros can be moved without filling X in.
+    """
+    p, total = X.shape[1], float(weight.sum())
+    if total <= 0.0:
+        return Moments.empty(p)
+    scatter, mean = block_gram(X, weight), np.asarray(X.T @ weight) / total
+    squares = np.diag(scatter).copy()
+    far = squares - total * mean**2 < FAR * squares
+    origin = np.zeros(p)
+    if far.any():
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        rows = np.flatnonzero(weight)
+        present = np.bincount(X.indices, minlength=p) if len(rows) == X.shape[0] else _entries(X[rows], p)
+        full = far & (present == len(rows))
+        if full.any():
+            origin = np.where(full, mean, 0.0)
+            moved = sp.csr_array((X.data - origin[X.indices], X.indices, X.indptr), shape=X.shape)
+            scatter, mean = block_gram(moved, weight), np.asarray(moved.T @ weight) / total
+    scatter -= total * np.outer(mean, mean)
+    return Moments(total, origin + mean, scatter)
+
+
+def _entries(X: Any, p: int) -> AnyArray:
+    """Return how many rows have an entry in each column."""
+    return np.bincount(X.indices, minlength=p)

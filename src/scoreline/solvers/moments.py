@@ -1,0 +1,202 @@
+"""AUC or error from one pass: class moments, one linear solve, a model of normal scores."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from scoreline._checks import check_choice, check_number
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.moments import ClassMoments
+from scoreline.solvers.base import Method
+from scoreline.solvers.moments_implicit import implicit_direction
+from scoreline.solvers.normal_model import (
+    Penalised,
+    Projected,
+    Term,
+    best_error_direction,
+    best_intercept,
+    best_ranking_direction,
+    error,
+    paper_start,
+    ranking_error,
+)
+from scoreline.solvers.shrinkage import LEAST_RIDGE, effective_rows, shrinkage
+
+EXPLICIT = 4096  # columns: two classes take 256 MiB there; beyond, covariances are only ever multiplied
+RANKING, ERRORS = ("roc_auc",), ("accuracy", "balanced_accuracy")
+# The paper's settings: Ghanbari and Scheinberg (2018), section 4.
+PENALTY, GRADIENT, MEMORY, ITERATIONS = 1e-3, 1e-4, 20, 500
+
+
+@dataclass
+class Direction:
+    """A classifier from moments: w scaled so that scores have a variance of 1 within the classes on average.
+
+    `predicted` is the AUC, or the (balanced) accuracy, that the normal model expects; `ridge` what was added to the
+    covariance, relative to its diagonal or, if it was given, absolute; `n_iter` the iterations of an iterative method.
+    """
+
+    w: FloatArray
+    intercept: float
+    predicted: float
+    ridge: float
+    scores: Projected
+    n_iter: int = 1
+
+
+class MomentsSolver(Method):
+    """One pass for the moments of both classes, then a closed form: no iterations over rows, no certificate.
+
+    For AUC w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the exact minimum of the ranking error of normal scores; for accuracy the
+    exact minimum of their error with intercept, by one eigendecomposition and a search over an angle. Beyond 4096 features
+    AUC is trained by conjugate gradients, two passes each. Ghanbari and Scheinberg (2018).
+
+    Parameters
+    ----------
+    ridge : float or "auto"
+        Added to the diagonal of S+ + S-. "auto" shrinks the correlations instead: rho / (1 - rho) times the diagonal, rho
+        by oracle approximating shrinkage (Chen, Wiesel, Eldar and Hero 2010), which needs the moments alone.
+    method : {"exact", "paper"}
+        "paper" runs the paper's own procedure: L-BFGS on the penalised function, its starting point and stopping rule.
+    diagnostics : bool
+        Let `fit` use one more pass for the exact cut and for comparing the model with the scores.
+    **options
+        max_iter (of conjugate gradients), max_time and tol, which are not used otherwise.
+    """
+
+    name = "moments"
+    automatic = "never"
+    certified = False
+    alpha_means = "not used: see ridge"
+
+    def __init__(
+        self, ridge: float | str = "auto", method: str = "exact", diagnostics: bool = True, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        if ridge != "auto":
+            check_number("ridge", ridge, least=0)
+        check_choice("method", method, ("exact", "paper"))
+        if not isinstance(diagnostics, bool):
+            raise ValueError(f"diagnostics={diagnostics!r} must be True or False")
+        self.ridge, self.method, self.diagnostics = ridge, method, diagnostics
+
+    @classmethod
+    def serves(cls, risk: Any) -> bool:
+        """Tell whether the risk stands for AUC or for the error: the moments replace it."""
+        return risk.name in ("roc_area", "hinge", "logistic")
+
+    @classmethod
+    def trains(cls, measure: Any) -> bool:
+        """Tell whether the normal model predicts that measure."""
+        return measure.name in (*RANKING, *ERRORS)
+
+    def train(
+        self, operator: Any, sign: AnyArray, copies: FloatArray | None, measure: str, weights: tuple[float, float]
+    ) -> Direction:
+        """Return the classifier for the rows of an operator; `weights` are those of the two classes."""
+        if self.explicit(operator):
+            return self.from_moments(operator.class_moments(sign, copies), measure, weights)
+        if measure in ERRORS or self.method == "paper":
+            raise ValueError(
+                f"solver='moments' with measure {measure!r} and method={self.method!r} needs whole covariances: X must "
+                f"have at most {EXPLICIT} columns and be readable in blocks of rows, got {operator.shape[1]} columns of "
+                f"{type(operator).__name__}. Use measure='roc_auc' with method='exact', or solver='auto'."
+            )
+        w, ridge, scores, n, n_iter = implicit_direction(operator, sign, copies, self.ridge, self.max_iter)
+        return _direction(w, scores, measure, _prior(n, measure, weights), ridge, n_iter)
+
+    @staticmethod
+    def explicit(operator: Any) -> bool:
+        """Tell whether the covariances can be written down: at most 4096 columns, rows that can be read in blocks."""
+        return bool(operator.shape[1] <= EXPLICIT and "row_blocks" in operator.capabilities)
+
+    def from_moments(self, moments: ClassMoments, measure: str, weights: tuple[float, float]) -> Direction:
+        """Return the classifier for these moments: O(p^3), whatever the number of rows was."""
+        a, b = moments.positive, moments.negative
+        plus, minus = a.covariance, b.covariance
+        diagonal = np.diag(plus) + np.diag(minus)
+        spread = moments.columns()[1]
+        # A column that is constant within the classes gets a little variance, so that it can be divided by.
+        diagonal = np.maximum(diagonal, 1e-8 * spread)
+        diagonal = np.where(diagonal > 0.0, diagonal, 1.0)
+        ridge = self._ridge(plus + minus, diagonal, (a.weight, b.weight), (np.diag(plus), np.diag(minus)))
+        extra = np.full(len(diagonal), ridge) if self.ridge != "auto" else ridge * diagonal
+        extra = np.maximum(extra, np.where(np.diag(plus) + np.diag(minus) > 0.0, 0.0, LEAST_RIDGE * diagonal))
+        prior = _prior((a.weight, b.weight), measure, weights)
+        n_iter = 1
+        try:
+            if self.method == "paper":
+                w, n_iter = self._paper(moments, extra, measure, prior)
+            elif measure in RANKING:
+                w = best_ranking_direction(a.mean - b.mean, plus + minus + np.diag(extra))
+            else:
+                half = np.diag(0.5 * np.maximum(extra, LEAST_RIDGE * diagonal))
+                w = best_error_direction(a.mean, b.mean, plus + half, minus + half, prior)[0]
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"solver_params={{'ridge': {self.ridge!r}}}: the covariance is singular (constant or repeated columns, or more "
+                "columns than rows); use ridge='auto' or a larger number"
+            ) from None
+        scores = Projected(
+            float(a.mean @ w),
+            float(b.mean @ w),
+            math.sqrt(max(0.0, float(w @ plus @ w))),
+            math.sqrt(max(0.0, float(w @ minus @ w))),
+        )
+        return _direction(w, scores, measure, prior, ridge, n_iter)
+
+    def _ridge(
+        self, both: FloatArray, diagonal: FloatArray, n: tuple[float, float], variances: tuple[FloatArray, FloatArray]
+    ) -> float:
+        if self.ridge != "auto":
+            return float(self.ridge)
+        scale = 1.0 / np.sqrt(diagonal)
+        square = float(np.einsum("ij,ij,i,j->", both, both, scale**2, scale**2, optimize=True))
+        shares = [float((v / diagonal).mean()) for v in variances]
+        return shrinkage(len(diagonal), square, float((np.diag(both) / diagonal).sum()), effective_rows(shares, n))
+
+    def _paper(self, moments: ClassMoments, extra: FloatArray, measure: str, prior: float) -> tuple[FloatArray, int]:
+        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate."""
+        a, b = moments.positive, moments.negative
+        if measure in RANKING:
+            terms = [(1.0, Term(b.mean - a.mean, a.covariance + b.covariance + np.diag(extra)))]
+            start = paper_start(a.mean, b.mean)
+        else:
+            means = np.append(a.mean, 1.0), np.append(b.mean, 1.0)
+            spreads = [np.pad(m.covariance + np.diag(0.5 * extra), (0, 1)) for m in (a, b)]
+            terms = [(prior, Term(-means[0], spreads[0])), (1.0 - prior, Term(means[1], spreads[1]))]
+            start = paper_start(*means)
+        function = Penalised(terms, PENALTY)
+        found = minimize(
+            function.value_grad, start, jac=True, method="L-BFGS-B",
+            options={"maxcor": MEMORY, "gtol": GRADIENT, "ftol": 0.0, "maxiter": ITERATIONS, "maxfun": 10 * ITERATIONS},
+        )  # fmt: skip
+        return found.x[: len(a.mean)], int(found.nit)
+
+
+def _prior(n: tuple[float, float], measure: str, weights: tuple[float, float]) -> float:
+    """Return the share of positives that the cut reckons with: 1/2 for a balanced cut, which rankings take."""
+    if measure == "balanced_accuracy" or (measure in RANKING and weights == (1.0, 1.0)):
+        return 0.5
+    plus, minus = weights[0] * n[0], weights[1] * n[1]
+    return plus / (plus + minus)
+
+
+def _direction(w: FloatArray, scores: Projected, measure: str, prior: float, ridge: float, n_iter: int) -> Direction:
+    """Return the classifier with its cut, scaled."""
+    spread = math.sqrt(0.5 * (scores.std_positive**2 + scores.std_negative**2))
+    size = spread if spread > 0.0 else abs(scores.mean_positive - scores.mean_negative)
+    factor = 1.0 / size if size > 0.0 and math.isfinite(1.0 / size) else 1.0
+    scores = Projected(*(factor * value for value in scores))
+    b = best_intercept(scores, prior)
+    if not math.isfinite(b):  # one class for all rows: far beyond every score
+        middle = 0.5 * (scores.mean_positive + scores.mean_negative)
+        reach = abs(scores.mean_positive - scores.mean_negative) + 50.0 * max(
+            scores.std_positive, scores.std_negative, 1.0
+        )
+        b = math.copysign(reach, b) - middle
+    value = 1.0 - (ranking_error(scores) if measure in RANKING else error(scores, b, prior))
+    return Direction(factor * w, b, value, ridge, scores, n_iter)

@@ -1,0 +1,95 @@
+"""The direction of `solver="moments"` where the covariance is too large to write down: conjugate gradients on products."""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.solvers.normal_model import Projected
+from scoreline.solvers.shrinkage import effective_rows, shrinkage
+
+PROBES = 8  # random vectors that estimate the sum of squares of the correlations: two passes each
+ACCURACY = 1e-6  # of the linear system, relative
+
+
+class ImplicitCovariance:
+    """S+ + S-, multiplied without being made: S v = X'(Xv), centred between the two products so that no digits are lost.
+
+    u = (Xv - mean'v) s / (n - 1) class by class, then X'u - sum_c mean_c sum(u_c). Two passes a product; X stays sparse.
+    """
+
+    def __init__(self, operator: Any, sign: AnyArray, copies: FloatArray | None):
+        self.operator = operator
+        s = np.ones(len(sign)) if copies is None else copies
+        self.sides = [np.where(sign == side, s, 0.0) for side in (1, -1)]
+        self.n = (float(self.sides[0].sum()), float(self.sides[1].sum()))
+        self.means = [operator.rmatvec(s) / n for s, n in zip(self.sides, self.n, strict=True)]
+        self.factors = [1.0 / (n - 1.0) if n > 1.0 else 0.0 for n in self.n]
+
+    def variances(self) -> list[FloatArray]:
+        """Return the diagonals of both covariances; two passes."""
+        if "statistics" in self.operator.capabilities:  # merged around the means
+            parts = [self.operator.column_statistics(s).variance for s in self.sides]
+            return [n * factor * part for n, factor, part in zip(self.n, self.factors, parts, strict=True)]
+        found = []
+        for s, n, mean, factor in zip(self.sides, self.n, self.means, self.factors, strict=True):
+            squares = self.operator.square_rmatvec(s)
+            rest = squares - n * mean**2
+            found.append(factor * np.where(rest > 1e-12 * squares, rest, 0.0))
+        return found
+
+    def product(self, v: FloatArray) -> FloatArray:
+        """Return (S+ + S-) v."""
+        z = self.operator.matvec(v)
+        u, back = np.zeros(len(z)), np.zeros(len(v))
+        for s, mean, factor in zip(self.sides, self.means, self.factors, strict=True):
+            own = factor * s * (z - mean @ v)
+            u += own
+            back += mean * own.sum()
+        return np.asarray(self.operator.rmatvec(u) - back)
+
+    def projected(self, w: FloatArray) -> Projected:
+        """Return mean and deviation of the scores of both classes; one pass."""
+        z = self.operator.matvec(w)
+        means = [float(s @ z) / n for s, n in zip(self.sides, self.n, strict=True)]
+        spreads = [
+            math.sqrt(max(0.0, factor * float(s @ (z - mean) ** 2)))
+            for s, mean, factor in zip(self.sides, means, self.factors, strict=True)
+        ]
+        return Projected(*means, *spreads)
+
+
+def implicit_direction(
+    operator: Any, sign: AnyArray, copies: FloatArray | None, ridge: float | str, max_iter: int
+) -> tuple[FloatArray, float, Projected, tuple[float, float], int]:
+    """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the ridge, moments of its scores, weights of the classes, iterations."""
+    S = ImplicitCovariance(operator, sign, copies)
+    variances = S.variances()
+    diagonal = variances[0] + variances[1]
+    live = diagonal > 0.0
+    safe = np.where(live, diagonal, 1.0)
+    if ridge == "auto":
+        scale, rng, square = 1.0 / np.sqrt(safe), np.random.default_rng(0), 0.0
+        for _ in range(PROBES):
+            probe = rng.choice([-1.0, 1.0], size=len(safe))
+            square += float(np.sum((scale * S.product(scale * probe)) ** 2)) / PROBES
+        shares = [float((v / safe).mean()) for v in variances]
+        added = shrinkage(len(safe), square, float(live.sum()), effective_rows(shares, S.n))
+        extra = added * safe
+    else:
+        added = float(ridge)
+        extra = np.full(len(safe), added)
+    extra = np.where(live, extra, np.maximum(extra, 1e-8))
+    iterations = 0
+
+    def count(_: Any) -> None:
+        nonlocal iterations
+        iterations += 1
+
+    p = len(safe)
+    system = LinearOperator((p, p), matvec=lambda v: S.product(np.ravel(v)) + extra * np.ravel(v), dtype=np.float64)
+    jacobi = LinearOperator((p, p), matvec=lambda v: np.ravel(v) / (safe + extra), dtype=np.float64)
+    w, _ = cg(system, S.means[0] - S.means[1], rtol=ACCURACY, maxiter=max_iter, M=jacobi, callback=count)
+    return w, added, S.projected(w), S.n, iterations
