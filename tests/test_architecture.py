@@ -20,6 +20,7 @@ LAYERS = [
     "measures",
     "scorespace",
     "operators",
+    "moments",
     "kernels",
     "data",
     "model_file",

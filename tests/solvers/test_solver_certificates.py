@@ -15,7 +15,7 @@ from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.registry import all_solvers
 from scoreline.testing import check_solver
 
-SOLVERS = all_solvers()
+SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}
 RISKS = all_risks()
 PAIRS = [(s, r) for s in SOLVERS for r in RISKS if SOLVERS[s].serves(RISKS[r])]
 KINDS = (

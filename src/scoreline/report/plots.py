@@ -1,4 +1,4 @@
-"""Plots of how a fit went."""
+"""Plots of how a fit went, and of its scores."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -60,3 +60,47 @@ def _tidy(ax: Any) -> None:
     ax.tick_params(colors=INK, labelsize=9)
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
+
+
+def plot_score_distributions(scores: Any, y: Any, ax: Any = None, *, positive: Any = 1, bins: int = 80) -> Any:
+    """Draw the distribution of the scores of both classes, each with the normal distribution of its mean and variance.
+
+    What `solver="moments"` rests on: it sees means and variances alone.
+
+    Parameters
+    ----------
+    scores : array of n numbers
+        `decision_function(X)`.
+    y : array of n labels
+        Classes.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    positive : label
+        The positive class.
+    bins : int
+        Bars of the histograms.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+    """
+    if ax is None:
+        ax = require("matplotlib.pyplot", "plot", "plot_score_distributions").subplots(figsize=(6, 4))[1]
+    scores, is_positive = np.asarray(scores, dtype=float), np.asarray(y) == positive
+    if scores.shape != is_positive.shape or not is_positive.any() or is_positive.all():
+        raise ValueError(f"scores of shape {scores.shape} and y of shape {is_positive.shape} must be of both classes")
+    low, high = np.quantile(scores, [0.001, 0.999])
+    edges = np.linspace(low, high, bins + 1)
+    across = np.linspace(low, high, 400)
+    for label, side, colour in (("negative", ~is_positive, BELOW), ("positive", is_positive, ABOVE)):
+        own = scores[side]
+        ax.hist(own, edges, density=True, color=colour, alpha=0.35, linewidth=0, label=f"{label} rows")
+        deviation = own.std(ddof=1) if len(own) > 1 else 0.0
+        if deviation > 0.0:
+            density = np.exp(-0.5 * ((across - own.mean()) / deviation) ** 2) / (deviation * np.sqrt(2.0 * np.pi))
+            ax.plot(across, density, color=colour, linewidth=1.8, label=f"normal of the {label}")
+    ax.set(xlabel="score", ylabel="density")
+    ax.legend(frameon=False, fontsize=9)
+    _tidy(ax)
+    return ax

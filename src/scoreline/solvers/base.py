@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from scoreline._checks import check_number
+from scoreline._checks import check_choice, check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
 
@@ -155,10 +155,13 @@ class Solver(Method, ABC):
         max_time: float | None = None,
         abs_tol: float | None = None,
         callbacks: Sequence[Callable[[Progress], Any]] = (),
+        init: str | None = None,
     ):
         super().__init__(tol, max_iter, max_time)
         if abs_tol is not None:
             check_number("abs_tol", abs_tol, above=0)
+        check_choice("init", init, (None, "moments"))
+        self.init = init
         if not isinstance(callbacks, Sequence) or not all(callable(callback) for callback in callbacks):
             raise ValueError(f"callbacks={callbacks!r} must be a list of functions of a Progress")
         self.abs_tol, self.callbacks = abs_tol, callbacks
@@ -203,6 +206,10 @@ class Solver(Method, ABC):
         if isinstance(state, Mapping):
             state = self.state_class.restored(state)
         if state is None:
+            if w0 is None and self.init == "moments":
+                from scoreline.solvers.moments_start import moments_start
+
+                w0 = moments_start(objective)
             w0 = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
             if w0.shape != (objective.n_features,):
                 raise ValueError(f"w0 has shape {w0.shape}, expected ({objective.n_features},)")

@@ -70,7 +70,7 @@ class MomentsSolver(Method):
     name = "moments"
     automatic = "never"
     certified = False
-    alpha_means = "not used: see ridge"
+    alpha_means = "alpha is not used: see ridge"
 
     def __init__(
         self, ridge: float | str = "auto", method: str = "exact", diagnostics: bool = True, **options: Any

@@ -1,0 +1,42 @@
+"""Where to begin: the direction that the moments of the classes give, at the length with the smallest J."""
+
+import numpy as np
+from scipy.optimize import brentq
+
+from scoreline._typing import FloatArray
+from scoreline.objective import Objective
+from scoreline.solvers.moments import MomentsSolver
+from scoreline.solvers.normal_model import best_intercept
+
+ACCURACY = 1e-3  # of the length, relative
+MOST_DOUBLINGS = 60
+
+
+def moments_start(objective: Objective) -> FloatArray:
+    """Return w = a d, d from the class moments and a > 0 the minimum of J along it; 0 where d does not lead down.
+
+    One pass for the moments, one for Xd; the search for a runs on scores alone (J is convex, so its derivative has one root).
+    Where the risk needs an intercept, the one that the moments predict is part of d.
+    """
+    labels, operator = objective.risk.labels, objective.operator
+    found = MomentsSolver().train(operator, labels.sign, labels.weight, "roc_auc", (1.0, 1.0))
+    d = found.w
+    if objective.risk.shift == "needed":
+        d = operator.shifted(d, best_intercept(found.scores, labels.positive / labels.total))
+    if not np.isfinite(d).all():
+        return np.zeros(objective.n_features)
+    start = objective.at(np.zeros(len(d)), objective.space.zeros(labels))
+    line = objective.line(start, d)
+
+    def slope(a: float) -> float:
+        return line(a)[1]
+
+    if slope(0.0) >= 0.0:
+        return np.zeros(len(d))
+    high = 1.0
+    for _ in range(MOST_DOUBLINGS):
+        if slope(high) > 0.0:
+            low = 0.0 if high == 1.0 else 0.5 * high
+            return np.asarray(brentq(slope, low, high, xtol=ACCURACY * high, rtol=ACCURACY)) * d
+        high *= 2.0
+    return high * d
