@@ -11,7 +11,7 @@ solver="accelerated" runs along for comparison.
         [--parts cells,mu,rows,work,planes,bounds] [--out bench-output/smoothing.json] [--figures folder]
 
 The set "dense" (500,000 x 100) is made on the spot. --out also names the Markdown file beside it. All of it takes hours at
-worst (66 cells, each at most seven times the cap); a9a and letter alone a few minutes.
+worst (66 cells, each at most ten times the cap); a9a and letter alone a few minutes.
 """
 
 import argparse

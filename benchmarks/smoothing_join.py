@@ -40,7 +40,11 @@ def line(cell):
             arrived = name in at["arrived"]
             words.append(f"{at['seconds'][name]:.3g} ({at['passes'][name]:.0f})" if arrived else "never")
         ratio = at["seconds"]["paper"] / at["seconds"]["ours"]
-        words.append(f"{'> ' if 'paper' not in at['arrived'] else ''}{ratio:.2f}")
+        words.append(
+            "-"
+            if not {"ours", "paper"} & set(at["arrived"])
+            else f"{'> ' if 'paper' not in at['arrived'] else ''}{ratio:.2f}"
+        )
     seconds, passes, iterations = cell["proof"]
     words.append("-" if passes is None else f"{seconds:.3g} ({iterations:.0f})")
     low, high = cell["bounds"]

@@ -45,7 +45,8 @@ class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
         The convex bound R; "auto" takes the one made for the measure. The one used is `risk_`.
     solver_params : dict, default=None
         Options of the solver: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "memory"
-        (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS).
+        (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS),
+        "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments).
     alpha : float, default=1e-4
         Strength of the penalty. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
     fit_intercept : bool, default=True

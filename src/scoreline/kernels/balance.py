@@ -69,7 +69,12 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
             step = 0.5 * low + 0.5 * high
             if step in (low, high):  # no float between: the exact piece is reached
                 break
+        if step == shift:
+            break
         shift = step
+    else:  # weights over hundreds of decades: the sums must be those of the last bias
+        above, below, _ = _sides(*near, shift, width)
+        above, below = above + decided[0], below + decided[1]
     return Balance(base, float(shift), (0.0, 0.0), float(above), float(below))
 
 
@@ -126,7 +131,10 @@ def _tied(
 def _undecided(
     places: FloatArray, sign: AnyArray, weight: FloatArray | None, base: float, width: float, bounds: AnyArray
 ) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
-    """Return (place - base, signed weight) of the rows within two widths, and the weight of either class that surely moves."""
+    """Return (place - base, signed weight) of the rows within two widths, and the weight of either class that surely moves.
+
+    Extra memory: two vectors of these rows, four where several chunks are put together.
+    """
     chunks = len(bounds) - 1
     room = np.empty((2, len(places)))  # of which only what is used becomes memory
     counts, partial = np.empty(chunks, dtype=np.int64), np.empty((chunks, 2))
@@ -203,7 +211,7 @@ def _ramp_sums(
             s = 1.0 if weight is None else weight[i]
             positive = sign[i] > 0
             t = (offset - z[i]) - base if positive else z[i] + base
-            hard += s * (t if t > 0.0 else 0.0)
+            hard += s * (0.0 if t <= 0.0 else t)  # in this order NaN stays NaN
             if width > 0.0:
                 t = t - shift if positive else t + shift
                 beta = t * inverse

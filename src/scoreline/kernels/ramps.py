@@ -180,7 +180,7 @@ def look_up(
                     bins[c, b, 0] += s
                     bins[c, b, 1] += s * d
                 if curved > 0.0:
-                    ramp = curved * spline[e, 2]
+                    ramp = curved * max(0.0, spline[e, 2])  # weights that came and went leave rounding
             if grad is not None:
                 grad[i] = scale * s * ramp
         partial[c, 0], partial[c, 1] = value, ramps

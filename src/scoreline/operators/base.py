@@ -114,8 +114,9 @@ class Operator(ABC):
         return self._class_moments(np.asarray(sign), weight)
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs; for dense blocks BLAS does 13 flops in a pass's time."""
-        return self.shape[1] / 13.0
+        """Return about how many products a call of `gram` costs and factoring it; BLAS does 13 flops in a pass's time."""
+        n, p = self.shape
+        return p / 13.0 + p * p / (30.0 * max(1, n))
 
     def quadratics(self, matrix: FloatArray) -> FloatArray:
         """Return x_i' M x_i for every row i, M symmetric p x p. One pass, as costly as `gram`."""

@@ -15,6 +15,7 @@ from scoreline.operators.second_order import block_gram
 
 CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
 FAR = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
+LEAST_ROWS, ROWS_BYTES = 1024, 1 << 21  # rows handed to BLAS at a time: fewer, and p x p sums are read too often
 FIRST_ROWS = 64  # rows whose mean is the origin of a chunk
 
 
@@ -53,36 +54,52 @@ def moments_of_blocks(
 
 
 class _Sums:
-    """Sums of x - origin and its squares over dense rows."""
+    """Sums of x - origin and its squares over dense rows, which are collected until there are enough for BLAS."""
 
     def __init__(self, p: int):
         self.weight = 0.0
         self.origin: FloatArray | None = None
         self.sums = np.zeros(p)
         self.squares = np.zeros((p, p), order="F")  # lower triangle
+        self.rows = np.empty((max(LEAST_ROWS, ROWS_BYTES // (8 * p)), p))
+        self.filled = 0
 
     def add(self, block: FloatArray, rows: AnyArray, weight: FloatArray | None) -> None:
         """Add some rows of a block."""
-        if len(rows) == 0:
-            return
-        part = block[rows].astype(np.float64, copy=False)
-        if self.origin is None:
-            self.origin = part[:FIRST_ROWS].mean(axis=0)
-        part -= self.origin
-        if weight is None:
-            self.weight += len(rows)
-            self.sums += part.sum(axis=0)
-        else:
-            self.weight += float(weight.sum())
-            root = np.sqrt(weight)
-            part *= root[:, None]
-            self.sums += root @ part
-        dsyrk(1.0, part.T, beta=1.0, c=self.squares, lower=1, overwrite_c=1)
+        start = 0
+        while start < len(rows):
+            stop = start + min(len(rows) - start, len(self.rows) - self.filled)
+            part = self.rows[self.filled : self.filled + stop - start]
+            if block.dtype == np.float64:
+                np.take(block, rows[start:stop], axis=0, out=part, mode="clip")  # "raise" would make a copy first
+            else:
+                part[...] = block[rows[start:stop]]
+            if self.origin is None:
+                self.origin = part[:FIRST_ROWS].mean(axis=0)
+            part -= self.origin
+            if weight is None:
+                self.weight += stop - start
+                self.sums += part.sum(axis=0)
+            else:
+                own = weight[start:stop]
+                self.weight += float(own.sum())
+                root = np.sqrt(own)
+                part *= root[:, None]
+                self.sums += root @ part
+            self.filled += stop - start
+            if self.filled == len(self.rows):
+                self._flush()
+            start = stop
+
+    def _flush(self) -> None:
+        dsyrk(1.0, self.rows[: self.filled].T, beta=1.0, c=self.squares, lower=1, overwrite_c=1)
+        self.filled = 0
 
     def moments(self) -> Moments:
         """Return the moments of all rows added."""
         if self.origin is None or self.weight <= 0.0:
             return Moments.empty(len(self.sums))
+        self._flush()
         offset = self.sums / self.weight
         dsyrk(-self.weight, offset[:, None], beta=1.0, c=self.squares, lower=1, overwrite_c=1)
         scatter = np.tril(self.squares)

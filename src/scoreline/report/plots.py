@@ -90,7 +90,8 @@ def plot_score_distributions(scores: Any, y: Any, ax: Any = None, *, positive: A
     scores, is_positive = np.asarray(scores, dtype=float), np.asarray(y) == positive
     if scores.shape != is_positive.shape or not is_positive.any() or is_positive.all():
         raise ValueError(f"scores of shape {scores.shape} and y of shape {is_positive.shape} must be of both classes")
-    low, high = np.quantile(scores, [0.001, 0.999])
+    ends = np.array([np.quantile(scores[side], [0.001, 0.999]) for side in (is_positive, ~is_positive)])
+    low, high = ends[:, 0].min(), ends[:, 1].max()
     edges = np.linspace(low, high, bins + 1)
     across = np.linspace(low, high, 400)
     for label, side, colour in (("negative", ~is_positive, BELOW), ("positive", is_positive, ABOVE)):

@@ -83,7 +83,7 @@ class ScoreSpace(Protocol):
         """Return scale * s * second derivative of a named loss (of its ramp) at the margins y z, row by row."""
 
     def pair_curvatures(self, z: Scores, labels: Labels, width: float) -> Scores:
-        """Return for every row s times the weight of the other class's rows with which it has 0 <= t <= width."""
+        """Return for every row s times the weight of the other class's rows with which it has 0 < t <= width."""
 
     def balance_curvatures(self, z: Scores, labels: Labels, offset: float, width: float) -> Scores:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""

@@ -107,7 +107,7 @@ class HostSpace:
         return self._pairs(_checked(z, labels), labels, float(width), signed, _checked_out(out, labels, grad))
 
     def pair_curvatures(self, z: FloatArray, labels: Labels, width: float) -> FloatArray:
-        """Return for every row s times the weight of the rows of the other class that it is on a ramp with, 0 < t < width."""
+        """Return for every row s times the weight of the other class that it is on a ramp with, 0 < t <= width < inf."""
         out = np.empty(labels.sign.shape)
         self._pairs(_checked(z, labels), labels, float(width), (1.0, 1.0), out, curved=True)
         return out
@@ -156,8 +156,11 @@ class HostSpace:
         places = np.empty(n, dtype=np.uint32)
         # Few bins: a private copy for each chunk, of half a score vector or 2 MB at most. Many: filled range by range.
         copies = max(n // 4, BINS_IN_CACHE) // (n_edges + 1)
-        bounds = parallel.even_bounds(n, 16, max_chunks=min(16, copies) if copies else parallel.MAX_CHUNKS)
-        private = np.empty((len(bounds) - 1, n_edges + 1, 2)) if copies else None
+        bounds = parallel.even_bounds(n, 16)
+        few = copies >= min(4, len(bounds) - 1)  # a copy or two for many rows would leave cores idle
+        if few:
+            bounds = parallel.even_bounds(n, 16, max_chunks=min(16, copies))
+        private = np.empty((len(bounds) - 1, n_edges + 1, 2)) if few else None
         partial = np.empty((len(bounds) - 1, 2))
         parallel.run_chunks(
             ramps.look_up, len(partial), z, sign, weight, key_sign, shift, width == 0.0 and weight is None, edges, spline,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from scoreline import kernels
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
 from scoreline.risks.base import Hessian
@@ -19,7 +20,7 @@ NEGLIGIBLE = 0.01  # share of the sum of all curvatures that may be left out of 
 class Preconditioner:
     """A factored Hessian as the starting matrix of L-BFGS, used for `patience` times the passes that it cost to make.
 
-    And for at least 12 passes, so that the first iterations do not depend on the storage.
+    And for at least 12 passes: fewer iterations would hardly use it.
     """
 
     def __init__(self, patience: float = 2.0) -> None:
@@ -45,7 +46,8 @@ class Preconditioner:
 
     def solve(self, v: FloatArray) -> FloatArray:
         """Return H^-1 v."""
-        return np.asarray(cho_solve((self.factor, True), v, check_finite=False))
+        with kernels.parallel.one_blas_thread():
+            return np.asarray(cho_solve((self.factor, True), v, check_finite=False))
 
     def record(self, objective: Objective) -> dict[str, Any]:
         """Return what is needed to go on with it."""
@@ -85,7 +87,8 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
     if not np.isfinite(matrix).all():
         return None
     try:
-        factor, lower = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        with kernels.parallel.one_blas_thread():  # its threads take a thousand times as long where another core is busy
+            factor, lower = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:  # entries so large that alpha drowns
         return None
     return factor, lower

@@ -5,6 +5,7 @@ from typing import Any
 from scoreline._checks import check_number
 from scoreline._typing import Scores
 from scoreline.objective import Objective, Point
+from scoreline.risks.base import Hessian
 from scoreline.solvers.base import State
 from scoreline.solvers.hessian import has_factor
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
@@ -19,7 +20,7 @@ FIRST_WIDTH = 0.03
 LEAST_WIDTH = 0.5
 # Make the first Hessian at the start if it costs no more passes than this. On covtype (12 entries a row, 4 passes) that
 # saves half to nine tenths of the time to 1 %; on dense data with 100 columns (8 passes) and on mnist (50) it loses.
-CHEAP = 6.0
+CHEAP, CHEAP_FEATURES = 6.0, 300  # beyond, p x p sums leave the cache
 MOST_REDUCTIONS = 30  # 0.3^30 is the rounding of 1: a narrower ramp is no ramp
 
 
@@ -80,7 +81,8 @@ class SmoothedSolver(LbfgsSolver):
         """Compute scores and gradient at state.w; a Hessian that is not cheap waits until enough has been spent."""
         super().resume(objective, state)
         operator = objective.operator
-        if self._preconditioner.factor is None and operator.gram_passes() > CHEAP:
+        cheap = operator.gram_passes() <= CHEAP and operator.shape[1] <= CHEAP_FEATURES
+        if self._preconditioner.factor is None and not cheap:
             self._preconditioner.due = operator.n_passes + self._preconditioner.interval(objective)
 
     def first_point(self, objective: Objective, state: LbfgsState, z: Scores) -> Point:
@@ -111,12 +113,21 @@ class SmoothedSolver(LbfgsSolver):
 
         As the ramp narrows, the Hessian of the smoothed risk becomes that of the few rows on it; what L-BFGS needs is the
         density of rows around the margin. At w = 0 all rows are on a ramp of width 2: their covariance within the classes.
+        Only for PRBEP with less than a fifth of positives these are not, and then the Hessian has to wait.
         """
         if self.precondition and has_factor(objective):
             width = LEAST_WIDTH if state.w.any() else 2.0
             # A little wider than the ramp itself, on the end of which all rows may lie.
             mu = max(1.01 * state.mu, width / objective.risk.ramp_scale)
-            self._preconditioner.renew(objective, self._curvature, lambda: objective.risk.hessian(self._point.z, mu))
+            self._preconditioner.renew(objective, self._curvature, lambda: self._hessian(objective, state, mu))
+
+    def _hessian(self, objective: Objective, state: LbfgsState, mu: float) -> Hessian | None:
+        """Return the Hessian at the point; at w = 0 only if both classes have a part in it."""
+        hessian, labels = objective.risk.hessian(self._point.z, mu), objective.risk.labels
+        if hessian is None or state.w.any():
+            return hessian
+        sides = [objective.space.total(objective.space.select(hessian.diagonal, labels, side)) for side in (1, -1)]
+        return hessian if min(sides) > 0.0 else None
 
     def _slack(self, objective: Objective, point: Point) -> float:
         return point.risk.hard - point.risk.plane - objective.space.dot(point.risk.grad, point.z)
