@@ -83,7 +83,7 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Method]
     solver_class = None if solver == "auto" else get_solver(solver)
     if solver_class is not None and not solver_class.trains(measure):
         raise ValueError(
-            f"solver={solver!r} does not train for measure {measure.name!r}: it needs a measure of predictions at the cut. "
+            f"solver={solver!r} does not train for measure {measure.name!r}: it needs {solver_class.trains_for}. "
             f"Use solver='auto' or one of {list(_solvers_for(measure.risks, measure))}."
         )
     candidates = measure.risks if risk == "auto" else (risk,)

@@ -28,16 +28,23 @@ def report_of(direction: Direction, measure: Measure) -> dict[str, Any]:
 
 
 def diagnosed(
-    report: dict[str, Any], measure: Measure, z: FloatArray, intercept: float, sign: AnyArray, weight: FloatArray | None
+    report: dict[str, Any],
+    measure: Measure,
+    z: FloatArray,
+    intercept: float,
+    sign: AnyArray,
+    copies: FloatArray | None,
+    weight: FloatArray | None,
 ) -> dict[str, Any]:
     """Return the report with the empirical measure and, for each class, the shape of its scores.
 
     `z` are the scores without intercept, `intercept` that of the model. Skewness and excess kurtosis are 0 for a normal
-    distribution; the Kolmogorov-Smirnov distance is the largest difference to the normal distribution function.
+    distribution; the Kolmogorov-Smirnov distance is the largest difference to the normal distribution function. The measure
+    counts class weights (`weight`), the shapes do not (`copies`).
     """
     report = {**report, "empirical": measure.value(sign > 0, z + intercept, weight)}
     for name, side in (("positive", sign > 0), ("negative", sign < 0)):
-        report[name] = _shape(z[side], None if weight is None else weight[side])
+        report[name] = _shape(z[side], None if copies is None else copies[side])
     return report
 
 
@@ -51,7 +58,7 @@ def warn_if_apart(report: dict[str, Any], n_least: float) -> None:
             "are not normal within the classes (moments_report_ has skewness, kurtosis and distance). Compare with "
             "solver='auto' on held-out rows, or transform the features.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -63,6 +63,8 @@ class MomentsTraining:
         measure = self._check_parameters()
         if self.scaling == "maxabs":
             raise ValueError("scaling='maxabs' needs all rows at once; use scaling='standard' or None with partial_fit")
+        if self.cut == "holdout":
+            raise ValueError("cut='holdout' does not go with partial_fit; the cut comes from the model: use cut='auto'")
         first = getattr(self, "_moments", None) is None
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
             operator = as_operator(X)
@@ -85,10 +87,18 @@ class MomentsTraining:
             solver = self._make_solver(solver_class)
             added = operator.class_moments(sign, weight)
         state = ClassMoments.empty(operator.shape[1]) if first else self._moments
+        before = state.record() if solver.ridge == 0 else None  # only then the solve may fail
         state.merge(added)
+        if first and hasattr(self, "coef_"):
+            del self.coef_  # of an earlier fit, which this begins anew
         self._moments, self.classes_, self.n_features_in_ = state, known, operator.shape[1]
         self.n_passes_ = getattr(self, "n_passes_", 0.0) * (not first) + 1.0
-        return self._solve_moments(measure, solver)
+        try:
+            return self._solve_moments(measure, solver)
+        except ValueError:
+            if before is not None:
+                self._moments = ClassMoments.restored(before)
+            raise
 
     @available_if(_streams)
     def merge(self: Any, other: Any) -> Any:
@@ -159,7 +169,7 @@ class MomentsTraining:
             coef = direction.w if scale is None else direction.w * scale
             z = operator.matvec(coef)
             offset = 0.0 if center is None else float(coef @ center)
-            report = diagnosed(report, measure, z - offset, direction.intercept, sign, copies)
+            report = diagnosed(report, measure, z - offset, direction.intercept, sign, copies, weight)
             if self.cut != "none":
                 threshold = best_cut(sign, z, self._cut_measure(measure), weight).threshold
         validate_data(self, X, skip_check_array=True)

@@ -110,13 +110,15 @@ class Operator(ABC):
         self.require("row_blocks", "moments of the classes")
         if weight is not None:
             weight = self._vector(weight, self.shape[0], "weight")
+        if np.shape(sign) != (self.shape[0],):
+            raise ValueError(f"sign has shape {np.shape(sign)}, expected ({self.shape[0]},), one for each row")
         self.n_passes += 1.0
         return self._class_moments(np.asarray(sign), weight)
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs and factoring it; BLAS does 13 flops in a pass's time."""
         n, p = self.shape
-        return p / 13.0 + p * p / (30.0 * max(1, n))
+        return p / 13.0 + (p * p / (30.0 * n) if n > p else 0.0)
 
     def quadratics(self, matrix: FloatArray) -> FloatArray:
         """Return x_i' M x_i for every row i, M symmetric p x p. One pass, as costly as `gram`."""

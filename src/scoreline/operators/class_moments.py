@@ -40,7 +40,10 @@ def moments_of_blocks(
                 stop = min(start + step, edges[c + 1])
                 block = np.asarray(block_of(start, stop))
                 for side, own in sums.items():
-                    rows = np.flatnonzero(sign[start:stop] == side)
+                    chosen = sign[start:stop] == side
+                    if weight is not None:
+                        chosen &= weight[start:stop] > 0.0  # rows that do not count must not shape the origin
+                    rows = np.flatnonzero(chosen)
                     own.add(block, rows, None if weight is None else weight[start:stop][rows])
             parts[c] = ClassMoments(sums[1].moments(), sums[-1].moments())
 
@@ -133,6 +136,9 @@ def _sparse_side(X: Any, weight: FloatArray) -> Moments:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
+        stored = int(X.indptr[-1])
+        if len(X.indices) != stored:  # arrays may be longer than what they hold
+            X = type(X)((X.data[:stored], X.indices[:stored], X.indptr), shape=X.shape)
         rows = np.flatnonzero(weight)
         present = np.bincount(X.indices, minlength=p) if len(rows) == X.shape[0] else _entries(X[rows], p)
         full = far & (present == len(rows))

@@ -15,6 +15,8 @@ from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, 
 
 SCATTER_CHUNKS = 16
 
+SMALL = 100_000  # entries: below, no Gram matrix takes long
+
 
 class CompressedOperator(Operator):
     """A CSR or CSC matrix; the arrays of the matrix are used as they are.
@@ -120,14 +122,17 @@ class CompressedOperator(Operator):
         """Return about how many products a call of `gram` costs, its factor included.
 
         The pairs of entries of each row (as measured), and sums of chunks. Columns are first sliced into rows, which takes
-        far longer.
+        far longer, but for a small matrix nobody minds.
         """
         X, p = self._X, self.shape[1]
-        nnz = max(1, X.nnz)
-        fixed = (16.0 * p * p + p**3 / 30.0) / nnz
-        if not self._by_row:
+        nnz = max(1, int(X.indptr[-1]))
+        fixed = (16.0 * p * p + p**3 / 30.0) / nnz if nnz > SMALL else 0.0
+        if self._by_row:
+            lengths = np.diff(X.indptr).astype(np.float64)
+        elif nnz > SMALL:
             return fixed + 40.0
-        lengths = np.diff(X.indptr).astype(np.float64)
+        else:
+            lengths = np.bincount(X.indices[:nnz], minlength=self.shape[0]).astype(np.float64)
         return fixed + 0.35 * float(lengths @ lengths) / nnz
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:

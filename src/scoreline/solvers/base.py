@@ -104,6 +104,7 @@ class Method:
     automatic: ClassVar[str] = "always"
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
     certified: ClassVar[bool] = True
+    trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures
 
     def __init__(self, tol: float = 1e-2, max_iter: int = 5000, max_time: float | None = None):
         check_number("tol", tol, above=0)

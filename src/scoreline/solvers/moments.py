@@ -71,6 +71,7 @@ class MomentsSolver(Method):
     automatic = "never"
     certified = False
     alpha_means = "alpha is not used: see ridge"
+    trains_for = "roc_auc, accuracy or balanced_accuracy"
 
     def __init__(
         self, ridge: float | str = "auto", method: str = "exact", diagnostics: bool = True, **options: Any
@@ -116,6 +117,10 @@ class MomentsSolver(Method):
     def from_moments(self, moments: ClassMoments, measure: str, weights: tuple[float, float]) -> Direction:
         """Return the classifier for these moments: O(p^3), whatever the number of rows was."""
         a, b = moments.positive, moments.negative
+        if not all(np.isfinite(part).all() for part in (a.mean, b.mean, a.scatter, b.scatter)):
+            raise ValueError(
+                "squares of X leave the range of floats; divide its columns by their largest magnitude first"
+            )
         plus, minus = a.covariance, b.covariance
         diagonal = np.diag(plus) + np.diag(minus)
         spread = moments.columns()[1]
@@ -126,10 +131,10 @@ class MomentsSolver(Method):
         extra = np.full(len(diagonal), ridge) if self.ridge != "auto" else ridge * diagonal
         extra = np.maximum(extra, np.where(np.diag(plus) + np.diag(minus) > 0.0, 0.0, LEAST_RIDGE * diagonal))
         prior = _prior((a.weight, b.weight), measure, weights)
-        n_iter = 1
+        n_iter, intercept = 1, None
         try:
             if self.method == "paper":
-                w, n_iter = self._paper(moments, extra, measure, prior)
+                w, intercept, n_iter = self._paper(moments, extra, measure, prior)
             elif measure in RANKING:
                 w = best_ranking_direction(a.mean - b.mean, plus + minus + np.diag(extra))
             else:
@@ -146,7 +151,7 @@ class MomentsSolver(Method):
             math.sqrt(max(0.0, float(w @ plus @ w))),
             math.sqrt(max(0.0, float(w @ minus @ w))),
         )
-        return _direction(w, scores, measure, prior, ridge, n_iter)
+        return _direction(w, scores, measure, prior, ridge, n_iter, intercept)
 
     def _ridge(
         self, both: FloatArray, diagonal: FloatArray, n: tuple[float, float], variances: tuple[FloatArray, FloatArray]
@@ -156,10 +161,17 @@ class MomentsSolver(Method):
         scale = 1.0 / np.sqrt(diagonal)
         square = float(np.einsum("ij,ij,i,j->", both, both, scale**2, scale**2, optimize=True))
         shares = [float((v / diagonal).mean()) for v in variances]
-        return shrinkage(len(diagonal), square, float((np.diag(both) / diagonal).sum()), effective_rows(shares, n))
+        live = max(1, int(np.count_nonzero(np.diag(both) > 1e-14 * diagonal)))  # constant columns do not count
+        return shrinkage(live, square, float((np.diag(both) / diagonal).sum()), effective_rows(shares, n))
 
-    def _paper(self, moments: ClassMoments, extra: FloatArray, measure: str, prior: float) -> tuple[FloatArray, int]:
-        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate."""
+    def _paper(
+        self, moments: ClassMoments, extra: FloatArray, measure: str, prior: float
+    ) -> tuple[FloatArray, float | None, int]:
+        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate.
+
+        The paper does not say where the intercept starts. As one more coordinate of the means it ends on the plateau of one
+        class for all rows where features lie in [0, 1] (diabetes, german, ijcnn1, letter), so it starts at its best.
+        """
         a, b = moments.positive, moments.negative
         if measure in RANKING:
             terms = [(1.0, Term(b.mean - a.mean, a.covariance + b.covariance + np.diag(extra)))]
@@ -168,13 +180,18 @@ class MomentsSolver(Method):
             means = np.append(a.mean, 1.0), np.append(b.mean, 1.0)
             spreads = [np.pad(m.covariance + np.diag(0.5 * extra), (0, 1)) for m in (a, b)]
             terms = [(prior, Term(-means[0], spreads[0])), (1.0 - prior, Term(means[1], spreads[1]))]
-            start = paper_start(*means)
+            start = paper_start(a.mean, b.mean)
+            spread = [math.sqrt(max(0.0, float(start @ m.covariance @ start))) for m in (a, b)]
+            b0 = best_intercept(Projected(float(a.mean @ start), float(b.mean @ start), *spread), prior)
+            start = np.append(start, b0) if math.isfinite(b0) else paper_start(*means)
+            start = start / np.linalg.norm(start)
         function = Penalised(terms, PENALTY)
         found = minimize(
             function.value_grad, start, jac=True, method="L-BFGS-B",
             options={"maxcor": MEMORY, "gtol": GRADIENT, "ftol": 0.0, "maxiter": ITERATIONS, "maxfun": 10 * ITERATIONS},
         )  # fmt: skip
-        return found.x[: len(a.mean)], int(found.nit)
+        p = len(a.mean)
+        return found.x[:p], None if measure in RANKING else float(found.x[p]), int(found.nit)
 
 
 def _prior(n: tuple[float, float], measure: str, weights: tuple[float, float]) -> float:
@@ -185,13 +202,21 @@ def _prior(n: tuple[float, float], measure: str, weights: tuple[float, float]) -
     return plus / (plus + minus)
 
 
-def _direction(w: FloatArray, scores: Projected, measure: str, prior: float, ridge: float, n_iter: int) -> Direction:
-    """Return the classifier with its cut, scaled."""
+def _direction(
+    w: FloatArray,
+    scores: Projected,
+    measure: str,
+    prior: float,
+    ridge: float,
+    n_iter: int,
+    intercept: float | None = None,
+) -> Direction:
+    """Return the classifier with its cut (the best one, unless an intercept was trained), scaled."""
     spread = math.sqrt(0.5 * (scores.std_positive**2 + scores.std_negative**2))
     size = spread if spread > 0.0 else abs(scores.mean_positive - scores.mean_negative)
     factor = 1.0 / size if size > 0.0 and math.isfinite(1.0 / size) else 1.0
     scores = Projected(*(factor * value for value in scores))
-    b = best_intercept(scores, prior)
+    b = best_intercept(scores, prior) if intercept is None else factor * intercept
     if not math.isfinite(b):  # one class for all rows: far beyond every score
         middle = 0.5 * (scores.mean_positive + scores.mean_negative)
         reach = abs(scores.mean_positive - scores.mean_negative) + 50.0 * max(

@@ -66,17 +66,26 @@ def implicit_direction(
 ) -> tuple[FloatArray, float, Projected, tuple[float, float], int]:
     """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the ridge, moments of its scores, weights of the classes, iterations."""
     S = ImplicitCovariance(operator, sign, copies)
-    variances = S.variances()
+    if operator.capabilities & {"statistics", "row_blocks"}:
+        variances = S.variances()
+    elif ridge == "auto":
+        raise ValueError(
+            f"solver='moments' with ridge='auto' needs the variances of columns, and {type(operator).__name__} has products "
+            "only; give solver_params={'ridge': number}"
+        )
+    else:  # they serve the preconditioner alone
+        variances = [np.ones(operator.shape[1])] * 2
     diagonal = variances[0] + variances[1]
     live = diagonal > 0.0
     safe = np.where(live, diagonal, 1.0)
     if ridge == "auto":
         scale, rng, square = 1.0 / np.sqrt(safe), np.random.default_rng(0), 0.0
         for _ in range(PROBES):
-            probe = rng.choice([-1.0, 1.0], size=len(safe))
+            probe = np.where(live, rng.choice([-1.0, 1.0], size=len(safe)), 0.0)
             square += float(np.sum((scale * S.product(scale * probe)) ** 2)) / PROBES
         shares = [float((v / safe).mean()) for v in variances]
-        added = shrinkage(len(safe), square, float(live.sum()), effective_rows(shares, S.n))
+        columns = max(1, int(live.sum()))  # constant ones do not count
+        added = shrinkage(columns, square, float(columns), effective_rows(shares, S.n))
         extra = added * safe
     else:
         added = float(ridge)

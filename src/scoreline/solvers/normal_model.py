@@ -66,15 +66,20 @@ def _best_intercepts(
     + 2 log(P+ s- / (P- s+)) = 0.
     """
     with np.errstate(all="ignore"):
-        floor = 1e-12 * (np.abs(m_pos - m_neg) + np.maximum(s_pos, s_neg)) + 1e-300  # a class of one row
+        # A class of one row has no deviation; what rounding leaves of it must not decide either.
+        floor = (
+            1e-9 * (np.abs(m_pos - m_neg) + np.maximum(s_pos, s_neg)) + 1e-15 * (np.abs(m_pos) + np.abs(m_neg)) + 1e-300
+        )
         s_pos, s_neg = np.maximum(s_pos, floor), np.maximum(s_neg, floor)
         i_pos, i_neg = 1.0 / s_pos**2, 1.0 / s_neg**2
         # Around the middle of the means, so that means far from 0 do not drown the difference.
         middle = 0.5 * (m_pos + m_neg)
         a_pos, a_neg = m_pos - middle, m_neg - middle
         quadratic, linear = i_neg - i_pos, a_neg * i_neg - a_pos * i_pos
-        constant = a_neg**2 * i_neg - a_pos**2 * i_pos + 2.0 * np.log(prior * s_neg / ((1.0 - prior) * s_pos))
-        root = np.sqrt(np.maximum(linear**2 - quadratic * constant, 0.0))
+        odds = 2.0 * np.log(prior * s_neg / ((1.0 - prior) * s_pos))
+        constant = a_neg**2 * i_neg - a_pos**2 * i_pos + odds
+        # linear^2 - quadratic constant, without the squares that cancel
+        root = np.sqrt(np.maximum(i_pos * i_neg * (a_pos - a_neg) ** 2 - quadratic * odds, 0.0))
         q = -(linear + np.copysign(root, linear))
         candidates = np.array([q / quadratic, constant / q, np.full_like(q, np.inf), np.full_like(q, -np.inf)])
         values = prior * ndtr(-(a_pos + candidates) / s_pos) + (1.0 - prior) * ndtr((a_neg + candidates) / s_neg)
@@ -86,7 +91,10 @@ def _best_intercepts(
 
 def best_ranking_direction(delta: FloatArray, covariance: FloatArray) -> FloatArray:
     """Return w ~ S^-1 delta, the global minimum of F_nrank for S = S+ + S-, delta = mu+ - mu-: Cauchy-Schwarz."""
-    return np.asarray(cho_solve(cho_factor(covariance, lower=True, check_finite=False), delta, check_finite=False))
+    factor = cho_factor(covariance, lower=True, check_finite=False)
+    if (np.diag(factor[0]) ** 2 <= 4 * len(delta) * np.finfo(float).eps * np.diag(covariance)).any():
+        raise np.linalg.LinAlgError("singular to rounding")  # which let it through
+    return np.asarray(cho_solve(factor, delta, check_finite=False))
 
 
 def best_error_direction(
@@ -104,9 +112,14 @@ def best_error_direction(
     means = U.T @ solve_triangular(lower, np.column_stack([mean_positive, mean_negative]), lower=True)
     delta = means[:, 0] - means[:, 1]
 
+    # Where delta has no part along an eigenvector the optimum may still lie on it: a little of it opens the way there. Not
+    # where the variances are equal, as those of constant columns are: nothing is gained there.
+    least = 1e-6 * max(1.0, float(np.abs(delta).max()))
+    pushed = np.where((np.abs(delta) < least) & (np.abs(eigenvalues - 1.0) > 1e-6), np.copysign(least, delta), delta)
+
     def look(angles: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         weights = np.outer(np.cos(angles), eigenvalues) + np.sin(angles)[:, None]
-        v = delta / np.where(np.abs(weights) < 1e-300, 1e-300, weights)
+        v = pushed / np.where(np.abs(weights) < 1e-300, 1e-300, weights)
         v /= np.maximum(np.abs(v).max(axis=1, keepdims=True), 1e-300)
         spread = np.sqrt(v**2 @ eigenvalues), np.sqrt((v**2).sum(axis=1))
         b, value = _best_intercepts(v @ means[:, 0], v @ means[:, 1], *spread, prior)
