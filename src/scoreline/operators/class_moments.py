@@ -15,7 +15,8 @@ from scoreline.operators.second_order import block_gram
 
 CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
 FAR = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
-LEAST_ROWS, ROWS_BYTES = 1024, 1 << 21  # rows handed to BLAS at a time: fewer, and p x p sums are read too often
+LEAST_ROWS, ROWS_BYTES = 512, 1 << 21  # rows handed to BLAS at a time: fewer, and p x p sums are read too often
+PIECE_BYTES = 1 << 17  # copied, centred and summed while they are in the nearest cache
 FIRST_ROWS = 64  # rows whose mean is the origin of a chunk
 
 
@@ -29,7 +30,8 @@ def moments_of_blocks(
     """
     n, p = shape
     step = default_block_rows(n, p)
-    chunks = max(1, min(16, CHUNK_BYTES // (16 * p * p), -(-n // step)))
+    # Not so many that making and merging p x p sums takes as long as filling them.
+    chunks = max(1, min(16, CHUNK_BYTES // (16 * p * p), -(-n // step), max(2, n // (8 * p))))
     edges = np.linspace(0, n, chunks + 1).astype(int)
     parts: list[ClassMoments | None] = [None] * chunks
 
@@ -66,12 +68,13 @@ class _Sums:
         self.squares = np.zeros((p, p), order="F")  # lower triangle
         self.rows = np.empty((max(LEAST_ROWS, ROWS_BYTES // (8 * p)), p))
         self.filled = 0
+        self.piece = max(16, PIECE_BYTES // (8 * p))
 
     def add(self, block: FloatArray, rows: AnyArray, weight: FloatArray | None) -> None:
         """Add some rows of a block."""
         start = 0
         while start < len(rows):
-            stop = start + min(len(rows) - start, len(self.rows) - self.filled)
+            stop = start + min(len(rows) - start, len(self.rows) - self.filled, self.piece)
             part = self.rows[self.filled : self.filled + stop - start]
             if block.dtype == np.float64:
                 np.take(block, rows[start:stop], axis=0, out=part, mode="clip")  # "raise" would make a copy first
