@@ -73,3 +73,15 @@ def scatter_squares(data, indices, indptr, lines, u, partial, bounds, first, las
                 continue
             for k in range(indptr[r], indptr[r + 1]):
                 acc[indices[k]] += u[r] * data[k] * data[k]
+
+
+@kernel
+def centred_rows(block, rows, weight, origin, out, sums):
+    """out[r] = root of weight[r] * (row rows[r] of the block - origin), and their weighted sum is added to `sums`."""
+    for r in range(len(rows)):
+        line, target = block[rows[r]], out[r]
+        root = 1.0 if weight is None else np.sqrt(weight[r])
+        for j in range(len(origin)):
+            value = (line[j] - origin[j]) * root
+            target[j] = value
+            sums[j] += value * root

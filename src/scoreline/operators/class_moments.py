@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
@@ -16,7 +15,6 @@ from scoreline.operators.second_order import block_gram
 CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
 FAR = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
 LEAST_ROWS, ROWS_BYTES = 512, 1 << 21  # rows handed to BLAS at a time: fewer, and p x p sums are read too often
-PIECE_BYTES = 1 << 17  # copied, centred and summed while they are in the nearest cache
 FIRST_ROWS = 64  # rows whose mean is the origin of a chunk
 
 
@@ -40,7 +38,7 @@ def moments_of_blocks(
             sums = {1: _Sums(p), -1: _Sums(p)}
             for start in range(edges[c], edges[c + 1], step):
                 stop = min(start + step, edges[c + 1])
-                block = np.asarray(block_of(start, stop))
+                block = np.ascontiguousarray(block_of(start, stop))
                 for side, own in sums.items():
                     chosen = sign[start:stop] == side
                     if weight is not None:
@@ -65,40 +63,29 @@ class _Sums:
         self.weight = 0.0
         self.origin: FloatArray | None = None
         self.sums = np.zeros(p)
-        self.squares = np.zeros((p, p), order="F")  # lower triangle
-        self.rows = np.empty((max(LEAST_ROWS, ROWS_BYTES // (8 * p)), p))
+        self.squares = np.zeros((p, p))
+        self.rows = np.empty((max(LEAST_ROWS, p, ROWS_BYTES // (8 * p)), p))
         self.filled = 0
-        self.piece = max(16, PIECE_BYTES // (8 * p))
 
     def add(self, block: FloatArray, rows: AnyArray, weight: FloatArray | None) -> None:
         """Add some rows of a block."""
+        self.weight += float(len(rows) if weight is None else weight.sum())
         start = 0
         while start < len(rows):
-            stop = start + min(len(rows) - start, len(self.rows) - self.filled, self.piece)
-            part = self.rows[self.filled : self.filled + stop - start]
-            if block.dtype == np.float64:
-                np.take(block, rows[start:stop], axis=0, out=part, mode="clip")  # "raise" would make a copy first
-            else:
-                part[...] = block[rows[start:stop]]
+            stop = start + min(len(rows) - start, len(self.rows) - self.filled)
             if self.origin is None:
-                self.origin = part[:FIRST_ROWS].mean(axis=0)
-            part -= self.origin
-            if weight is None:
-                self.weight += stop - start
-                self.sums += part.sum(axis=0)
-            else:
-                own = weight[start:stop]
-                self.weight += float(own.sum())
-                root = np.sqrt(own)
-                part *= root[:, None]
-                self.sums += root @ part
+                self.origin = np.asarray(block[rows[:FIRST_ROWS]], dtype=np.float64).mean(axis=0)
+            own = None if weight is None else weight[start:stop]
+            part = self.rows[self.filled : self.filled + stop - start]
+            kernels.gram.centred_rows(block, rows[start:stop], own, self.origin, part, self.sums)
             self.filled += stop - start
             if self.filled == len(self.rows):
                 self._flush()
             start = stop
 
     def _flush(self) -> None:
-        dsyrk(1.0, self.rows[: self.filled].T, beta=1.0, c=self.squares, lower=1, overwrite_c=1)
+        part = self.rows[: self.filled]
+        self.squares += part.T @ part  # SciPy's dsyrk would add in place, but it holds the GIL
         self.filled = 0
 
     def moments(self) -> Moments:
@@ -107,10 +94,8 @@ class _Sums:
             return Moments.empty(len(self.sums))
         self._flush()
         offset = self.sums / self.weight
-        dsyrk(-self.weight, offset[:, None], beta=1.0, c=self.squares, lower=1, overwrite_c=1)
-        scatter = np.tril(self.squares)
-        scatter += np.tril(self.squares, -1).T
-        return Moments(self.weight, self.origin + offset, scatter)
+        self.squares -= np.outer(self.weight * offset, offset)
+        return Moments(self.weight, self.origin + offset, self.squares)
 
 
 def moments_of_sparse(X: Any, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
