@@ -1,5 +1,7 @@
 """Where to begin: the direction that the moments of the classes give, at the length with the smallest J."""
 
+import math
+
 import numpy as np
 from scipy.optimize import brentq
 
@@ -22,7 +24,10 @@ def moments_start(objective: Objective) -> FloatArray:
     found = MomentsSolver().train(operator, labels.sign, labels.weight, "roc_auc", (1.0, 1.0))
     d = found.w
     if objective.risk.shift == "needed":
-        d = operator.shifted(d, best_intercept(found.scores, labels.positive / labels.total))
+        b = best_intercept(found.scores, labels.positive / labels.total)
+        if not math.isfinite(b):  # one class for all rows would be the best prediction, but leads nowhere
+            b = -0.5 * (found.scores.mean_positive + found.scores.mean_negative)
+        d = operator.shifted(d, b)
     if not np.isfinite(d).all():
         return np.zeros(objective.n_features)
     start = objective.at(np.zeros(len(d)), objective.space.zeros(labels))
@@ -37,6 +42,6 @@ def moments_start(objective: Objective) -> FloatArray:
     for _ in range(MOST_DOUBLINGS):
         if slope(high) > 0.0:
             low = 0.0 if high == 1.0 else 0.5 * high
-            return np.asarray(brentq(slope, low, high, xtol=ACCURACY * high, rtol=ACCURACY)) * d
+            return np.asarray(brentq(slope, low, high, xtol=1e-12 * high, rtol=ACCURACY)) * d
         high *= 2.0
     return high * d
