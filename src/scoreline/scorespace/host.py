@@ -166,6 +166,7 @@ class HostSpace:
             ramps.look_up, len(partial), z, sign, weight, key_sign, shift, width == 0.0 and weight is None, edges, spline,
             low, inverse, starts, query_scale, width if curved else 0.0, out, places, private, partial, bounds,
         )  # fmt: skip
+        del starts  # its memory serves the bins
         smooth, query_ramps = partial.sum(axis=0)
         sums = spline[:, 0]  # the spline has served: its memory holds the sums of the keys now
         if private is not None:
