@@ -27,7 +27,8 @@ def memory(field):
 
 
 rng = np.random.default_rng(0)
-MeasureClassifier(measure).fit(rng.standard_normal((500, p)), np.arange(500) % 2)
+for rows in (500, 150_000):  # small and large data use different kernels: compiling them takes memory of its own
+    MeasureClassifier(measure).fit(rng.standard_normal((rows, p)), np.arange(rows) % 2)
 X = np.empty((n, p))
 for start in range(0, n, 100_000):
     X[start : start + 100_000] = rng.standard_normal((100_000, p))
