@@ -64,7 +64,7 @@ class _Sums:
         self.origin: FloatArray | None = None
         self.sums = np.zeros(p)
         self.squares = np.zeros((p, p))
-        self.rows = np.empty((max(LEAST_ROWS, p, ROWS_BYTES // (8 * p)), p))
+        self.rows = np.empty((max(LEAST_ROWS, min(2 * LEAST_ROWS, p), ROWS_BYTES // (8 * p)), p))
         self.filled = 0
 
     def add(self, block: FloatArray, rows: AnyArray, weight: FloatArray | None) -> None:
