@@ -77,6 +77,14 @@ class ClassMoments:
         self.positive.merge(other.positive)
         self.negative.merge(other.negative)
 
+    def check_finite(self) -> None:
+        """Raise if squares of the rows left the range of floats."""
+        for part in (self.positive, self.negative):
+            if not (np.isfinite(part.mean).all() and np.isfinite(part.scatter).all()):
+                raise ValueError(
+                    "squares of X leave the range of floats; divide its columns by their largest magnitude first"
+                )
+
     def scaled(self, scale: FloatArray, center: FloatArray | None = None) -> "ClassMoments":
         """Return the moments of (x - center) * scale."""
         return ClassMoments(self.positive.scaled(scale, center), self.negative.scaled(scale, center))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy import stats
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -643,3 +643,39 @@ def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="solver='moments' predicts")  # their data are not normal
         check(estimator)
+
+
+def test_conjugate_gradients_that_end_early_say_so(monkeypatch):
+    monkeypatch.setattr("scoreline.solvers.moments.EXPLICIT", 2)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 20)) @ rng.standard_normal((20, 20))
+    y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)
+    clf = MeasureClassifier(
+        "roc_auc", solver="moments", solver_params={"ridge": 1e-6, "diagnostics": False}, max_iter=1
+    )
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        clf.fit(X, y)
+    assert clf.status_ == "max_iter"
+
+
+def test_a_block_or_a_merge_that_fails_leaves_the_stream_as_it_was():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 4)), np.arange(60) % 2
+    start = {"solver": "moments", "solver_params": {"ridge": 0.0}}
+    clf = MeasureClassifier("roc_auc", **start).partial_fit(X, y)
+    before, passes = clf._moments.record(), clf.n_passes_
+    with pytest.raises(ValueError, match="range of floats"):
+        clf.partial_fit(1e200 * X, y)
+    repeated = np.repeat(X[:, :1], 4, axis=1)
+    flat = MeasureClassifier("roc_auc", solver="moments").partial_fit(repeated, y)
+    singular = MeasureClassifier("roc_auc", **start)
+    with pytest.raises(ValueError, match="singular"):
+        singular.partial_fit(repeated, y)
+    with pytest.raises(ValueError, match="singular"):
+        singular.merge(flat)
+    assert singular._moments.positive.weight == 0.0
+    after = clf._moments.record()
+    for side in ("positive", "negative"):
+        for name in ("weight", "mean", "scatter"):
+            np.testing.assert_array_equal(before[side][name], after[side][name])
+    assert clf.n_passes_ == passes

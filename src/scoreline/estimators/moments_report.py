@@ -4,12 +4,10 @@ import math
 import warnings
 from typing import Any
 
-import numpy as np
-from scipy.special import ndtr
-
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure
 from scoreline.solvers.moments import Direction
+from scoreline.solvers.normal_model import shape_of_scores
 
 APART = 0.02  # prediction and measurement that differ by more than this, and by more than chance, are worth a warning
 
@@ -44,7 +42,7 @@ def diagnosed(
     """
     report = {**report, "empirical": measure.value(sign > 0, z + intercept, weight)}
     for name, side in (("positive", sign > 0), ("negative", sign < 0)):
-        report[name] = _shape(z[side], None if copies is None else copies[side])
+        report[name] = shape_of_scores(z[side], None if copies is None else copies[side])
     return report
 
 
@@ -60,23 +58,3 @@ def warn_if_apart(report: dict[str, Any], n_least: float) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-def _shape(z: FloatArray, weight: FloatArray | None) -> dict[str, float]:
-    """Return weight, mean, std, skewness, excess kurtosis and Kolmogorov-Smirnov distance of weighted scores."""
-    s = np.ones(len(z)) if weight is None else weight
-    total = float(s.sum())
-    mean = float(s @ z) / total
-    centred = z - mean
-    second, third, fourth = (float(s @ centred**k) / total for k in (2, 3, 4))
-    std = math.sqrt(second * total / (total - 1.0)) if total > 1.0 else 0.0
-    skewness = third / second**1.5 if second > 0.0 else 0.0
-    kurtosis = fourth / second**2 - 3.0 if second > 0.0 else 0.0
-    order = np.argsort(z)
-    after = np.cumsum(s[order]) / total
-    expected = ndtr(centred[order] / std) if std > 0.0 else np.full(len(z), 0.5)
-    # Equal scores are one step of the distribution function.
-    last = np.append(z[order][1:] != z[order][:-1], True)
-    steps, at = after[last], expected[last]
-    distance = max(float(np.max(np.abs(steps - at))), float(np.max(np.abs(np.append(0.0, steps[:-1]) - at))))
-    return {"weight": total, "mean": mean, "std": std, "skewness": skewness, "kurtosis": kurtosis, "ks": distance}

@@ -1,8 +1,10 @@
 """Training from class moments: one pass, block by block if need be, and states that can be added."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
@@ -35,6 +37,7 @@ class MomentsTraining:
     lower_bound_: float | None
     gap_: float | None
     history_: dict[str, list[float]]
+    _moments: ClassMoments | None
 
     @available_if(_streams)
     def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -86,19 +89,13 @@ class MomentsTraining:
             _, solver_class = choose(measure, self.risk, self.solver)
             solver = self._make_solver(solver_class)
             added = operator.class_moments(sign, weight)
-        state = ClassMoments.empty(operator.shape[1]) if first else self._moments
-        before = state.record() if solver.ridge == 0 else None  # only then the solve may fail
-        state.merge(added)
-        if first and hasattr(self, "coef_"):
-            del self.coef_  # of an earlier fit, which this begins anew
-        self._moments, self.classes_, self.n_features_in_ = state, known, operator.shape[1]
-        self.n_passes_ = getattr(self, "n_passes_", 0.0) * (not first) + 1.0
-        try:
-            return self._solve_moments(measure, solver)
-        except ValueError:
-            if before is not None:
-                self._moments = ClassMoments.restored(before)
-            raise
+        added.check_finite()
+        if first:
+            if hasattr(self, "coef_"):
+                del self.coef_  # of an earlier fit, which this begins anew
+            self._moments, self.n_passes_ = ClassMoments.empty(operator.shape[1]), 0.0
+            self.classes_, self.n_features_in_ = known, operator.shape[1]
+        return self._take_in(added, 1.0, measure, solver)
 
     @available_if(_streams)
     def merge(self: Any, other: Any) -> Any:
@@ -123,13 +120,24 @@ class MomentsTraining:
                 f"{other.classes_.tolist()} and {other.n_features_in_} there"
             )
         measure = self._check_parameters()
-        self._moments.merge(other._moments)
-        self.n_passes_ += other.n_passes_
-        return self._solve_moments(measure, self._make_solver(MomentsSolver))
+        return self._take_in(other._moments, other.n_passes_, measure, self._make_solver(MomentsSolver))
 
-    def _solve_moments(self: Any, measure: Measure, solver: MomentsSolver) -> Any:
-        """Set the model of the moments so far, if both classes have been seen."""
+    def _take_in(self: Any, added: ClassMoments, passes: float, measure: Measure, solver: MomentsSolver) -> Any:
+        """Add moments and set the model of all so far, if both classes have been seen; a solve that fails adds nothing."""
         state: ClassMoments = self._moments
+        before = state.record() if solver.ridge == 0 else None  # otherwise the covariance cannot be singular
+        state.merge(added)
+        try:
+            self._solve_moments(state, measure, solver)
+        except ValueError:
+            if before is not None:
+                self._moments = ClassMoments.restored(before)
+            raise
+        self.n_passes_ += passes
+        return self
+
+    def _solve_moments(self: Any, state: ClassMoments, measure: Measure, solver: MomentsSolver) -> None:
+        """Set the model of the moments, if both classes have been seen."""
         if state.positive.weight > 0.0 and state.negative.weight > 0.0:
             scale, center = None, None
             if self.scaling == "standard":
@@ -138,7 +146,6 @@ class MomentsTraining:
             weights = class_weights(self.class_weight, self.classes_, *n)
             direction = _solved(solver, state, measure, weights, scale, center)
             self._set_moments(direction, scale, center, measure, report_of(direction, measure))
-        return self
 
     def _fit_moments(
         self: Any, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, copies: FloatArray | None, measure: Measure,
@@ -178,6 +185,13 @@ class MomentsTraining:
         self._set_moments(direction, scale, center, measure, report)
         if threshold is not None:
             self.intercept_ = np.array([-threshold])
+        if not direction.solved:
+            warnings.warn(
+                f"solver='moments' stopped by max_iter after {direction.n_iter} conjugate gradients: the direction is not "
+                "exact. Raise max_iter or the ridge, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         if solver.diagnostics:
             warn_if_apart(report, min(n))
         return self
@@ -196,7 +210,8 @@ class MomentsTraining:
         self.intercept_ = np.array([intercept])
         self.solver_, self.risk_, self.cost_ = "moments", choose(measure, self.risk, self.solver)[0].name, 1.0
         self._penalty = 0.5 * self.alpha * kernels.vectors.dot(direction.w, direction.w)
-        self.n_iter_, self.status_, self.history_ = direction.n_iter, "converged", {}
+        self.n_iter_, self.history_ = direction.n_iter, {}
+        self.status_ = "converged" if direction.solved else "max_iter"
         self.objective_ = self.lower_bound_ = self.gap_ = None
         self.moments_report_ = report
 

@@ -113,7 +113,8 @@ class Operator(ABC):
         if np.shape(sign) != (self.shape[0],):
             raise ValueError(f"sign has shape {np.shape(sign)}, expected ({self.shape[0]},), one for each row")
         self.n_passes += 1.0
-        return self._class_moments(np.asarray(sign), weight)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # the caller looks whether they are finite
+            return self._class_moments(np.asarray(sign), weight)
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs and factoring it; BLAS does 13 flops in a pass's time."""

@@ -33,6 +33,7 @@ def moments_of_blocks(
     edges = np.linspace(0, n, chunks + 1).astype(int)
     parts: list[ClassMoments | None] = [None] * chunks
 
+    @np.errstate(over="ignore", invalid="ignore", under="ignore")  # other threads do not inherit the caller's
     def work(first: int, last: int) -> None:
         for c in range(first, last):
             sums = {1: _Sums(p), -1: _Sums(p)}

@@ -36,7 +36,8 @@ class Direction:
     """A classifier from moments: w scaled so that scores have a variance of 1 within the classes on average.
 
     `predicted` is the AUC, or the (balanced) accuracy, that the normal model expects; `ridge` what was added to the
-    covariance, relative to its diagonal or, if it was given, absolute; `n_iter` the iterations of an iterative method.
+    covariance, relative to its diagonal or, if it was given, absolute; `n_iter` the iterations of an iterative method, and
+    `solved` whether they sufficed.
     """
 
     w: FloatArray
@@ -45,6 +46,7 @@ class Direction:
     ridge: float
     scores: Projected
     n_iter: int = 1
+    solved: bool = True
 
 
 class MomentsSolver(Method):
@@ -106,8 +108,10 @@ class MomentsSolver(Method):
                 f"have at most {EXPLICIT} columns and be readable in blocks of rows, got {operator.shape[1]} columns of "
                 f"{type(operator).__name__}. Use measure='roc_auc' with method='exact', or solver='auto'."
             )
-        w, ridge, scores, n, n_iter = implicit_direction(operator, sign, copies, self.ridge, self.max_iter)
-        return _direction(w, scores, measure, _prior(n, measure, weights), ridge, n_iter)
+        w, ridge, scores, n, n_iter, solved = implicit_direction(operator, sign, copies, self.ridge, self.max_iter)
+        direction = _direction(w, scores, measure, _prior(n, measure, weights), ridge, n_iter)
+        direction.solved = solved
+        return direction
 
     @staticmethod
     def explicit(operator: Any) -> bool:
@@ -117,10 +121,7 @@ class MomentsSolver(Method):
     def from_moments(self, moments: ClassMoments, measure: str, weights: tuple[float, float]) -> Direction:
         """Return the classifier for these moments: O(p^3), whatever the number of rows was."""
         a, b = moments.positive, moments.negative
-        if not all(np.isfinite(part).all() for part in (a.mean, b.mean, a.scatter, b.scatter)):
-            raise ValueError(
-                "squares of X leave the range of floats; divide its columns by their largest magnitude first"
-            )
+        moments.check_finite()
         plus, minus = a.covariance, b.covariance
         diagonal = np.diag(plus) + np.diag(minus)
         spread = moments.columns()[1]

@@ -63,8 +63,11 @@ class ImplicitCovariance:
 
 def implicit_direction(
     operator: Any, sign: AnyArray, copies: FloatArray | None, ridge: float | str, max_iter: int
-) -> tuple[FloatArray, float, Projected, tuple[float, float], int]:
-    """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the ridge, moments of its scores, weights of the classes, iterations."""
+) -> tuple[FloatArray, float, Projected, tuple[float, float], int, bool]:
+    """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the ridge, moments of its scores, weights of the classes, iterations.
+
+    And whether the linear system was solved to ACCURACY.
+    """
     S = ImplicitCovariance(operator, sign, copies)
     if operator.capabilities & {"statistics", "row_blocks"}:
         variances = S.variances()
@@ -100,5 +103,5 @@ def implicit_direction(
     p = len(safe)
     system = LinearOperator((p, p), matvec=lambda v: S.product(np.ravel(v)) + extra * np.ravel(v), dtype=np.float64)
     jacobi = LinearOperator((p, p), matvec=lambda v: np.ravel(v) / (safe + extra), dtype=np.float64)
-    w, _ = cg(system, S.means[0] - S.means[1], rtol=ACCURACY, maxiter=max_iter, M=jacobi, callback=count)
-    return w, added, S.projected(w), S.n, iterations
+    w, info = cg(system, S.means[0] - S.means[1], rtol=ACCURACY, maxiter=max_iter, M=jacobi, callback=count)
+    return w, added, S.projected(w), S.n, iterations, info == 0

@@ -153,6 +153,26 @@ def _grid(eigenvalues: FloatArray) -> FloatArray:
     return np.unique(np.mod(np.concatenate([even, (poles[:, None] + beside).ravel()]), 2.0 * np.pi))
 
 
+def shape_of_scores(z: FloatArray, weight: FloatArray | None) -> dict[str, float]:
+    """Return weight, mean, std, skewness, excess kurtosis and Kolmogorov-Smirnov distance of weighted scores."""
+    s = np.ones(len(z)) if weight is None else weight
+    total = float(s.sum())
+    mean = float(s @ z) / total
+    centred = z - mean
+    second, third, fourth = (float(s @ centred**k) / total for k in (2, 3, 4))
+    std = math.sqrt(second * total / (total - 1.0)) if total > 1.0 else 0.0
+    skewness = third / second**1.5 if second > 0.0 else 0.0
+    kurtosis = fourth / second**2 - 3.0 if second > 0.0 else 0.0
+    order = np.argsort(z)
+    after = np.cumsum(s[order]) / total
+    expected = ndtr(centred[order] / std) if std > 0.0 else np.full(len(z), 0.5)
+    # Equal scores are one step of the distribution function.
+    last = np.append(z[order][1:] != z[order][:-1], True)
+    steps, at = after[last], expected[last]
+    distance = max(float(np.max(np.abs(steps - at))), float(np.max(np.abs(np.append(0.0, steps[:-1]) - at))))
+    return {"weight": total, "mean": mean, "std": std, "skewness": skewness, "kurtosis": kurtosis, "ks": distance}
+
+
 class Term:
     """T(w) = Phi(mu'w / sqrt(w'Sw)) with gradient and Hessian products: what F_n01 and F_nrank are made of."""
 

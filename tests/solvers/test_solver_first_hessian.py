@@ -1,0 +1,40 @@
+"""When `smoothed` makes its first Hessian: at w = 0 where it is cheap and holds both classes, later elsewhere."""
+
+import numpy as np
+import pytest
+
+from scoreline.objective import Objective
+from scoreline.operators import as_operator
+from scoreline.risks.registry import get_risk
+from scoreline.solvers import SmoothedSolver
+
+
+def passes_of_hessians(monkeypatch, risk, share, p=8, n=2000):
+    """Return the passes spent before each Gram matrix of a run of a few iterations."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    score = X @ rng.standard_normal(p) + rng.standard_normal(n)
+    y = np.where(score > np.quantile(score, 1.0 - share), 1, -1)
+    objective = Objective(as_operator(X), get_risk(risk).prepare(y), 1e-3)
+    seen, gram = [], objective.operator.gram
+
+    def counted(weight):
+        seen.append(objective.n_passes)
+        return gram(weight)
+
+    monkeypatch.setattr(objective.operator, "gram", counted)
+    SmoothedSolver(tol=1e-12, max_iter=25).solve(objective)
+    return seen
+
+
+@pytest.mark.parametrize(("risk", "share"), [("roc_area", 0.05), ("roc_area", 0.4), ("prbep", 0.4), ("hinge", 0.4)])
+def test_a_cheap_one_is_made_at_the_start(monkeypatch, risk, share):
+    assert passes_of_hessians(monkeypatch, risk, share)[0] <= 2.0  # X'u at w = 0, and once more if mu was lowered
+
+
+def test_few_positives_are_not_on_the_first_ramp_of_prbep(monkeypatch):
+    assert passes_of_hessians(monkeypatch, "prbep", 0.1)[0] >= 12.0
+
+
+def test_one_that_costs_more_waits(monkeypatch):
+    assert passes_of_hessians(monkeypatch, "roc_area", 0.4, p=120)[0] >= 12.0  # 120 / 13 passes are more than CHEAP
