@@ -66,6 +66,10 @@ class Objective:
         """Return z = Xw; one pass."""
         return self.operator.matvec(w)
 
+    def scores_at_start(self, w: FloatArray) -> Scores:
+        """Return z = Xw; no pass at w = 0, where runs usually start."""
+        return self.scores(w) if w.any() else self.space.zeros(self.risk.labels)
+
     def at(self, w: FloatArray, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Point:
         """Return the point w with known scores z; no pass."""
         penalty = 0.5 * self.alpha * kernels.vectors.dot(w, w)
@@ -89,22 +93,31 @@ class Objective:
         return Line(self, point, d)
 
     def rounding_allowance(self, point: Point, slope: FloatArray) -> float:
-        """Return an allowance for rounding in the bound c - |v|^2 / (2 alpha) of the plane at this point.
+        """Return an allowance for rounding in the bound c - |v|^2 / (2 alpha) of the plane at this point."""
+        return self.mixture_allowance(slope, self.plane_size(point), point.risk.mass)
+
+    def plane_size(self, point: Point) -> float:
+        """Return what rounding of the constant of a plane is relative to: the magnitudes that were added up for it."""
+        z_max = self.space.max_abs(point.z, self.risk.labels)
+        size = abs(point.hard) + abs(point.risk.plane) + point.risk.mass * z_max
+        return size if self.operator.largest is not None else size + point.risk.mass * z_max
+
+    def mixture_allowance(self, slope: FloatArray, size: float, mass: float) -> float:
+        """Return the same for a mixture of planes with the slope v, from the same mixture of their sizes and masses.
 
         Sums over n rows, added in chunks, carry an error of about g = 8 eps sqrt(n) relative to the sum of magnitudes (8 is
         margin). For v = X'u that sum is at most |u|_1 max_i |x_ij| in coordinate j, which moves |v|^2 / (2 alpha) by
         g |u|_1 sum_j |v_j| max_i |x_ij| / alpha to first order; second order is added. Where the largest magnitudes are not
         known (computed features), max |z| stands in: then large terms that cancel within a row are not covered.
         """
-        dot, alpha, risk = kernels.vectors.dot, self.alpha, point.risk
+        dot, alpha = kernels.vectors.dot, self.alpha
         g = 8.0 * float(np.finfo(float).eps) * float(np.sqrt(self.operator.shape[0]))
-        z_max = self.space.max_abs(point.z, self.risk.labels)
-        size = abs(point.hard) + abs(risk.plane) + dot(slope, slope) / alpha + risk.mass * z_max
+        size = size + dot(slope, slope) / alpha
         largest = self.operator.largest
         if largest is None:
-            return g * (size + risk.mass * z_max)
+            return g * size
         moved = dot(np.abs(slope), largest) / alpha
-        return g * (size + risk.mass * moved) + (g * risk.mass) ** 2 * dot(largest, largest) / (2.0 * alpha)
+        return g * (size + mass * moved) + (g * mass) ** 2 * dot(largest, largest) / (2.0 * alpha)
 
 
 class Line:

@@ -17,7 +17,10 @@ from scoreline.testing import check_solver
 
 SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}
 RISKS = all_risks()
-PAIRS = [(s, r) for s in SOLVERS for r in RISKS if SOLVERS[s].serves(RISKS[r])]
+SERVED = [(s, r) for s in SOLVERS for r in RISKS if SOLVERS[s].serves(RISKS[r])]
+# Risks whose optimum is written down for cvxpy below; the others are in test_solver_bundles.py, slow solvers too.
+WRITTEN = ("hinge", "squared_hinge", "logistic", "roc_area", "roc_area_squared", "prbep")
+PAIRS = [(s, r) for s, r in SERVED if r in WRITTEN and not SOLVERS[s].slow]
 KINDS = (
     "gaussian", "ties", "duplicates", "one_positive", "mostly_positive", "float32", "integer_weights", "real_weights",
     "wide", "separable",
@@ -112,7 +115,7 @@ def test_contract_with_a_short_memory(name):
 
 
 def test_every_risk_has_a_solver():
-    assert {r for _, r in PAIRS} == set(RISKS)
+    assert {r for _, r in SERVED} == set(RISKS)
     assert set(RISKS) >= {"hinge", "squared_hinge", "logistic", "roc_area"}
 
 

@@ -1,5 +1,5 @@
 """Data from files and generators."""
 
-from scoreline.data.synthetic import make_imbalanced
+from scoreline.data.synthetic import HardExample, hard_for_cutting_planes, make_imbalanced
 
-__all__ = ["make_imbalanced"]
+__all__ = ["HardExample", "hard_for_cutting_planes", "make_imbalanced"]

@@ -61,7 +61,7 @@ def list_solvers() -> list[SolverInfo]:
     --------
     >>> from scoreline import list_solvers
     >>> [info.name for info in list_solvers()]
-    ['accelerated', 'cost_search', 'lbfgs', 'moments', 'newton', 'plugin', 'smoothed']
+    ['accelerated', 'bundle', 'bundle_ls', 'bundle_ocas', 'cost_search', 'lbfgs', 'moments', 'newton', 'plugin', 'smoothed']
     """
     table = []
     for solver in all_solvers().values():
@@ -78,7 +78,8 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Method]
     With both "auto": the measure's first risk, and `cost_search` for measures of counts whose first risk it serves (all but
     accuracy), because over 17 data sets it was ahead of a tuned threshold in every measure
     (benchmarks/results/tuned_threshold.md). Otherwise the first solver that serves the risk: `lbfgs` for smooth risks,
-    `smoothed` for the others. With one of the two given, the other is the first that fits.
+    `smoothed` for those that can be smoothed, `bundle_ocas` for the others. With one of the two given, the other is the first
+    that fits; cutting planes take the risk that was made for the measure before others.
     """
     solver_class = None if solver == "auto" else get_solver(solver)
     if solver_class is not None and not solver_class.trains(measure):
@@ -86,11 +87,13 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Method]
             f"solver={solver!r} does not train for measure {measure.name!r}: it needs {solver_class.trains_for}. "
             f"Use solver='auto' or one of {list(_solvers_for(measure.risks, measure))}."
         )
-    candidates = measure.risks if risk == "auto" else (risk,)
+    candidates = list(measure.risks) if risk == "auto" else [risk]
+    if solver_class is not None:
+        candidates.sort(key=lambda name: name not in solver_class.prefers)
     for name in candidates:
-        chosen = get_risk(name)
+        chosen = get_risk(name, measure)
         if solver_class is None:
-            allowed = ("measure", "always") if risk == "auto" else ("always",)
+            allowed = ("measure", "always", "otherwise") if risk == "auto" else ("always", "otherwise")
             fitting = [s for s in all_solvers().values() if s.serves(chosen) and s.trains(measure)]
             best = min((s for s in fitting if s.automatic in allowed), key=lambda s: allowed.index(s.automatic))
             logger.info(
@@ -102,7 +105,7 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Method]
     served = [name for name, r in all_risks().items() if solver_class is not None and solver_class.serves(r)]
     raise ValueError(
         f"solver={solver!r} does not minimise risk={candidates[0]!r}; it serves {served}. "
-        f"For that risk use solver='auto' or {list(_solvers_for(candidates))}."
+        f"For that risk use solver='auto' or {list(_solvers_for(tuple(candidates)))}."
     )
 
 

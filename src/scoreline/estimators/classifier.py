@@ -297,7 +297,8 @@ class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
         sign = np.where(check_truth(y, self.classes_, len(z)), 1, -1)
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
         weight = with_cost(weight, sign, self.cost_)
-        return self._penalty + get_risk(self.risk_).prepare(sign, weight).value(z)
+        measure = get_measure(self.measure, self.measure_params)
+        return self._penalty + get_risk(self.risk_, measure).prepare(sign, weight).value(z)
 
     def recut(
         self,

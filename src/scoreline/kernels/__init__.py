@@ -10,6 +10,7 @@ from types import ModuleType
 _MODULES = (
     "balance",
     "columns",
+    "contingency",
     "csr",
     "cuts",
     "dense",
@@ -18,6 +19,8 @@ _MODULES = (
     "parallel",
     "pointwise",
     "ramps",
+    "rankings",
+    "simplex",
     "vectors",
 )
 

@@ -49,7 +49,7 @@ class PrecisionAtK(AtKMeasure):
 
     name = "precision_at_k"
     summary = "precision among the k highest scores"
-    risks = ("logistic", "roc_area")
+    risks = ("logistic", "roc_area", "contingency")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return positives at the top over k."""
@@ -62,7 +62,7 @@ class RecallAtK(AtKMeasure):
 
     name = "recall_at_k"
     summary = "recall of the k highest scores"
-    risks = ("logistic", "roc_area")
+    risks = ("logistic", "roc_area", "contingency")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return positives at the top over all positives."""
@@ -75,7 +75,7 @@ class Prbep(AtKMeasure):
 
     name = "prbep"
     summary = "precision/recall break-even point: precision among the n+ highest scores"
-    risks = ("prbep", "logistic", "roc_area")
+    risks = ("prbep", "logistic", "roc_area", "contingency")
 
     def __init__(self) -> None:
         super().__init__(k=None)

@@ -9,6 +9,7 @@ from scoreline._checks import check_number
 from scoreline.measures.base import CountsBasedMeasure, ratio
 
 COUNT_RISKS = ("logistic", "squared_hinge", "hinge")
+ALL_RISKS = (*COUNT_RISKS, "contingency")  # measures whose worst labelling is known
 
 
 class Accuracy(CountsBasedMeasure):
@@ -16,7 +17,7 @@ class Accuracy(CountsBasedMeasure):
 
     name = "accuracy"
     summary = "share of rows predicted right"
-    risks = ("hinge", "logistic")
+    risks = ("hinge", "logistic", "contingency")
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return (TP + TN) / (TP + FP + FN + TN)."""
@@ -28,7 +29,7 @@ class BalancedAccuracy(CountsBasedMeasure):
 
     name = "balanced_accuracy"
     summary = "mean of the true positive and the true negative rate"
-    risks = COUNT_RISKS
+    risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return (TPR + TNR) / 2."""
@@ -40,7 +41,7 @@ class FBeta(CountsBasedMeasure):
 
     name = "fbeta"
     summary = "F-beta: harmonic mean of precision and recall, recall counting beta² times"
-    risks = COUNT_RISKS
+    risks = ALL_RISKS
 
     def __init__(self, beta: float = 1.0):
         check_number("beta", beta, above=0)
@@ -67,7 +68,7 @@ class Jaccard(CountsBasedMeasure):
 
     name = "jaccard"
     summary = "Jaccard: true positives over all that are or are called positive"
-    risks = COUNT_RISKS
+    risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return TP / (TP + FP + FN)."""
@@ -79,7 +80,7 @@ class GowerLegendre(CountsBasedMeasure):
 
     name = "gower_legendre"
     summary = "Gower-Legendre: right over right plus sigma times wrong"
-    risks = COUNT_RISKS
+    risks = ALL_RISKS
 
     def __init__(self, sigma: float = 0.5):
         check_number("sigma", sigma, above=0)
@@ -95,7 +96,7 @@ class GMean(CountsBasedMeasure):
 
     name = "gmean"
     summary = "G-mean: geometric mean of the true positive and the true negative rate"
-    risks = COUNT_RISKS
+    risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return sqrt(TPR TNR)."""
@@ -107,7 +108,7 @@ class HMean(CountsBasedMeasure):
 
     name = "hmean"
     summary = "H-mean: harmonic mean of the true positive and the true negative rate"
-    risks = COUNT_RISKS
+    risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return 2 TPR TNR / (TPR + TNR), 0 where both are 0."""
@@ -120,7 +121,7 @@ class QMean(CountsBasedMeasure):
 
     name = "qmean"
     summary = "Q-mean: one minus the quadratic mean of the two error rates"
-    risks = COUNT_RISKS
+    risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return 1 - sqrt(((1 - TPR)^2 + (1 - TNR)^2) / 2)."""
@@ -133,7 +134,7 @@ class MinTprTnr(CountsBasedMeasure):
 
     name = "min_tpr_tnr"
     summary = "the smaller of the true positive and the true negative rate"
-    risks = COUNT_RISKS
+    risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return min(TPR, TNR)."""

@@ -1,17 +1,23 @@
 """What is minimised: convex functions of the scores and labels, never of X. One file per risk, found by `registry`."""
 
+from scoreline.risks.average_precision import AveragePrecisionRisk
 from scoreline.risks.base import Evaluation, Risk
+from scoreline.risks.contingency import ContingencyRisk
 from scoreline.risks.hinge import HingeRisk
 from scoreline.risks.logistic import LogisticRisk
+from scoreline.risks.partial_roc import PartialRocRisk
 from scoreline.risks.prbep import PrbepRisk
 from scoreline.risks.roc_area import RocAreaRisk
 from scoreline.risks.roc_area_squared import SquaredRocAreaRisk
 from scoreline.risks.squared_hinge import SquaredHingeRisk
 
 __all__ = [
+    "AveragePrecisionRisk",
+    "ContingencyRisk",
     "Evaluation",
     "HingeRisk",
     "LogisticRisk",
+    "PartialRocRisk",
     "PrbepRisk",
     "Risk",
     "RocAreaRisk",

@@ -7,7 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline.measures import Measure
 from scoreline.scorespace import HostSpace, Labels, ScoreSpace
+
+MAX_COPIES = 2**31  # rows that whole-numbered weights may stand for: 16 GiB of scores
 
 
 class Evaluation(NamedTuple):
@@ -49,13 +52,16 @@ class Risk(ABC):
         `curvature` exists: the Hessian in z is diagonal.
     shift : str
         What adding a constant to all scores does: "invariant" (no intercept needed), "needed" or "linear".
+    real_weights : bool
+        Weights may be any numbers; if not, only whole numbers, which stand for copies.
     """
 
     name: ClassVar[str]
     smooth: ClassVar[bool] = False
     smoothable: ClassVar[bool] = False
     curved: ClassVar[bool] = False
-    shift: ClassVar[str] = "needed"
+    shift: str = "needed"
+    real_weights: bool = True
 
     space: ScoreSpace
     labels: Labels
@@ -83,6 +89,16 @@ class Risk(ABC):
         prepared.labels = prepared.space.labels(sign, weight)
         return prepared
 
+    @classmethod
+    def for_measure(cls, measure: Measure) -> "Risk":
+        """Return the risk that is trained for a measure; one whose definition needs the measure takes it from here."""
+        return cls()
+
+    @classmethod
+    def variants(cls) -> "list[Risk]":
+        """Return the risks of this class that tests run through: one, or one for every kind of parameter."""
+        return [cls()]
+
     @property
     @abstractmethod
     def ramp_scale(self) -> float:
@@ -102,10 +118,9 @@ class Risk(ABC):
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient, hard value and plane at z; `out` receives the gradient if given."""
 
-    @classmethod
     @abstractmethod
     def reference(
-        cls, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
+        self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
     ) -> tuple[float, FloatArray, float]:
         """Return (R_mu, gradient, c) by the literal definition: slow, for tests. Zero gradient at ties of a kink."""
 
@@ -125,7 +140,8 @@ class Risk(ABC):
         pair (gradient, c) is a plane below R: R(z') >= c + <gradient, z'>.
         """
         if not self.smoothable:
-            raise TypeError(f"risk {self.name!r} is smooth already; call value_grad")
+            why = "is smooth already" if self.smooth else "has no smoothed version"
+            raise TypeError(f"risk {self.name!r} {why}; call value_grad")
         if not mu > 0.0:
             raise ValueError(f"mu={mu!r} must be a positive number; mu -> 0 gives the risk itself, see value_grad")
         result = self.evaluate(z, mu)
@@ -167,6 +183,20 @@ def _checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | No
     if not (weight[positive].any() and weight[~positive].any()):
         raise ValueError("sample_weight is zero for all rows of a class; give both classes a positive weight")
     return sign, tame_weights(weight)
+
+
+def check_copies(what: str, sample_weight: Any, total: float) -> None:
+    """Raise unless weights are whole numbers: copies of a row, which a risk that has no other weights makes one by one."""
+    if sample_weight is None:
+        return
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    wrong = np.flatnonzero(weight != np.rint(weight))
+    if wrong.size or total > MAX_COPIES:
+        got = f"{weight[wrong[0]]:g} in row {wrong[0]}" if wrong.size else f"a sum of {total:.3g}"
+        raise ValueError(
+            f"{what} takes sample weights that are whole numbers (copies of a row, {MAX_COPIES:.2g} in all), got {got}. Give "
+            "integer sample_weight and class_weight=None, or choose another risk."
+        )
 
 
 def tame_weights(weight: FloatArray) -> FloatArray:

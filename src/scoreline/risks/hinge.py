@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from scoreline._typing import FloatArray
+from scoreline._typing import FloatArray, Scores
+from scoreline.risks.base import Evaluation
 from scoreline.risks.separable import SeparableRisk
+from scoreline.risks.ties import check_ties, smallest_change_of_rows
 
 
 class HingeRisk(SeparableRisk):
@@ -12,6 +14,15 @@ class HingeRisk(SeparableRisk):
     name = "hinge"
     loss = "hinge"
     smoothable = True
+
+    def __init__(self, ties: str = "any"):
+        self.ties = check_ties(ties)
+
+    def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
+        """Return value, gradient, hard value and plane (`SeparableRisk`), at kinks by the tie rule (`scoreline.risks.ties`)."""
+        if self.ties == "smallest" and grad and mu == 0.0:
+            return smallest_change_of_rows(self, z, out)
+        return super().evaluate(z, mu, out, grad)
 
     @staticmethod
     def literal(m: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ from functools import cache
 
 from scoreline import risks
 from scoreline._registry import discover, unknown_name
+from scoreline.measures import Measure
 from scoreline.risks.base import Risk
 
 
@@ -13,9 +14,10 @@ def all_risks() -> dict[str, type[Risk]]:
     return discover(risks, Risk)  # type: ignore[type-abstract]
 
 
-def get_risk(name: str) -> Risk:
-    """Return a new risk by name, or raise with the nearest names."""
+def get_risk(name: str, measure: Measure | None = None) -> Risk:
+    """Return a new risk by name (for that measure, where the risk depends on it), or raise with the nearest names."""
     try:
-        return all_risks()[name]()
+        risk = all_risks()[name]
     except (KeyError, TypeError):
         raise unknown_name("risk", name, ["auto", *all_risks()]) from None
+    return risk() if measure is None else risk.for_measure(measure)

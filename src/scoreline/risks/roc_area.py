@@ -6,9 +6,10 @@ import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.risks.ties import check_ties, smallest_change_of_pairs
 
 
-def pair_hessian(risk: Risk, z: Scores, width: float, scale: float) -> Hessian | None:
+def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: float = 1.0) -> Hessian | None:
     """Return about the Hessian of a sum over pairs with second derivative `scale` where 0 < t < width.
 
     It is D - A, with A_ij the weight of the pair (i, j) and D its row sums. With a pair's weight replaced by
@@ -16,7 +17,7 @@ def pair_hessian(risk: Risk, z: Scores, width: float, scale: float) -> Hessian |
     class and the difference of their means: positive semidefinite, and one pass cheap.
     """
     space, labels = risk.space, risk.labels
-    diagonal = space.pair_curvatures(z, labels, width)
+    diagonal = space.pair_curvatures(z, labels, width, margin)
     total = 0.5 * space.total(diagonal)
     if not total > 0.0:
         return None
@@ -38,6 +39,9 @@ class RocAreaRisk(Risk):
     smoothable = True
     shift = "invariant"
 
+    def __init__(self, ties: str = "any"):
+        self.ties = check_ties(ties)
+
     @property
     def ramp_scale(self) -> float:
         """Ramp width over mu: the weight of all pairs, S+ S-."""
@@ -48,6 +52,8 @@ class RocAreaRisk(Risk):
 
         grad_i = -y_i s_i sum_j s_j beta_ij / (S+ S-), beta = clip(t / width, 0, 1); c = sum_ij s_i s_j beta_ij / (S+ S-).
         """
+        if self.ties == "smallest" and grad and mu == 0.0:
+            return smallest_change_of_pairs(self, z, out)
         pairs = self.ramp_scale
         sums = self.space.pair_sums(z, self.labels, width=mu * pairs, scale=1.0 / pairs, out=out, grad=grad)
         plane = sums.ramps / pairs if grad else math.nan

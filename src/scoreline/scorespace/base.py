@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from scoreline._typing import Scores
+from scoreline._typing import FloatArray, Scores
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,24 @@ class BalanceSums(NamedTuple):
     grad: Scores
 
 
+class Moved(NamedTuple):
+    """Weights of the rows of either class that change sides, sums of weight times score over them, the gradient."""
+
+    above: float
+    below: float
+    above_sum: float
+    below_sum: float
+    grad: Scores
+
+
+class WorstRanking(NamedTuple):
+    """Average precision of the worst ranking, sum of |grad|, and the gradient of what it costs times the scale asked for."""
+
+    precision: float
+    mass: float
+    grad: Scores
+
+
 class ScoreSpace(Protocol):
     """What a storage of scores must offer. Scores are opaque outside: only these operations touch them."""
 
@@ -82,7 +100,7 @@ class ScoreSpace(Protocol):
     def point_curvatures(self, loss: str, z: Scores, labels: Labels, scale: float, width: float = 0.0) -> Scores:
         """Return scale * s * second derivative of a named loss (of its ramp) at the margins y z, row by row."""
 
-    def pair_curvatures(self, z: Scores, labels: Labels, width: float) -> Scores:
+    def pair_curvatures(self, z: Scores, labels: Labels, width: float, margin: float = 1.0) -> Scores:
         """Return for every row s times the weight of the other class's rows with which it has 0 < t <= width."""
 
     def balance_curvatures(self, z: Scores, labels: Labels, offset: float, width: float) -> Scores:
@@ -95,11 +113,53 @@ class ScoreSpace(Protocol):
         """Return the sum of all rows."""
 
     def pair_sums(
-        self, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool
+        self,
+        z: Scores,
+        labels: Labels,
+        width: float,
+        scale: float,
+        out: Scores | None,
+        grad: bool,
+        margin: float = 1.0,
     ) -> PairSums:
-        """Sum the ramp of t = 1 - z_i + z_j over all pairs of a positive i and a negative j, in O(n log n)."""
+        """Sum the ramp of t = margin - z_i + z_j over all pairs of a positive i and a negative j, in O(n log n)."""
 
     def balance_sums(
         self, z: Scores, labels: Labels, offset: float, width: float, scale: float, out: Scores | None, grad: bool
     ) -> BalanceSums:
         """Sum ramps of t = offset - z - tau (positives) and t = z + tau (negatives) at the tau that balances the classes."""
+
+    def class_scores(self, z: Scores, labels: Labels) -> tuple[FloatArray, FloatArray]:
+        """Return the scores of positives and of negatives in rising order, each as often as its whole-numbered weight."""
+
+    def change_sides(
+        self,
+        z: Scores,
+        labels: Labels,
+        low: float,
+        low_ties: float,
+        high: float,
+        high_ties: float,
+        scale: float,
+        out: Scores | None,
+        grad: bool,
+    ) -> Moved:
+        """Move positives below `low`, negatives above `high`, and so much weight of the rows equal to them, in their order.
+
+        `grad` asks for -scale (positives) or +scale (negatives) times the weight moved of each row.
+        """
+
+    def worst_ranking(self, z: Scores, labels: Labels, scale: float, out: Scores | None) -> WorstRanking:
+        """Find the ranking that maximises 1 - AP - scale * sum of z_i - z_j over its wrong pairs; weights are copies."""
+
+    def top_share(self, z: Scores, labels: Labels, side: int, amount: float) -> Scores:
+        """Return for rows of a class their share in the `amount` of weight of highest score, equals alike; 1 for the others."""
+
+    def reweighted(self, labels: Labels, share: Scores) -> Labels:
+        """Return the labels with every weight times a share."""
+
+    def soft_threshold(self, z: Scores, labels: Labels, side: int, amount: float, width: float) -> tuple[float, float]:
+        """Return base + offset = theta with sum of s clip((z - theta) / width, 0, 1) over a class = amount, or just less."""
+
+    def lifted(self, z: Scores, labels: Labels, threshold: tuple[float, float]) -> tuple[Scores, Scores]:
+        """Return z - base, for positives at least offset after taking off 1, and by how much that lifted them."""

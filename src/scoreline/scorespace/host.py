@@ -4,7 +4,7 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
+from scoreline.scorespace.base import BalanceSums, Labels, Moved, PairSums, PointSums, WorstRanking
 
 MAX_BUCKETS = 1 << 22
 BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
@@ -101,15 +101,16 @@ class HostSpace:
         scale: float = 1.0,
         out: FloatArray | None = None,
         grad: bool = True,
+        margin: float = 1.0,
     ) -> PairSums:
         """Sum the ramp over all pairs, and write its derivatives: `_pairs`."""
-        signed = -scale, scale
-        return self._pairs(_checked(z, labels), labels, float(width), signed, _checked_out(out, labels, grad))
+        signed, out = (-scale, scale), _checked_out(out, labels, grad)
+        return self._pairs(_checked(z, labels), labels, float(width), signed, out, float(margin))
 
-    def pair_curvatures(self, z: FloatArray, labels: Labels, width: float) -> FloatArray:
+    def pair_curvatures(self, z: FloatArray, labels: Labels, width: float, margin: float = 1.0) -> FloatArray:
         """Return for every row s times the weight of the other class that it is on a ramp with, 0 < t <= width < inf."""
         out = np.empty(labels.sign.shape)
-        self._pairs(_checked(z, labels), labels, float(width), (1.0, 1.0), out, curved=True)
+        self._pairs(_checked(z, labels), labels, float(width), (1.0, 1.0), out, float(margin), curved=True)
         return out
 
     def _pairs(
@@ -119,6 +120,7 @@ class HostSpace:
         width: float,
         scales: tuple[float, float],
         out: FloatArray | None,
+        shift: float,
         curved: bool = False,
     ) -> PairSums:
         """Sort the smaller class, let every row look itself up (`kernels/ramps.py`).
@@ -131,7 +133,7 @@ class HostSpace:
         key_sign = 1 if labels.n_positive <= labels.n_negative else -1
         key_scale, query_scale = scales if key_sign > 0 else scales[::-1]
         n_keys = min(labels.n_positive, labels.n_negative)
-        sign, weight, shift = labels.sign, labels.weight, 1.0
+        sign, weight = labels.sign, labels.weight
 
         keys = np.empty(n_keys + 1)
         weights = None if weight is None else np.empty(n_keys + 1)
@@ -216,6 +218,136 @@ class HostSpace:
         shares = [moved / side if side > 0.0 else 0.0 for side in (found.above, found.below)]
         smooth, hard = kernel.sums(*rows, found, (-scale * shares[0], scale * shares[1]), out)
         return BalanceSums(smooth, hard, moved, out)
+
+    def class_scores(self, z: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
+        """Return the scores of either class in rising order, as often as their weight; one copy and one sort of each."""
+        z = _checked(z, labels)
+        sides = []
+        for rows in (labels.sign > 0, labels.sign < 0):
+            scores = z[rows]
+            if labels.weight is not None:
+                scores = np.repeat(scores, labels.weight[rows].astype(np.int64))
+            scores.sort()
+            sides.append(scores)
+        return sides[0], sides[1]
+
+    def change_sides(
+        self,
+        z: FloatArray,
+        labels: Labels,
+        low: float,
+        low_ties: float,
+        high: float,
+        high_ties: float,
+        scale: float = 1.0,
+        out: FloatArray | None = None,
+        grad: bool = True,
+    ) -> Moved:
+        """Move rows by their scores: one read of z, one write of the gradient (`kernels/contingency.py`)."""
+        z, out = _checked(z, labels), _checked_out(out, labels, grad)
+        rows = (z, labels.sign, labels.weight)
+        change = kernels.contingency.change_sides
+        above, below, above_sum, below_sum = change(*rows, low, low_ties, high, high_ties, float(scale), out)
+        return Moved(above, below, above_sum, below_sum, out)
+
+    def worst_ranking(self, z: FloatArray, labels: Labels, scale: float, out: FloatArray | None = None) -> WorstRanking:
+        """Sort both classes, find the place of every negative (`kernels/rankings.py`); copies of a row one by one."""
+        z, out = _checked(z, labels), _checked_out(out, labels, True)
+        assert out is not None
+        orders = []
+        for side in (1, -1):
+            rows = np.flatnonzero(labels.sign == side)
+            rows = rows[np.argsort(-z[rows], kind="stable")]
+            if labels.weight is not None:
+                rows = np.repeat(rows, labels.weight[rows].astype(np.int64))
+            orders.append(rows)
+        above, below = orders
+        n_above, n_below = len(above), len(below)
+        harmonic = np.zeros(n_above + n_below + 1)
+        np.cumsum(1.0 / np.arange(1, len(harmonic)), out=harmonic[1:])
+        starts, ranked = np.empty(n_below, dtype=np.int64), np.empty(n_above)
+        kernels.rankings.worst_ranking(z[above], z[below], harmonic, float(scale), np.empty(n_above + 1), starts)
+        precision = kernels.rankings.ranks_of(starts, n_above, ranked)
+        out[:] = 0.0
+        if labels.weight is None:
+            out[above], out[below] = -scale * ranked, scale * (n_above - starts)
+        else:
+            np.add.at(out, above, -scale * ranked)
+            np.add.at(out, below, scale * (n_above - starts))
+        return WorstRanking(float(precision), 2.0 * scale * float(ranked.sum()), out)
+
+    def top_share(self, z: FloatArray, labels: Labels, side: int, amount: float) -> FloatArray:
+        """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
+        z, weight = _checked(z, labels), labels.weight
+        rows = labels.sign == side
+        threshold = _amount_from_top(z[rows], None if weight is None else weight[rows], amount)
+        share = np.where(rows & (z < threshold), 0.0, 1.0)
+        tied, over = rows & (z == threshold), rows & (z > threshold)
+        sums = [np.count_nonzero(m) if weight is None else weight[m].sum() for m in (over, tied)]
+        share[tied] = min(1.0, max(0.0, (amount - sums[0]) / sums[1])) if sums[1] > 0.0 else 0.0
+        return share
+
+    def reweighted(self, labels: Labels, share: FloatArray) -> Labels:
+        """Return the labels with every weight times a share."""
+        return self.labels(labels.sign, share if labels.weight is None else share * labels.weight)
+
+    def soft_threshold(
+        self, z: FloatArray, labels: Labels, side: int, amount: float, width: float
+    ) -> tuple[float, float]:
+        """Return theta as base + offset: the highest `amount` of weight, softened over `width`.
+
+        O(n), and a sort of the rows near theta. The sum over ramps is exactly `amount` at a root of a piecewise linear
+        function, whose kinks are sorted; the root is then raised by roundings until the sum does not exceed `amount`.
+        """
+        z, weight = _checked(z, labels), labels.weight
+        rows = labels.sign == side
+        scores, s = z[rows], None if weight is None else weight[rows]
+        base = _amount_from_top(scores, s, amount)
+        scores = scores - base  # small near theta, so that a narrow ramp keeps its digits
+        sure, near = scores > width, (scores > -width) & (scores <= width)
+        left = amount - (np.count_nonzero(sure) if s is None else s[sure].sum())
+        g, s = scores[near], np.ones(np.count_nonzero(near)) if s is None else s[near]
+        kinks, slopes = np.concatenate([g, g - width]), np.concatenate([s, -s])
+        order = np.argsort(-kinks, kind="stable")
+        kinks, slopes = kinks[order], np.cumsum(slopes[order])
+        sums = np.append(0.0, np.cumsum(slopes[:-1] * -np.diff(kinks)) / width)  # at each kink
+        k = min(
+            int(np.searchsorted(sums, left * (1.0 - 1e-12))), len(kinks) - 1
+        )  # a flat piece may lie at `left` itself
+        offset = float(kinks[k])
+        if k > 0 and slopes[k - 1] > 1e-12 * s.sum():
+            offset += float((sums[k] - left) * width / slopes[k - 1])
+        ramp, full = (g > offset) & (g < offset + width), g >= offset + width
+        if s[ramp].sum() > 0.0:  # once more from the rows on the ramp: the running sums carry roundings
+            polished = float((s[ramp] @ g[ramp] - width * (left - s[full].sum())) / s[ramp].sum())
+            offset = polished if abs(polished - offset) <= 1e-9 * width else offset
+        step = np.spacing(abs(offset))
+        for _ in range(60):
+            if s @ np.clip((g - offset) / width, 0.0, 1.0) <= left:
+                break
+            offset, step = offset + step, 2.0 * step
+        return base, offset
+
+    def lifted(self, z: FloatArray, labels: Labels, threshold: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+        """Return scores less the base, for positives less 1 and at least the offset, and by how much they were lifted."""
+        base, offset = threshold
+        positive = labels.sign > 0
+        shifted = _checked(z, labels) - base
+        lower = shifted - 1.0
+        lower = np.where(positive, np.where(lower == shifted, np.nextafter(shifted, -np.inf), lower), shifted)
+        lifted = np.where(positive & (lower < offset), offset, lower)
+        return lifted, lifted - lower
+
+
+def _amount_from_top(scores: FloatArray, weight: FloatArray | None, amount: float) -> float:
+    """Return the score at which the weight of rows at or above it reaches `amount`: O(n), with weights a sort."""
+    if weight is None:
+        k = len(scores) - int(np.ceil(amount))
+        return float(np.partition(scores, k)[k])
+    counted = np.flatnonzero(weight > 0.0)
+    order = counted[np.argsort(-scores[counted], kind="stable")]
+    sums = np.cumsum(weight[order])
+    return float(scores[order[min(int(np.searchsorted(sums, amount * (1.0 - 1e-12))), len(order) - 1)]])
 
 
 def _checked(z: FloatArray, labels: Labels) -> FloatArray:

@@ -2,6 +2,9 @@
 
 from scoreline.solvers.accelerated import AcceleratedSolver
 from scoreline.solvers.base import Method, Progress, Result, Solver
+from scoreline.solvers.bundle import BundleSolver
+from scoreline.solvers.bundle_ls import BundleLineSearchSolver
+from scoreline.solvers.bundle_ocas import BundleOcasSolver
 from scoreline.solvers.cost_search import CostSearchSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
 from scoreline.solvers.moments import MomentsSolver
@@ -11,6 +14,9 @@ from scoreline.solvers.smoothed import SmoothedSolver
 
 __all__ = [
     "AcceleratedSolver",
+    "BundleLineSearchSolver",
+    "BundleOcasSolver",
+    "BundleSolver",
     "CostSearchSolver",
     "LbfgsSolver",
     "Method",

@@ -82,16 +82,16 @@ class AcceleratedSolver(Solver):
         self._bound = LowerBound(objective.n_features, objective.alpha)
         for name, value in state.plane.items():
             setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
-        self._z = self._scores(objective, state.w)
-        self._z_center = self._z if np.array_equal(state.center, state.w) else self._scores(objective, state.center)
-        self._z_slopes = self._scores(objective, state.slopes)
+        self._z = objective.scores_at_start(state.w)
+        self._z_center = self._z if np.array_equal(state.center, state.w) else objective.scores_at_start(state.center)
+        self._z_slopes = objective.scores_at_start(state.slopes)
         point = objective.at(state.w, self._z, state.mu)
         slope = objective.slope(point)
         self._prove(objective, state, point, slope)
         self._slack = self._slack_of(objective, point)
         if state.lipschitz == 0.0:  # a first guess: the step that moves scores by a margin
             reach = objective.space.max_abs(
-                self._scores(objective, slope + objective.alpha * state.w), objective.risk.labels
+                objective.scores_at_start(slope + objective.alpha * state.w), objective.risk.labels
             )
             state.lipschitz = max(reach, 1e-12)
 
@@ -180,9 +180,6 @@ class AcceleratedSolver(Solver):
 
     def _slack_of(self, objective: Objective, point: Any) -> float:
         return float(point.risk.hard - point.risk.plane - objective.space.dot(point.risk.grad, point.z))
-
-    def _scores(self, objective: Objective, w: FloatArray) -> Any:
-        return objective.scores(w) if w.any() else objective.space.zeros(objective.risk.labels)
 
 
 def _weights(weight: float, lipschitz: float, convexity: float) -> tuple[float, float]:

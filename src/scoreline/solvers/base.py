@@ -93,8 +93,10 @@ class Method:
     alpha_means : str
         What alpha does in this method, for `list_solvers()`.
     automatic : str
-        When solver="auto" may choose it: "always", "never", or "measure" (where risk="auto" too, so that what is trained may
-        follow the measure).
+        When solver="auto" may choose it: "always", "otherwise" (where no other serves the risk), "never", or "measure" (where
+        risk="auto" too, so that what is trained may follow the measure).
+    prefers : tuple of str
+        Risks that risk="auto" takes before others when this method is asked for.
     certified : bool
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
     """
@@ -102,6 +104,7 @@ class Method:
     name: ClassVar[str]
     alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
     automatic: ClassVar[str] = "always"
+    prefers: ClassVar[tuple[str, ...]] = ()
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
     certified: ClassVar[bool] = True
     trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures
@@ -142,10 +145,13 @@ class Solver(Method, ABC):
     Attributes
     ----------
     needs : str
-        Trait that the risk must have: "smooth" or "smoothable".
+        Trait that the risk must have: "smooth", "smoothable" or "convex" (all are).
+    slow : bool
+        Iterations grow like 1/eps even on small problems: `check_solver` asks for less.
     """
 
     needs: ClassVar[str]
+    slow: ClassVar[bool] = False
     least_iterations: ClassVar[int] = 0  # also where the start is good enough already
     state_class: ClassVar[type[State]] = State
 

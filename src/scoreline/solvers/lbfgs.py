@@ -71,7 +71,7 @@ class LbfgsSolver(Solver):
         self._objective = objective
         for name, value in state.plane.items():
             setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
-        z = objective.scores(state.w) if state.w.any() else objective.space.zeros(objective.risk.labels)
+        z = objective.scores_at_start(state.w)
         self._point = self.first_point(objective, state, z)
         self._spare: Any = None  # a score vector that trial points may write to
         self._since_refresh = 0

@@ -7,7 +7,8 @@ import numpy as np
 from scoreline._typing import FloatArray
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
-from scoreline.risks.registry import all_risks, get_risk
+from scoreline.risks.base import Risk
+from scoreline.risks.registry import all_risks
 from scoreline.solvers.base import Progress, Solver
 
 
@@ -27,15 +28,17 @@ def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) ->
     **params
         Options for the solver.
     """
-    served = [name for name, risk in all_risks().items() if solver_class.serves(risk)]
+    served = [risk for kind in all_risks().values() for risk in kind.variants() if solver_class.serves(risk)]
     assert served, f"{solver_class.name} serves no risk"
-    for name in served:
+    params = {"tol": 0.05 if solver_class.slow else 1e-4} | params
+    for risk in served:
         X, y = _problem(seed)
+        name = risk.name
 
-        def objective(X: FloatArray = X, y: Any = y, name: str = name) -> Objective:
-            return Objective(as_operator(X), get_risk(name).prepare(y), 1e-3)
+        def objective(X: FloatArray = X, y: Any = y, risk: Risk = risk) -> Objective:
+            return Objective(as_operator(X), risk.prepare(y), 0.1 if solver_class.slow else 1e-3)
 
-        result = solver_class(tol=1e-4, **params).solve(objective())
+        result = solver_class(**params).solve(objective())
         assert result.status == "converged", f"{solver_class.name} on {name}: {result.status}, gap {result.gap}"
         assert result.lower_bound is not None
         assert result.lower_bound <= result.objective, f"{name}: lower bound above the objective"
@@ -72,16 +75,16 @@ def _check_repeatable(solver_class: type[Solver], objective: Any, result: Any, p
 
     for threads in (1, 2):
         with kernels.parallel.thread_limit(threads):
-            again = solver_class(tol=1e-4, **params).solve(objective())
+            again = solver_class(**params).solve(objective())
         assert np.array_equal(again.w, result.w), f"w changes bits with {threads} threads"
         assert again.lower_bound == result.lower_bound
 
 
 def _check_endings(solver_class: type[Solver], objective: Any, params: dict[str, Any]) -> None:
-    few = solver_class(tol=1e-12, max_iter=2, **params).solve(objective())
+    few = solver_class(**params | {"tol": 1e-12, "max_iter": 2}).solve(objective())
     assert few.status in ("max_iter", "converged")
     assert few.n_iter <= 2
-    timed = solver_class(tol=1e-14, max_time=1e-9, **params).solve(objective())
+    timed = solver_class(**params | {"tol": 1e-14, "max_time": 1e-9}).solve(objective())
     assert timed.status in ("max_time", "converged")
 
     seen: list[Progress] = []
@@ -90,14 +93,14 @@ def _check_endings(solver_class: type[Solver], objective: Any, params: dict[str,
         seen.append(progress)
         return progress.iteration >= 2
 
-    stopped = solver_class(tol=1e-12, callbacks=[stop_at_second], **params).solve(objective())
+    stopped = solver_class(**params | {"tol": 1e-12, "callbacks": [stop_at_second]}).solve(objective())
     assert stopped.status in ("interrupted", "converged")
     assert [p.iteration for p in seen] == list(range(1, stopped.n_iter + 1))
 
     def press_ctrl_c(progress: Progress) -> None:
         raise KeyboardInterrupt
 
-    pressed = solver_class(tol=1e-12, callbacks=[press_ctrl_c], **params).solve(objective())
+    pressed = solver_class(**params | {"tol": 1e-12, "callbacks": [press_ctrl_c]}).solve(objective())
     assert pressed.status == "interrupted"
     assert isinstance(pressed.interruption, KeyboardInterrupt)
     assert pressed.objective <= objective().value(np.zeros_like(pressed.w)) * (1 + 1e-12), "best-so-far must be kept"
@@ -106,10 +109,10 @@ def _check_endings(solver_class: type[Solver], objective: Any, params: dict[str,
 def _check_resume(
     solver_class: type[Solver], objective: Any, value: float, bound: float, params: dict[str, Any]
 ) -> None:
-    first = solver_class(tol=1e-4, max_iter=3, **params).solve(objective())
+    first = solver_class(max_iter=3, **params).solve(objective())
     record = first.state.record()
     assert all(_is_plain(entry) for entry in record.values()), "a state's record must be plain arrays and numbers"
-    rest = solver_class(tol=1e-4, **params).solve(objective(), state=record)
+    rest = solver_class(**params).solve(objective(), state=record)
     assert rest.status == "converged"
     assert rest.lower_bound is not None
     # Both runs bracket the same minimum.

@@ -1,0 +1,218 @@
+"""Which rows change sides in the worst labelling: the maximum over (b, c) of a loss of the counts plus the gains of the flips.
+
+V(b, c) = loss(b, c) - h (sum of the b smallest scores of positives) + h (sum of the c largest scores of negatives), h = 2 / n.
+Every function below gets the scores of either class in rising order, visits O(n) pairs (b, c) among which the maximum is, and
+returns the best pair. Sums are carried in two floats, because a walk that begins with all rows on the wrong side would
+otherwise drown in its largest score.
+"""
+
+import math
+
+import numpy as np
+
+from scoreline.kernels.compile import kernel
+
+GMEAN, HMEAN, QMEAN = 0, 1, 2
+FBETA, JACCARD = 0, 1
+
+
+@kernel
+def _add(high, low, x):
+    """Return (high, low) + x with the rounding of the sum kept in `low` (Knuth's two-sum)."""
+    total = high + x
+    shadow = total - high
+    return total, low + ((high - (total - shadow)) + (x - shadow))
+
+
+@kernel
+def _corner(kind, n_above, n_below, h, above, below, i, j):
+    """Return where the next positive i starts and the next negative j ceases to be flipped, on the path's own scale.
+
+    The path is that of the tangents of the loss, k_above rising and k_below falling; k are slopes in rates of errors.
+    """
+    start = np.inf
+    if i < n_above:
+        x = n_above * h * above[i]
+        if x <= 0.0:
+            start = 0.0
+        elif kind == GMEAN:  # slopes r/2 and 1/(2r)
+            start = 2.0 * x
+        elif kind == HMEAN:  # 2 s^2 and 2 (1 - s)^2
+            start = math.sqrt(0.5 * x)
+        else:  # q / sqrt 2 and sqrt(1 - q^2) / sqrt 2
+            start = math.sqrt(2.0) * x
+        if kind != GMEAN and start > 1.0:
+            start = np.inf
+    end = np.inf
+    if j < n_below:
+        y = -n_below * h * below[j]
+        if y <= 0.0:
+            end = np.inf if kind == GMEAN else 1.0
+        elif kind == GMEAN:
+            end = 0.5 / y
+        elif kind == HMEAN:
+            end = max(0.0, 1.0 - math.sqrt(0.5 * y))
+        else:
+            end = math.sqrt(max(0.0, 1.0 - 2.0 * y * y))
+    return start, end
+
+
+@kernel
+def _rate_loss(kind, p, n):
+    """Return the loss 1 - mean of the rates p (true positives) and n (true negatives)."""
+    if kind == GMEAN:
+        return 1.0 - math.sqrt(p * n)
+    if kind == HMEAN:
+        return 1.0 - 2.0 * p * n / (p + n) if p + n > 0.0 else 1.0
+    return math.sqrt(0.5 * ((1.0 - p) ** 2 + (1.0 - n) ** 2))
+
+
+@kernel
+def rate_means(kind, above, below, h):
+    """Return the best (b, c) for one minus a concave mean of the two rates; O(n).
+
+    Such a loss is the largest of its tangents, and for a tangent every row decides alone. Along the tangents, from those that
+    charge for negatives to those that charge for positives, b only rises and c only falls: n + 1 corners to look at. The
+    best pair is one of them, because it is also the best for its own tangent.
+    """
+    n_above, n_below = len(above), len(below)
+    i = j = 0  # positives flipped, negatives no longer flipped
+    a_high = a_low = c_high = c_low = 0.0
+    for k in range(n_below):
+        c_high, c_low = _add(c_high, c_low, h * below[k])
+    best, best_b, best_c = 0.0, 0, 0
+    while True:
+        loss = _rate_loss(kind, (n_above - i) / n_above, j / n_below)
+        value = loss + ((a_high + c_high) + (a_low + c_low))
+        if value > best:
+            best, best_b, best_c = value, i, n_below - j
+        start, end = _corner(kind, n_above, n_below, h, above, below, i, j)
+        if i < n_above and start <= end and start < np.inf:
+            a_high, a_low = _add(a_high, a_low, -h * above[i])
+            i += 1
+        elif j < n_below and below[j] < 0.0:
+            c_high, c_low = _add(c_high, c_low, -h * below[j])
+            j += 1
+        elif i < n_above and kind == GMEAN:  # the last tangent: positives are worth any price
+            a_high, a_low = _add(a_high, a_low, -h * above[i])
+            i += 1
+        else:
+            return best_b, best_c
+
+
+@kernel
+def precision_means(kind, beta2, above, below, h):
+    """Return the best (b, c) for F-beta or Jaccard; O(n).
+
+    With m rows called positive and p of them right, V is concave in p for every m and the best p does not fall as m rises
+    (the loss and the gains of negatives are supermodular in (p, m)): one walk over m, with p following.
+    """
+    n_above, n_below = len(above), len(below)
+    a_high = a_low = c_high = c_low = 0.0
+    for k in range(n_above):  # m = 0: all positives are flipped
+        a_high, a_low = _add(a_high, a_low, -h * above[n_above - 1 - k])
+    best, best_b, best_c = 0.0, 0, 0
+    p = 0
+    for m in range(n_above + n_below + 1):
+        if m > 0:
+            if m - p <= n_below:
+                c_high, c_low = _add(c_high, c_low, h * below[n_below - (m - p)])
+            else:  # no negative is left: the new row called positive is a positive
+                a_high, a_low = _add(a_high, a_low, h * above[n_above - p - 1])
+                p += 1
+        while p < n_above and p < m:
+            gain = h * above[n_above - p - 1] - h * below[n_below - (m - p)]
+            if kind == FBETA:
+                gain -= (1.0 + beta2) / (beta2 * n_above + m)
+            else:
+                k = float(n_above + m)
+                gain -= k / ((k - p) * (k - p - 1.0))
+            if not gain > 0.0:
+                break
+            a_high, a_low = _add(a_high, a_low, h * above[n_above - p - 1])
+            c_high, c_low = _add(c_high, c_low, -h * below[n_below - (m - p)])
+            p += 1
+        if kind == FBETA:
+            loss = 1.0 - (1.0 + beta2) * p / (beta2 * n_above + m)
+        else:
+            loss = 1.0 - p / (n_above + m - p)
+        value = loss + ((a_high + c_high) + (a_low + c_low))
+        if value > best:
+            best, best_b, best_c = value, n_above - p, m - p
+    return best_b, best_c
+
+
+@kernel
+def error_counts(sigma, above, below, h):
+    """Return the best (b, c) for Gower-Legendre, a function of b + c alone: the largest gains of both classes, merged. O(n)."""
+    n_above, n_below = len(above), len(below)
+    n = float(n_above + n_below)
+    high = low = 0.0
+    best, best_b, best_c = 0.0, 0, 0
+    b = c = 0
+    while b < n_above or c < n_below:
+        from_above = -above[b] if b < n_above else -np.inf
+        from_below = below[n_below - 1 - c] if c < n_below else -np.inf
+        high, low = _add(high, low, h * max(from_above, from_below))
+        if from_above >= from_below:
+            b += 1
+        else:
+            c += 1
+        right = n - b - c
+        loss = 1.0 - right / (right + sigma * (b + c))
+        value = loss + (high + low)
+        if value > best:
+            best, best_b, best_c = value, b, c
+    return best_b, best_c
+
+
+@kernel
+def fixed_size(k, step, above, below, h):
+    """Return the best (b, c) with k rows called positive and a loss that grows by `step` with b: c = b + k - n+. O(n).
+
+    V is concave in b: the walk ends where one more pair of flips gains nothing.
+    """
+    n_above, n_below = len(above), len(below)
+    b = max(0, n_above - k)
+    while b < n_above and b + k - n_above < n_below:
+        c = b + k - n_above
+        if not step + h * (below[n_below - 1 - c] - above[b]) > 0.0:
+            break
+        b += 1
+    return b, b + k - n_above
+
+
+@kernel
+def change_sides(z, sign, weight, low, low_ties, high, high_ties, scale, grad):
+    """Move positives below `low` and negatives above `high` to the other side, and so much weight of those equal to them.
+
+    Rows of equal score go in their order. Returns the weights moved and sum s z over them, for either class; `grad` (None if
+    not wanted) receives -scale or +scale times the weight moved of each row.
+    """
+    moved_above = moved_below = 0.0
+    a_high = a_low = b_high = b_low = 0.0
+    for i in range(len(z)):
+        s = 1.0 if weight is None else weight[i]
+        x, moved = z[i], 0.0
+        if sign[i] > 0:
+            if x < low:
+                moved = s
+            elif x == low and low_ties > 0.0:
+                moved = min(s, low_ties)
+                low_ties -= moved
+            if moved > 0.0:
+                moved_above += moved
+                a_high, a_low = _add(a_high, a_low, moved * x)
+                moved = -moved
+        else:
+            if x > high:
+                moved = s
+            elif x == high and high_ties > 0.0:
+                moved = min(s, high_ties)
+                high_ties -= moved
+            if moved > 0.0:
+                moved_below += moved
+                b_high, b_low = _add(b_high, b_low, moved * x)
+        if grad is not None:
+            grad[i] = scale * moved
+    return moved_above, moved_below, a_high + a_low, b_high + b_low

@@ -1,0 +1,88 @@
+"""Average precision: the structural hinge over all rankings, an upper bound of 1 - AP."""
+
+from typing import Any
+
+import numpy as np
+
+from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.scorespace import ScoreSpace
+
+
+class AveragePrecisionRisk(Risk):
+    """R(z) = max over rankings r of 1 - AP(r) - (2/m) sum of (z_i - z_j) over the pairs that r puts in the wrong order.
+
+    i is positive, j negative, m = n+ n-. The worst ranking keeps the order of scores within either class, and the positives
+    that a negative is ranked above can be chosen for each negative alone (Yue, Finley, Radlinski and Joachims 2007, who try all
+    n+ places of every negative). A negative of lower score has fewer of them, so a divide and conquer finds all places in
+    O((n+ + n-) log n-), after two sorts: `kernels/rankings.py`. Weights are copies: whole numbers.
+
+    Adding a constant to all scores changes nothing. Not smoothable; `solver="bundle_ocas"` minimises it.
+    """
+
+    name = "average_precision"
+    shift = "invariant"
+    real_weights = False
+
+    @property
+    def ramp_scale(self) -> float:
+        """0: there is no ramp."""
+        return 0.0
+
+    def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
+        """Return value, subgradient and plane of the worst ranking.
+
+        grad_i = -(2/m) (negatives ranked above positive i), grad_j = (2/m) (positives ranked below negative j);
+        c = 1 - AP(r).
+        """
+        pairs = self.labels.positive * self.labels.negative
+        worst = self.space.worst_ranking(z, self.labels, scale=2.0 / pairs, out=out)
+        plane = 1.0 - worst.precision
+        value = plane + self.space.dot(worst.grad, z)
+        value = 0.0 if value < 0.0 else value  # the true ranking has 0, up to rounding; NaN stays NaN
+        if not grad:
+            return Evaluation(value, None, value, np.nan, np.nan)
+        return Evaluation(value, worst.grad, value, plane, worst.mass)
+
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Risk:
+        """Return a copy that holds labels and weights, which must be whole numbers."""
+        prepared = super().prepare(y, sample_weight, space)
+        check_copies(f"risk {self.name!r}", sample_weight, prepared.labels.total)
+        return prepared
+
+    def reference(
+        self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
+    ) -> tuple[float, FloatArray, float]:
+        """Return (R, subgradient, c) by a dynamic programme over all merges of the two orders: O(n+ n-).
+
+        best[i][j] is the largest value of what follows when i positives and j negatives are ranked; the next is a positive,
+        with precision (i + 1) / (i + 1 + j) and a cost for each of the j negatives above it, or a negative.
+        """
+        copies = np.ones(len(z), dtype=int) if sample_weight is None else np.asarray(sample_weight).astype(int)
+        rows = np.repeat(np.arange(len(z)), copies)
+        scores, positive = z[rows], np.asarray(y)[rows] > 0
+        above, below = (
+            np.flatnonzero(side)[np.argsort(-scores[side], kind="stable")] for side in (positive, ~positive)
+        )
+        f, g = scores[above], scores[below]
+        n, m = len(f), len(f) * len(g)
+        passed = np.append(0.0, np.cumsum(g))
+        best = np.full((n + 1, len(g) + 1), -np.inf)
+        take = np.zeros(best.shape, dtype=bool)
+        best[n] = 0.0
+        for i in range(n - 1, -1, -1):
+            for j in range(len(g), -1, -1):
+                step = (1.0 - (i + 1) / (i + 1 + j)) / n - 2.0 / m * (j * f[i] - passed[j])
+                best[i, j], take[i, j] = best[i + 1, j] + step, True
+                if j < len(g) and best[i, j + 1] > best[i, j]:
+                    best[i, j], take[i, j] = best[i, j + 1], False
+        grad, i, j, plane = np.zeros(len(z)), 0, 0, 0.0
+        while i < n:
+            if take[i, j]:
+                plane += (1.0 - (i + 1) / (i + 1 + j)) / n
+                grad[rows[above[i]]] -= 2.0 / m * j
+                np.add.at(grad, rows[below[:j]], 2.0 / m)
+                i += 1
+            else:
+                j += 1
+        return float(best[0, 0]), grad, plane

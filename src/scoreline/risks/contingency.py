@@ -1,0 +1,215 @@
+"""The multivariate hinge of a measure of the confusion counts: the worst labelling, its loss less what its flips cost."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline.measures import Measure, get_measure
+from scoreline.measures.at_k import AtKMeasure
+from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.risks.ties import check_ties, smallest_change_of_counts
+from scoreline.scorespace import ScoreSpace
+
+Bounds = tuple[float, float, float, float]  # low, weight of ties with it, high, weight of ties with it
+
+
+class Oracle(NamedTuple):
+    """How the worst labelling is found: the kernel and its arguments, or fixed prices of an error in either class.
+
+    `prices` are those of the separable losses: (price of a positive, of a negative) in shares of the class; with several,
+    the loss is the largest of them.
+    """
+
+    kernel: str = ""
+    arguments: tuple[Any, ...] = ()
+    prices: tuple[tuple[float, float], ...] = ()
+
+
+class ContingencyRisk(Risk):
+    """R(z) = max over labellings z' of loss(z', y) + (1/n) sum_i z_i (z'_i - y_i), loss = 1 - measure. R >= 1 - measure.
+
+    A labelling matters by its counts b (positives called negative) and c (negatives called positive) alone, the rows
+    flipped being those of lowest and highest score, so R(z) = max over (b, c) of
+    loss(b, c) - (2/n) (sum of the b smallest positives) + (2/n) (sum of the c largest negatives).
+    Sorting the classes is all that costs O(n log n): what follows is one walk over O(n) pairs (`kernels/contingency.py`).
+    Accuracy, balanced accuracy and min(TPR, TNR) need no order and take O(n). Joachims (2005); Zhang, Saha and
+    Vishwanathan (2012).
+
+    Not smoothable; `solver="bundle_ocas"` minimises it. For precision and recall at k, where the true labelling may be
+    excluded, max(0, R) is trained.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        accuracy, balanced_accuracy, f1, fbeta, jaccard, gower_legendre, gmean, hmean, qmean, min_tpr_tnr, prbep,
+        precision_at_k, recall_at_k.
+    measure_params : dict, optional
+        beta, sigma or k, as for `MeasureClassifier`. A share k is taken to the nearest whole number of rows.
+    ties : str
+        "any", or "smallest": see `scoreline.risks.ties`.
+    """
+
+    name = "contingency"
+    measures: ClassVar[tuple[str, ...]] = (
+        "accuracy", "balanced_accuracy", "f1", "fbeta", "gmean", "gower_legendre", "hmean", "jaccard", "min_tpr_tnr", "prbep",
+        "precision_at_k", "qmean", "recall_at_k",
+    )  # fmt: skip
+    k: int  # rows called positive, where the measure fixes them
+    oracle: Oracle
+    separable: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "min_tpr_tnr")  # every row decides alone
+
+    def __init__(
+        self, measure: str | Measure = "f1", measure_params: dict[str, Any] | None = None, ties: str = "any"
+    ) -> None:
+        self.measure = get_measure(measure, measure_params)
+        if self.measure.name not in self.measures:
+            raise ValueError(
+                f"risk 'contingency' has no way to find the worst labelling for measure {self.measure.name!r}; it knows "
+                f"{', '.join(self.measures)}. Use risk='auto' or risk='logistic' with the cut for this measure."
+            )
+        self.ties = check_ties(ties)
+        if isinstance(self.measure, AtKMeasure):
+            self.shift = "invariant" if self.measure.name == "prbep" else "linear"
+        self.real_weights = self.measure.name in self.separable
+
+    @classmethod
+    def for_measure(cls, measure: Measure) -> "ContingencyRisk":
+        """Return the risk of that measure."""
+        return cls(measure)
+
+    @classmethod
+    def variants(cls) -> list[Risk]:
+        """Return one risk for every measure, and for betas on either side of 1."""
+        risks: list[Risk] = [cls(name) for name in cls.measures]
+        risks += [cls("fbeta", {"beta": beta}) for beta in (0.2, 3.0)] + [cls("gower_legendre", {"sigma": 2.0})]
+        return risks + [cls(name, {"k": k}) for name in ("precision_at_k", "recall_at_k") for k in (1, 0.8)]
+
+    @property
+    def ramp_scale(self) -> float:
+        """0: there is no ramp."""
+        return 0.0
+
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "ContingencyRisk":
+        """Return a copy that holds labels and weights; weights must be whole numbers but for the separable losses."""
+        prepared = super().prepare(y, sample_weight, space)
+        assert isinstance(prepared, ContingencyRisk)
+        labels = prepared.labels
+        if not self.real_weights:
+            check_copies(f"risk 'contingency' for measure {self.measure.name!r}", sample_weight, labels.total)
+        k = 0
+        if isinstance(self.measure, AtKMeasure):
+            k = max(1, round(self.measure.weight_at_top(np.asarray(y), sample_weight)))
+            if k > labels.total:
+                raise ValueError(f"k={k} of measure {self.measure.name!r} exceeds the {labels.total:g} rows at hand")
+        prepared.k = k
+        prepared.oracle = self._oracle(labels.positive, labels.negative, k)
+        return prepared
+
+    def _oracle(self, positive: float, negative: float, k: int) -> Oracle:
+        """Return the valid method: FORMULAS of the loss decide, see `kernels/contingency.py`."""
+        measure, module = self.measure, kernels.contingency
+        at_k = {"prbep": 1.0 / positive, "recall_at_k": 1.0 / positive, "precision_at_k": 1.0 / max(k, 1)}
+        total = positive + negative
+        oracles = {
+            "accuracy": Oracle(prices=((positive / total, negative / total),)),
+            "balanced_accuracy": Oracle(prices=((0.5, 0.5),)),
+            "min_tpr_tnr": Oracle(prices=((1.0, 0.0), (0.0, 1.0))),
+            "gmean": Oracle("rate_means", (module.GMEAN,)),
+            "hmean": Oracle("rate_means", (module.HMEAN,)),
+            "qmean": Oracle("rate_means", (module.QMEAN,)),
+            "jaccard": Oracle("precision_means", (module.JACCARD, 1.0)),
+            "gower_legendre": Oracle("error_counts", (float(getattr(measure, "sigma", 0.0)),)),
+        }
+        if measure.name in at_k:
+            return Oracle("fixed_size", (k, at_k[measure.name]))
+        if measure.name in ("f1", "fbeta"):
+            return Oracle("precision_means", (module.FBETA, float(getattr(measure, "beta", 1.0)) ** 2))
+        return oracles[measure.name]
+
+    def loss(self, b: Any, c: Any) -> Any:
+        """Return 1 - measure with b positives called negative and c negatives called positive, vectorised."""
+        plus, minus = self.labels.positive, self.labels.negative
+        if isinstance(self.measure, AtKMeasure):
+            return 1.0 - (plus - b) / (self.k if self.measure.name == "precision_at_k" else plus)
+        return 1.0 - self.measure.from_counts(plus - b, c, b, minus - c)  # type: ignore[attr-defined]
+
+    def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
+        """Return value, subgradient and plane of the worst labelling.
+
+        grad_i = -2/n on positives flipped, +2/n on negatives flipped (times the copies flipped); c = its loss. Of labellings
+        that are equally bad the one found first, rows of equal score in their order.
+        """
+        labels, space = self.labels, self.space
+        h = 2.0 / labels.total
+        if self.ties == "smallest" and grad:
+            return smallest_change_of_counts(self, z, out)
+        if self.oracle.prices:
+            best = max(self._separable(z, h, prices) for prices in self.oracle.prices)
+            bounds = best[1]
+        else:
+            above, below = space.class_scores(z, labels)
+            b, c = getattr(kernels.contingency, self.oracle.kernel)(*self.oracle.arguments, above, below, h)
+            low = above[b - 1] if b > 0 else -np.inf
+            high = below[len(below) - c] if c > 0 else np.inf
+            ties_low = b - np.searchsorted(above, low, side="left") if b > 0 else 0
+            ties_high = c - (len(below) - np.searchsorted(below, high, side="right")) if c > 0 else 0
+            bounds = float(low), float(ties_low), float(high), float(ties_high)
+        moved = space.change_sides(z, labels, *bounds, scale=h, out=out, grad=grad)
+        plane = float(self.loss(moved.above, moved.below))
+        value = plane + h * (moved.below_sum - moved.above_sum)
+        if self.shift == "linear" and not value > 0.0:  # max(0, R): the plane (0, 0)
+            if grad:
+                moved = moved._replace(grad=space.combine(0.0, moved.grad, 0.0, moved.grad, moved.grad))
+            return Evaluation(0.0, moved.grad, 0.0, 0.0, 0.0)
+        return Evaluation(value, moved.grad, value, plane, h * (moved.above + moved.below))
+
+    def _separable(self, z: Scores, h: float, prices: tuple[float, float]) -> tuple[float, Bounds]:
+        """Return the value of a loss with fixed prices, and the bounds beyond which rows change sides: gain > 0."""
+        labels = self.labels
+        low, high = prices[0] / (labels.positive * h), -prices[1] / (labels.negative * h)
+        moved = self.space.change_sides(z, labels, low, 0.0, high, 0.0, scale=h, out=None, grad=False)
+        price = prices[0] * moved.above / labels.positive + prices[1] * moved.below / labels.negative
+        return price + h * (moved.below_sum - moved.above_sum), (low, 0.0, high, 0.0)
+
+    def reference(
+        self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
+    ) -> tuple[float, FloatArray, float]:
+        """Return (R, subgradient, c) by trying every pair of counts: O(n+ n-), copies of rows one by one."""
+        prepared = self.prepare(y, sample_weight)
+        if sample_weight is not None and self.real_weights:
+            return prepared._separable_reference(z, np.asarray(y) > 0, np.asarray(sample_weight, dtype=float))
+        copies = np.ones(len(z), dtype=int) if sample_weight is None else np.asarray(sample_weight).astype(int)
+        rows = np.repeat(np.arange(len(z)), copies)
+        scores, positive = z[rows], np.asarray(y)[rows] > 0
+        above = np.flatnonzero(positive)[np.argsort(scores[positive], kind="stable")]
+        below = np.flatnonzero(~positive)[np.argsort(-scores[~positive], kind="stable")]
+        h = 2.0 / len(rows)
+        gains = [np.append(0.0, np.cumsum(side * h * scores[order])) for side, order in ((-1, above), (1, below))]
+        b, c = (np.arange(len(g), dtype=float) for g in gains)
+        loss = prepared.loss(b[:, None], c[None, :])
+        loss = np.broadcast_to(loss, (len(b), len(c)))
+        if isinstance(self.measure, AtKMeasure):
+            loss = np.where(c[None, :] == b[:, None] + prepared.k - len(above), loss, -np.inf)
+        table = loss + gains[0][:, None] + gains[1][None, :]
+        i, j = np.unravel_index(np.argmax(table), table.shape)
+        grad = np.zeros(len(z))
+        if self.shift == "linear" and table[i, j] <= 0.0:
+            return 0.0, grad, 0.0
+        np.add.at(grad, rows[above[:i]], -h)
+        np.add.at(grad, rows[below[:j]], h)
+        return float(table[i, j]), grad, float(loss[i, j])
+
+    def _separable_reference(self, z: FloatArray, positive: AnyArray, s: FloatArray) -> tuple[float, FloatArray, float]:
+        """Return the largest over the prices of sum_i s_i max(0, gain of flipping row i)."""
+        best: tuple[float, FloatArray, float] | None = None
+        for above, below in self.oracle.prices:
+            price = np.where(positive, above / s[positive].sum(), below / s[~positive].sum())
+            slope = np.where(positive, -2.0, 2.0) / s.sum()
+            flipped = price + slope * z > 0.0
+            value = float((s * (price + slope * z))[flipped].sum())
+            if best is None or value > best[0]:
+                best = value, s * slope * flipped, float((s * price)[flipped].sum())
+        assert best is not None
+        return best

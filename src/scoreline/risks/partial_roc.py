@@ -1,0 +1,123 @@
+"""Partial ROC area: the pairwise hinge against the negatives of highest score only."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from scoreline._checks import check_number
+from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline.measures import Measure
+from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.risks.roc_area import pair_hessian
+from scoreline.scorespace import ScoreSpace
+
+
+class PartialRocRisk(Risk):
+    """R(z) = sum of s_i s_j max(0, 1 - z_i + z_j) / (S+ J) over positives i and the J negatives j of highest score.
+
+    J = floor(max_fpr S-), at least 1. R bounds 1 - (area under the ROC curve up to max_fpr) / max_fpr. Convex: the largest
+    of such sums over all sets of negatives of weight J. O(n log n). Smoothed exactly: with beta_ij <= q_j,
+    sum_j s_j q_j <= J, the best q is clip((z_j - theta) / width, 0, 1) with the theta that makes the sum J, and beta_ij =
+    clip((z_j - max(z_i - 1, theta)) / width, 0, 1). So one threshold is found among the negatives, scores of positives are
+    lifted to theta + 1, and what is left is the smoothed ROC area. Adding a constant to all scores changes nothing.
+
+    Parameters
+    ----------
+    max_fpr : float
+        Share of the negatives that count, in (0, 1]; 1 is `RocAreaRisk`.
+    """
+
+    name = "partial_roc"
+    smoothable = True
+    shift = "invariant"
+    top: float  # J
+
+    def __init__(self, max_fpr: float = 0.1):
+        check_number("max_fpr", max_fpr, above=0)
+        if max_fpr > 1:
+            raise ValueError(f"max_fpr={max_fpr!r} must be a rate of at most 1")
+        self.max_fpr = max_fpr
+
+    @classmethod
+    def for_measure(cls, measure: Measure) -> "PartialRocRisk":
+        """Return the risk with the measure's max_fpr."""
+        return cls(getattr(measure, "max_fpr", 0.1))
+
+    @classmethod
+    def variants(cls) -> list[Risk]:
+        """Return risks from one negative to all of them."""
+        return [cls(max_fpr) for max_fpr in (0.1, 1e-6, 0.5, 1.0)]
+
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "PartialRocRisk":
+        """Return a copy that holds labels, weights, and the weight J of negatives that count."""
+        prepared = super().prepare(y, sample_weight, space)
+        assert isinstance(prepared, PartialRocRisk)
+        negative = prepared.labels.negative
+        prepared.top = min(negative, max(1.0, math.floor(self.max_fpr * negative + 1e-9)))  # 0.1 * 30 is 3
+        return prepared
+
+    @property
+    def ramp_scale(self) -> float:
+        """Ramp width over mu: the weight of the pairs that count, S+ J."""
+        return self.labels.positive * self.top
+
+    def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
+        """Return value, gradient, hard value and plane: ROC area of the negatives that count, two look-ups of every row.
+
+        grad_i = -y_i s_i sum_j s_j beta_ij / (S+ J); c = sum_ij s_i s_j beta_ij / (S+ J).
+        """
+        space, labels, pairs = self.space, self.labels, self.ramp_scale
+        width = mu * pairs
+        if not width > 0.0:
+            top = space.top_share(z, labels, -1, self.top)
+            sums = space.pair_sums(z, space.reweighted(labels, top), 0.0, 1.0 / pairs, out, grad)
+            plane = sums.ramps / pairs if grad else math.nan
+            return Evaluation(sums.hard / pairs, sums.grad, sums.hard / pairs, plane, 2.0 * plane)
+        hard = self.evaluate(z, grad=False).hard
+        lifted, lift = space.lifted(z, labels, space.soft_threshold(z, labels, -1, self.top, width))
+        sums = space.pair_sums(lifted, labels, width, 1.0 / pairs, out, True, margin=0.0)
+        # The ramps are those of lifted scores; the positives lie lower, which adds their slopes times the lift.
+        value = sums.smooth / pairs - space.dot(sums.grad, lift)
+        plane = sums.ramps / pairs
+        return Evaluation(value, sums.grad if grad else None, hard, plane, 2.0 * plane)
+
+    def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
+        """Return about the Hessian: that of ROC area (`pair_hessian`) at the lifted scores."""
+        width = mu * self.ramp_scale
+        if not width > 0.0:
+            return None
+        lifted, _ = self.space.lifted(z, self.labels, self.space.soft_threshold(z, self.labels, -1, self.top, width))
+        return pair_hessian(self, lifted, width, 1.0 / (self.ramp_scale * width), margin=0.0)
+
+    def reference(
+        self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
+    ) -> tuple[float, FloatArray, float]:
+        """Return (R_mu, gradient, c) by visiting all pairs, the threshold by bisection in extended precision: O(n+ n-)."""
+        s = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        positive = np.asarray(y) > 0
+        top = self.prepare(y, sample_weight).top
+        f, g, s_f, s_g = z[positive], z[~positive], s[positive], s[~positive]
+        pairs, width = s_f.sum() * top, mu * s_f.sum() * top
+        t = 1.0 - f[:, None] + g[None, :]
+        order = np.argsort(-g, kind="stable")
+        before = np.cumsum(s_g[order]) - s_g[order]
+        if width > 0.0:
+            last = order[np.flatnonzero((before < top) & (s_g[order] > 0.0))[-1]]
+            near = g.astype(np.longdouble) - g[last]
+            low, high = -2.0 * np.longdouble(width), np.longdouble(width)
+            for _ in range(300):
+                theta = 0.5 * (low + high)
+                more = (s_g * np.clip((near - theta) / width, 0.0, 1.0)).sum() > top
+                low, high = (theta, high) if more else (low, theta)
+            q = np.clip((near - high) / width, 0.0, 1.0).astype(np.float64)
+            beta = np.clip(np.minimum(t / width, q[None, :]), 0.0, 1.0)
+        else:
+            q = np.empty(len(g))
+            q[order] = np.clip((top - before) / np.where(s_g[order] > 0.0, s_g[order], 1.0), 0.0, 1.0)
+            beta = (t > 0.0) * q[None, :]
+        weight = np.outer(s_f, s_g)
+        grad = np.empty(len(z))
+        grad[positive], grad[~positive] = -(weight * beta).sum(axis=1) / pairs, (weight * beta).sum(axis=0) / pairs
+        value = float((weight * (beta * t - 0.5 * width * beta**2)).sum() / pairs)
+        return value, grad, float((weight * beta).sum() / pairs)

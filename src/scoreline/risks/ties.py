@@ -1,0 +1,95 @@
+"""The tie rule of the papers' counter-examples: of all worst labellings, the one that tells the solver least.
+
+A cutting plane at a kink may be any subgradient. The lower bounds on cutting planes (Zhang, Saha and Vishwanathan 2010,
+2012) are proved for an oracle that, where the true labelling is as bad as others, does not answer with it (a plane of slope
+0 would end the run) but with the smallest change of it: `ties="smallest"`. Scores that differ by less than TIE count as
+equal, because points of the counter-examples such as sqrt(2)/4 are not floats; rows of equal score go in their order. The
+default, `ties="any"`, takes what is fastest to compute. On the host, and O(n+ n-) for pairs and counts: for experiments.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scoreline._checks import check_choice
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.risks.base import Evaluation, Risk
+
+if TYPE_CHECKING:
+    from scoreline.risks.contingency import ContingencyRisk
+
+TIE = 1e-9
+
+
+def check_ties(ties: str) -> str:
+    """Return the name of the rule, or raise."""
+    check_choice("ties", ties, ("any", "smallest"))
+    return ties
+
+
+def smallest_change_of_rows(risk: Risk, z: FloatArray, out: FloatArray | None) -> Evaluation:
+    """Return the hinge's value and subgradient: rows with t = 1 - y z > 0, or if there are none the first with t = 0."""
+    labels = risk.labels
+    t = 1.0 - labels.sign * z
+    counted = t > TIE
+    if not counted.any():
+        counted[np.flatnonzero(t >= -TIE)[:1]] = True
+    s = np.where(counted, 1.0 if labels.weight is None else labels.weight, 0.0)
+    plane = float(s.sum() / labels.total)
+    value = risk.value(z)
+    return Evaluation(value, _written(-labels.sign * s / labels.total, out), value, plane, plane)
+
+
+def smallest_change_of_pairs(risk: Risk, z: FloatArray, out: FloatArray | None) -> Evaluation:
+    """Return ROC area and subgradient: pairs with t = 1 - z_i + z_j > 0, or if there are none the first with t = 0."""
+    labels = risk.labels
+    above, below = np.flatnonzero(labels.sign > 0), np.flatnonzero(labels.sign < 0)
+    t = 1.0 - z[above][:, None] + z[below][None, :]
+    counted = t > TIE
+    if not counted.any():
+        counted.flat[np.flatnonzero(t >= -TIE)[:1]] = True
+    s = np.ones(len(z)) if labels.weight is None else labels.weight
+    pairs = counted * np.outer(s[above], s[below]) / (labels.positive * labels.negative)
+    grad = np.zeros(len(z))
+    grad[above], grad[below] = -pairs.sum(axis=1), pairs.sum(axis=0)
+    plane, value = float(pairs.sum()), risk.value(z)
+    return Evaluation(value, _written(grad, out), value, plane, 2.0 * plane)
+
+
+def smallest_change_of_counts(risk: "ContingencyRisk", z: FloatArray, out: FloatArray | None) -> Evaluation:
+    """Return value and subgradient of the labelling with the fewest flips, but at least one, among those within TIE."""
+    labels = risk.labels
+    if labels.weight is not None:
+        raise ValueError("ties='smallest' takes no sample weights")
+    h = 2.0 / labels.total
+    above, below = (_in_order(z, labels.sign == side, side) for side in (1, -1))
+    gains = [np.append(0.0, np.cumsum(h * sign * z[rows])) for sign, rows in ((-1, above), (1, below))]
+    b, c = (np.arange(len(g), dtype=float) for g in gains)
+    loss = np.broadcast_to(risk.loss(b[:, None], c[None, :]), (len(b), len(c)))
+    if risk.k:
+        loss = np.where(c[None, :] == b[:, None] + risk.k - len(above), loss, -np.inf)
+    table = loss + gains[0][:, None] + gains[1][None, :]
+    worst = np.argwhere(table >= table.max() - TIE)
+    changes = worst[worst.sum(axis=1) > 0]
+    i, j = min(changes.tolist(), key=lambda pair: (sum(pair), pair)) if len(changes) else (0, 0)
+    grad = np.zeros(len(z))
+    grad[above[:i]], grad[below[:j]] = -h, h
+    value = float(table.max())
+    if risk.shift == "linear" and value <= 0.0:
+        return Evaluation(0.0, _written(np.zeros(len(z)), out), 0.0, 0.0, 0.0)
+    return Evaluation(value, _written(grad, out), value, float(loss[i, j]), h * (i + j))
+
+
+def _in_order(z: FloatArray, rows: AnyArray, side: int) -> AnyArray:
+    """Return the rows of a class by rising (positives) or falling score, those within TIE of their neighbour by index."""
+    index = np.flatnonzero(rows)
+    index = index[np.argsort(side * z[index], kind="stable")]
+    group = np.cumsum(np.append(0, np.diff(side * z[index]) > TIE))
+    return index[np.lexsort((index, group))]
+
+
+def _written(grad: FloatArray, out: FloatArray | None) -> FloatArray:
+    if out is None:
+        return grad
+    out[:] = grad
+    return out
