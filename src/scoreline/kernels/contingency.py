@@ -183,36 +183,43 @@ def fixed_size(k, step, above, below, h):
 
 
 @kernel
-def change_sides(z, sign, weight, low, low_ties, high, high_ties, scale, grad):
-    """Move positives below `low` and negatives above `high` to the other side, and so much weight of those equal to them.
-
-    Rows of equal score go in their order. Returns the weights moved and sum s z over them, for either class; `grad` (None if
-    not wanted) receives -scale or +scale times the weight moved of each row.
-    """
-    moved_above = moved_below = 0.0
-    a_high = a_low = b_high = b_low = 0.0
+def split(z, sign, above, below):
+    """Copy the scores of positives to `above` and of negatives to `below`; both have room for one more."""
+    a = b = 0
     for i in range(len(z)):
-        s = 1.0 if weight is None else weight[i]
-        x, moved = z[i], 0.0
-        if sign[i] > 0:
-            if x < low:
-                moved = s
-            elif x == low and low_ties > 0.0:
-                moved = min(s, low_ties)
-                low_ties -= moved
-            if moved > 0.0:
-                moved_above += moved
-                a_high, a_low = _add(a_high, a_low, moved * x)
-                moved = -moved
-        else:
-            if x > high:
-                moved = s
-            elif x == high and high_ties > 0.0:
-                moved = min(s, high_ties)
-                high_ties -= moved
-            if moved > 0.0:
-                moved_below += moved
-                b_high, b_low = _add(b_high, b_low, moved * x)
-        if grad is not None:
-            grad[i] = scale * moved
-    return moved_above, moved_below, a_high + a_low, b_high + b_low
+        above[a] = below[b] = z[i]
+        a += sign[i] > 0  # no branch: with balanced classes it would be guessed wrong half the time
+        b += sign[i] < 0
+
+
+@kernel
+def change_sides(z, sign, weight, low, high, scale, grad, partial, bounds, first, last):
+    """Move positives below `low` and negatives above `high` to the other side; partial[c] = what chunk c moved.
+
+    That is the weight of either class, and sum s z of either class. `grad` (None if not wanted) receives -scale or +scale
+    times the weight of every row moved, 0 elsewhere.
+    """
+    for c in range(first, last):
+        above = below = above_sum = below_sum = 0.0
+        for i in range(bounds[c], bounds[c + 1]):
+            s = 1.0 if weight is None else weight[i]
+            x = z[i]
+            up = s if (sign[i] > 0) & (x < low) else 0.0  # "and" would branch, and be guessed wrong
+            down = s if (sign[i] < 0) & (x > high) else 0.0
+            above += up
+            below += down
+            above_sum += up * x
+            below_sum += down * x
+            if grad is not None:
+                grad[i] = scale * (down - up)
+        partial[c, 0], partial[c, 1], partial[c, 2], partial[c, 3] = above, below, above_sum, below_sum
+
+
+@kernel
+def change_ties(z, sign, weight, side, level, amount, scale, grad):
+    """Move `amount` of the weight of rows of a class that score exactly `level`, in their order."""
+    for i in range(len(z)):
+        if z[i] == level and sign[i] == side and amount > 0.0:
+            moved = min(1.0 if weight is None else weight[i], amount)
+            amount -= moved
+            grad[i] = -side * scale * moved

@@ -3,7 +3,7 @@
 The planes with weight (the support) carry a Cholesky factor of G + spread 1 1' restricted to them, which is positive definite
 where G is so along the simplex; a plane that enters or leaves costs O(s^2) for s in the support, a step O(s^2 + k s) for k
 planes. Steps are Newton's on the support, exactly as long as the quadratic says, and end where a weight becomes 0.
-Neither equal planes nor a nearly singular G stop it: a direction without curvature is followed to the end.
+Neither equal planes nor a singular G stop it: along a direction without curvature weight moves until a plane has none.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 
 from scoreline.kernels.compile import kernel
 
-SINGULAR = 1e-13  # share of its own square that a plane must add to the span of the others to count as independent
+SINGULAR = 1e-12  # share of its own square that a plane must add to the span of the others to count as independent
 
 
 @kernel(reorder=True)
@@ -21,19 +21,6 @@ def _dot(x, y, n):
     for i in range(n):
         total += x[i] * y[i]
     return total
-
-
-@kernel
-def _enter(gram, spread, support, size, factor, plane):
-    """Append a plane to the support and a row to the factor."""
-    row = factor[size]
-    for a in range(size):
-        row[a] = (gram[plane, support[a]] + spread - _dot(row, factor[a], a)) / factor[a, a]
-    own = gram[plane, plane] + spread
-    rest = own - _dot(row, row, size)
-    row[size] = math.sqrt(max(rest, SINGULAR * own, 1e-300))
-    support[size] = plane
-    return size + 1
 
 
 @kernel
@@ -68,6 +55,60 @@ def _solve(factor, size, x):
 
 
 @kernel
+def _enter(gram, spread, g, t, support, size, factor, y, plane):
+    """Append a plane to the support and a row to the factor; returns the new size of the support.
+
+    A plane that depends on the support is a mixture y of it, up to rounding: weight is moved from the mixture to the plane, or
+    back, whichever is better (the quadratic does not change, so it is the constants that decide), until one of them has none.
+    """
+    while True:
+        row = factor[size]
+        for a in range(size):
+            row[a] = (gram[plane, support[a]] + spread - _dot(row, factor[a], a)) / factor[a, a]
+        own = gram[plane, plane] + spread
+        rest = own - _dot(row, row, size)
+        if rest > SINGULAR * own or size == 0:
+            row[size] = math.sqrt(rest)
+            support[size] = plane
+            return size + 1
+        slope = g[plane]
+        for a in range(size - 1, -1, -1):  # y solves factor' y = row
+            y[a] = row[a]
+            for b in range(a + 1, size):
+                y[a] -= factor[b, a] * y[b]
+            y[a] /= factor[a, a]
+            slope -= y[a] * g[support[a]]
+        direction = 1.0 if slope > 0.0 else -1.0
+        step, place = np.inf, -1
+        if direction < 0.0:
+            step = t[plane]
+        for a in range(size):
+            if direction * y[a] > 0.0 and t[support[a]] < step * direction * y[a]:
+                step, place = t[support[a]] / (direction * y[a]), a
+        if step == np.inf:
+            return size
+        t[plane] = max(0.0, t[plane] + direction * step)
+        for a in range(size):
+            t[support[a]] = max(0.0, t[support[a]] - direction * step * y[a])
+        if place < 0:
+            t[plane] = 0.0
+            return size
+        t[support[place]] = 0.0
+        size = _leave(support, size, factor, place)
+
+
+@kernel
+def _gradient(gram, c, t, g):
+    """Set g = c - Gt."""
+    for i in range(len(c)):
+        g[i] = c[i]
+    for a in range(len(c)):
+        if t[a] > 0.0:
+            for i in range(len(c)):
+                g[i] -= t[a] * gram[a, i]
+
+
+@kernel
 def maximise(gram, c, t, tolerance, most_changes):
     """Improve t in place until no point of the simplex is better by more than `tolerance`; returns that gap.
 
@@ -82,22 +123,25 @@ def maximise(gram, c, t, tolerance, most_changes):
         spread = max(spread, gram[i, i])
     if spread == 0.0:
         spread = 1.0
+    _gradient(gram, c, t, g)
     size = 0
     for i in range(k):
         if t[i] > 0.0:
-            size = _enter(gram, spread, support, size, factor, i)
+            size = _enter(gram, spread, g, t, support, size, factor, d, i)
     changes, fresh, entering, gap = 0, 0, -1, np.inf
     while True:
-        for i in range(k):
-            g[i] = c[i]
-        for a in range(size):
-            weight = t[support[a]]
-            for i in range(k):
-                g[i] -= weight * gram[support[a], i]
+        _gradient(gram, c, t, g)
         # Newton on the support, until a step is not cut short.
-        while True:
+        while size > 1:
+            level = 0.0
             for a in range(size):
-                d[a], ones[a] = g[support[a]], 1.0
+                level += t[support[a]] * g[support[a]]
+            apart = 0.0
+            for a in range(size):
+                d[a], ones[a] = g[support[a]] - level, 1.0
+                apart = max(apart, abs(d[a]))
+            if apart <= 0.5 * tolerance:
+                break
             _solve(factor, size, d)
             _solve(factor, size, ones)
             above = below = 0.0
@@ -108,7 +152,7 @@ def maximise(gram, c, t, tolerance, most_changes):
             for a in range(size):
                 d[a] -= above / below * ones[a]
             for a in range(size):
-                slope += g[support[a]] * d[a]
+                slope += (g[support[a]] - level) * d[a]
                 row = 0.0
                 for b in range(size):
                     row += gram[support[a], support[b]] * d[b]
@@ -118,10 +162,8 @@ def maximise(gram, c, t, tolerance, most_changes):
             step = slope / curve if curve > 0.0 else np.inf
             place = -1
             for a in range(size):
-                if d[a] < 0.0 and step * d[a] < -t[support[a]]:
+                if d[a] < 0.0 and step * d[a] <= -t[support[a]]:
                     step, place = -t[support[a]] / d[a], a
-                elif d[a] < 0.0 and step * d[a] == -t[support[a]]:
-                    place = a
             if step == np.inf:
                 break
             for a in range(size):
@@ -138,15 +180,13 @@ def maximise(gram, c, t, tolerance, most_changes):
             size = _leave(support, size, factor, place)
             changes += 1
             fresh += 1
-        total = 0.0
+        total = mean = gap = 0.0
         for a in range(size):
             total += t[support[a]]
-        mean = 0.0
         for a in range(size):
             t[support[a]] /= total
             mean += t[support[a]] * g[support[a]]
         top, entering = mean, -1
-        gap = 0.0
         for i in range(k):
             gap = max(gap, g[i] - mean)
             if t[i] == 0.0 and g[i] > top and not blocked[i]:
@@ -154,9 +194,12 @@ def maximise(gram, c, t, tolerance, most_changes):
         if gap <= tolerance or entering < 0 or changes >= most_changes:
             return gap
         if fresh >= 40:  # the factor has been changed often: make it anew
-            fresh, count, size = 0, size, 0
-            for a in range(count):
-                size = _enter(gram, spread, support, size, factor, support[a])
-        size = _enter(gram, spread, support, size, factor, entering)
+            fresh, size = 0, 0
+            for i in range(k):
+                if t[i] > 0.0:
+                    size = _enter(gram, spread, g, t, support, size, factor, d, i)
+        size = _enter(gram, spread, g, t, support, size, factor, d, entering)
+        if support[size - 1] != entering:
+            blocked[entering] = True
         changes += 1
         fresh += 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline.measures import Measure, get_measure
+from scoreline.measures import CountMeasure, Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.risks.base import Evaluation, Risk, check_copies
 from scoreline.risks.ties import check_ties, smallest_change_of_counts
@@ -64,7 +64,7 @@ class ContingencyRisk(Risk):
         self, measure: str | Measure = "f1", measure_params: dict[str, Any] | None = None, ties: str = "any"
     ) -> None:
         self.measure = get_measure(measure, measure_params)
-        if self.measure.name not in self.measures:
+        if self.measure.name not in self.measures or isinstance(self.measure, CountMeasure):
             raise ValueError(
                 f"risk 'contingency' has no way to find the worst labelling for measure {self.measure.name!r}; it knows "
                 f"{', '.join(self.measures)}. Use risk='auto' or risk='logistic' with the cut for this measure."
@@ -151,11 +151,7 @@ class ContingencyRisk(Risk):
         else:
             above, below = space.class_scores(z, labels)
             b, c = getattr(kernels.contingency, self.oracle.kernel)(*self.oracle.arguments, above, below, h)
-            low = above[b - 1] if b > 0 else -np.inf
-            high = below[len(below) - c] if c > 0 else np.inf
-            ties_low = b - np.searchsorted(above, low, side="left") if b > 0 else 0
-            ties_high = c - (len(below) - np.searchsorted(below, high, side="right")) if c > 0 else 0
-            bounds = float(low), float(ties_low), float(high), float(ties_high)
+            bounds = *_lowest(above, b), *_highest(below, c)
         moved = space.change_sides(z, labels, *bounds, scale=h, out=out, grad=grad)
         plane = float(self.loss(moved.above, moved.below))
         value = plane + h * (moved.below_sum - moved.above_sum)
@@ -213,3 +209,25 @@ class ContingencyRisk(Risk):
                 best = value, s * slope * flipped, float((s * price)[flipped].sum())
         assert best is not None
         return best
+
+
+def _lowest(scores: FloatArray, count: int) -> tuple[float, float]:
+    """Return a bound and a number of ties: below the bound, and so many equal to it, lie the `count` lowest scores."""
+    if count == 0:
+        return -np.inf, 0.0
+    if count == len(scores):
+        return np.inf, 0.0
+    bound = float(scores[count])
+    first = int(np.searchsorted(scores, bound, side="left"))
+    return bound, float(count - first)
+
+
+def _highest(scores: FloatArray, count: int) -> tuple[float, float]:
+    """Return the same for the highest scores, which lie above the bound."""
+    if count == 0:
+        return np.inf, 0.0
+    if count == len(scores):
+        return -np.inf, 0.0
+    bound = float(scores[len(scores) - count - 1])
+    last = int(np.searchsorted(scores, bound, side="right"))
+    return bound, float(count - (len(scores) - last))

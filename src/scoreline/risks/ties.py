@@ -30,11 +30,12 @@ def check_ties(ties: str) -> str:
 def smallest_change_of_rows(risk: Risk, z: FloatArray, out: FloatArray | None) -> Evaluation:
     """Return the hinge's value and subgradient: rows with t = 1 - y z > 0, or if there are none the first with t = 0."""
     labels = risk.labels
-    t = 1.0 - labels.sign * z
+    s = np.ones(len(z)) if labels.weight is None else labels.weight
+    t = np.where(s > 0.0, 1.0 - labels.sign * z, -np.inf)  # a row of weight 0 is not there
     counted = t > TIE
     if not counted.any():
         counted[np.flatnonzero(t >= -TIE)[:1]] = True
-    s = np.where(counted, 1.0 if labels.weight is None else labels.weight, 0.0)
+    s = np.where(counted, s, 0.0)
     plane = float(s.sum() / labels.total)
     value = risk.value(z)
     return Evaluation(value, _written(-labels.sign * s / labels.total, out), value, plane, plane)
@@ -44,12 +45,13 @@ def smallest_change_of_pairs(risk: Risk, z: FloatArray, out: FloatArray | None) 
     """Return ROC area and subgradient: pairs with t = 1 - z_i + z_j > 0, or if there are none the first with t = 0."""
     labels = risk.labels
     above, below = np.flatnonzero(labels.sign > 0), np.flatnonzero(labels.sign < 0)
-    t = 1.0 - z[above][:, None] + z[below][None, :]
+    s = np.ones(len(z)) if labels.weight is None else labels.weight
+    weight = np.outer(s[above], s[below])
+    t = np.where(weight > 0.0, 1.0 - z[above][:, None] + z[below][None, :], -np.inf)
     counted = t > TIE
     if not counted.any():
         counted.flat[np.flatnonzero(t >= -TIE)[:1]] = True
-    s = np.ones(len(z)) if labels.weight is None else labels.weight
-    pairs = counted * np.outer(s[above], s[below]) / (labels.positive * labels.negative)
+    pairs = counted * weight / (labels.positive * labels.negative)
     grad = np.zeros(len(z))
     grad[above], grad[below] = -pairs.sum(axis=1), pairs.sum(axis=0)
     plane, value = float(pairs.sum()), risk.value(z)

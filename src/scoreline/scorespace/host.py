@@ -13,6 +13,9 @@ BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
 class HostSpace:
     """Scores as float64 vectors on this machine. Every sum has the same bits for any number of threads."""
 
+    def __init__(self) -> None:
+        self._harmonic = np.zeros(1)
+
     def labels(self, y: AnyArray, sample_weight: AnyArray | None = None) -> Labels:
         """Return labels +1/-1 as int8 and weights as float64 (None stays None), with their totals."""
         sign = np.ascontiguousarray(y, dtype=np.int8)
@@ -222,14 +225,16 @@ class HostSpace:
     def class_scores(self, z: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
         """Return the scores of either class in rising order, as often as their weight; one copy and one sort of each."""
         z = _checked(z, labels)
-        sides = []
-        for rows in (labels.sign > 0, labels.sign < 0):
-            scores = z[rows]
-            if labels.weight is not None:
-                scores = np.repeat(scores, labels.weight[rows].astype(np.int64))
-            scores.sort()
-            sides.append(scores)
-        return sides[0], sides[1]
+        if labels.weight is None:
+            above, below = np.empty(labels.n_positive + 1), np.empty(labels.n_negative + 1)
+            kernels.contingency.split(z, labels.sign, above, below)
+            above, below = above[:-1], below[:-1]
+        else:
+            sides = [labels.sign > 0, labels.sign < 0]
+            above, below = (np.repeat(z[rows], labels.weight[rows].astype(np.int64)) for rows in sides)
+        above.sort()
+        below.sort()
+        return above, below
 
     def change_sides(
         self,
@@ -245,36 +250,56 @@ class HostSpace:
     ) -> Moved:
         """Move rows by their scores: one read of z, one write of the gradient (`kernels/contingency.py`)."""
         z, out = _checked(z, labels), _checked_out(out, labels, grad)
-        rows = (z, labels.sign, labels.weight)
-        change = kernels.contingency.change_sides
-        above, below, above_sum, below_sum = change(*rows, low, low_ties, high, high_ties, float(scale), out)
+        bounds = kernels.parallel.even_bounds(len(z), 4)
+        partial = np.empty((len(bounds) - 1, 4))
+        rows = z, labels.sign, labels.weight
+        kernel = kernels.contingency.change_sides
+        kernels.parallel.run_chunks(kernel, len(partial), *rows, low, high, float(scale), out, partial, bounds)
+        above, below, above_sum, below_sum = map(float, partial.sum(axis=0))
+        if low_ties > 0.0:
+            above, above_sum = above + low_ties, above_sum + low_ties * low
+        if high_ties > 0.0:
+            below, below_sum = below + high_ties, below_sum + high_ties * high
+        if out is not None:
+            for side, level, amount in ((1, low, low_ties), (-1, high, high_ties)):
+                if amount > 0.0:
+                    kernels.contingency.change_ties(*rows, side, level, amount, float(scale), out)
         return Moved(above, below, above_sum, below_sum, out)
 
     def worst_ranking(self, z: FloatArray, labels: Labels, scale: float, out: FloatArray | None = None) -> WorstRanking:
-        """Sort both classes, find the place of every negative (`kernels/rankings.py`); copies of a row one by one."""
+        """Sort both classes, find the place of every negative (`kernels/rankings.py`); copies of a row one by one.
+
+        Rows of equal score get the mean of their places, so that the gradient does not depend on the order of rows.
+        """
         z, out = _checked(z, labels), _checked_out(out, labels, True)
         assert out is not None
-        orders = []
+        orders, scores = [], []
         for side in (1, -1):
             rows = np.flatnonzero(labels.sign == side)
-            rows = rows[np.argsort(-z[rows], kind="stable")]
+            rows = rows[np.argsort(-z[rows])]
             if labels.weight is not None:
                 rows = np.repeat(rows, labels.weight[rows].astype(np.int64))
             orders.append(rows)
-        above, below = orders
-        n_above, n_below = len(above), len(below)
-        harmonic = np.zeros(n_above + n_below + 1)
-        np.cumsum(1.0 / np.arange(1, len(harmonic)), out=harmonic[1:])
+            scores.append(z[rows])
+        n_above, n_below = map(len, orders)
         starts, ranked = np.empty(n_below, dtype=np.int64), np.empty(n_above)
-        kernels.rankings.worst_ranking(z[above], z[below], harmonic, float(scale), np.empty(n_above + 1), starts)
+        harmonic = self._harmonic_numbers(n_above + n_below)
+        kernels.rankings.worst_ranking(*scores, harmonic, float(scale), np.empty(n_above + 1), starts)
         precision = kernels.rankings.ranks_of(starts, n_above, ranked)
+        slopes = -scale * _mean_of_equals(scores[0], ranked), scale * _mean_of_equals(scores[1], n_above - starts)
         out[:] = 0.0
-        if labels.weight is None:
-            out[above], out[below] = -scale * ranked, scale * (n_above - starts)
-        else:
-            np.add.at(out, above, -scale * ranked)
-            np.add.at(out, below, scale * (n_above - starts))
+        for rows, slope in zip(orders, slopes, strict=True):
+            if labels.weight is None:
+                out[rows] = slope
+            else:
+                np.add.at(out, rows, slope)
         return WorstRanking(float(precision), 2.0 * scale * float(ranked.sum()), out)
+
+    def _harmonic_numbers(self, n: int) -> FloatArray:
+        """Return 0, 1, 1 + 1/2, ..., H_n; made once for all evaluations of a risk."""
+        if len(self._harmonic) <= n:
+            self._harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, n + 1)))
+        return self._harmonic
 
     def top_share(self, z: FloatArray, labels: Labels, side: int, amount: float) -> FloatArray:
         """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
@@ -337,6 +362,15 @@ class HostSpace:
         lower = np.where(positive, np.where(lower == shifted, np.nextafter(shifted, -np.inf), lower), shifted)
         lifted = np.where(positive & (lower < offset), offset, lower)
         return lifted, lifted - lower
+
+
+def _mean_of_equals(scores: FloatArray, values: AnyArray) -> AnyArray:
+    """Return values with those of equal scores, which are neighbours, replaced by their mean."""
+    begins = np.flatnonzero(np.append(True, np.diff(scores) != 0.0))
+    if len(begins) == len(scores):
+        return values
+    counts = np.diff(np.append(begins, len(scores)))
+    return np.repeat(np.add.reduceat(values.astype(np.float64), begins) / counts, counts)
 
 
 def _amount_from_top(scores: FloatArray, weight: FloatArray | None, amount: float) -> float:

@@ -23,7 +23,8 @@ class Planes:
 
     The point of the mixture is w = -V't / alpha, the minimum of alpha/2 |w|^2 + max_i c_i + <v_i, w>. Memory is that of
     the slopes, 8 p bytes a plane: `most` planes at most. One that had no weight for PATIENCE iterations goes; where all have
-    weight and there is no room, the two of least weight become one, which is a plane too.
+    weight and there is no room, the two of least weight become one, which is a plane too. Every plane stays in its slot (a
+    row of `slopes`) and a slot that is free is used again, so that nothing is moved; weights of free slots are 0.
     """
 
     slopes: FloatArray
@@ -33,7 +34,7 @@ class Planes:
     weights: FloatArray
     ages: AnyArray
     gram: FloatArray
-    count: int = 0
+    live: AnyArray
     most: int = MOST_PLANES
 
     @classmethod
@@ -43,26 +44,23 @@ class Planes:
             most = int(min(MOST_PLANES, max(LEAST_PLANES, PLANE_BYTES // (8 * max(p, 1)))))
         room = min(most, 32)
         arrays = {name: np.zeros(room) for name in ("constants", "sizes", "masses", "weights")}
-        ages = np.zeros(room, dtype=np.int64)
-        planes = cls(slopes=np.zeros((room, p)), **arrays, ages=ages, gram=np.zeros((room, room)), count=0, most=most)
+        ages, live = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=bool)
+        planes = cls(slopes=np.zeros((room, p)), **arrays, ages=ages, gram=np.zeros((room, room)), live=live, most=most)
         if zero:
-            planes.count, planes.weights[0] = 1, 1.0
+            planes.live[0], planes.weights[0] = True, 1.0
         return planes
 
     def record(self) -> dict[str, Any]:
         """Return the planes as plain arrays and numbers."""
-        k = self.count
-        arrays = {
-            name: getattr(self, name)[:k].copy()
-            for name in ("slopes", "constants", "sizes", "masses", "weights", "ages")
-        }
-        return arrays | {"gram": self.gram[:k, :k].copy(), "most": self.most}
+        slots = np.flatnonzero(self.live)
+        arrays = {name: getattr(self, name)[slots] for name in ARRAYS}
+        return arrays | {"gram": self.gram[np.ix_(slots, slots)], "most": self.most}
 
     @classmethod
     def restored(cls, record: dict[str, Any]) -> "Planes":
         """Return the planes that `record` described."""
-        fields = {name: np.array(value) for name, value in record.items() if name != "most"}
-        return cls(**fields, count=len(fields["constants"]), most=int(record["most"]))
+        fields = {name: np.array(value) for name, value in record.items() if name not in ("most", "live")}
+        return cls(**fields, live=np.ones(len(fields["constants"]), dtype=bool), most=int(record["most"]))
 
     def add(self, objective: Objective, point: Point, slope: FloatArray) -> bool:
         """Take in the plane of an evaluation at a point, and give it no weight yet. O(k p).
@@ -71,83 +69,71 @@ class Planes:
         """
         if not kernels.vectors.dot(slope, slope) / objective.alpha < LARGEST_SQUARE:
             return False
-        self._make_room()
-        k = self.count
-        self.slopes[k] = slope
-        self.constants[k], self.sizes[k], self.masses[k] = (
-            point.risk.plane,
-            objective.plane_size(point),
-            point.risk.mass,
-        )
-        self.weights[k], self.ages[k] = (1.0 if k == 0 else 0.0), 0
-        self._relate(k)
-        self.count += 1
+        first = not self.live.any()
+        slot = self._free_slot()
+        self.slopes[slot] = slope
+        risk = point.risk
+        self.constants[slot], self.sizes[slot], self.masses[slot] = risk.plane, objective.plane_size(point), risk.mass
+        self.weights[slot], self.ages[slot], self.live[slot] = (1.0 if first else 0.0), 0, True
+        self._relate(slot)
         return True
 
     def solve(self, alpha: float) -> None:
         """Find the best mixture, from the one before."""
-        k = self.count
-        gram, weights = self.gram[:k, :k] / alpha, self.weights[:k]
-        scale = np.abs(self.constants[:k]).max() + gram.diagonal().max()
-        kernels.simplex.maximise(gram, self.constants[:k], weights, SMALL_GAP * scale, 20 * k + 100)
-        self.ages[:k] = np.where(weights > 0.0, 0, self.ages[:k] + 1)
+        slots = np.flatnonzero(self.live)
+        gram, constants, weights = self.gram[np.ix_(slots, slots)] / alpha, self.constants[slots], self.weights[slots]
+        scale = np.abs(constants).max() + gram.diagonal().max()
+        kernels.simplex.maximise(gram, constants, weights, SMALL_GAP * scale, 20 * len(slots) + 100)
+        self.weights[slots] = weights
+        self.ages[slots] = np.where(weights > 0.0, 0, self.ages[slots] + 1)
 
     def mixture(self) -> FloatArray:
-        """Return the slope V't of the mixture."""
-        return np.asarray(self.weights[: self.count] @ self.slopes[: self.count])
+        """Return the slope V't of the mixture. O(k p)."""
+        used = self._used()
+        return np.asarray(self.weights[:used] @ self.slopes[:used])
 
     def bound(self, objective: Objective, slope: FloatArray) -> float:
         """Return the lower bound of the mixture with that slope, less what rounding may have added."""
-        k, t = self.count, self.weights[: self.count]
-        size, mass = float(t @ self.sizes[:k]), float(t @ self.masses[:k])
-        value = float(t @ self.constants[:k]) - kernels.vectors.dot(slope, slope) / (2.0 * objective.alpha)
+        size, mass, constant = (float(self.weights @ a) for a in (self.sizes, self.masses, self.constants))
+        value = constant - kernels.vectors.dot(slope, slope) / (2.0 * objective.alpha)
         return value - objective.mixture_allowance(slope, size, mass)
 
     def drop_idle(self) -> None:
         """Let go of planes that had no weight for PATIENCE iterations."""
-        k = self.count
-        keep = np.flatnonzero(self.ages[:k] <= PATIENCE)
-        if len(keep) < k:
-            self._keep(keep)
+        self.live &= self.ages <= PATIENCE
 
-    def _make_room(self) -> None:
-        if self.count < len(self.constants):
-            return
-        if self.count < self.most:
-            room = min(self.most, 2 * self.count + 1)
-            more = room - self.count
-            for name in ARRAYS:
+    def _used(self) -> int:
+        """Return one more than the last slot in use."""
+        return int(np.flatnonzero(self.live)[-1]) + 1
+
+    def _free_slot(self) -> int:
+        if not self.live.all():
+            return int(np.argmin(self.live))
+        room = len(self.live)
+        if room < self.most:
+            more = min(self.most, 2 * room + 1) - room
+            for name in (*ARRAYS, "live"):
                 old = getattr(self, name)
                 setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
             self.gram = np.pad(self.gram, (0, more))
-            return
-        oldest = int(np.argmax(self.ages[: self.count]))
+            return room
+        oldest = int(np.argmax(self.ages))
         if self.weights[oldest] > 0.0:
-            self._merge(*np.argsort(self.weights[: self.count])[:2])
-            return
-        self._keep(np.delete(np.arange(self.count), oldest))
+            return self._merge(*np.argsort(self.weights)[:2])
+        return oldest
 
-    def _merge(self, i: int, j: int) -> None:
-        """Replace two planes with weight by their mixture."""
-        i, j = min(i, j), max(i, j)
+    def _merge(self, i: int, j: int) -> int:
+        """Replace two planes with weight by their mixture in slot i, and return slot j."""
         both = self.weights[i] + self.weights[j]
         a, b = self.weights[i] / both, self.weights[j] / both
         for name in ("slopes", "constants", "sizes", "masses"):
             array = getattr(self, name)
             array[i] = a * array[i] + b * array[j]
-        self.weights[i] = both
-        self._keep(np.delete(np.arange(self.count), j))
+        self.weights[i], self.weights[j], self.live[j] = both, 0.0, False
         self._relate(i)
+        return int(j)
 
-    def _keep(self, places: AnyArray) -> None:
-        k = len(places)
-        for name in ARRAYS:
-            array = getattr(self, name)
-            array[:k] = array[places]
-        self.gram[:k, :k] = self.gram[np.ix_(places, places)]
-        self.count = k
-
-    def _relate(self, i: int) -> None:
-        """Fill row and column i of the Gram matrix."""
-        k = max(self.count, i + 1)
-        self.gram[i, :k] = self.gram[:k, i] = self.slopes[:k] @ self.slopes[i]
+    def _relate(self, slot: int) -> None:
+        """Fill row and column of the Gram matrix."""
+        used = self._used()
+        self.gram[slot, :used] = self.gram[:used, slot] = self.slopes[:used] @ self.slopes[slot]
