@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named: `python benchmarks/run.py [products roc_area cut memory startup parallel solvers]`."""
+"""Run all benchmarks, or those named: `python benchmarks/run.py [products roc_area ...]`; an unknown name lists them."""
 
 import importlib
 import sys
@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import common
 
-NAMES = ("products", "roc_area", "cut", "memory", "startup", "parallel", "solvers")
+NAMES = ("products", "roc_area", "cut", "memory", "startup", "parallel", "solvers", "cutting_planes")
 
 
 def main(names: list[str]) -> None:

@@ -756,3 +756,19 @@ def test_copies_are_said(data, caplog):
     caplog.clear()
     MeasureClassifier(verbose=1).fit(X, y)
     assert not any("copied" in r.message for r in caplog.records)
+
+
+@pytest.mark.parametrize(
+    ("measure", "risk", "alpha"),
+    [("roc_auc", "auto", 1e6), ("partial_roc_auc", "partial_roc", 1e-2), ("f1", "contingency", 1e3)],
+)
+def test_coefficients_of_zero_are_said_aloud(measure, risk, alpha):
+    """The bound of a hard measure may be least at w = 0, which is proved at once and helps nobody."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 3)), np.arange(200) % 10 == 0
+    with pytest.warns(UserWarning, match=r"All coefficients are 0.*choose another"):
+        clf = MeasureClassifier(measure, risk=risk, alpha=alpha).fit(X, y)
+    assert not clf.coef_.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MeasureClassifier("roc_auc").fit(X, y)

@@ -22,7 +22,7 @@ from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
-from scoreline.solvers.base import warn_if_not_converged
+from scoreline.solvers.base import warn_if_not_converged, warn_if_zero
 
 
 class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
@@ -218,6 +218,7 @@ class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
             self.status_ = "interrupted"
             raise trained.interruption
         warn_if_not_converged(result, solver)
+        warn_if_zero(result, risk, self.alpha)
         if trained.missed is not None:
             warnings.warn(trained.missed, UserWarning, stacklevel=2)
         return self

@@ -154,7 +154,7 @@ def error_counts(sigma, above, below, h):
         from_above = -above[b] if b < n_above else -np.inf
         from_below = below[n_below - 1 - c] if c < n_below else -np.inf
         high, low = _add(high, low, h * max(from_above, from_below))
-        if from_above >= from_below:
+        if c == n_below or (b < n_above and from_above >= from_below):
             b += 1
         else:
             c += 1

@@ -71,13 +71,14 @@ def _enter(gram, spread, g, t, support, size, factor, y, plane):
             row[size] = math.sqrt(rest)
             support[size] = plane
             return size + 1
-        slope = g[plane]
+        level = g[support[0]]  # y sums to 1 up to rounding, which large g would magnify
+        slope = g[plane] - level
         for a in range(size - 1, -1, -1):  # y solves factor' y = row
             y[a] = row[a]
             for b in range(a + 1, size):
                 y[a] -= factor[b, a] * y[b]
             y[a] /= factor[a, a]
-            slope -= y[a] * g[support[a]]
+            slope -= y[a] * (g[support[a]] - level)
         direction = 1.0 if slope > 0.0 else -1.0
         step, place = np.inf, -1
         if direction < 0.0:
@@ -180,6 +181,10 @@ def maximise(gram, c, t, tolerance, most_changes):
             size = _leave(support, size, factor, place)
             changes += 1
             fresh += 1
+        for a in range(size - 1, -1, -1):  # a plane that is back at 0 may come again, so it must not be there
+            if t[support[a]] == 0.0:
+                blocked[support[a]] |= support[a] == entering
+                size = _leave(support, size, factor, a)
         total = mean = gap = 0.0
         for a in range(size):
             total += t[support[a]]

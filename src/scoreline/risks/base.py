@@ -185,14 +185,17 @@ def _checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | No
     return sign, tame_weights(weight)
 
 
-def check_copies(what: str, sample_weight: Any, total: float) -> None:
+def check_copies(what: str, sample_weight: Any) -> None:
     """Raise unless weights are whole numbers: copies of a row, which a risk that has no other weights makes one by one."""
     if sample_weight is None:
         return
     weight = np.asarray(sample_weight, dtype=np.float64)
-    wrong = np.flatnonzero(weight != np.rint(weight))
+    wrong, total = (
+        np.flatnonzero(weight != np.rint(weight)),
+        float(weight.sum()),
+    )  # of the weights given, not tamed ones
     if wrong.size or total > MAX_COPIES:
-        got = f"{weight[wrong[0]]:g} in row {wrong[0]}" if wrong.size else f"a sum of {total:.3g}"
+        got = f"{float(weight[wrong[0]])!r} in row {wrong[0]}" if wrong.size else f"a sum of {total:.3g}"
         raise ValueError(
             f"{what} takes sample weights that are whole numbers (copies of a row, {MAX_COPIES:.2g} in all), got {got}. Give "
             "integer sample_weight and class_weight=None, or choose another risk."

@@ -97,7 +97,7 @@ class ContingencyRisk(Risk):
         assert isinstance(prepared, ContingencyRisk)
         labels = prepared.labels
         if not self.real_weights:
-            check_copies(f"risk 'contingency' for measure {self.measure.name!r}", sample_weight, labels.total)
+            check_copies(f"risk 'contingency' for measure {self.measure.name!r}", sample_weight)
         k = 0
         if isinstance(self.measure, AtKMeasure):
             k = max(1, round(self.measure.weight_at_top(np.asarray(y), sample_weight)))
@@ -155,9 +155,11 @@ class ContingencyRisk(Risk):
         moved = space.change_sides(z, labels, *bounds, scale=h, out=out, grad=grad)
         plane = float(self.loss(moved.above, moved.below))
         value = plane + h * (moved.below_sum - moved.above_sum)
-        if self.shift == "linear" and not value > 0.0:  # max(0, R): the plane (0, 0)
-            if grad:
-                moved = moved._replace(grad=space.combine(0.0, moved.grad, 0.0, moved.grad, moved.grad))
+        if not grad:
+            value = 0.0 if self.shift == "linear" and value <= 0.0 else value
+            return Evaluation(value, None, value, np.nan, np.nan)
+        if self.shift == "linear" and value <= 0.0:  # max(0, R): the plane (0, 0)
+            moved = moved._replace(grad=space.combine(0.0, moved.grad, 0.0, moved.grad, moved.grad))
             return Evaluation(0.0, moved.grad, 0.0, 0.0, 0.0)
         return Evaluation(value, moved.grad, value, plane, h * (moved.above + moved.below))
 

@@ -54,7 +54,12 @@ class PartialRocRisk(Risk):
         prepared = super().prepare(y, sample_weight, space)
         assert isinstance(prepared, PartialRocRisk)
         negative = prepared.labels.negative
-        prepared.top = min(negative, max(1.0, math.floor(self.max_fpr * negative + 1e-9)))  # 0.1 * 30 is 3
+        share, least = self.max_fpr * negative, 1.0
+        if sample_weight is None or (np.asarray(sample_weight) == np.rint(sample_weight)).all():
+            share = math.floor(share + 1e-9)  # 0.1 * 30 is 3
+        else:  # only ratios of weights matter
+            least = negative / prepared.labels.n_negative
+        prepared.top = min(negative, max(least, share))
         return prepared
 
     @property
@@ -79,7 +84,7 @@ class PartialRocRisk(Risk):
         sums = space.pair_sums(lifted, labels, width, 1.0 / pairs, out, True, margin=0.0)
         # The ramps are those of lifted scores; the positives lie lower, which adds their slopes times the lift.
         value = sums.smooth / pairs - space.dot(sums.grad, lift)
-        plane = sums.ramps / pairs
+        plane = sums.ramps / pairs if grad else math.nan
         return Evaluation(value, sums.grad if grad else None, hard, plane, 2.0 * plane)
 
     def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:

@@ -357,7 +357,12 @@ class HostSpace:
         """Return scores less the base, for positives less 1 and at least the offset, and by how much they were lifted."""
         base, offset = threshold
         positive = labels.sign > 0
-        shifted = _checked(z, labels) - base
+        z = _checked(z, labels)
+        there = positive if labels.weight is None else positive & (labels.weight > 0.0)
+        lowest = float(z[there].min()) - 1.0
+        if lowest > base + max(0.0, offset):  # nothing is lifted: a threshold far below must not cost digits
+            base, offset = lowest, (base - lowest) + offset
+        shifted = z - base
         lower = shifted - 1.0
         lower = np.where(positive, np.where(lower == shifted, np.nextafter(shifted, -np.inf), lower), shifted)
         lifted = np.where(positive & (lower < offset), offset, lower)

@@ -14,6 +14,7 @@ from scoreline.solvers.lower_bound import LowerBound
 from scoreline.solvers.smoothed import FACTOR, SHARE
 
 GROWTH, DECAY = 2.0, 0.9  # of the Lipschitz constant, after a step that was too long and after one that was not
+NARROWEST = 1e-12  # of the ramp, in units of the margin: a narrower one is rounding
 
 
 @dataclass
@@ -156,6 +157,10 @@ class AcceleratedSolver(Solver):
             bound = self._bound.add(slopes / total, state.constants / total, state.allowances / total)
             state.lower_bound = max(state.lower_bound, bound)
         self._slack = self._slack_of(objective, point)
+        if still and self.mu is None and state.mu * objective.risk.ramp_scale > NARROWEST:
+            state.mu *= FACTOR  # the minimum of J_mu itself: only a narrower ramp leads on
+            self._restart(state)
+            return True
         return not still
 
     def _restart(self, state: AcceleratedState) -> None:

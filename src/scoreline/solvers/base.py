@@ -339,6 +339,18 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
     )
 
 
+def warn_if_zero(result: Result, risk: Any, alpha: float) -> None:
+    """Warn if w = 0 was proved to be good enough: a model that ranks nothing should not look like a success."""
+    if result.status == "converged" and not result.w.any():
+        warnings.warn(
+            f"All coefficients are 0: for risk {risk.name!r} and alpha={alpha:g} nothing better was needed to come within the "
+            f"proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or alpha; if that does not help, "
+            "this risk is too pessimistic for these data: choose another, for example risk='logistic'.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 class _Clock:
     """Seconds since the start, without the time spent in callbacks."""
 

@@ -65,6 +65,9 @@ class BundleSolver(Solver):
         assert isinstance(state, BundleState)
         if state.planes:
             self._planes = Planes.restored(state.planes)
+            if self.max_planes is not None:
+                self._planes.most = self.max_planes
+                self._planes.keep_at_most(self.max_planes)
         else:
             self._planes = Planes.empty(objective.n_features, self.max_planes, self.zero_plane)
         self._point = objective.at(state.w, objective.scores_at_start(state.w))

@@ -106,24 +106,29 @@ class Planes:
         """Return one more than the last slot in use."""
         return int(np.flatnonzero(self.live)[-1]) + 1
 
+    def keep_at_most(self, most: int) -> None:
+        """Let go of the planes longest without weight, and merge those of least weight, until so many are left."""
+        while np.count_nonzero(self.live) > most:
+            slots = np.flatnonzero(self.live)
+            oldest = int(slots[np.argmax(self.ages[slots])])
+            if self.weights[oldest] > 0.0:
+                self._merge(*slots[np.argsort(self.weights[slots])[:2]])
+            else:
+                self.live[oldest] = False
+
     def _free_slot(self) -> int:
-        if not self.live.all():
-            return int(np.argmin(self.live))
+        self.keep_at_most(self.most - 1)
         room = len(self.live)
-        if room < self.most:
+        if self.live.all():
             more = min(self.most, 2 * room + 1) - room
             for name in (*ARRAYS, "live"):
                 old = getattr(self, name)
                 setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
             self.gram = np.pad(self.gram, (0, more))
-            return room
-        oldest = int(np.argmax(self.ages))
-        if self.weights[oldest] > 0.0:
-            return self._merge(*np.argsort(self.weights)[:2])
-        return oldest
+        return int(np.argmin(self.live))
 
-    def _merge(self, i: int, j: int) -> int:
-        """Replace two planes with weight by their mixture in slot i, and return slot j."""
+    def _merge(self, i: int, j: int) -> None:
+        """Replace two planes with weight by their mixture in slot i."""
         both = self.weights[i] + self.weights[j]
         a, b = self.weights[i] / both, self.weights[j] / both
         for name in ("slopes", "constants", "sizes", "masses"):
@@ -131,7 +136,6 @@ class Planes:
             array[i] = a * array[i] + b * array[j]
         self.weights[i], self.weights[j], self.live[j] = both, 0.0, False
         self._relate(i)
-        return int(j)
 
     def _relate(self, slot: int) -> None:
         """Fill row and column of the Gram matrix."""
