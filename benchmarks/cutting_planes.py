@@ -182,9 +182,9 @@ def f1(report, cap, long):
         note = f"{end.n_iter} iterations, J {end.objective:.5f}, {end.status} after {end.history['seconds'][-1]:.0f} s"
         report.add(f"F1 1e-06, gap of {solver.name} after {long:g} s at most", end.gap, "", "", note)
     report.say(
-        "SVM-perf's seconds are quoted: version 3.00, one run each on another machine on a subset of a9a with 12,000 rows. Which "
-        "rows is not recorded: it speaks of 1,006 test positives, and the rest of a9a.t has 1,040. That alpha is 1 / (100 C) "
-        "and -e 0.1 a gap of 1e-3 was checked there for ROC area only. So no ratio is given."
+        "SVM-perf's seconds are quoted: version 3.00, one run each on another machine, on a subset of a9a with 12,000 rows; "
+        "which rows is not recorded. That alpha is 1 / (100 C) and -e 0.1 a gap of 1e-3 was checked for ROC area only. So no "
+        "ratio is given."
     )
 
 

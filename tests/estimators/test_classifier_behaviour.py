@@ -760,15 +760,35 @@ def test_copies_are_said(data, caplog):
 
 @pytest.mark.parametrize(
     ("measure", "risk", "alpha"),
-    [("roc_auc", "auto", 1e6), ("partial_roc_auc", "partial_roc", 1e-2), ("f1", "contingency", 1e3)],
+    [
+        ("roc_auc", "auto", 1e9),
+        ("partial_roc_auc", "partial_roc", 1e-2),
+        ("f1", "contingency", 1e9),
+    ],
 )
-def test_coefficients_of_zero_are_said_aloud(measure, risk, alpha):
-    """The bound of a hard measure may be least at w = 0, which is proved at once and helps nobody."""
+def test_a_model_that_ranks_nothing_says_so(measure, risk, alpha):
+    """The bound of a hard measure may be least where all scores are equal, which is proved at once and helps nobody."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 3)), np.arange(200) % 10 == 0
-    with pytest.warns(UserWarning, match=r"All coefficients are 0.*choose another"):
-        clf = MeasureClassifier(measure, risk=risk, alpha=alpha).fit(X, y)
-    assert not clf.coef_.any()
+    with pytest.warns(UserWarning, match=r"All rows have the same score.*choose another"):
+        clf = MeasureClassifier(measure, risk=risk, alpha=alpha, intercept_scaling=100.0).fit(X, y)
+    assert np.ptp(clf.decision_function(X)) <= 1e-9
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MeasureClassifier("roc_auc").fit(X, y)
+
+
+def test_at_k_is_trained_by_cutting_planes_only_if_asked_for_and_warns_of_columns_with_a_mean():
+    rng = np.random.default_rng(1)
+    X = np.c_[rng.standard_normal((400, 3)), 50 + 10 * rng.standard_normal(400)]
+    y = 1.5 * X[:, 0] + rng.standard_normal(400) > 0.8
+    options = {"measure": "precision_at_k", "measure_params": {"k": 20}}
+    assert MeasureClassifier(**options, solver="bundle_ocas").fit(X, y).risk_ == "logistic"
+    with pytest.warns(UserWarning, match=r"mean other than 0.*scaling='standard'"):
+        shifted = MeasureClassifier(**options, risk="contingency").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        centred = MeasureClassifier(**options, risk="contingency", scaling="standard").fit(X, y)
+    assert centred.score(X, y) > 0.8 > shifted.score(X, y)
+    with pytest.raises(ValueError, match=r"k=500.*exceeds the 400 rows.*share"):
+        MeasureClassifier("recall_at_k", {"k": 500}, risk="contingency", scaling="standard").fit(X, y)

@@ -677,6 +677,27 @@ def test_a_run_goes_on_from_its_record(solver_class):
     assert straight.lower_bound <= rest.objective
 
 
+@every_solver
+def test_a_record_is_not_continued_on_another_risk_or_other_labels(solver_class):
+    """Shape, alpha and J(0) are the same, the planes are not below the other risk: the bound would be false."""
+    X, y = data(60, 4, 0)
+    first, other = (Objective(as_operator(X), ContingencyRisk(name).prepare(y), 1e-2) for name in ("jaccard", "f1"))
+    record = solver_class(tol=1e-3, max_iter=20).solve(first).state.record()
+    with pytest.raises(ValueError, match="another problem"):
+        solver_class().solve(other, state=record)
+    swapped = Objective(as_operator(X), ContingencyRisk("jaccard").prepare(y[::-1]), 1e-2)
+    with pytest.raises(ValueError, match="another problem"):
+        solver_class().solve(swapped, state=record)
+
+
+def test_where_only_rounding_is_left_the_run_stalls():
+    X, y = data(60, 4, 0)
+    objective = Objective(as_operator(X), ContingencyRisk("f1").prepare(y), 1e-2)
+    result = BundleOcasSolver(tol=1e-15, max_iter=5000).solve(objective)
+    assert result.status in ("stalled", "converged")
+    assert result.n_iter < 1000
+
+
 # ----------------------------------------------------------------------------------------------- the classifier
 
 

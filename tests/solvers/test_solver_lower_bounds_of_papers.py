@@ -148,8 +148,9 @@ def test_what_the_example_says_of_itself(name, n):
 
 
 def test_too_small_an_example_is_refused():
-    with pytest.raises(ValueError, match="n=2 must be at least 3"):
-        hard_for_cutting_planes(2)
+    for n in (2, 3.5, "8"):
+        with pytest.raises(ValueError, match=rf"n={n!r} must be an integer at least 3"):
+            hard_for_cutting_planes(n)
 
 
 @pytest.mark.parametrize("n", [8, 20])

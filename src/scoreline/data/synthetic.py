@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray
 
 
@@ -133,8 +134,7 @@ def hard_for_cutting_planes(n: int = 8) -> list[HardExample]:
     >>> [example.risk for example in hard_for_cutting_planes(10)]
     ['prbep', 'roc_area', 'hinge', 'contingency', 'hinge']
     """
-    if n < 3:
-        raise ValueError(f"n={n!r} must be at least 3: a smaller example proves nothing")
+    check_number("n", n, least=3, integer=True)
     return [_prbep(n), _roc_area(n), _hinge(n), _f1(n), _line_search()]
 
 

@@ -88,8 +88,8 @@ def choose(measure: Measure, risk: str, solver: str) -> tuple[Risk, type[Method]
             f"Use solver='auto' or one of {list(_solvers_for(measure.risks, measure))}."
         )
     candidates = list(measure.risks) if risk == "auto" else [risk]
-    if solver_class is not None:
-        candidates.sort(key=lambda name: name not in solver_class.prefers)
+    if solver_class is not None and risk == "auto":
+        candidates.sort(key=lambda name: name not in solver_class.prefers or get_risk(name, measure).shift == "linear")
     for name in candidates:
         chosen = get_risk(name, measure)
         if solver_class is None:

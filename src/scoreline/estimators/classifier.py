@@ -22,7 +22,7 @@ from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
-from scoreline.solvers.base import warn_if_not_converged, warn_if_zero
+from scoreline.solvers.base import warn_if_not_converged
 
 
 class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
@@ -42,11 +42,13 @@ class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
     solver : str, default="auto"
         How J is minimised; `list_solvers()` has the names.
     risk : str, default="auto"
-        The convex bound R; "auto" takes the one made for the measure. The one used is `risk_`.
+        The convex bound R; "auto" takes the one that served the measure best in tests (docs/choose.md). The one used is
+        `risk_`.
     solver_params : dict, default=None
         Options of the solver: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "memory"
         (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS),
-        "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments).
+        "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments),
+        "max_planes" and "zero_plane" (bundle, bundle_ocas).
     alpha : float, default=1e-4
         Strength of the penalty. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
     fit_intercept : bool, default=True
@@ -190,6 +192,13 @@ class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
             solver = self._make_solver(solver_class)
             if isinstance(solver, MomentsSolver):
                 return self._fit_moments(X, operator, classes, sign, weight, measure, solver, training_weight)
+            if risk.shift == "linear" and self.scaling != "standard":
+                warnings.warn(
+                    f"risk {risk.name!r} for measure {measure.name!r} falls as all scores rise or fall together, which "
+                    "features of a mean other than 0 allow without ranking: use scaling='standard', or risk='logistic'",
+                    UserWarning,
+                    stacklevel=2,
+                )
             wrapped = scaled(operator, self.scaling, weight)
             if self.fit_intercept and risk.shift == "needed":
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
@@ -218,7 +227,6 @@ class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
             self.status_ = "interrupted"
             raise trained.interruption
         warn_if_not_converged(result, solver)
-        warn_if_zero(result, risk, self.alpha)
         if trained.missed is not None:
             warnings.warn(trained.missed, UserWarning, stacklevel=2)
         return self

@@ -13,6 +13,7 @@ from scoreline.operators import Operator
 from scoreline.risks.base import Risk
 from scoreline.scorespace import ScoreSpace
 from scoreline.solvers import CostSearchSolver, Result, Solver
+from scoreline.solvers.base import warn_if_flat
 from scoreline.solvers.leave_one_out import leave_one_out
 
 
@@ -108,6 +109,8 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
             threshold = best_cut(judged.sign, judged.scores, problem.cut_measure, judged.weight).threshold
     except KeyboardInterrupt as signal:
         interruption, missed = signal, None
+    if result.z is not None and interruption is None:
+        warn_if_flat(result, objective)
     return Trained(result, cost, threshold, interruption, missed)
 
 

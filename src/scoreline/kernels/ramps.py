@@ -43,6 +43,20 @@ def query_of(f, key_sign, shift):
 
 
 @kernel
+def lift(z, sign, base, offset, lifted, lift):
+    """Set lifted = z - base, for positives at least `offset` after taking off the margin of 1, and lift = by how much."""
+    for i in range(len(z)):
+        x = z[i] - base
+        lift[i] = 0.0
+        if sign[i] > 0:
+            x = key_of(x, 1, 1.0)
+            if x < offset:
+                lift[i] = offset - x
+                x = offset
+        lifted[i] = x
+
+
+@kernel
 def collect_keys(z, sign, weight, key_sign, shift, keys, weights):
     """Copy the keys of the key class (and their weights) in row order; the arrays have room for one more."""
     count = 0

@@ -52,6 +52,8 @@ class Risk(ABC):
         `curvature` exists: the Hessian in z is diagonal.
     shift : str
         What adding a constant to all scores does: "invariant" (no intercept needed), "needed" or "linear".
+    convex : bool
+        What all risks are, and all that cutting planes need.
     real_weights : bool
         Weights may be any numbers; if not, only whole numbers, which stand for copies.
     """
@@ -61,6 +63,7 @@ class Risk(ABC):
     smoothable: ClassVar[bool] = False
     curved: ClassVar[bool] = False
     shift: str = "needed"
+    convex: ClassVar[bool] = True
     real_weights: bool = True
 
     space: ScoreSpace
@@ -197,8 +200,8 @@ def check_copies(what: str, sample_weight: Any) -> None:
     if wrong.size or total > MAX_COPIES:
         got = f"{float(weight[wrong[0]])!r} in row {wrong[0]}" if wrong.size else f"a sum of {total:.3g}"
         raise ValueError(
-            f"{what} takes sample weights that are whole numbers (copies of a row, {MAX_COPIES:.2g} in all), got {got}. Give "
-            "integer sample_weight and class_weight=None, or choose another risk."
+            f"{what} takes sample weights that are whole numbers (copies of a row, {MAX_COPIES:.2g} in all), got {got} "
+            "(class_weight included). Give integer sample_weight and class_weight=None, or another risk, like 'logistic'."
         )
 
 

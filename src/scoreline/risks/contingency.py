@@ -28,7 +28,7 @@ class Oracle(NamedTuple):
 
 
 class ContingencyRisk(Risk):
-    """R(z) = max over labellings z' of loss(z', y) + (1/n) sum_i z_i (z'_i - y_i), loss = 1 - measure. R >= 1 - measure.
+    """R(z) = max over labellings z' of loss(z', y) + (1/n) sum_i z_i (z'_i - y_i), loss = 1 - measure.
 
     A labelling matters by its counts b (positives called negative) and c (negatives called positive) alone, the rows
     flipped being those of lowest and highest score, so R(z) = max over (b, c) of
@@ -37,8 +37,9 @@ class ContingencyRisk(Risk):
     Accuracy, balanced accuracy and min(TPR, TNR) need no order and take O(n). Joachims (2005); Zhang, Saha and
     Vishwanathan (2012).
 
-    Not smoothable; `solver="bundle_ocas"` minimises it. For precision and recall at k, where the true labelling may be
-    excluded, max(0, R) is trained.
+    R is at least 1 - measure of the predictions z > 0. Not so for precision and recall at k unless k = n+: the true labelling
+    is excluded there, R falls without limit as all scores rise or fall together, and max(0, R) is trained, which columns of
+    mean 0 (scaling="standard") keep honest. Not smoothable; `solver="bundle_ocas"` minimises it.
 
     Parameters
     ----------
@@ -65,8 +66,9 @@ class ContingencyRisk(Risk):
     ) -> None:
         self.measure = get_measure(measure, measure_params)
         if self.measure.name not in self.measures or isinstance(self.measure, CountMeasure):
+            own = "a function of your own, " if isinstance(self.measure, CountMeasure) else ""
             raise ValueError(
-                f"risk 'contingency' has no way to find the worst labelling for measure {self.measure.name!r}; it knows "
+                f"risk 'contingency' has no way to find the worst labelling for {own}measure {self.measure.name!r}; it knows "
                 f"{', '.join(self.measures)}. Use risk='auto' or risk='logistic' with the cut for this measure."
             )
         self.ties = check_ties(ties)
@@ -102,13 +104,16 @@ class ContingencyRisk(Risk):
         if isinstance(self.measure, AtKMeasure):
             k = max(1, round(self.measure.weight_at_top(np.asarray(y), sample_weight)))
             if k > labels.total:
-                raise ValueError(f"k={k} of measure {self.measure.name!r} exceeds the {labels.total:g} rows at hand")
+                raise ValueError(
+                    f"k={k} of measure {self.measure.name!r} exceeds the {labels.total:g} rows at hand (held-out rows are not "
+                    "among them); give k as a share of the rows, like k=0.1, or use risk='logistic'"
+                )
         prepared.k = k
         prepared.oracle = self._oracle(labels.positive, labels.negative, k)
         return prepared
 
     def _oracle(self, positive: float, negative: float, k: int) -> Oracle:
-        """Return the valid method: FORMULAS of the loss decide, see `kernels/contingency.py`."""
+        """Return the method that is valid for the loss, see `kernels/contingency.py`."""
         measure, module = self.measure, kernels.contingency
         at_k = {"prbep": 1.0 / positive, "recall_at_k": 1.0 / positive, "precision_at_k": 1.0 / max(k, 1)}
         total = positive + negative

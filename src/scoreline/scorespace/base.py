@@ -80,6 +80,9 @@ class ScoreSpace(Protocol):
     def zeros(self, labels: Labels) -> Scores:
         """Return the scores of w = 0."""
 
+    def probe(self, labels: Labels) -> Scores:
+        """Return fixed scores in [-1, 1], all different: where a risk shows what it depends on."""
+
     def dot(self, x: Scores, y: Scores) -> float:
         """Return <x, y>, the same bits for any number of threads."""
 

@@ -33,6 +33,10 @@ class HostSpace:
         """Return the scores of w = 0."""
         return np.zeros(len(labels.sign))
 
+    def probe(self, labels: Labels) -> FloatArray:
+        """Return cos(0), cos(1), ...: fixed scores, all different."""
+        return np.cos(np.arange(float(len(labels.sign))))
+
     def combine(self, a: float, x: FloatArray, b: float, y: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return a x + b y."""
         return kernels.vectors.combine(a, x, b, y, np.empty_like(x) if out is None else out)
@@ -346,6 +350,7 @@ class HostSpace:
         if s[ramp].sum() > 0.0:  # once more from the rows on the ramp: the running sums carry roundings
             polished = float((s[ramp] @ g[ramp] - width * (left - s[full].sum())) / s[ramp].sum())
             offset = polished if abs(polished - offset) <= 1e-9 * width else offset
+        offset = max(offset, -width)  # rows further down have no part
         step = np.spacing(abs(offset))
         for _ in range(60):
             if s @ np.clip((g - offset) / width, 0.0, 1.0) <= left:
@@ -356,17 +361,16 @@ class HostSpace:
     def lifted(self, z: FloatArray, labels: Labels, threshold: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
         """Return scores less the base, for positives less 1 and at least the offset, and by how much they were lifted."""
         base, offset = threshold
-        positive = labels.sign > 0
         z = _checked(z, labels)
-        there = positive if labels.weight is None else positive & (labels.weight > 0.0)
+        there = labels.sign > 0
+        if labels.weight is not None:
+            there &= labels.weight > 0.0
         lowest = float(z[there].min()) - 1.0
         if lowest > base + max(0.0, offset):  # nothing is lifted: a threshold far below must not cost digits
             base, offset = lowest, (base - lowest) + offset
-        shifted = z - base
-        lower = shifted - 1.0
-        lower = np.where(positive, np.where(lower == shifted, np.nextafter(shifted, -np.inf), lower), shifted)
-        lifted = np.where(positive & (lower < offset), offset, lower)
-        return lifted, lifted - lower
+        lifted, lift = np.empty(len(z)), np.empty(len(z))
+        kernels.ramps.lift(z, labels.sign, base, offset, lifted, lift)
+        return lifted, lift
 
 
 def _mean_of_equals(scores: FloatArray, values: AnyArray) -> AnyArray:

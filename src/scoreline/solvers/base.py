@@ -20,6 +20,7 @@ from scoreline.objective import Objective
 
 logger = logging.getLogger("scoreline")
 
+FLAT = 1e-9  # scores that differ by less, with margins of 1, are equal
 HISTORY = ("iteration", "seconds", "passes", "objective", "lower_bound")
 
 
@@ -339,16 +340,19 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
     )
 
 
-def warn_if_zero(result: Result, risk: Any, alpha: float) -> None:
-    """Warn if w = 0 was proved to be good enough: a model that ranks nothing should not look like a success."""
-    if result.status == "converged" and not result.w.any():
-        warnings.warn(
-            f"All coefficients are 0: for risk {risk.name!r} and alpha={alpha:g} nothing better was needed to come within the "
-            f"proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or alpha; if that does not help, "
-            "this risk is too pessimistic for these data: choose another, for example risk='logistic'.",
-            UserWarning,
-            stacklevel=3,
-        )
+def warn_if_flat(result: Result, objective: Objective) -> None:
+    """Warn if a proved result gives all rows the same score: a model that ranks nothing should not look like a success."""
+    labels, space = objective.risk.labels, objective.space
+    if result.status != "converged" or space.span(result.z, labels) > FLAT * (1.0 + space.max_abs(result.z, labels)):
+        return
+    warnings.warn(
+        f"All rows have the same score: for risk {objective.risk.name!r} and alpha={objective.alpha:g} nothing better was "
+        f"needed to come within the proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or alpha, or "
+        "scale the features; if that does not help, this risk is too pessimistic for these data: choose another, like "
+        "risk='logistic'.",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 class _Clock:
@@ -368,9 +372,15 @@ class _Clock:
 
 
 def _fingerprint(objective: Objective) -> dict[str, float]:
-    """Return what tells one problem from another at no cost: shape, alpha, J(0)."""
-    n, p = objective.operator.shape
-    return {"rows": n, "features": p, "alpha": objective.alpha, "value_at_zero": objective.risk.value_at_zero()}
+    """Return what tells one problem from another without a pass: shape, alpha, magnitudes if known, and R at two points.
+
+    The second of them, where all scores differ, knows the risk with its parameters, and every label and weight.
+    """
+    (n, p), risk, largest = objective.operator.shape, objective.risk, objective.operator.largest
+    return {
+        "rows": n, "features": p, "alpha": objective.alpha, "magnitudes": -1.0 if largest is None else float(largest.sum()),
+        "value_at_zero": risk.value_at_zero(), "value_at_probe": risk.value(objective.space.probe(risk.labels)),
+    }  # fmt: skip
 
 
 def _log_row(row: tuple[float, ...]) -> tuple[Any, ...]:

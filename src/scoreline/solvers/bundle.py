@@ -51,11 +51,6 @@ class BundleSolver(Solver):
             raise ValueError(f"zero_plane={zero_plane!r} must be True or False")
         self.max_planes, self.zero_plane = max_planes, zero_plane
 
-    @classmethod
-    def serves(cls, risk: Any) -> bool:
-        """Every risk is convex and has subgradients."""
-        return True
-
     def start(self, objective: Objective, w0: FloatArray) -> BundleState:
         """Return the state at w0."""
         return BundleState(w=w0, best_w=w0, lower_bound=0.0 if self.zero_plane else -np.inf)

@@ -1,7 +1,7 @@
 """Cutting planes with one mixture instead of all planes: the line-search variant."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,11 +35,6 @@ class BundleLineSearchSolver(Solver):
     prefers = BundleSolver.prefers
     slow = True
     state_class: ClassVar[type[State]] = MixtureState
-
-    @classmethod
-    def serves(cls, risk: Any) -> bool:
-        """Every risk is convex and has subgradients."""
-        return True
 
     def start(self, objective: Objective, w0: FloatArray) -> MixtureState:
         """Return the state at w0."""

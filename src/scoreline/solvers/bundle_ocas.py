@@ -10,6 +10,7 @@ from scoreline.solvers.line_minimum import LineMinimum
 
 AHEAD = 0.1  # the plane is added so far from the best point towards the minimum of the planes (Franc and Sonnenburg)
 LINE_SHARE = 0.02  # the search on the line ends within this share of the proved gap
+IDLE = 20  # iterations without a better point or bound after which rounding is all there is
 REFRESH = 50  # iterations after which the scores of the best point are computed anew: rounding adds up
 
 
@@ -39,7 +40,7 @@ class BundleOcasSolver(BundleSolver):
         own = np.array_equal(state.best_w, state.w)
         self._z_best = space.combine(1.0, z, 0.0, z) if own else objective.scores(state.best_w)
         self._at_best(objective, state)
-        self._share = 1.0
+        self._share, self._idle = 1.0, 0
 
     def release(self) -> None:
         """Let go of scores and planes."""
@@ -50,7 +51,7 @@ class BundleOcasSolver(BundleSolver):
     def step(self, objective: Objective, state: State) -> bool:
         """Plane at the point ahead, minimum of the planes, line search from the best point."""
         assert isinstance(state, BundleState)
-        space = objective.space
+        space, before = objective.space, (state.best_objective, state.lower_bound)
         target = self._target(objective, state, self._point)
         if target is None:
             return False
@@ -69,7 +70,8 @@ class BundleOcasSolver(BundleSolver):
         ahead = AHEAD * (1.0 - best.share) if best.share < 1.0 else 0.0
         state.w = state.best_w + ahead * d
         self._point = objective.at(state.w, space.combine(1.0, self._z_best, ahead, z_d, scratch), out=other)
-        return bool(d.any())
+        self._idle = self._idle + 1 if before == (state.best_objective, state.lower_bound) else 0
+        return bool(d.any()) and self._idle < IDLE
 
     def _at_best(self, objective: Objective, state: State) -> None:
         """Evaluate the risk at the best point."""

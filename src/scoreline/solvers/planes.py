@@ -59,7 +59,7 @@ class Planes:
     @classmethod
     def restored(cls, record: dict[str, Any]) -> "Planes":
         """Return the planes that `record` described."""
-        fields = {name: np.array(value) for name, value in record.items() if name not in ("most", "live")}
+        fields = {name: np.array(value) for name, value in record.items() if name != "most"}
         return cls(**fields, live=np.ones(len(fields["constants"]), dtype=bool), most=int(record["most"]))
 
     def add(self, objective: Objective, point: Point, slope: FloatArray) -> bool:
