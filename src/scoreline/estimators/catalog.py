@@ -60,8 +60,8 @@ def list_solvers() -> list[SolverInfo]:
     Examples
     --------
     >>> from scoreline import list_solvers
-    >>> [info.name for info in list_solvers()]
-    ['accelerated', 'bundle', 'bundle_ls', 'bundle_ocas', 'cost_search', 'lbfgs', 'moments', 'newton', 'plugin', 'smoothed']
+    >>> [info.name for info in list_solvers()][:5]
+    ['accelerated', 'bundle', 'bundle_ls', 'bundle_ocas', 'cost_search']
     """
     table = []
     for solver in all_solvers().values():

@@ -13,6 +13,7 @@ from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
+from scoreline.estimators.row_training import RowTraining
 from scoreline.estimators.streaming import MomentsTraining
 from scoreline.estimators.training import Judged, Problem, cut_on, train, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
@@ -23,9 +24,10 @@ from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.base import warn_if_not_converged
+from scoreline.solvers.row_method import RowMethod
 
 
-class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
+class MeasureClassifier(MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
 
     Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
@@ -192,6 +194,8 @@ class MeasureClassifier(MomentsTraining, ClassifierMixin, BaseEstimator):
             solver = self._make_solver(solver_class)
             if isinstance(solver, MomentsSolver):
                 return self._fit_moments(X, operator, classes, sign, weight, measure, solver, training_weight)
+            if isinstance(solver, RowMethod):
+                return self._fit_rows(X, operator, classes, sign, weight, measure, solver, training_weight)
             if risk.shift == "linear" and self.scaling != "standard":
                 warnings.warn(
                     f"risk {risk.name!r} for measure {measure.name!r} falls as all scores rise or fall together, which "

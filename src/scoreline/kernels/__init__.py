@@ -17,6 +17,7 @@ _MODULES = (
     "exponential",
     "gram",
     "parallel",
+    "point_updates",
     "pointwise",
     "ramps",
     "rankings",

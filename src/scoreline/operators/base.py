@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
 from scoreline.moments import ClassMoments
@@ -17,6 +18,21 @@ class RowBlock(NamedTuple):
     start: int
     stop: int
     data: Any
+
+
+class RowArrays(NamedTuple):
+    """Rows as they lie in memory, for kernels that take them one by one.
+
+    Entry k of row i is values[(i - first) row_step + k column_step]; of a sparse row values[k] in column indices[k], with k
+    from starts[i - first] to starts[i - first + 1].
+    """
+
+    values: AnyArray
+    indices: AnyArray | None
+    starts: AnyArray | None
+    row_step: np.uint64
+    column_step: np.uint64
+    first: int
 
 
 class Operator(ABC):
@@ -89,6 +105,24 @@ class Operator(ABC):
         for start in range(0, self.shape[0], step):
             stop = min(start + step, self.shape[0])
             yield RowBlock(start, stop, self._block(start, stop))
+
+    def row_arrays(self, start: int, stop: int) -> RowArrays:
+        """Return the arrays that hold rows start..stop: the matrix itself where it lies row by row, a block elsewhere."""
+        self.require("row_blocks", "reading row by row")
+        self._count((stop - start) / self.shape[0])
+        return self._row_arrays(start, stop)
+
+    def _count(self, passes: float) -> None:
+        self.n_passes += passes
+
+    def _row_arrays(self, start: int, stop: int) -> RowArrays:
+        block, zero = self._block(start, stop), np.uint64(0)
+        if sp.issparse(block):
+            block = block.tocsr()
+            indices, indptr = (a.view(f"u{a.dtype.itemsize}") for a in (block.indices, block.indptr))
+            return RowArrays(read_only(block.data), read_only(indices), read_only(indptr), zero, zero, start)
+        flat = np.ascontiguousarray(block).ravel()
+        return RowArrays(read_only(flat), None, None, np.uint64(block.shape[1]), np.uint64(1), start)
 
     def column_statistics(self, weight: FloatArray | None = None) -> ColumnStatistics:
         """Return weight, mean, variance and largest magnitude of each column. One pass."""

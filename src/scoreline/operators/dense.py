@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, BoundsArray, FloatArray
-from scoreline.operators.base import Operator, default_block_rows, read_only
+from scoreline.operators.base import Operator, RowArrays, default_block_rows, read_only
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge
 
 SUM_CHUNKS = 16  # private accumulators of X'u
@@ -109,6 +109,9 @@ class DenseOperator(Operator):
 
     def _block(self, start: int, stop: int) -> AnyArray:
         return self._X[start:stop]
+
+    def _row_arrays(self, start: int, stop: int) -> RowArrays:
+        return RowArrays(self._flat, None, None, self._row_step, self._column_step, 0)
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
         sums = ColumnSums(len(self._sum_bounds) - 1, self.shape[1])

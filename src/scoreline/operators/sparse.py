@@ -8,7 +8,7 @@ import numpy as np
 from scoreline import kernels
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray
 from scoreline.moments import ClassMoments
-from scoreline.operators.base import Operator, RowBlock, read_only
+from scoreline.operators.base import Operator, RowArrays, RowBlock, read_only
 from scoreline.operators.class_moments import moments_of_sparse
 from scoreline.operators.second_order import block_gram, block_leverages, block_quadratics
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
@@ -34,6 +34,7 @@ class CompressedOperator(Operator):
             raise TypeError(f"CompressedOperator takes CSR or CSC, got {X.format}; call as_operator instead")
         self._X = X
         self._by_row = X.format == "csr"
+        self._summed: CompressedOperator | None = None
         self._data = read_only(X.data)
         self._indices, self._indptr = (read_only(a.view(_unsigned(a.dtype))) for a in (X.indices, X.indptr))
         self._check_structure()
@@ -113,6 +114,17 @@ class CompressedOperator(Operator):
             parts = (self._X.data[lo:hi], self._X.indices[lo:hi], indptr[start : stop + 1] - indptr[start])
             return type(self._X)(parts, shape=(stop - start, self.shape[1]), copy=False)
         return self._X[start:stop].tocsr()
+
+    def _row_arrays(self, start: int, stop: int) -> RowArrays:
+        if self._by_row:
+            if not self._X.has_canonical_format:  # an entry named twice would be measured twice: summed in a copy, once
+                if self._summed is None:
+                    X = self._X.copy()
+                    X.sum_duplicates()
+                    self._summed = CompressedOperator(X)
+                return self._summed._row_arrays(start, stop)
+            return RowArrays(self._data, self._indices, self._indptr, np.uint64(0), np.uint64(0), 0)
+        raise ValueError("rows of a CSC matrix are scattered over its memory; pass X.tocsr() to train row by row")
 
     def _few_blocks(self) -> Iterator[RowBlock]:
         """Yield 16 blocks: rows of a CSC matrix are scattered over its memory, each block costs a read of all entries."""

@@ -53,6 +53,10 @@ class _Wrapper(Operator):
         """Return about how many products a call of `gram` costs."""
         return self.inner.gram_passes()
 
+    def _count(self, passes: float) -> None:
+        super()._count(passes)
+        self.inner._count(passes)
+
     def _block(self, start: int, stop: int) -> Any:
         return self._wrap(self.inner._block(start, stop))  # a copy
 

@@ -11,6 +11,8 @@ from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.newton import NewtonSolver
 from scoreline.solvers.plugin import PluginSolver
 from scoreline.solvers.smoothed import SmoothedSolver
+from scoreline.solvers.spade import SpadeSolver
+from scoreline.solvers.stamp import StampSolver
 
 __all__ = [
     "AcceleratedSolver",
@@ -27,4 +29,6 @@ __all__ = [
     "Result",
     "SmoothedSolver",
     "Solver",
+    "SpadeSolver",
+    "StampSolver",
 ]

@@ -1,0 +1,31 @@
+"""SPADE: a step for the coefficients and a step for the weights of the classes after every row."""
+
+from typing import Any, ClassVar
+
+from scoreline import kernels
+from scoreline.measures import Measure
+from scoreline.solvers.row_method import RowMethod, RowState
+
+
+class SpadeSolver(RowMethod):
+    """Stochastic primal-dual updates for concave functions of the two rates (Narasimhan, Kar and Jain 2015, Algorithm 1).
+
+    G-, H-, Q-mean and min(TPR, TNR) are the least value over dual weights (a, b) of a TPR + b TNR minus a constant. So every
+    row brings one step that raises its own reward min(1, y s), weighted by a or b and its class's share, and one step that
+    lowers (a, b) where the reward is high, projected exactly onto the measure's region. The updates are the corrected ones:
+    plus the gradient of the conjugate (the paper prints minus, which stalls the Q-mean), rewards of the G-mean lifted by
+    1/sqrt t. Cost: the non-zeros of the row. Options: those of RowMethod.
+    """
+
+    name = "spade"
+    measures: ClassVar[tuple[str, ...]] = ("gmean", "hmean", "min_tpr_tnr", "qmean")
+    trains_for = "G-mean, H-mean, Q-mean or min(TPR, TNR)"
+
+    def take_in(self, rows: Any, measure: Measure, radius: float, state: RowState) -> None:
+        """Update the state by rows, in their order."""
+        module = kernels.point_updates
+        kind = {"min_tpr_tnr": module.MIN, "hmean": module.HMEAN, "qmean": module.QMEAN, "gmean": module.GMEAN}[
+            measure.name
+        ]
+        own = state.v, state.units, state.behind, state.numbers
+        module.spade_rows(*rows, kind, self.step == "paper", radius, *own)

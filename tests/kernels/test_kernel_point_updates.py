@@ -1,0 +1,449 @@
+"""SPADE and STAMP row by row: dual projections, and the kernels against a literal version without any lazy update."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from scoreline.kernels import point_updates
+from scoreline.kernels.point_updates import ERROR, FBETA, GMEAN, HMEAN, JACCARD, MIN, QMEAN, project_dual
+from scoreline.operators import as_operator
+from scoreline.solvers.row_method import RowState
+
+DUALS = {"min": MIN, "hmean": HMEAN, "qmean": QMEAN, "gmean": GMEAN}
+CAPS = (0.6, 2.0, 50.0)
+REGIONS = [("min", 0.0), ("hmean", 0.0), ("qmean", 0.0), *(("gmean", cap) for cap in CAPS)]
+every_region = pytest.mark.parametrize(("name", "cap"), REGIONS, ids=lambda v: str(v))
+
+
+# ---------------------------------------------------------------------------------------------- dual projections
+
+
+def outside(name, cap, a, b):
+    """Return by how much (a, b) misses the region, 0 inside."""
+    if name == "min":
+        return max(abs(a + b - 1.0), -a, -b)
+    if name == "qmean":
+        return max(np.hypot(a, b) - np.sqrt(0.5), -a, -b)
+    if name == "hmean":
+        return max(-a, -b, np.sqrt(2.0) - np.sqrt(max(a, 0.0)) - np.sqrt(max(b, 0.0)), np.hypot(a, b) - 2.0)
+    return max(0.25 - a * b, a - cap, b - cap, -a)
+
+
+def boundary(name, cap):
+    """Return a few thousand points of the region: its edges and corners."""
+    s = np.linspace(0.0, 1.0, 2001)
+    angle = 0.5 * np.pi * s
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    if name == "min":
+        return np.column_stack([s, 1.0 - s])
+    if name == "qmean":
+        zero = np.zeros_like(s)
+        arc = circle * np.sqrt(0.5)
+        return np.vstack([arc, 0.5 * arc, np.column_stack([s, zero])[s <= 0.7], np.column_stack([zero, s])[s <= 0.7]])
+    if name == "hmean":
+        return np.vstack([np.column_stack([2.0 * s**2, 2.0 * (1.0 - s) ** 2]), 2.0 * circle])
+    x = np.geomspace(0.25 / cap, cap, 2001)
+    edge = np.full_like(x, cap)
+    return np.vstack([np.column_stack(p) for p in ((x, 0.25 / x), (x, edge), (edge, x))])
+
+
+def points(name, cap):
+    """Return hundreds of points: near, negative, far away, on the boundary, just off it, and at odd places."""
+    rng = np.random.default_rng(11)
+    on = boundary(name, cap)[::37]
+    odd = [
+        (0.0, 0.0),
+        (2.0, 2.0),
+        (0.5, 0.5),
+        (-1.0, 2.0),
+        (2.0, -1.0),
+        (2.0, 0.0),
+        (0.0, 2.0),
+        (1e6, 1e6),
+        (-1e6, -1e6),
+    ]
+    parts = [rng.normal(0.5, 1.5, (300, 2)), rng.normal(0.0, 100.0, (60, 2)), on]
+    parts += [on + rng.normal(0.0, 1e-3, on.shape), rng.uniform(-3.0, 0.0, (60, 2)), np.array(odd)]
+    return np.vstack(parts)
+
+
+@every_region
+def test_projections_land_in_the_region_and_stay_there(name, cap):
+    for a, b in points(name, cap):
+        x, y = project_dual(DUALS[name], a, b, cap)
+        # Roundings of sums of size 1; at a corner of the H-mean the root of a rounding of 1e-17 is 3e-9.
+        assert outside(name, cap, x, y) <= (1e-8 if name == "hmean" else 1e-13 * max(1.0, cap))
+        again = project_dual(DUALS[name], x, y, cap)
+        assert np.hypot(again[0] - x, again[1] - y) <= 1e-12 * max(1.0, cap)  # a point that rounding put outside
+
+
+@every_region
+def test_projections_are_the_nearest_points(name, cap):
+    """The regions are convex: p is the nearest point exactly if no point q of the region has <x - p, q - p> > 0."""
+    grid = boundary(name, cap)
+    assert max(outside(name, cap, *q) for q in grid) <= 1e-12 * max(1.0, cap)
+    for point in points(name, cap):
+        p = np.array(project_dual(DUALS[name], *point, cap))
+        away = np.linalg.norm(point - p)
+        # An error d of p shows as |x - p| d + d |q - p|; d is a rounding, 1e-10 leaves room for the roots.
+        assert ((grid - p) @ (point - p)).max() <= 1e-10 * (away + 1.0) * max(1.0, cap)
+        assert away <= np.linalg.norm(grid - point, axis=1).min() + 1e-12 * (away + 1.0)
+
+
+@pytest.mark.parametrize(("name", "cap"), REGIONS[1:], ids=lambda v: str(v))  # a segment has no inside
+def test_points_inside_are_not_moved(name, cap):
+    rng = np.random.default_rng(3)
+    inside = [q for q in rng.uniform(0.0, 2.0, (400, 2)) if outside(name, cap, *q) <= -1e-6]
+    assert inside
+    for a, b in inside:
+        assert project_dual(DUALS[name], a, b, cap) == (a, b)
+
+
+@pytest.mark.parametrize(
+    ("name", "cap", "point", "expected"),
+    [
+        ("min", 0.0, (1.1588, 2.0985), (0.03015, 0.96985)),
+        ("min", 0.0, (-0.7814, -0.5271), (0.37285, 0.62715)),
+        ("min", 0.0, (2.7854, -0.1899), (1.0, 0.0)),
+        ("qmean", 0.0, (1.0163, 1.2005), (0.4568791009080955, 0.5396864711602565)),
+        ("qmean", 0.0, (-1.3355, 0.4158), (0.0, 0.4158)),
+        ("qmean", 0.0, (-0.5551, 1.6001), (0.0, 0.7071067811865475)),
+        ("hmean", 0.0, (1.2594, 2.7299), (0.837812600962339, 1.816058932322605)),
+        ("hmean", 0.0, (-0.8595, 1.8582), (0.001724842391527634, 1.8842568078790654)),
+        ("hmean", 0.0, (0.1631, -0.6333), (0.7517381853372984, 0.29941164046233265)),
+        ("hmean", 0.0, (2.7802, -1.5813), (2.0, 0.0)),
+        ("gmean", 1e6, (-0.4241, 1.5979), (0.15145034288948953, 1.6507060679447938)),
+        ("gmean", 1e6, (-1.7755, 2.3422), (0.10320982226608472, 2.422250077666797)),
+        ("gmean", 1e6, (-0.5124, -0.0639), (0.42023525886739704, 0.5949048651314767)),
+        ("gmean", 1.5, (-1.6096, -1.3092), (0.4703639234507586, 0.5315033478033567)),
+        ("gmean", 1.5, (2.3132, -0.0464), (1.5, 0.16666666666666666)),
+        ("gmean", 1.5, (1.5591, 1.774), (1.5, 1.5)),
+    ],
+)
+def test_projections_have_the_reference_values(name, cap, point, expected):
+    assert project_dual(DUALS[name], *point, cap) == pytest.approx(expected, abs=1e-8)  # their own accuracy
+
+
+# ------------------------------------------------------------------------------------------- the literal methods
+
+
+class Literal:
+    """w, the sum of iterates, the projection and the step rules as they are written, in dense vectors."""
+
+    def __init__(self, X, constant, paper, radius, old=False):
+        X = X.toarray() if sp.issparse(X) else np.asarray(X)
+        self.A = np.hstack([X.astype(np.float64), np.full((len(X), 1), constant)])
+        self.w, self.total = np.zeros(self.A.shape[1]), np.zeros(self.A.shape[1])
+        self.paper, self.radius, self.old = paper, radius, old
+        self.largest, self.reach, self.squares = np.zeros(self.A.shape[1]), 1e-3, 0.0
+        self.t, self.projections, self.longest = 0.0, 0, 0.0
+
+    def step(self, x, slope):
+        if self.paper:
+            w = self.w + slope * x / np.sqrt(self.t)
+        else:
+            self.largest = np.maximum(self.largest, np.abs(x))
+            known = self.largest > 0.0
+            unit = np.where(known, self.largest, 1.0)
+            gradient, u = slope * x / unit, self.w * unit  # features divided by the largest of their column
+            if not gradient.any():
+                return
+            self.squares += gradient @ gradient
+            self.reach = max(self.reach, np.linalg.norm(u))
+            w = (u + self.reach / np.sqrt(self.squares) * gradient) / unit
+        self.longest = max(self.longest, np.linalg.norm(w))
+        if np.linalg.norm(w) > self.radius:
+            w, self.projections = w * self.radius / np.linalg.norm(w), self.projections + 1
+        self.w = w
+
+    def average(self):
+        return self.total / self.t
+
+
+class LiteralSpade(Literal):
+    def __init__(self, kind, *options, share=None, **more):
+        super().__init__(*options, **more)
+        self.kind, self.share, self.dual, self.seen = kind, share, np.array([0.5, 0.5]), np.zeros(2)
+
+    def take(self, i, y, s):
+        side = 0 if y > 0 else 1
+        self.t += s
+        self.seen[side] += s
+        share = (self.seen[side] + 1.0) / (self.t + 2.0) if self.share is None else self.share[side]
+        margin = y * (self.A[i] @ self.w)
+        if self.old:
+            self.total += s * self.w
+        if margin < 1.0 and self.dual[side] > 0.0:
+            self.step(self.A[i], s * self.dual[side] / share * y)
+        if not self.old:
+            self.total += s * self.w
+        lift = 1.0 / np.sqrt(self.t) if self.kind == GMEAN else 0.0
+        change = np.ones(2) if self.kind == QMEAN else np.zeros(2)
+        change[side] -= (min(1.0, margin) + lift) / share
+        cap = 0.5 * np.sqrt((1.0 + lift) / lift) if self.kind == GMEAN else 0.0
+        self.dual = np.array(project_dual(self.kind, *(self.dual + s / np.sqrt(self.t) * change), cap))
+
+
+class LiteralStamp(Literal):
+    def __init__(self, kind, beta, first, *options):
+        super().__init__(*options)
+        self.kind, self.beta2, self.length = kind, beta**2, first
+        self.level, self.epochs, self.counts = 0.0, 0, dict.fromkeys(("tp", "fp", "fn", "tn"), 0.0)
+
+    def take(self, i, y, s):
+        self.t += s
+        score = self.A[i] @ self.w
+        self.counts[("tp" if score > 0 else "fn") if y > 0 else ("fp" if score > 0 else "tn")] += s
+        positive, negative = {
+            FBETA: (1.0 + self.beta2 - self.level, self.level),
+            JACCARD: (1.0, self.level),
+            ERROR: (1.0, 1.0),
+        }[self.kind]
+        gain = positive if y > 0 else negative
+        if y * score < 1.0 and gain > 0.0:
+            self.step(self.A[i], s * gain * y)
+        self.total += s * self.w
+        if sum(self.counts.values()) >= self.length:
+            tp, fp, fn = (self.counts[name] for name in ("tp", "fp", "fn"))
+            if self.kind == JACCARD:
+                top, bottom = tp, tp + fp + fn
+            else:
+                top, bottom = (1.0 + self.beta2) * tp, (1.0 + self.beta2) * tp + self.beta2 * fn + fp
+            self.level, self.epochs, self.length = top / bottom if bottom else 0.0, self.epochs + 1, 2 * self.length
+            self.counts = dict.fromkeys(self.counts, 0.0)
+
+
+def data(n=60, p=5, seed=0, zeros=0.4):
+    rng = np.random.default_rng([seed, n, p])
+    X = rng.standard_normal((n, p)) * 10.0 ** rng.uniform(-1.0, 1.0, p) * (rng.random((n, p)) > zeros)
+    y = np.where(X @ rng.standard_normal(p) + rng.standard_normal(n) > 0.7 * np.std(X), 1, -1)
+    y[:2] = 1, -1
+    return X, y
+
+
+def with_long_indices(X):
+    X = sp.csr_array(X)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def with_short_indices(X):
+    X = sp.csr_array(X)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X
+
+
+STORAGES = {
+    "c": np.ascontiguousarray,
+    "fortran": np.asfortranarray,
+    "csr_int32": with_short_indices,
+    "csr_int64": with_long_indices,
+    "float32": lambda X: X.astype(np.float32),
+}
+STAMPS = {
+    "f1": (FBETA, 1.0),
+    "f2": (FBETA, 2.0),
+    "f_half": (FBETA, 0.5),
+    "jaccard": (JACCARD, 1.0),
+    "gower_legendre": (ERROR, 1.0),
+}
+SMALL, LARGE = 2e-3, 1e3  # radius: many steps are projected, or none
+
+
+def orders(n, passes, seed=5):
+    rng = np.random.default_rng(seed)
+    return [rng.permutation(n).astype(np.uint64) for _ in range(passes)]
+
+
+def run_both(literal, kernel, X, y, weight, constant, kind_options, passes=4):
+    """Take in the same rows by both, and return the kernel's state, and how often it wrote out w."""
+    paper, radius = literal.paper, literal.radius
+    state = RowState.new(X.shape[1])
+    arrays = as_operator(X).row_arrays(0, X.shape[0])
+    sign, rewritten = y.astype(np.int8), 0
+    for order in orders(len(y), passes):
+        for chunk in np.array_split(order, 4):
+            scale, projected = state.numbers[point_updates.SCALE], literal.projections
+            own = (state.v, state.units, state.behind, state.numbers)
+            kernel(*arrays[:5], chunk, sign, weight, constant, *kind_options, paper, radius, *own)
+            for i in chunk.astype(int):
+                s = 1.0 if weight is None else float(weight[i])
+                if s > 0.0:
+                    literal.take(i, float(y[i]), s)
+            now = state.numbers[point_updates.SCALE]
+            rewritten += literal.projections > projected and now >= scale  # a projection lowers it
+            assert now >= point_updates.TINY_SCALE
+        close_to(literal, state)
+    return state, rewritten
+
+
+def close_to(literal, state):
+    numbers = state.numbers
+    # Lengths and sums are kept up to date instead of computed anew: a rounding of 1e-16 for each of some hundred updates,
+    # for which 1e-9 has room. In the averages, steps (before the projection) are divided by a scale of at least TINY_SCALE.
+    size = np.abs(literal.w).max() + 1e-3
+    lost = np.finfo(float).eps * literal.longest / point_updates.TINY_SCALE
+    np.testing.assert_allclose(numbers[point_updates.SCALE] * state.v, literal.w, rtol=1e-9, atol=1e-9 * size)
+    np.testing.assert_allclose(state.average(), literal.average(), rtol=1e-9, atol=1e-9 * size + lost)
+    assert numbers[point_updates.NORM2] == pytest.approx(literal.w @ literal.w, rel=1e-8, abs=1e-9 * size**2)
+    assert numbers[point_updates.TIME] == pytest.approx(literal.t, rel=1e-14)
+    if not literal.paper:
+        assert numbers[point_updates.REACH] == pytest.approx(literal.reach, rel=1e-8)
+        known = literal.largest > 0.0
+        np.testing.assert_array_equal(state.units > 0.0, known)
+        np.testing.assert_allclose(state.units[known], literal.largest[known] ** -2, rtol=1e-14)
+
+
+def weights_for(kind, n):
+    rng = np.random.default_rng(9)
+    return None if kind == "none" else rng.integers(0, 4, n).astype(np.float64)
+
+
+# Numba compiles every combination of types anew: weights are varied where the types are the plainest.
+CASES = [(s, "some") for s in STORAGES] + [("c", "none"), ("csr_int32", "none")]
+
+
+@pytest.mark.parametrize("radius", [SMALL, 1.0, LARGE], ids=["tight", "middle", "wide"])
+@pytest.mark.parametrize("paper", [True, False], ids=["paper", "adaptive"])
+@pytest.mark.parametrize("name", DUALS)
+@pytest.mark.parametrize(("storage", "weighted"), CASES)
+def test_spade_follows_its_literal_version(storage, weighted, name, paper, radius):
+    X, y = data()
+    X = STORAGES[storage](X)
+    for constant in (0.0, 0.7) if storage in ("c", "csr_int32") else (0.7,):
+        literal = LiteralSpade(DUALS[name], X, constant, paper, radius)
+        weight = weights_for(weighted, len(y))
+        state, _ = run_both(literal, point_updates.spade_rows, X, y, weight, constant, (DUALS[name],))
+        dual = state.numbers[[point_updates.ALPHA, point_updates.BETA]]
+        np.testing.assert_allclose(dual, literal.dual, rtol=1e-9, atol=1e-9)  # as for w
+        assert literal.projections > 0 or radius != SMALL
+        assert literal.projections == 0 or radius != LARGE
+        assert constant != 0.0 or state.v[-1] == 0.0
+
+
+@pytest.mark.parametrize("radius", [SMALL, 1.0, LARGE], ids=["tight", "middle", "wide"])
+@pytest.mark.parametrize("paper", [True, False], ids=["paper", "adaptive"])
+@pytest.mark.parametrize("name", STAMPS)
+@pytest.mark.parametrize(("storage", "weighted"), CASES)
+def test_stamp_follows_its_literal_version(storage, weighted, name, paper, radius):
+    X, y = data(seed=1)
+    X = STORAGES[storage](X)
+    kind, beta = STAMPS[name]
+    for constant in (0.0, 0.7) if storage in ("c", "csr_int32") else (0.7,):
+        literal = LiteralStamp(kind, beta, 7, X, constant, paper, radius)
+        weight = weights_for(weighted, len(y))
+        state, _ = run_both(literal, point_updates.stamp_rows, X, y, weight, constant, (kind, beta**2, 7.0))
+        assert state.numbers[point_updates.EPOCH] == literal.epochs
+        assert literal.epochs >= 4
+        assert state.numbers[point_updates.LEVEL] == pytest.approx(literal.level, rel=1e-14)
+        counts = [literal.counts[c] for c in ("tp", "fp", "fn", "tn")]
+        places = [getattr(point_updates, c) for c in ("TP", "FP", "FN", "TN")]
+        np.testing.assert_allclose(state.numbers[places], counts, rtol=1e-14)
+
+
+@pytest.mark.parametrize("radius", [1e-8, 1e-4, SMALL])
+@pytest.mark.parametrize("paper", [True, False], ids=["paper", "adaptive"])
+def test_writing_out_the_weights_anew_keeps_iterates_and_their_mean(paper, radius):
+    """Steps far longer than the ball shrink the scale below TINY_SCALE again and again."""
+    X, y = data(seed=2)
+    literal = LiteralSpade(MIN, X, 1.0, paper, radius)
+    _, rewritten = run_both(
+        literal, point_updates.spade_rows, X, y, None, 1.0, (MIN,), passes=20 if radius == SMALL else 4
+    )
+    assert literal.projections > 50
+    if paper:
+        assert rewritten > 0, "this test is about scales that were written out"
+
+
+TRACES = [
+    (
+        "min",
+        (
+            *([-0.7917, -0.8946], [-0.6181, -0.982], [0.9803, 0.9232], [1.2723, -0.0253], [0.2744, -0.5784]),
+            *([-1.151, 0.447], [0.2684, -1.107], [0.5853, -1.7417], [-0.179, -0.6303], [-0.5293, -1.0835]),
+        ),
+        (0.34451929965503625, -0.1291409917303769),
+        (0.1729264013337044, 0.8270735986662956),
+    ),
+    (
+        "qmean",
+        (
+            *([0.9525, 0.5659], [1.1834, 0.1305], [-1.2981, -0.379], [-1.1915, 0.4468], [1.1987, 0.3161]),
+            *([-0.6125, -0.3833], [0.1905, -1.4604], [0.1346, 0.1835], [-0.5602, -0.434], [0.1538, -0.8383]),
+        ),
+        (0.12870091050096572, 0.8188940046424611),
+        (0.6382547810440666, 0.30435314106213923),
+    ),
+    (
+        "hmean",
+        (
+            *([-0.8405, 0.76], [0.2034, 1.6587], [-1.008, -1.801], [0.9188, 0.9341], [-0.7622, -1.4929]),
+            *([-0.0722, -1.7779], [-0.369, -2.2109], [-0.2679, -2.1514], [-0.2688, 1.4845], [-0.3007, 0.7352]),
+        ),
+        (-0.09071248600639381, 1.4310850541714577),
+        (1.9652387009417842, 0.3712638526986547),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "X", "mean", "dual"), TRACES, ids=[t[0] for t in TRACES])
+def test_the_literal_version_has_the_reference_trace(name, X, mean, dual):
+    """The trace knows the share of positives and averages iterates before their update; the rest is what the kernel does."""
+    y = np.array([1, -1, -1, 1, -1, -1, 1, -1, -1, -1])
+    literal = LiteralSpade(DUALS[name], np.array(X), 0.0, True, 3.0, share=(0.3, 0.7), old=True)
+    for t in range(40):
+        literal.take(t % 10, float(y[t % 10]), 1.0)
+    assert literal.average()[:2] == pytest.approx(mean, abs=1e-7)  # their own accuracy
+    assert literal.dual == pytest.approx(dual, abs=1e-7)
+
+
+def test_rows_of_zeros_change_nothing_but_the_counts():
+    X, y = np.zeros((6, 3)), np.array([1, -1, 1, -1, -1, -1])
+    for X_stored in (X, sp.csr_array(X)):
+        state = RowState.new(3)
+        arrays = as_operator(X_stored).row_arrays(0, 6)
+        own = (state.v, state.units, state.behind, state.numbers)
+        rows = np.arange(6, dtype=np.uint64)
+        point_updates.spade_rows(*arrays[:5], rows, y.astype(np.int8), None, 0.0, MIN, False, 1.0, *own)
+        assert not state.v.any()
+        assert not state.average().any()
+        assert state.numbers[point_updates.TIME] == 6.0
+
+
+def stamp_row(sign, kind, beta, level, counts=(0.0, 0.0, 0.0, 0.0), first=1e9):
+    """Take in one row, x = 1, from w = 0 with a step of 1 for a weight of 1; counts are TP, FN, FP, TN."""
+    state = RowState.new(1)
+    places = [point_updates.LEVEL, point_updates.TP, point_updates.FN, point_updates.FP, point_updates.TN]
+    state.numbers[places] = level, *counts
+    arrays, rows = as_operator(np.ones((1, 1))).row_arrays(0, 1), np.zeros(1, dtype=np.uint64)
+    own = (state.v, state.units, state.behind, state.numbers)
+    label = np.array([sign], dtype=np.int8)
+    point_updates.stamp_rows(*arrays[:5], rows, label, None, 0.0, kind, beta**2, first, True, 1e3, *own)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("kind", "beta", "ratio"),
+    [(FBETA, 1.0, 0.25), (FBETA, 2.0, 0.08695652173913045), (JACCARD, 1.0, 0.4), (ERROR, 1.0, 1.0)],
+)
+def test_negatives_weigh_as_the_level_says(kind, beta, ratio):
+    positive, negative = (stamp_row(sign, kind, beta, 0.4).v[0] for sign in (1, -1))
+    assert positive > 0.0
+    assert -negative / positive == pytest.approx(ratio, abs=1e-10)  # the accuracy of the reference values
+
+
+@pytest.mark.parametrize(
+    ("kind", "beta", "counts", "level"),
+    [
+        (FBETA, 1.0, (4, 9, 3, 9), 0.4),
+        (FBETA, 2.0, (33, 33, 38, 34), 0.4925373134328358),
+        (JACCARD, 1.0, (33, 23, 1, 29), 0.5789473684210527),
+    ],
+)
+def test_the_level_is_the_measure_of_the_counts_of_the_epoch(kind, beta, counts, level):
+    before = np.array(counts, dtype=np.float64) - (0, 0, 0, 1)  # the row taken in is a true negative: its score is 0
+    numbers = stamp_row(-1, kind, beta, 0.1, before, first=float(sum(counts))).numbers
+    assert numbers[point_updates.LEVEL] == pytest.approx(level, abs=1e-10)  # the accuracy of the reference values
+    assert numbers[point_updates.EPOCH] == 1.0
+    assert not numbers[[point_updates.TP, point_updates.FN, point_updates.FP, point_updates.TN]].any()
+    assert stamp_row(-1, kind, beta, 0.1, before, first=sum(counts) + 1.0).numbers[point_updates.LEVEL] == 0.1

@@ -1,0 +1,411 @@
+"""SPADE and STAMP through the classifier: seeds, storages, weights, units, attributes, ends, refusals, and their optima."""
+
+import pickle
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from scoreline import MeasureClassifier, list_solvers
+from scoreline.kernels import point_updates
+from scoreline.operators import as_operator
+from scoreline.solvers import SpadeSolver, StampSolver, row_method
+
+SPADE = ("gmean", "hmean", "min_tpr_tnr", "qmean")
+STAMP = ("f1", "fbeta", "gower_legendre", "jaccard")
+SOLVER = dict.fromkeys(SPADE, "spade") | dict.fromkeys(STAMP, "stamp")
+CLASS = {"spade": SpadeSolver, "stamp": StampSolver}
+every_measure = pytest.mark.parametrize("measure", SOLVER)
+one_of_each = pytest.mark.parametrize("measure", ["gmean", "f1"])
+
+
+def data(n=120, p=4, seed=0):
+    rng = np.random.default_rng([seed, n, p])
+    X = rng.standard_normal((n, p))
+    y = (X @ rng.standard_normal(p) + 0.5 * rng.standard_normal(n) > 0.8).astype(int)
+    y[:2] = 1, 0
+    return X, y
+
+
+def classifier(measure, passes=4, seed=0, step="adaptive", **options):
+    params = {"passes": passes, "step": step, **options.pop("solver_params", {})}
+    return MeasureClassifier(measure, solver=SOLVER[measure], solver_params=params, random_state=seed, **options)
+
+
+def decisions(measure, X, y, weight=None, **options):
+    return classifier(measure, **options).fit(X, y, sample_weight=weight).decision_function(X)
+
+
+# ------------------------------------------------------------------------------------------------ seeds and storages
+
+
+@every_measure
+@pytest.mark.parametrize("step", ["adaptive", "paper"])
+def test_a_seed_fixes_the_result_and_another_changes_it(measure, step):
+    X, y = data()
+    one, same, other = (classifier(measure, step=step, seed=s).fit(X, y) for s in (3, 3, 4))
+    assert np.array_equal(one.coef_, same.coef_)
+    assert np.array_equal(one.intercept_, same.intercept_)
+    assert not np.array_equal(one.coef_, other.coef_)
+    again = classifier(measure, step=step, seed=np.random.RandomState(3)).fit(X, y)
+    assert np.array_equal(one.coef_, again.coef_)
+
+
+@one_of_each
+@pytest.mark.parametrize("step", ["adaptive", "paper"])
+def test_storages_give_the_same_scores(measure, step, tmp_path):
+    X, y = data()
+    X[np.abs(X) < 0.3] = 0.0
+    mapped = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
+    mapped[...] = X
+    stored = [np.asfortranarray(X), sp.csr_array(X), sp.csr_matrix(X), mapped, X[:, ::-1][:, ::-1], sp.coo_array(X)]
+    stored += [np.repeat(X, 2, axis=0)[::2], np.repeat(X, 2, axis=1)[:, ::2]]
+    expected = decisions(measure, X, y, step=step)
+    for other in stored:
+        # Sums of 5 products in the same order, some hundred updates: 1e-9 is a million roundings.
+        np.testing.assert_allclose(decisions(measure, other, y, step=step), expected, rtol=1e-9, atol=1e-9)
+
+
+def with_entries_in_halves(X):
+    """Return a CSR matrix that names every place twice, with half of its value each time."""
+    n, p = X.shape
+    halves = (np.repeat(0.5 * X, 2, axis=1).ravel(), np.tile(np.repeat(np.arange(p), 2), n), 2 * p * np.arange(n + 1))
+    return sp.csr_array(halves, shape=X.shape)
+
+
+@one_of_each
+@pytest.mark.parametrize("step", ["adaptive", "paper"])
+def test_entries_named_twice_count_as_their_sum(measure, step):
+    X, y = data()
+    expected = decisions(measure, X, y, step=step)
+    # As in the test of storages above.
+    np.testing.assert_allclose(
+        decisions(measure, with_entries_in_halves(X), y, step=step), expected, rtol=1e-9, atol=1e-9
+    )
+
+
+@one_of_each
+def test_float32_gives_nearly_the_scores_of_its_float64_values(measure):
+    X, y = data()
+    X = X.astype(np.float32)
+    expected = decisions(measure, X.astype(np.float64), y)
+    # The same numbers: all that may differ is the order of sums, some hundred updates of 1e-16 each.
+    np.testing.assert_allclose(decisions(measure, X, y), expected, rtol=1e-9, atol=1e-9)
+
+
+@every_measure
+def test_units_of_columns_do_not_matter_for_adaptive_steps(measure):
+    X, y = data()
+    # alpha is that small because the ball is in units of the coefficients, and must not be met.
+    expected = decisions(measure, X, y, alpha=1e-30)
+    for powers in ([3, 0, -2, 1], [-4, 6, 0, 2]):
+        got = decisions(measure, X * 10.0 ** np.array(powers), y, alpha=1e-30)
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)  # products with 10^k are rounded, updates too
+
+
+@one_of_each
+def test_blocks_of_rows_take_in_every_row_once_a_pass(measure, monkeypatch):
+    X, y = data(n=100)
+    monkeypatch.setattr(row_method, "BLOCK_BYTES", 8 * 4 * 7)  # 7 rows
+    solver, seen = CLASS[SOLVER[measure]], []
+    take_in = solver.take_in
+
+    def watched(self, rows, *others):
+        values, row_step, order = rows[0], int(rows[3]), rows[5].astype(int)
+        assert len(order) <= 7
+        seen.extend(float(values[i * row_step]) for i in order)
+        take_in(self, rows, *others)
+
+    monkeypatch.setattr(solver, "take_in", watched)
+    for stored in (X, X[:, ::-1]):  # as it lies in memory, and block by block
+        seen.clear()
+        fitted = classifier(measure, passes=3).fit(stored, y)
+        assert fitted.n_passes_ == pytest.approx(4.0, rel=1e-12)
+        for part in np.split(np.array(seen), 3):
+            assert np.array_equal(np.sort(part), np.sort(stored[:, 0]))
+        assert not np.array_equal(seen[:100], seen[100:200])
+
+
+@one_of_each
+def test_small_blocks_give_the_same_result_for_every_storage(measure, monkeypatch):
+    X, y = data(n=100)
+    monkeypatch.setattr(row_method, "BLOCK_BYTES", 8 * 4 * 7)
+    weight = np.arange(100.0) % 3
+    expected = decisions(measure, X, y, weight)
+    for other in (sp.csr_array(X), np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
+        # As in the test of storages above.
+        np.testing.assert_allclose(decisions(measure, other, y, weight), expected, rtol=1e-9, atol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------------ weights
+
+
+@every_measure
+def test_rows_of_weight_zero_have_no_influence(measure):
+    X, y = data()
+    weight = np.ones(len(y))
+    weight[5::4] = 0.0
+    one = classifier(measure).fit(X, y, sample_weight=weight)
+    changed, flipped = X.copy(), y.copy()
+    changed[5::4] *= -50.0
+    flipped[5::4] = 1 - flipped[5::4]
+    other = classifier(measure).fit(changed, flipped, sample_weight=weight)
+    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.intercept_, other.intercept_)
+
+
+@every_measure
+@pytest.mark.parametrize("step", ["adaptive", "paper"])
+def test_integer_weights_give_finite_results_near_those_of_copies(measure, step):
+    X, y = data()
+    weight = np.random.default_rng(1).integers(0, 4, len(y))
+    weighted = classifier(measure, passes=40, step=step).fit(X, y, sample_weight=weight)
+    copies = classifier(measure, passes=40, step=step).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert np.isfinite(weighted.coef_).all()
+    cosine = np.vdot(weighted.coef_, copies.coef_) / np.linalg.norm(weighted.coef_) / np.linalg.norm(copies.coef_)
+    # One long step is not several short ones: only what they lead to is alike.
+    assert cosine > 0.9
+
+
+def test_weights_of_one_are_no_weights():
+    X, y = data()
+    assert np.array_equal(decisions("qmean", X, y), decisions("qmean", X, y, np.ones(len(y))))
+
+
+# ------------------------------------------------------------------------------------------------ attributes and ends
+
+
+@every_measure
+def test_attributes_say_what_was_done(measure):
+    X, y = data()
+    fitted = classifier(measure, passes=6).fit(X, y)
+    assert fitted.solver_ == SOLVER[measure]
+    assert fitted.objective_ is None
+    assert fitted.lower_bound_ is None
+    assert fitted.gap_ is None
+    assert fitted.n_iter_ == 6
+    assert fitted.n_passes_ == pytest.approx(7.0, rel=1e-12)  # one for the cut
+    assert fitted.history_["iteration"] == fitted.history_["passes"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert {len(column) for column in fitted.history_.values()} == {6}
+    assert (np.diff(fitted.history_["seconds"]) >= 0.0).all()
+    assert fitted.status_ == "max_iter"
+    assert fitted.coef_.shape == (1, 4)
+    assert fitted.score(X, y) > 0.6
+
+
+@one_of_each
+@pytest.mark.parametrize("scaling", ["maxabs", "standard"])
+def test_scaling_works_and_its_passes_count(measure, scaling):
+    X, y = data()
+    X = X * 10.0 ** np.array([3, 0, -2, 1]) + (5.0 if scaling == "standard" else 0.0)
+    fitted = classifier(measure, passes=10, scaling=scaling).fit(X, y)
+    assert fitted.score(X, y) > 0.7
+    sparse = classifier(measure, passes=10, scaling=scaling).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.decision_function(X), fitted.decision_function(X), rtol=1e-8, atol=1e-8)
+    # Statistics, ten passes, the cut.
+    assert fitted.n_passes_ == pytest.approx(12.0, rel=1e-12)
+
+
+@one_of_each
+def test_no_cut_keeps_the_trained_intercept(measure):
+    X, y = data()
+    kept, cut = (classifier(measure, cut=c).fit(X, y) for c in ("none", "train"))
+    assert kept.intercept_[0] == kept.trained_intercept_ == cut.trained_intercept_
+    assert np.array_equal(kept.coef_, cut.coef_)
+    assert kept.n_passes_ == pytest.approx(4.0, rel=1e-12)
+    assert cut.score(X, y) >= kept.score(X, y)
+
+
+@one_of_each
+def test_without_an_intercept_only_the_cut_sets_one(measure):
+    X, y = data()
+    assert classifier(measure, fit_intercept=False, cut="none").fit(X, y).intercept_[0] == 0.0
+    fitted = classifier(measure, fit_intercept=False).fit(X, y)
+    assert fitted.trained_intercept_ == 0.0
+    assert fitted.intercept_[0] != 0.0
+
+
+@every_measure
+@pytest.mark.parametrize("step", ["adaptive", "paper"])
+def test_coefficients_stay_in_the_ball(measure, step):
+    X, y = data()
+    for alpha in (1e-4, 2.0, 2e2, 2e6):
+        fitted = classifier(measure, step=step, alpha=alpha, passes=30).fit(X, y)
+        length = np.hypot(np.linalg.norm(fitted.coef_), fitted.trained_intercept_)
+        assert length <= np.sqrt(2.0 / alpha) * (1 + 1e-9)  # a mean of iterates in the ball, roundings of its sum
+        assert np.isfinite(fitted.decision_function(X)).all()
+
+
+@one_of_each
+def test_time_ends_a_run(measure):
+    X, y = data()
+    fitted = classifier(measure, passes=10**6, max_time=1e-9).fit(X, y)
+    assert fitted.status_ == "max_time"
+    assert fitted.n_iter_ == 0
+    assert {len(column) for column in fitted.history_.values()} == {0}
+    assert np.isfinite(fitted.decision_function(X)).all()
+    assert fitted.coef_.any(), "the block at hand is taken in"
+
+
+@one_of_each
+@pytest.mark.parametrize("after", [0, 2])
+def test_an_interrupt_leaves_a_fitted_classifier(measure, after, monkeypatch):
+    X, y = data()
+    solver, calls = CLASS[SOLVER[measure]], []
+    take_in = solver.take_in
+
+    def interrupted(self, *arguments):
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        calls.append(1)
+        take_in(self, *arguments)
+
+    monkeypatch.setattr(solver, "take_in", interrupted)
+    stopped = classifier(measure, passes=9)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit(X, y)
+    assert stopped.status_ == "interrupted"
+    assert stopped.n_iter_ == after
+    assert {len(column) for column in stopped.history_.values()} == {after}
+    assert stopped.predict(X).shape == y.shape
+    monkeypatch.undo()
+    if after:
+        assert np.array_equal(stopped.coef_, classifier(measure, passes=after).fit(X, y).coef_)
+
+
+@every_measure
+def test_clones_and_pickles_are_the_same(measure):
+    X, y = data()
+    fitted = classifier(measure).fit(X, y)
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).decision_function(X), fitted.decision_function(X))
+    assert np.array_equal(clone(fitted).fit(X, y).coef_, fitted.coef_)
+
+
+def test_a_fit_forgets_the_one_before():
+    X, y = data()
+    fitted = classifier("gmean").fit(X, y)
+    first = fitted.coef_.copy()
+    assert np.array_equal(fitted.fit(X, y).coef_, first)
+    fitted.set_params(solver="auto", solver_params=None).fit(X, y)
+    assert fitted.gap_ is not None
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize(("solver", "needs"), [("spade", r"G-mean, H-mean, Q-mean"), ("stamp", r"F-beta, Jaccard")])
+def test_other_measures_are_refused_with_what_is_needed(solver, needs):
+    X, y = data()
+    served = {info.name: info.measures for info in list_solvers()}[solver]
+    assert set(served) == set(SPADE if solver == "spade" else STAMP)
+    for measure in ("roc_auc", "accuracy", "f1" if solver == "spade" else "gmean"):
+        with pytest.raises(ValueError, match=needs):
+            MeasureClassifier(measure, solver=solver).fit(X, y)
+
+
+@one_of_each
+def test_columns_are_refused_with_the_way_out(measure):
+    X, y = data()
+    with pytest.raises(ValueError, match=r"X\.tocsr\(\)"):
+        classifier(measure).fit(sp.csc_array(X), y)
+
+
+@one_of_each
+def test_a_holdout_cut_is_refused(measure):
+    X, y = data()
+    with pytest.raises(ValueError, match=r"cut='holdout'.*cut='train'"):
+        classifier(measure, cut="holdout").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("measure", "params", "match"),
+    [
+        ("gmean", {"passes": 0}, "passes"),
+        ("gmean", {"passes": 2.5}, "passes"),
+        ("f1", {"passes": -1}, "passes"),
+        ("gmean", {"step": "long"}, "step"),
+        ("f1", {"step": 0.1}, "step"),
+        ("f1", {"first_epoch": 0}, "first_epoch"),
+        ("f1", {"first_epoch": 1.5}, "first_epoch"),
+        ("gmean", {"first_epoch": 100}, "first_epoch"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(measure, params, match):
+    X, y = data()
+    with pytest.raises((ValueError, TypeError), match=match):
+        classifier(measure, solver_params=params).fit(X, y)
+
+
+@one_of_each
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_that_are_none_are_refused(measure, bad):
+    X, y = data()
+    X[7, 2] = bad
+    with pytest.raises(ValueError, match=r"NaN|nan|infin|finite"):
+        classifier(measure).fit(X, y)
+
+
+def test_other_risks_are_refused():
+    X, y = data()
+    with pytest.raises(ValueError, match="hinge"):
+        classifier("gmean", risk="logistic").fit(X, y)
+
+
+# ------------------------------------------------------------------------------------------------ optima
+
+
+def value(measure, w, A, y):
+    """Return the concave measure of the mean rewards min(1, y s) of both classes."""
+    s = A @ w
+    u, v = np.minimum(1.0, s[y == 1]).mean(), np.minimum(1.0, -s[y == 0]).mean()
+    return min(u, v) if measure == "min_tpr_tnr" else 1.0 - np.sqrt(((1.0 - u) ** 2 + (1.0 - v) ** 2) / 2.0)
+
+
+def optimum(measure, A, y, radius):
+    w = cp.Variable(A.shape[1])
+    s = A @ w
+    errors = [cp.sum(cp.pos(1.0 - t)) / t.shape[0] for t in (s[np.flatnonzero(y == 1)], -s[np.flatnonzero(y == 0)])]
+    loss = cp.maximum(*errors) if measure == "min_tpr_tnr" else cp.norm(cp.hstack(errors)) / np.sqrt(2.0)
+    task = cp.Problem(cp.Minimize(loss), [cp.norm(w) <= radius])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        task.solve(solver=cp.CLARABEL)
+    return 1.0 - task.value
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("measure", ["min_tpr_tnr", "qmean"])
+@pytest.mark.parametrize("alpha", [0.5, 1e-2])
+def test_spade_comes_close_to_the_optimum_of_its_own_problem(measure, seed, alpha):
+    X, y = data(seed=seed)
+    A, passes = np.hstack([X, np.ones((len(y), 1))]), 1000
+    best = optimum(measure, A, y, np.sqrt(2.0 / alpha))
+    fitted = classifier(measure, passes=passes, alpha=alpha, cut="none", seed=seed).fit(X, y)
+    w = np.append(fitted.coef_[0], fitted.trained_intercept_)
+    assert value(measure, w, A, y) <= best + 1e-6  # what cvxpy may lie below the maximum
+    assert value(measure, w, A, y) >= best - 1e-2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_level_of_stamp_is_close_to_the_measure_of_its_predictions(seed, monkeypatch):
+    X, y = data(n=400, seed=seed)
+    take_in, states = StampSolver.take_in, []
+
+    def watched(self, rows, measure, radius, state):
+        states.append(state)
+        take_in(self, rows, measure, radius, state)
+
+    monkeypatch.setattr(StampSolver, "take_in", watched)
+    fitted = classifier("f1", passes=60, cut="none", seed=seed).fit(X, y)
+    level = states[-1].numbers[point_updates.LEVEL]
+    assert states[-1].numbers[point_updates.EPOCH] >= 7
+    # The level is of single iterates over half of the rows met, not of their mean: it lags behind.
+    assert abs(level - fitted.score(X, y)) <= 0.1
+
+
+def test_operators_of_the_caller_are_trained_on_as_well():
+    X, y = data()
+    assert np.array_equal(classifier("gmean").fit(as_operator(X), y).coef_, classifier("gmean").fit(X, y).coef_)
