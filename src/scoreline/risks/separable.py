@@ -20,7 +20,7 @@ class SeparableRisk(Risk):
 
     @property
     def ramp_scale(self) -> float:
-        """Ramp width over mu: S (FORMULAS (k)), 0 where the loss is smooth."""
+        """Ramp width over mu: S, 0 where the loss is smooth."""
         return self.labels.total if self.smoothable else 0.0
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
