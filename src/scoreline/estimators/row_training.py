@@ -49,7 +49,7 @@ class RowTraining:
         self.coef_, self.trained_intercept_ = np.array(coef).reshape(1, -1), intercept
         self.intercept_ = np.array([intercept - threshold])
         self._penalty = 0.5 * self.alpha * kernels.vectors.dot(run.w, run.w)
-        self.n_iter_, self.n_passes_ = run.passes, operator.n_passes - before
+        self.n_iter_, self.n_passes_ = run.passes, round(operator.n_passes - before, 9)  # a sum of shares
         count = np.arange(1.0, run.passes + 1.0).tolist()
         self.history_ = {"iteration": count, "seconds": run.seconds, "passes": list(count)}
         self.status_ = run.status

@@ -22,7 +22,6 @@ LEVEL, TP, FP, FN, TN, EPOCH = range(11, 17)
 STATE = 17
 FIRST_REACH = 1e-3  # distance from the start that the first step takes as known, in scores
 TINY_SCALE = 1e-6  # below, w is written out anew: v would lose digits
-HALF_ROOT = math.sqrt(0.5)
 
 
 @kernel
@@ -37,8 +36,11 @@ def project_dual(kind, a, b, cap):
         return x, 1.0 - x
     if kind == QMEAN:
         a, b = max(a, 0.0), max(b, 0.0)
-        length = math.hypot(a, b)
-        return (a, b) if length <= HALF_ROOT else (a * HALF_ROOT / length, b * HALF_ROOT / length)
+        square = a * a + b * b
+        if square <= 0.5:
+            return a, b
+        shrink = math.sqrt(0.5 / square)
+        return a * shrink, b * shrink
     if kind == HMEAN:
         return _project_hmean(a, b)
     return _project_gmean(a, b, cap)
@@ -47,19 +49,19 @@ def project_dual(kind, a, b, cap):
 @kernel
 def _project_hmean(a, b):
     """Return the projection for the H-mean: the inner curve is a = 2 s^2, b = 2 (1 - s)^2, the outer the circle of radius 2."""
-    if a >= 0.0 and b >= 0.0 and math.sqrt(a) + math.sqrt(b) >= math.sqrt(2.0) and a * a + b * b <= 4.0:
+    if a >= 0.0 and b >= 0.0 and a + b + 2.0 * math.sqrt(a * b) >= 2.0 and a * a + b * b <= 4.0:
         return a, b
     best_a, best_b, best = 2.0, 0.0, (a - 2.0) ** 2 + b * b
     if a * a + (b - 2.0) ** 2 < best:
         best_a, best_b, best = 0.0, 2.0, a * a + (b - 2.0) ** 2
     x, y = max(a, 0.0), max(b, 0.0)
-    length = math.hypot(x, y)
+    length = math.sqrt(x * x + y * y)
     if length > 0.0:
         x, y = 2.0 * x / length, 2.0 * y / length
         if (a - x) ** 2 + (b - y) ** 2 < best:
             best_a, best_b, best = x, y, (a - x) ** 2 + (b - y) ** 2
     # A stationary point of the distance to the inner curve: a root of a cubic, by bisection and Newton steps.
-    low, high, s = 0.0, 1.0, 0.5
+    low, high, s = 0.0, 1.0, min(1.0, math.sqrt(0.5 * max(a, 0.0)))  # where the curve has this a
     if (b - 2.0) * (2.0 - a) < 0.0:
         for _ in range(60):
             value = ((4.0 * s - 6.0) * s + (6.0 - a - b)) * s + (b - 2.0)
@@ -70,7 +72,7 @@ def _project_hmean(a, b):
             slope = (12.0 * s - 12.0) * s + (6.0 - a - b)
             step = s - value / slope if slope > 0.0 else -1.0
             new = step if low < step < high else 0.5 * (low + high)
-            if abs(new - s) <= 1e-16:
+            if abs(new - s) <= 1e-15:
                 break
             s = new
         x, y = 2.0 * s * s, 2.0 * (1.0 - s) ** 2
