@@ -17,7 +17,14 @@ from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks import ContingencyRisk, HingeRisk, RocAreaRisk
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.solvers import BundleLineSearchSolver, BundleOcasSolver, BundleSolver, LbfgsSolver, bundle_ocas
+from scoreline.solvers import (
+    AcceleratedSolver,
+    BundleLineSearchSolver,
+    BundleOcasSolver,
+    BundleSolver,
+    LbfgsSolver,
+    bundle_ocas,
+)
 from scoreline.solvers import base as solver_base
 from scoreline.solvers.line_minimum import MOST_TRIALS, LineMinimum
 
@@ -688,6 +695,26 @@ def test_a_record_is_not_continued_on_another_risk_or_other_labels(solver_class)
     swapped = Objective(as_operator(X), ContingencyRisk("jaccard").prepare(y[::-1]), 1e-2)
     with pytest.raises(ValueError, match="another problem"):
         solver_class().solve(swapped, state=record)
+
+
+def test_a_resumed_run_keeps_to_its_own_number_of_planes():
+    X, y = data(60, 4, 0)
+    objective = Objective(as_operator(X), ContingencyRisk("f1").prepare(y), 1e-3)
+    first = BundleSolver(tol=1e-9, max_iter=30, max_planes=50).solve(objective).state.record()
+    assert len(first["planes"]["constants"]) > 4
+    rest = BundleSolver(tol=1e-9, max_iter=31, max_planes=4).solve(objective, state=first)
+    assert len(rest.state.planes["constants"]) <= 4
+    best = BundleOcasSolver(tol=1e-6).solve(objective)
+    assert rest.lower_bound <= best.objective
+
+
+def test_accelerated_goes_on_where_the_smoothed_minimum_is_reached_exactly():
+    """There no step moves; only a narrower ramp leads on."""
+    example = hard_for_cutting_planes(400)[1]
+    objective = Objective(as_operator(example.X), RocAreaRisk().prepare(example.y), example.alpha)
+    result = AcceleratedSolver(tol=1e-2).solve(objective)
+    assert result.status == "converged"
+    assert result.lower_bound <= example.optimum <= result.objective
 
 
 def test_where_only_rounding_is_left_the_run_stalls():

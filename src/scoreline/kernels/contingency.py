@@ -93,9 +93,6 @@ def rate_means(kind, above, below, h):
         elif j < n_below and below[j] < 0.0:
             c_high, c_low = _add(c_high, c_low, -h * below[j])
             j += 1
-        elif i < n_above and kind == GMEAN:  # the last tangent: positives are worth any price
-            a_high, a_low = _add(a_high, a_low, -h * above[i])
-            i += 1
         else:
             return best_b, best_c
 

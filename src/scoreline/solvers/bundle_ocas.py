@@ -1,4 +1,4 @@
-"""Cutting planes from the best point so far, with an exact line search on the scores."""
+"""Cutting planes from the best point so far, with a line search on the scores."""
 
 import numpy as np
 
@@ -17,9 +17,10 @@ REFRESH = 50  # iterations after which the scores of the best point are computed
 class BundleOcasSolver(BundleSolver):
     """Optimised cutting planes (OCAS; Franc and Sonnenburg 2009), for every risk.
 
-    The minimum of the planes is a target, not the next point: J is minimised exactly on the line from the best point so far to
-    it, which costs evaluations of the risk on scores but no pass over X, and the next plane is taken a little beyond that
-    point. The objective never rises, and far fewer planes are needed than with `bundle`. Two passes an iteration.
+    The minimum of the planes is a target, not the next point: J is minimised on the line from the best point so far to it
+    (within 2 % of the proved gap, or 25 trials), which costs evaluations of the risk on scores but no pass over X, and the
+    next plane is taken a little beyond that point. The objective never rises, and far fewer planes are needed than with
+    `bundle`. Two passes an iteration.
 
     Parameters
     ----------
