@@ -1,6 +1,7 @@
 """Checks of single arguments: name, what was given, what is expected."""
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,3 +27,9 @@ def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
     """Raise unless value is one of the choices, naming the nearest."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         raise unknown_name(name, value, [str(choice) for choice in choices])
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Raise unless callbacks is a sequence of functions."""
+    if not isinstance(callbacks, Sequence) or not all(callable(callback) for callback in callbacks):
+        raise ValueError(f"callbacks={callbacks!r} must be a list of functions of a Progress")

@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from scoreline.kernels import point_updates
-from scoreline.kernels.point_updates import ERROR, FBETA, GMEAN, HMEAN, JACCARD, MIN, QMEAN, project_dual
+from scoreline.kernels.dual_regions import GMEAN, HMEAN, MIN, QMEAN, project_dual
+from scoreline.kernels.point_updates import ERROR, FBETA, JACCARD
+from scoreline.kernels.shuffle import shuffled
 from scoreline.operators import as_operator
 from scoreline.solvers.row_method import RowState
 
@@ -136,13 +138,12 @@ class Literal:
         self.w, self.total = np.zeros(self.A.shape[1]), np.zeros(self.A.shape[1])
         self.paper, self.radius, self.old = paper, radius, old
         self.largest, self.reach, self.squares = np.zeros(self.A.shape[1]), 1e-3, 0.0
-        self.t, self.projections, self.longest = 0.0, 0, 0.0
+        self.t, self.projections, self.longest, self.weights, self.horizon = 0.0, 0, 0.0, 0.0, (0.0, np.inf)
 
     def step(self, x, slope):
         if self.paper:
             w = self.w + slope * x / np.sqrt(self.t)
         else:
-            self.largest = np.maximum(self.largest, np.abs(x))
             known = self.largest > 0.0
             unit = np.where(known, self.largest, 1.0)
             gradient, u = slope * x / unit, self.w * unit  # features divided by the largest of their column
@@ -150,14 +151,25 @@ class Literal:
                 return
             self.squares += gradient @ gradient
             self.reach = max(self.reach, np.linalg.norm(u))
-            w = (u + self.reach / np.sqrt(self.squares) * gradient) / unit
+            after, until = self.horizon
+            fade = 1.0 if np.isinf(until) or self.t <= after else (until - self.t) / (until - after)
+            w = (u + fade * self.reach / np.sqrt(self.squares) * gradient) / unit
         self.longest = max(self.longest, np.linalg.norm(w))
         if np.linalg.norm(w) > self.radius:
             w, self.projections = w * self.radius / np.linalg.norm(w), self.projections + 1
         self.w = w
 
+    def meet(self, i):
+        """Return the row; the largest entries are those of all rows so far, trained on or not."""
+        self.largest = np.maximum(self.largest, np.abs(self.A[i]))
+        return self.A[i]
+
+    def add(self, s):
+        o = s if self.paper else s * self.t**3
+        self.total, self.weights = self.total + o * self.w, self.weights + o
+
     def average(self):
-        return self.total / self.t
+        return self.total / self.weights
 
 
 class LiteralSpade(Literal):
@@ -170,13 +182,13 @@ class LiteralSpade(Literal):
         self.t += s
         self.seen[side] += s
         share = (self.seen[side] + 1.0) / (self.t + 2.0) if self.share is None else self.share[side]
-        margin = y * (self.A[i] @ self.w)
+        margin = y * (self.meet(i) @ self.w)
         if self.old:
-            self.total += s * self.w
+            self.add(s)
         if margin < 1.0 and self.dual[side] > 0.0:
             self.step(self.A[i], s * self.dual[side] / share * y)
         if not self.old:
-            self.total += s * self.w
+            self.add(s)
         lift = 1.0 / np.sqrt(self.t) if self.kind == GMEAN else 0.0
         change = np.ones(2) if self.kind == QMEAN else np.zeros(2)
         change[side] -= (min(1.0, margin) + lift) / share
@@ -192,7 +204,7 @@ class LiteralStamp(Literal):
 
     def take(self, i, y, s):
         self.t += s
-        score = self.A[i] @ self.w
+        score = self.meet(i) @ self.w
         self.counts[("tp" if score > 0 else "fn") if y > 0 else ("fp" if score > 0 else "tn")] += s
         positive, negative = {
             FBETA: (1.0 + self.beta2 - self.level, self.level),
@@ -202,7 +214,7 @@ class LiteralStamp(Literal):
         gain = positive if y > 0 else negative
         if y * score < 1.0 and gain > 0.0:
             self.step(self.A[i], s * gain * y)
-        self.total += s * self.w
+        self.add(s)
         if sum(self.counts.values()) >= self.length:
             tp, fp, fn = (self.counts[name] for name in ("tp", "fp", "fn"))
             if self.kind == JACCARD:
@@ -247,6 +259,7 @@ STAMPS = {
     "jaccard": (JACCARD, 1.0),
     "gower_legendre": (ERROR, 1.0),
 }
+START = {FBETA: lambda beta: (1.0 + beta**2, 0.0), JACCARD: lambda _: (1.0, 0.0), ERROR: lambda _: (1.0, 1.0)}
 SMALL, LARGE = 2e-3, 1e3  # radius: many steps are projected, or none
 
 
@@ -255,17 +268,21 @@ def orders(n, passes, seed=5):
     return [rng.permutation(n).astype(np.uint64) for _ in range(passes)]
 
 
-def run_both(literal, kernel, X, y, weight, constant, kind_options, passes=4):
+def run_both(literal, X, y, weight, constant, start=((0.5, 0.5), np.inf), beta=1.0, passes=4):
     """Take in the same rows by both, and return the kernel's state, and how often it wrote out w."""
     paper, radius = literal.paper, literal.radius
-    state = RowState.new(X.shape[1])
+    state = RowState.new(X.shape[1], *start)
+    rows = float(len(y)) if weight is None else weight.sum()
+    literal.horizon = rows, passes * rows
+    state.fade(*literal.horizon)
     arrays = as_operator(X).row_arrays(0, X.shape[0])
     sign, rewritten = y.astype(np.int8), 0
     for order in orders(len(y), passes):
         for chunk in np.array_split(order, 4):
             scale, projected = state.numbers[point_updates.SCALE], literal.projections
             own = (state.v, state.units, state.behind, state.numbers)
-            kernel(*arrays[:5], chunk, sign, weight, constant, *kind_options, paper, radius, *own)
+            kernel_options = literal.kind, beta**2, paper, radius
+            point_updates.take_in_rows(*arrays[:5], chunk, sign, weight, constant, *kernel_options, *own)
             for i in chunk.astype(int):
                 s = 1.0 if weight is None else float(weight[i])
                 if s > 0.0:
@@ -290,7 +307,7 @@ def close_to(literal, state):
     if not literal.paper:
         assert numbers[point_updates.REACH] == pytest.approx(literal.reach, rel=1e-8)
         known = literal.largest > 0.0
-        np.testing.assert_array_equal(state.units > 0.0, known)
+        np.testing.assert_array_equal(state.units < point_updates.UNSEEN, known)
         np.testing.assert_allclose(state.units[known], literal.largest[known] ** -2, rtol=1e-14)
 
 
@@ -313,7 +330,7 @@ def test_spade_follows_its_literal_version(storage, weighted, name, paper, radiu
     for constant in (0.0, 0.7) if storage in ("c", "csr_int32") else (0.7,):
         literal = LiteralSpade(DUALS[name], X, constant, paper, radius)
         weight = weights_for(weighted, len(y))
-        state, _ = run_both(literal, point_updates.spade_rows, X, y, weight, constant, (DUALS[name],))
+        state, _ = run_both(literal, X, y, weight, constant)
         dual = state.numbers[[point_updates.ALPHA, point_updates.BETA]]
         np.testing.assert_allclose(dual, literal.dual, rtol=1e-9, atol=1e-9)  # as for w
         assert literal.projections > 0 or radius != SMALL
@@ -332,13 +349,13 @@ def test_stamp_follows_its_literal_version(storage, weighted, name, paper, radiu
     for constant in (0.0, 0.7) if storage in ("c", "csr_int32") else (0.7,):
         literal = LiteralStamp(kind, beta, 7, X, constant, paper, radius)
         weight = weights_for(weighted, len(y))
-        state, _ = run_both(literal, point_updates.stamp_rows, X, y, weight, constant, (kind, beta**2, 7.0))
-        assert state.numbers[point_updates.EPOCH] == literal.epochs
+        state, _ = run_both(literal, X, y, weight, constant, (START[kind](beta), 7.0), beta)
+        assert state.numbers[point_updates.EPOCH] == literal.length == 7 * 2**literal.epochs
         assert literal.epochs >= 4
         assert state.numbers[point_updates.LEVEL] == pytest.approx(literal.level, rel=1e-14)
-        counts = [literal.counts[c] for c in ("tp", "fp", "fn", "tn")]
-        places = [getattr(point_updates, c) for c in ("TP", "FP", "FN", "TN")]
-        np.testing.assert_allclose(state.numbers[places], counts, rtol=1e-14)
+        tp, fp, fn, tn = (literal.counts[c] for c in ("tp", "fp", "fn", "tn"))
+        places = [getattr(point_updates, c) for c in ("TP", "FP", "POSITIVE", "NEGATIVE")]
+        np.testing.assert_allclose(state.numbers[places], (tp, fp, tp + fn, fp + tn), rtol=1e-14)
 
 
 @pytest.mark.parametrize("radius", [1e-8, 1e-4, SMALL])
@@ -347,9 +364,7 @@ def test_writing_out_the_weights_anew_keeps_iterates_and_their_mean(paper, radiu
     """Steps far longer than the ball shrink the scale below TINY_SCALE again and again."""
     X, y = data(seed=2)
     literal = LiteralSpade(MIN, X, 1.0, paper, radius)
-    _, rewritten = run_both(
-        literal, point_updates.spade_rows, X, y, None, 1.0, (MIN,), passes=20 if radius == SMALL else 4
-    )
+    _, rewritten = run_both(literal, X, y, None, 1.0, passes=20 if radius == SMALL else 4)
     assert literal.projections > 50
     if paper:
         assert rewritten > 0, "this test is about scales that were written out"
@@ -400,50 +415,68 @@ def test_the_literal_version_has_the_reference_trace(name, X, mean, dual):
 def test_rows_of_zeros_change_nothing_but_the_counts():
     X, y = np.zeros((6, 3)), np.array([1, -1, 1, -1, -1, -1])
     for X_stored in (X, sp.csr_array(X)):
-        state = RowState.new(3)
+        state = RowState.new(3, (0.5, 0.5))
         arrays = as_operator(X_stored).row_arrays(0, 6)
         own = (state.v, state.units, state.behind, state.numbers)
         rows = np.arange(6, dtype=np.uint64)
-        point_updates.spade_rows(*arrays[:5], rows, y.astype(np.int8), None, 0.0, MIN, False, 1.0, *own)
+        point_updates.take_in_rows(*arrays[:5], rows, y.astype(np.int8), None, 0.0, MIN, 1.0, False, 1.0, *own)
         assert not state.v.any()
         assert not state.average().any()
         assert state.numbers[point_updates.TIME] == 6.0
 
 
-def stamp_row(sign, kind, beta, level, counts=(0.0, 0.0, 0.0, 0.0), first=1e9):
-    """Take in one row, x = 1, from w = 0 with a step of 1 for a weight of 1; counts are TP, FN, FP, TN."""
-    state = RowState.new(1)
-    places = [point_updates.LEVEL, point_updates.TP, point_updates.FN, point_updates.FP, point_updates.TN]
-    state.numbers[places] = level, *counts
+def stamp_row(sign, kind, beta, counts, epoch):
+    """Take in one row, x = 1, from w = 0 with the counts TP, FN, FP, TN of the epoch so far, and return the numbers."""
+    state = RowState.new(1, START[kind](beta), epoch)
+    tp, fn, fp, tn = counts
+    places = [getattr(point_updates, name) for name in ("TP", "FP", "POSITIVE", "NEGATIVE")]
+    state.numbers[places] = tp, fp, tp + fn, fp + tn
     arrays, rows = as_operator(np.ones((1, 1))).row_arrays(0, 1), np.zeros(1, dtype=np.uint64)
     own = (state.v, state.units, state.behind, state.numbers)
     label = np.array([sign], dtype=np.int8)
-    point_updates.stamp_rows(*arrays[:5], rows, label, None, 0.0, kind, beta**2, first, True, 1e3, *own)
-    return state
+    point_updates.take_in_rows(*arrays[:5], rows, label, None, 0.0, kind, beta**2, True, 1e3, *own)
+    return state.numbers
 
 
 @pytest.mark.parametrize(
-    ("kind", "beta", "ratio"),
-    [(FBETA, 1.0, 0.25), (FBETA, 2.0, 0.08695652173913045), (JACCARD, 1.0, 0.4), (ERROR, 1.0, 1.0)],
-)
-def test_negatives_weigh_as_the_level_says(kind, beta, ratio):
-    positive, negative = (stamp_row(sign, kind, beta, 0.4).v[0] for sign in (1, -1))
-    assert positive > 0.0
-    assert -negative / positive == pytest.approx(ratio, abs=1e-10)  # the accuracy of the reference values
-
-
-@pytest.mark.parametrize(
-    ("kind", "beta", "counts", "level"),
+    ("kind", "beta", "counts", "level", "ratio"),
     [
-        (FBETA, 1.0, (4, 9, 3, 9), 0.4),
-        (FBETA, 2.0, (33, 33, 38, 34), 0.4925373134328358),
-        (JACCARD, 1.0, (33, 23, 1, 29), 0.5789473684210527),
+        (FBETA, 1.0, (4, 9, 3, 9), 0.4, 0.25),
+        (FBETA, 2.0, (4, 6, 6, 9), 0.4, 0.08695652173913045),
+        (FBETA, 2.0, (33, 33, 38, 34), 0.4925373134328358, None),
+        (JACCARD, 1.0, (4, 3, 3, 9), 0.4, 0.4),
+        (JACCARD, 1.0, (33, 23, 1, 29), 0.5789473684210527, None),
+        (ERROR, 1.0, (4, 9, 3, 9), None, 1.0),
     ],
 )
-def test_the_level_is_the_measure_of_the_counts_of_the_epoch(kind, beta, counts, level):
+def test_the_level_is_the_measure_of_the_epoch_and_sets_the_weights(kind, beta, counts, level, ratio):
     before = np.array(counts, dtype=np.float64) - (0, 0, 0, 1)  # the row taken in is a true negative: its score is 0
-    numbers = stamp_row(-1, kind, beta, 0.1, before, first=float(sum(counts))).numbers
-    assert numbers[point_updates.LEVEL] == pytest.approx(level, abs=1e-10)  # the accuracy of the reference values
-    assert numbers[point_updates.EPOCH] == 1.0
-    assert not numbers[[point_updates.TP, point_updates.FN, point_updates.FP, point_updates.TN]].any()
-    assert stamp_row(-1, kind, beta, 0.1, before, first=sum(counts) + 1.0).numbers[point_updates.LEVEL] == 0.1
+    rows = float(sum(counts))
+    numbers = stamp_row(-1, kind, beta, before, rows)
+    if level is not None:
+        assert numbers[point_updates.LEVEL] == pytest.approx(level, abs=1e-10)  # the accuracy of the reference values
+    if ratio is not None:
+        assert numbers[point_updates.BETA] / numbers[point_updates.ALPHA] == pytest.approx(ratio, abs=1e-10)
+    assert numbers[point_updates.EPOCH] == 2.0 * rows
+    places = [getattr(point_updates, name) for name in ("TP", "FP", "POSITIVE", "NEGATIVE")]
+    assert not numbers[places].any()
+    assert stamp_row(-1, kind, beta, before, rows + 1.0)[point_updates.EPOCH] == rows + 1.0
+    assert stamp_row(-1, kind, beta, before, rows + 1.0)[point_updates.BETA] == START[kind](beta)[1]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 1000])
+def test_shuffled_orders_are_permutations_that_depend_on_the_seed(count):
+    order = shuffled(np.uint64(5), count, np.uint64(1))
+    assert order.dtype == np.uint64
+    np.testing.assert_array_equal(np.sort(order), np.arange(5, 5 + count))
+    np.testing.assert_array_equal(order, shuffled(np.uint64(5), count, np.uint64(1)))
+    assert count < 7 or not np.array_equal(order, shuffled(np.uint64(5), count, np.uint64(2)))
+
+
+def test_all_orders_of_four_are_equally_likely():
+    seen = np.array([shuffled(np.uint64(0), 4, np.uint64(seed)) for seed in range(24_000)]).astype(int) @ [64, 16, 4, 1]
+    counts = np.unique(seen, return_counts=True)[1]
+    assert len(counts) == 24
+    assert (
+        (counts - 1000.0) ** 2 / 1000.0
+    ).sum() < 58.6  # chi-squared with 23 degrees of freedom: 1 in 20,000 lies above

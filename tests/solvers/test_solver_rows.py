@@ -109,6 +109,7 @@ def test_units_of_columns_do_not_matter_for_adaptive_steps(measure):
 @one_of_each
 def test_blocks_of_rows_take_in_every_row_once_a_pass(measure, monkeypatch):
     X, y = data(n=100)
+    monkeypatch.setattr(row_method, "BLOCK_ROWS", 7)
     monkeypatch.setattr(row_method, "BLOCK_BYTES", 8 * 4 * 7)  # 7 rows
     solver, seen = CLASS[SOLVER[measure]], []
     take_in = solver.take_in
@@ -132,6 +133,7 @@ def test_blocks_of_rows_take_in_every_row_once_a_pass(measure, monkeypatch):
 @one_of_each
 def test_small_blocks_give_the_same_result_for_every_storage(measure, monkeypatch):
     X, y = data(n=100)
+    monkeypatch.setattr(row_method, "BLOCK_ROWS", 7)
     monkeypatch.setattr(row_method, "BLOCK_BYTES", 8 * 4 * 7)
     weight = np.arange(100.0) % 3
     expected = decisions(measure, X, y, weight)
@@ -251,7 +253,7 @@ def test_time_ends_a_run(measure):
 
 
 @one_of_each
-@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize("after", [0, 1])
 def test_an_interrupt_leaves_a_fitted_classifier(measure, after, monkeypatch):
     X, y = data()
     solver, calls = CLASS[SOLVER[measure]], []
@@ -272,7 +274,7 @@ def test_an_interrupt_leaves_a_fitted_classifier(measure, after, monkeypatch):
     assert {len(column) for column in stopped.history_.values()} == {after}
     assert stopped.predict(X).shape == y.shape
     monkeypatch.undo()
-    if after:
+    if after:  # steps do not fade in the first pass
         assert np.array_equal(stopped.coef_, classifier(measure, passes=after).fit(X, y).coef_)
 
 
@@ -401,7 +403,7 @@ def test_the_level_of_stamp_is_close_to_the_measure_of_its_predictions(seed, mon
     monkeypatch.setattr(StampSolver, "take_in", watched)
     fitted = classifier("f1", passes=60, cut="none", seed=seed).fit(X, y)
     level = states[-1].numbers[point_updates.LEVEL]
-    assert states[-1].numbers[point_updates.EPOCH] >= 7
+    assert states[-1].numbers[point_updates.EPOCH] >= 100 * 2**7
     # The level is of single iterates over half of the rows met, not of their mean: it lags behind.
     assert abs(level - fitted.score(X, y)) <= 0.1
 

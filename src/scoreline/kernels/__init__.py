@@ -14,6 +14,7 @@ _MODULES = (
     "csr",
     "cuts",
     "dense",
+    "dual_regions",
     "exponential",
     "gram",
     "parallel",
@@ -21,6 +22,7 @@ _MODULES = (
     "pointwise",
     "ramps",
     "rankings",
+    "shuffle",
     "simplex",
     "vectors",
 )

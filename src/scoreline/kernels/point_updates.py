@@ -1,309 +1,206 @@
 """Row after row: SPADE and STAMP (Narasimhan, Kar and Jain 2015), every update in time of the row's non-zeros.
 
-Weights are w = scale * v, so that shrinking all of them is one product. The sum of all w met, sum_t scale_t v_t, is kept as
-total * v - behind: a change d of v adds total * d to `behind`. Rows are those of a matrix as it lies in memory: entry k of
-row i is values[i row_step + k column_step], or for sparse rows values[k] in column indices[k], k from starts[i] to
+Weights are w = scale * v, so that shrinking all of them is one product. The weighted sum of all w met, sum_t o_t scale_t v_t,
+is kept as total * v - behind: a change d of v adds total * d to `behind`. Rows are those of a matrix as it lies in memory:
+entry k of row i is values[i row_step + k column_step], or for sparse rows values[k] in column indices[k], k from starts[i] to
 starts[i + 1]. A constant feature (0 for none) comes last.
 
 The step is that of "distance over gradients" (Ivgi, Hinder and Carmon 2023): the largest distance from the start so far over
 the root of the sum of squared gradients, both in features divided by the largest magnitude met in their column. So no step
-size has to be chosen, and multiplying a column by a number changes nothing while |w| stays within the ball.
+size has to be chosen, and multiplying a column by a number changes nothing while |w| stays within the ball. After the first of
+several passes steps fade to 0, linearly in the rows to come, and later iterates weigh more in the mean, o_t = t^3: the gap to
+the optimum was several times smaller so. The steps of the paper, 1/sqrt(t), do not fade, and o_t = 1.
 """
 
 import math
 
-from scoreline.kernels.compile import kernel
+import numpy as np
 
-MIN, HMEAN, QMEAN, GMEAN = 0, 1, 2, 3
-FBETA, JACCARD, ERROR = 0, 1, 2
-# Places in the state vector.
-ALPHA, BETA, TIME, POSITIVE, NEGATIVE, TOTAL, SCALE, NORM2, FAR2, REACH, SQUARES = range(11)
-LEVEL, TP, FP, FN, TN, EPOCH = range(11, 17)
-STATE = 17
+from scoreline.kernels.compile import kernel
+from scoreline.kernels.dual_regions import GMEAN, QMEAN, project_dual
+
+FBETA, JACCARD, ERROR = 4, 5, 6  # what STAMP trains for; SPADE's measures are those of `dual_regions`
+# Places in the state vector: weights of the classes, rows so far, those of either class (for STAMP in this epoch), what w and
+# its mean need, what the adaptive step needs, when steps reach 0 and how fast, and STAMP's level and predictions of the epoch.
+ALPHA, BETA, TIME, POSITIVE, NEGATIVE, TOTAL, WEIGHT, SCALE, NORM2 = range(9)
+FAR2, REACH, SQUARES, HORIZON, RAMP, LEVEL, TP, FP, EPOCH = range(9, 18)
+STATE = 18
 FIRST_REACH = 1e-3  # distance from the start that the first step takes as known, in scores
 TINY_SCALE = 1e-6  # below, w is written out anew: v would lose digits
+UNSEEN = 1e300  # unit of a column without entries so far
+ONE = np.uint64(1)
 
 
 @kernel
-def project_dual(kind, a, b, cap):
-    """Return the point of the dual region of a measure that is nearest to (a, b).
-
-    MIN: a + b = 1, both >= 0. QMEAN: the quarter disc of radius 1/sqrt 2. HMEAN: sqrt a + sqrt b >= sqrt 2 within the
-    quarter disc of radius 2. GMEAN: a b >= 1/4 with both at most `cap`.
-    """
-    if kind == MIN:
-        x = min(1.0, max(0.0, 0.5 * (1.0 + a - b)))
-        return x, 1.0 - x
-    if kind == QMEAN:
-        a, b = max(a, 0.0), max(b, 0.0)
-        square = a * a + b * b
-        if square <= 0.5:
-            return a, b
-        shrink = math.sqrt(0.5 / square)
-        return a * shrink, b * shrink
-    if kind == HMEAN:
-        return _project_hmean(a, b)
-    return _project_gmean(a, b, cap)
-
-
-@kernel
-def _project_hmean(a, b):
-    """Return the projection for the H-mean: the inner curve is a = 2 s^2, b = 2 (1 - s)^2, the outer the circle of radius 2."""
-    if a >= 0.0 and b >= 0.0 and a + b + 2.0 * math.sqrt(a * b) >= 2.0 and a * a + b * b <= 4.0:
-        return a, b
-    best_a, best_b, best = 2.0, 0.0, (a - 2.0) ** 2 + b * b
-    if a * a + (b - 2.0) ** 2 < best:
-        best_a, best_b, best = 0.0, 2.0, a * a + (b - 2.0) ** 2
-    x, y = max(a, 0.0), max(b, 0.0)
-    length = math.sqrt(x * x + y * y)
-    if length > 0.0:
-        x, y = 2.0 * x / length, 2.0 * y / length
-        if (a - x) ** 2 + (b - y) ** 2 < best:
-            best_a, best_b, best = x, y, (a - x) ** 2 + (b - y) ** 2
-    # A stationary point of the distance to the inner curve: a root of a cubic, by bisection and Newton steps.
-    low, high, s = 0.0, 1.0, min(1.0, math.sqrt(0.5 * max(a, 0.0)))  # where the curve has this a
-    if (b - 2.0) * (2.0 - a) < 0.0:
-        for _ in range(60):
-            value = ((4.0 * s - 6.0) * s + (6.0 - a - b)) * s + (b - 2.0)
-            if value > 0.0:
-                high = s
-            else:
-                low = s
-            slope = (12.0 * s - 12.0) * s + (6.0 - a - b)
-            step = s - value / slope if slope > 0.0 else -1.0
-            new = step if low < step < high else 0.5 * (low + high)
-            if abs(new - s) <= 1e-15:
-                break
-            s = new
-        x, y = 2.0 * s * s, 2.0 * (1.0 - s) ** 2
-        if (a - x) ** 2 + (b - y) ** 2 < best:
-            best_a, best_b = x, y
-    return best_a, best_b
-
-
-@kernel
-def _project_gmean(a, b, cap):
-    """Return the projection onto a b >= 1/4, a and b <= cap: the hyperbola between its corners, or an edge."""
-    if a > 0.0 and b > 0.0 and a * b >= 0.25 and a <= cap and b <= cap:
-        return a, b
-    least = 0.25 / cap
-    best_a, best_b = cap, min(max(b, least), cap)
-    best = (a - best_a) ** 2 + (b - best_b) ** 2
-    x = min(max(a, least), cap)
-    if (a - x) ** 2 + (b - cap) ** 2 < best:
-        best_a, best_b, best = x, cap, (a - x) ** 2 + (b - cap) ** 2
-    # On the hyperbola (x, 1/(4x)): x - a - (1/(4x) - b) / (4 x^2) rises through 0 once where the point lies below it.
-    low, high = least, cap
-    x = min(max(a, least), cap)
-    for _ in range(100):
-        inverse = 0.25 / x
-        value = x - a - (inverse - b) * inverse / x
-        if value > 0.0:
-            high = x
+def _grow(values, indices, base, column_step, start, stop, constant, v, scale, far2, units):
+    """Take in a row with entries that are the largest of their columns; return |w|^2 and |x|^2 in the new units."""
+    length = 0.0
+    for k in range(start, stop + ONE):
+        if k == stop:
+            x, j = constant, np.uint64(len(v) - 1)
+        elif indices is None:
+            x, j = 1.0 * values[base + k * column_step], k
         else:
-            low = x
-        slope = 1.0 + (3.0 * inverse - 2.0 * b) * inverse / (x * x)
-        new = x - value / slope if slope > 0.0 else -1.0
-        if not low < new < high:
-            new = math.sqrt(low * high)
-        if abs(new - x) <= 1e-15 * x:
-            break
-        x = new
-    if (a - x) ** 2 + (b - 0.25 / x) ** 2 < best:
-        best_a, best_b = x, 0.25 / x
-    return best_a, best_b
+            x, j = 1.0 * values[k], np.uint64(indices[k])
+        if x * x * units[j] > 1.0:
+            far2 += (scale * v[j]) ** 2 * (x * x - 1.0 / units[j])
+            units[j] = 1.0 / (x * x)
+        length += x * x * units[j]
+    return far2, length
 
 
+@kernel
+def _write_out(v, behind, total, scale):
+    """Write w = scale v out as v, and the sum of iterates as -behind."""
+    for j in range(len(v)):
+        behind[j] -= total * v[j]
+        v[j] *= scale
+
+
+@kernel
+def _level(kind, beta2, tp, fp, fn):
+    """Return F-beta, or Jaccard, of the counts; 0 where nothing is or is called positive."""
+    b = 1.0 if kind == JACCARD else beta2
+    top = tp if kind == JACCARD else (1.0 + b) * tp
+    bottom = top + b * fn + fp
+    return top / bottom if bottom > 0.0 else 0.0
+
+
+# One function for both methods, with the loops over a row's entries written out: a call with arrays inside the loop over rows
+# makes Numba count references, which took as long as the work itself.
 @kernel(reorder=True)
-def _score(values, indices, base, column_step, start, stop, constant, v):
-    """Return <x, v> with the constant feature."""
-    total = constant * v[len(v) - 1]
-    if indices is None:
-        for k in range(stop):
-            total += values[base + k * column_step] * v[k]
-    else:
-        for k in range(start, stop):
-            total += values[k] * v[indices[k]]
-    return total
-
-
-@kernel
-def _grown(x, j, v, units, state):
-    """Take in an entry that is the largest of its column so far: its unit, and the length of w in the new units."""
-    unit = 1.0 / (x * x)
-    if units[j] > 0.0:
-        state[FAR2] += (state[SCALE] * v[j]) ** 2 * (1.0 / unit - 1.0 / units[j])
-    units[j] = unit
-
-
-@kernel
-def _length(values, indices, base, column_step, start, stop, constant, v, units, state):
-    """Return |x|^2 in units of the largest magnitudes, taking in those of this row; `units` are their inverse squares."""
-    last, total = len(v) - 1, 0.0
-    if constant != 0.0:
-        if not constant * constant * units[last] <= 1.0 or units[last] == 0.0:
-            _grown(constant, last, v, units, state)
-        total = constant * constant * units[last]
-    if indices is None:
-        for k in range(stop):
-            x = 1.0 * values[base + k * column_step]  # float32 becomes float64
-            if x * x * units[k] > 1.0 or (units[k] == 0.0 and x != 0.0):
-                _grown(x, k, v, units, state)
-            total += x * x * units[k]
-    else:
-        for k in range(start, stop):
-            x, j = 1.0 * values[k], indices[k]
-            if x * x * units[j] > 1.0 or (units[j] == 0.0 and x != 0.0):
-                _grown(x, j, v, units, state)
-            total += x * x * units[j]
-    return total
-
-
-@kernel
-def _move(values, indices, base, column_step, start, stop, constant, step, paper, v, units, behind, state):
-    """Add step * x (in units) to w, and return by how much that raises |w|^2."""
-    last, scale, total = len(v) - 1, state[SCALE], state[TOTAL]
-    step /= scale
-    d = step * constant * (1.0 if paper else units[last])
-    cross, square = v[last] * d, d * d
-    v[last] += d
-    behind[last] += total * d
-    if indices is None:
-        for k in range(stop):
-            d = step * values[base + k * column_step] * (1.0 if paper else units[k])
-            cross += v[k] * d
-            square += d * d
-            v[k] += d
-            behind[k] += total * d
-    else:
-        for k in range(start, stop):
-            j = indices[k]
-            d = step * values[k] * (1.0 if paper else units[j])
-            cross += v[j] * d
-            square += d * d
-            v[j] += d
-            behind[j] += total * d
-    return scale * scale * (2.0 * cross + square)
-
-
-@kernel
-def _step(
-    values, indices, base, column_step, start, stop, constant, slope, score, paper, radius, v, units, behind, state
-):
-    """Move w along slope * x by one step, and back into the ball |w| <= radius."""
-    if paper:
-        step = slope / math.sqrt(state[TIME])
-    else:
-        length = _length(values, indices, base, column_step, start, stop, constant, v, units, state)
-        if length == 0.0:
-            return
-        state[SQUARES] += slope * slope * length
-        state[REACH] = max(state[REACH], math.sqrt(max(state[FAR2], 0.0)))
-        step = slope * state[REACH] / math.sqrt(state[SQUARES])
-        state[FAR2] += step * (2.0 * score + step * length)
-    state[NORM2] += _move(
-        values, indices, base, column_step, start, stop, constant, step, paper, v, units, behind, state
-    )
-    if state[NORM2] > radius * radius:
-        shrink = radius / math.sqrt(state[NORM2])
-        state[SCALE] *= shrink
-        state[NORM2] = radius * radius
-        state[FAR2] *= shrink * shrink
-        if state[SCALE] < TINY_SCALE:
-            for j in range(len(v)):
-                behind[j] -= state[TOTAL] * v[j]
-                v[j] *= state[SCALE]
-            state[TOTAL], state[SCALE] = 0.0, 1.0
-
-
-@kernel
-def spade_rows(
-    values,
-    indices,
-    starts,
-    row_step,
-    column_step,
-    rows,
-    sign,
-    weight,
-    constant,
-    kind,
-    paper,
-    radius,
-    v,
-    units,
-    behind,
+def take_in_rows(
+    values, indices, starts, row_step, column_step, rows, sign, weight, constant, kind, beta2, paper, radius, v, units, behind,
     state,
-):
-    """Take in rows one after the other: a primal step with the dual weight of its class, then a dual step.
-
-    The reward of a row is min(1, y s), divided by the share of its class so far; for the G-mean it is lifted by 1/sqrt t.
-    """
-    width = len(v) - 1
-    for i in rows:
-        s = 1.0 if weight is None else weight[i]
-        if not s > 0.0:
-            continue
-        start, stop = (0, width) if starts is None else (starts[i], starts[i + 1])
-        row = values, indices, i * row_step, column_step, start, stop, constant
-        positive = sign[i] > 0
-        own = POSITIVE if positive else NEGATIVE
-        state[TIME] += s
-        state[own] += s
-        t = state[TIME]
-        score = state[SCALE] * _score(*row, v)
-        margin = score if positive else -score
-        share = (state[own] + 1.0) / (t + 2.0)
-        dual = state[ALPHA if positive else BETA]
-        if margin < 1.0 and dual > 0.0:
-            slope = s * dual / share * (1.0 if positive else -1.0)
-            _step(*row, slope, score, paper, radius, v, units, behind, state)
-        state[TOTAL] += s * state[SCALE]
-        lift = 1.0 / math.sqrt(t) if kind == GMEAN else 0.0
-        step, reward = s / math.sqrt(t), (min(1.0, margin) + lift) / share
-        # The gradient of the conjugate is (1, 1) for the Q-mean and 0 for the others.
-        a = state[ALPHA] + (step if kind == QMEAN else 0.0) - (step * reward if positive else 0.0)
-        b = state[BETA] + (step if kind == QMEAN else 0.0) - (0.0 if positive else step * reward)
-        cap = 0.5 * math.sqrt((1.0 + lift) / lift) if kind == GMEAN else 0.0
-        state[ALPHA], state[BETA] = project_dual(kind, a, b, cap)
-
-
-@kernel
-def stamp_rows(
-    values, indices, starts, row_step, column_step, rows, sign, weight, constant, kind, beta2, first, paper, radius, v,
-    units, behind, state,
 ):  # fmt: skip
-    """Take in rows one after the other: steps with the class weights of the level, and a new level at the end of an epoch.
+    """Take in rows one after the other: a step for w, weighted by the row's class, and then new weights of the classes.
 
-    FBETA: positives weigh 1 + beta^2 - level, negatives level; JACCARD: 1 and level; ERROR: 1 and 1 (Gower-Legendre, which
-    rises with accuracy and needs no level). The level is the measure of the predictions made in the epoch, each before its
-    update; epochs double, from `first` rows.
+    SPADE (`kind` one of `dual_regions`): the weights are the dual variables over the share of the class so far. They follow
+    by a step downhill in the reward min(1, y s), divided by that share, and are projected; for the G-mean the reward is lifted
+    by 1/sqrt t. STAMP: at a level, FBETA weighs positives 1 + beta^2 - level and negatives level, JACCARD 1 and level, ERROR 1
+    and 1 (Gower-Legendre, which rises with accuracy and needs no level). The level is the measure of the predictions made in
+    the epoch, each before its update; epochs double.
     """
-    width = len(v) - 1
+    last = np.uint64(len(v) - 1)
+    alpha, beta, time, plus, minus = state[ALPHA], state[BETA], state[TIME], state[POSITIVE], state[NEGATIVE]
+    total, mean_weight, scale, norm2 = state[TOTAL], state[WEIGHT], state[SCALE], state[NORM2]
+    far2, reach, squares, horizon, ramp = state[FAR2], state[REACH], state[SQUARES], state[HORIZON], state[RAMP]
+    level, tp, fp, epoch = state[LEVEL], state[TP], state[FP], state[EPOCH]
+    dual, share = kind <= GMEAN, 1.0
     for i in rows:
         s = 1.0 if weight is None else weight[i]
         if not s > 0.0:
             continue
-        start, stop = (0, width) if starts is None else (starts[i], starts[i + 1])
-        row = values, indices, i * row_step, column_step, start, stop, constant
+
+        # The score of the row, and its length in units.
+        base, start, stop = i * row_step, np.uint64(0), last
+        if starts is not None:
+            start, stop = np.uint64(starts[i]), np.uint64(starts[i + ONE])
+        square = constant * constant * units[last]
+        score, length, grown = constant * v[last], square, square > 1.0
+        if indices is None:
+            for k in range(start, stop):
+                x = 1.0 * values[base + k * column_step]  # float32 becomes float64
+                square = x * x * units[k]
+                score += x * v[k]
+                length += square
+                grown |= square > 1.0
+        else:  # two sums at a time: rows may be too short to be vectorised, and one sum would wait for itself
+            score_b = length_b = 0.0
+            for k in range(start, stop - (stop - start & ONE), 2):
+                x, j = 1.0 * values[k], np.uint64(indices[k])
+                x_b, j_b = 1.0 * values[k + ONE], np.uint64(indices[k + ONE])
+                square, square_b = x * x * units[j], x_b * x_b * units[j_b]
+                score += x * v[j]
+                score_b += x_b * v[j_b]
+                length += square
+                length_b += square_b
+                grown |= (square > 1.0) | (square_b > 1.0)
+            if stop - start & ONE:
+                x, j = 1.0 * values[stop - ONE], np.uint64(indices[stop - ONE])
+                square = x * x * units[j]
+                score += x * v[j]
+                length += square
+                grown |= square > 1.0
+            score += score_b
+            length += length_b
+        score *= scale
+        if grown and not paper:
+            far2, length = _grow(values, indices, base, column_step, start, stop, constant, v, scale, far2, units)
+
+        # Its class, and what it weighs.
+        time += s
         positive = sign[i] > 0
-        state[TIME] += s
-        score = state[SCALE] * _score(*row, v)
-        gain = 1.0
         if positive:
-            state[TP if score > 0.0 else FN] += s
-            gain = 1.0 + beta2 - state[LEVEL] if kind == FBETA else 1.0
+            plus += s
+            tp += s if score > 0.0 else 0.0
+            margin, gain = score, s * alpha
         else:
-            state[FP if score > 0.0 else TN] += s
-            gain = 1.0 if kind == ERROR else state[LEVEL]
-        if (score if positive else -score) < 1.0 and gain > 0.0:
-            slope = s * gain if positive else -s * gain
-            _step(*row, slope, score, paper, radius, v, units, behind, state)
-        state[TOTAL] += s * state[SCALE]
-        if state[TP] + state[FP] + state[FN] + state[TN] >= first * 2.0 ** state[EPOCH]:
-            b = 1.0 if kind == JACCARD else beta2
-            top = state[TP] if kind == JACCARD else (1.0 + b) * state[TP]
-            bottom = top + b * state[FN] + state[FP]
-            state[LEVEL] = top / bottom if bottom > 0.0 else 0.0
-            state[EPOCH] += 1.0
-            state[TP], state[FP], state[FN], state[TN] = 0.0, 0.0, 0.0, 0.0
+            minus += s
+            fp += s if score > 0.0 else 0.0
+            margin, gain = -score, s * beta
+        if dual:
+            share = ((plus if positive else minus) + 1.0) / (time + 2.0)
+            gain /= share
+
+        # A step along the row, and back into the ball |w| <= radius.
+        if margin < 1.0 and gain > 0.0 and length > 0.0:
+            step = gain if positive else -gain
+            if paper:
+                step /= math.sqrt(time)
+            else:
+                squares += gain * gain * length
+                reach = max(reach, math.sqrt(max(far2, 0.0)))
+                step *= min(1.0, max(0.0, (horizon - time) * ramp)) * reach / math.sqrt(squares)
+                far2 += step * (2.0 * score + step * length)
+            step /= scale
+            d, old = step * constant * (1.0 if paper else units[last]), v[last]
+            raised = (old + old + d) * d
+            v[last] = old + d
+            behind[last] += total * d
+            for k in range(start, stop):
+                if indices is None:
+                    x, j = 1.0 * values[base + k * column_step], k
+                else:
+                    x, j = 1.0 * values[k], np.uint64(indices[k])
+                d, old = step * x * (1.0 if paper else units[j]), v[j]
+                raised += (old + old + d) * d
+                v[j] = old + d
+                behind[j] += total * d
+            norm2 += scale * scale * raised
+            if norm2 > radius * radius:
+                shrink = radius / math.sqrt(norm2)
+                scale *= shrink
+                norm2 = radius * radius
+                far2 *= shrink * shrink
+                if scale < TINY_SCALE:
+                    _write_out(v, behind, total, scale)
+                    total, scale = 0.0, 1.0
+        o = s if paper else s * time * time * time
+        total += o * scale
+        mean_weight += o
+
+        # The weights of the classes.
+        if dual:
+            root = 1.0 / math.sqrt(time)
+            lift = root if kind == GMEAN else 0.0
+            cap = 0.5 * math.sqrt((1.0 + lift) / lift) if kind == GMEAN else 0.0
+            down = s * root * (min(1.0, margin) + lift) / share
+            up = s * root if kind == QMEAN else 0.0  # the gradient of the conjugate is (1, 1) there, 0 for the others
+            a, b = alpha + up, beta + up
+            if positive:
+                a -= down
+            else:
+                b -= down
+            alpha, beta = project_dual(kind, a, b, cap)
+        elif plus + minus >= epoch:
+            level, epoch = _level(kind, beta2, tp, fp, plus - tp), 2.0 * epoch
+            if kind == FBETA:
+                alpha, beta = 1.0 + beta2 - level, level
+            elif kind == JACCARD:
+                beta = level
+            plus = minus = tp = fp = 0.0
+    state[ALPHA], state[BETA], state[TIME], state[POSITIVE], state[NEGATIVE] = alpha, beta, time, plus, minus
+    state[TOTAL], state[WEIGHT], state[SCALE], state[NORM2] = total, mean_weight, scale, norm2
+    state[FAR2], state[REACH], state[SQUARES] = far2, reach, squares
+    state[LEVEL], state[TP], state[FP], state[EPOCH] = level, tp, fp, epoch

@@ -112,6 +112,11 @@ class Operator(ABC):
         self._count((stop - start) / self.shape[0])
         return self._row_arrays(start, stop)
 
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row as `row_arrays` holds it, on average."""
+        return 8.0 * self.shape[1]
+
     def _count(self, passes: float) -> None:
         self.n_passes += passes
 

@@ -115,6 +115,11 @@ class CompressedOperator(Operator):
             return type(self._X)(parts, shape=(stop - start, self.shape[1]), copy=False)
         return self._X[start:stop].tocsr()
 
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row as `row_arrays` holds it, on average."""
+        return (self._data.itemsize + self._indices.itemsize) * int(self._X.indptr[-1]) / self.shape[0]
+
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
         if self._by_row:
             if not self._X.has_canonical_format:  # an entry named twice would be measured twice: summed in a copy, once

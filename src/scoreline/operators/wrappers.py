@@ -237,6 +237,11 @@ class ScaledOperator(_Wrapper):
         dense = block.toarray() if sp.issparse(block) else block
         return (dense - (0.0 if self.center is None else self.center)) * self.scale
 
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row as `row_arrays` holds it: rows that are centred have no zeros left."""
+        return self.inner.row_bytes if self.center is None else 8.0 * self.shape[1]
+
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         """Return coefficients in original units; the centre moves into the intercept."""
         coef = self.scale * w

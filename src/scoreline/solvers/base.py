@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from scoreline._checks import check_choice, check_number
+from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
 
@@ -170,8 +170,7 @@ class Solver(Method, ABC):
             check_number("abs_tol", abs_tol, above=0)
         check_choice("init", init, (None, "moments"))
         self.init = init
-        if not isinstance(callbacks, Sequence) or not all(callable(callback) for callback in callbacks):
-            raise ValueError(f"callbacks={callbacks!r} must be a list of functions of a Progress")
+        check_callbacks(callbacks)
         self.abs_tol, self.callbacks = abs_tol, callbacks
 
     @classmethod
@@ -209,7 +208,7 @@ class Solver(Method, ABC):
         """
         if not self.serves(objective.risk):
             raise TypeError(f"solver {self.name!r} needs a {self.needs} risk, {objective.risk.name!r} is not")
-        clock = _Clock()
+        clock = Clock()
         passes_before = objective.n_passes
         if isinstance(state, Mapping):
             state = self.state_class.restored(state)
@@ -305,7 +304,7 @@ class Solver(Method, ABC):
             return gap <= self.abs_tol
         return gap <= self.tol * max(lower_bound, floor)
 
-    def _call_back(self, state: State, clock: "_Clock") -> bool:
+    def _call_back(self, state: State, clock: "Clock") -> bool:
         """Show the progress to the callbacks with the clock stopped; True if one of them asks to stop."""
         if not self.callbacks:
             return False
@@ -355,17 +354,19 @@ def warn_if_flat(result: Result, objective: Objective) -> None:
     )
 
 
-class _Clock:
+class Clock:
     """Seconds since the start, without the time spent in callbacks."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
 
     def elapsed(self) -> float:
+        """Return the seconds so far."""
         return time.perf_counter() - self._start
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
+        """Do not count the time within."""
         since = time.perf_counter()
         yield
         self._start += time.perf_counter() - since

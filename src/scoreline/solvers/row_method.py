@@ -1,7 +1,8 @@
 """What the row-by-row methods share: passes over shuffled blocks of rows, and the averaged iterate."""
 
-import time
+import logging
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,22 +10,25 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from scoreline import kernels
-from scoreline._checks import check_choice, check_number
+from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure
-from scoreline.solvers.base import Method
+from scoreline.solvers.base import Clock, Method, Progress
 
-BLOCK_BYTES = (
-    8 << 20
-)  # rows are shuffled within blocks of about this size (as if dense), and the blocks among themselves
+logger = logging.getLogger("scoreline")
+
+# Rows are shuffled within blocks of about this size as if dense, so that the order is the same for every storage, but of so
+# many rows at least, unless these take more memory.
+BLOCK_BYTES, BLOCK_ROWS, LARGE_BLOCK = 8 << 20, 4096, 256 << 20
+SEEDS = 1 << 62
 
 
 @dataclass
 class RowState:
     """Where a run stands: coefficients v (times a scale; the last is the constant feature's), and what their mean needs.
 
-    `units` are inverse squares of the largest magnitudes of columns met so far (0 before), `numbers` those of
-    `kernels/point_updates.py`: dual variables, counts, lengths.
+    `units` are inverse squares of the largest magnitudes of columns met so far, `numbers` those of
+    `kernels/point_updates.py`: weights of the classes, counts, lengths.
     """
 
     v: FloatArray
@@ -33,19 +37,25 @@ class RowState:
     numbers: FloatArray
 
     @classmethod
-    def new(cls, p: int) -> "RowState":
-        """Return the start, w = 0, for p features."""
+    def new(cls, p: int, weights: tuple[float, float], epoch: float = np.inf) -> "RowState":
+        """Return the start, w = 0, for p features, with the first weights of the classes and the length of the first epoch."""
         module = kernels.point_updates
         numbers = np.zeros(module.STATE)
-        numbers[[module.ALPHA, module.BETA]], numbers[module.SCALE] = 0.5, 1.0
-        numbers[module.REACH] = module.FIRST_REACH
-        return cls(np.zeros(p + 1), np.zeros(p + 1), np.zeros(p + 1), numbers)
+        numbers[module.ALPHA], numbers[module.BETA] = weights
+        numbers[module.SCALE], numbers[module.REACH], numbers[module.EPOCH] = 1.0, module.FIRST_REACH, epoch
+        numbers[module.HORIZON], numbers[module.RAMP] = np.inf, 1.0
+        return cls(np.zeros(p + 1), np.zeros(p + 1), np.full(p + 1, module.UNSEEN), numbers)
+
+    def fade(self, after: float, until: float) -> None:
+        """Let steps fade to 0 from `after` rows on until `until`."""
+        module = kernels.point_updates
+        self.numbers[module.HORIZON], self.numbers[module.RAMP] = until, 1.0 / (until - after)
 
     def average(self) -> FloatArray:
-        """Return the mean of all iterates, (total v - behind) / time."""
+        """Return the weighted mean of all iterates, (total v - behind) / sum of their weights."""
         module = kernels.point_updates
-        total, t = self.numbers[module.TOTAL], self.numbers[module.TIME]
-        return (total * self.v - self.behind) / t if t > 0.0 else np.zeros_like(self.v)
+        total, weight = self.numbers[module.TOTAL], self.numbers[module.WEIGHT]
+        return (total * self.v - self.behind) / weight if weight > 0.0 else np.zeros_like(self.v)
 
 
 @dataclass
@@ -60,15 +70,18 @@ class RowRun:
 
 
 class RowMethod(Method):
-    """A method that changes the coefficients after every row; the mean of all iterates is the result.
+    """A method that changes the coefficients after every row; a mean of all iterates is the result.
 
     Parameters
     ----------
     passes : int
-        Passes over the rows.
+        Passes over the rows. Steps fade to 0 over all but the first of them.
     step : str
         "adaptive": distance over gradients, in units of the largest magnitude of each column; nothing to tune. "paper":
-        1/sqrt(t), which wants scaled features.
+        1/sqrt(t), which wants scaled features; steps do not fade then, and all iterates weigh the same.
+    callbacks : sequence of callables
+        Each is called after every pass with a Progress (objective NaN; `w` is the mean so far, the last coefficient that of the
+        constant feature); one that returns True ends the run.
     **options
         max_time ends the run after the block at hand; tol and max_iter are not used.
     """
@@ -78,11 +91,18 @@ class RowMethod(Method):
     alpha_means = "coefficients stay within |w| <= sqrt(2 / alpha), which holds the minimum of the penalised hinge"
     measures: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, passes: int = 25, step: str = "adaptive", **options: Any):
+    def __init__(
+        self,
+        passes: int = 25,
+        step: str = "adaptive",
+        callbacks: Sequence[Callable[[Progress], Any]] = (),
+        **options: Any,
+    ):
         super().__init__(**options)
         check_number("passes", passes, least=1, integer=True)
         check_choice("step", step, ("adaptive", "paper"))
-        self.passes, self.step = passes, step
+        check_callbacks(callbacks)
+        self.passes, self.step, self.callbacks = passes, step, callbacks
 
     @classmethod
     def serves(cls, risk: Any) -> bool:
@@ -95,8 +115,39 @@ class RowMethod(Method):
         return getattr(measure, "name", "") in cls.measures
 
     @abstractmethod
+    def kind(self, measure: Measure) -> int:
+        """Return the kernel's number of the measure."""
+
+    @abstractmethod
+    def start(self, p: int, measure: Measure) -> RowState:
+        """Return the state before the first row."""
+
     def take_in(self, rows: Any, measure: Measure, radius: float, state: RowState) -> None:
-        """Update the state by rows; `rows` are the first arguments of the kernel."""
+        """Update the state by rows, in their order; `rows` are the first arguments of the kernel."""
+        beta2 = float(getattr(measure, "beta", 1.0)) ** 2
+        own = state.v, state.units, state.behind, state.numbers
+        kernels.point_updates.take_in_rows(*rows, self.kind(measure), beta2, self.step == "paper", radius, *own)
+
+    def take_in_block(
+        self,
+        operator: Any,
+        start: int,
+        stop: int,
+        sign: AnyArray,
+        weight: FloatArray | None,
+        measure: Measure,
+        alpha: float,
+        constant: float,
+        seed: int,
+        state: RowState,
+    ) -> None:
+        """Update the state by the rows start..stop in random order; they are read where they lie, X is not copied."""
+        arrays = operator.row_arrays(start, stop)
+        first = arrays.first
+        order = kernels.shuffle.shuffled(np.uint64(start - first), stop - start, np.uint64(seed))
+        own = None if weight is None else weight[first:]
+        rows = (*arrays[:5], order, sign[first:], own, constant)
+        self.take_in(rows, measure, float(np.sqrt(2.0 / alpha)), state)
 
     def train(
         self,
@@ -110,31 +161,46 @@ class RowMethod(Method):
     ) -> RowRun:
         """Return the averaged coefficients after `passes` passes, or at Ctrl-C or max_time those so far.
 
-        Rows are shuffled within blocks of 8 MB and blocks among themselves, so that rows are read where they lie and close
-        to each other; X is not copied.
+        Rows are shuffled within blocks (`block_rows`), and blocks among themselves: rows are read close to each other.
         """
-        n, p = operator.shape
-        state, rng, begin = RowState.new(p), check_random_state(random_state), time.perf_counter()
-        size = max(1, min(n, BLOCK_BYTES // (8 * max(1, p))))
-        radius, run = float(np.sqrt(2.0 / alpha)), RowRun(np.zeros(p + 1), 0, [], "max_iter")
+        (n, p), rng, clock = operator.shape, check_random_state(random_state), Clock()
+        state, run = self.start(p, measure), RowRun(np.zeros(p + 1), 0, [], "max_iter")
+        if self.passes > 1:
+            rows = float(n) if weight is None else float(weight.sum())
+            state.fade(rows, self.passes * rows)
+        size = block_rows(n, p, operator.row_bytes)
         sign = np.ascontiguousarray(sign, dtype=np.int8)
         try:
-            for _ in range(self.passes):
-                for start in rng.permutation(np.arange(0, n, size)):
-                    stop = min(int(start) + size, n)
-                    arrays = operator.row_arrays(int(start), stop)
-                    first = arrays.first
-                    order = (rng.permutation(stop - int(start)) + (int(start) - first)).astype(np.uint64)
-                    own = None if weight is None else weight[first:]
-                    self.take_in((*arrays[:5], order, sign[first:], own, constant), measure, radius, state)
-                    if self.max_time is not None and time.perf_counter() - begin > self.max_time:
+            while run.passes < self.passes and run.status == "max_iter":
+                for start in rng.permutation(np.arange(0, n, size)).tolist():
+                    stop, seed = min(start + size, n), int(rng.randint(SEEDS, dtype=np.int64))
+                    self.take_in_block(operator, start, stop, sign, weight, measure, alpha, constant, seed, state)
+                    if self.max_time is not None and clock.elapsed() > self.max_time:
                         run.status = "max_time"
                         break
-                if run.status == "max_time":
-                    break
-                run.passes += 1
-                run.seconds.append(time.perf_counter() - begin)
+                else:
+                    run.passes += 1
+                    run.seconds.append(clock.elapsed())
+                    logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, self.passes, run.seconds[-1])
+                    if self._stopped(run, state, clock):
+                        run.status = "interrupted"
         except KeyboardInterrupt as signal:
             run.status, run.interruption = "interrupted", signal
         run.w = state.average()
+        logger.info("%s: %s after %d passes, %.3g s", self.name, run.status, run.passes, clock.elapsed())
         return run
+
+    def _stopped(self, run: RowRun, state: RowState, clock: Clock) -> bool:
+        """Show the progress to the callbacks with the clock stopped; True if one of them asks to stop."""
+        if not self.callbacks:
+            return False
+        with clock.stopped():
+            now = Progress(run.passes, run.seconds[-1], float(run.passes), np.nan, -np.inf, state.average())
+            answers = [callback(now) for callback in self.callbacks]
+            return any(answer is True for answer in answers)
+
+
+def block_rows(n: int, p: int, row_bytes: float) -> int:
+    """Return how many rows make a block."""
+    least = min(BLOCK_ROWS, LARGE_BLOCK / max(1.0, row_bytes))
+    return int(max(1.0, min(n, max(least, BLOCK_BYTES / (8.0 * max(1, p))))))

@@ -1,6 +1,6 @@
 """SPADE: a step for the coefficients and a step for the weights of the classes after every row."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from scoreline import kernels
 from scoreline.measures import Measure
@@ -21,11 +21,12 @@ class SpadeSolver(RowMethod):
     measures: ClassVar[tuple[str, ...]] = ("gmean", "hmean", "min_tpr_tnr", "qmean")
     trains_for = "G-mean, H-mean, Q-mean or min(TPR, TNR)"
 
-    def take_in(self, rows: Any, measure: Measure, radius: float, state: RowState) -> None:
-        """Update the state by rows, in their order."""
-        module = kernels.point_updates
-        kind = {"min_tpr_tnr": module.MIN, "hmean": module.HMEAN, "qmean": module.QMEAN, "gmean": module.GMEAN}[
-            measure.name
-        ]
-        own = state.v, state.units, state.behind, state.numbers
-        module.spade_rows(*rows, kind, self.step == "paper", radius, *own)
+    def kind(self, measure: Measure) -> int:
+        """Return the region of the dual weights."""
+        regions = kernels.dual_regions
+        kinds = {"min_tpr_tnr": regions.MIN, "hmean": regions.HMEAN, "qmean": regions.QMEAN, "gmean": regions.GMEAN}
+        return int(kinds[measure.name])
+
+    def start(self, p: int, measure: Measure) -> RowState:
+        """Return w = 0 with the dual weights of two equal rates, (1/2, 1/2)."""
+        return RowState.new(p, (0.5, 0.5))

@@ -33,10 +33,13 @@ class StampSolver(RowMethod):
         check_number("first_epoch", first_epoch, least=1, integer=True)
         self.first_epoch = first_epoch
 
-    def take_in(self, rows: Any, measure: Measure, radius: float, state: RowState) -> None:
-        """Update the state by rows, in their order."""
+    def kind(self, measure: Measure) -> int:
+        """Return the rule of the class weights."""
         module = kernels.point_updates
-        kind = {"jaccard": module.JACCARD, "gower_legendre": module.ERROR}.get(measure.name, module.FBETA)
-        beta2 = float(getattr(measure, "beta", 1.0)) ** 2
-        own = state.v, state.units, state.behind, state.numbers
-        module.stamp_rows(*rows, kind, beta2, float(self.first_epoch), self.step == "paper", radius, *own)
+        return int({"jaccard": module.JACCARD, "gower_legendre": module.ERROR}.get(measure.name, module.FBETA))
+
+    def start(self, p: int, measure: Measure) -> RowState:
+        """Return w = 0 at the level 0, where negatives weigh nothing (except for Gower-Legendre)."""
+        module, kind = kernels.point_updates, self.kind(measure)
+        positive = 1.0 + float(getattr(measure, "beta", 1.0)) ** 2 if kind == module.FBETA else 1.0
+        return RowState.new(p, (positive, 1.0 if kind == module.ERROR else 0.0), self.first_epoch)
