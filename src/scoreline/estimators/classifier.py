@@ -102,8 +102,10 @@ class MeasureClassifier(MomentsTraining, RowTraining, ClassifierMixin, BaseEstim
     solver_, risk_ : str
         What was used.
     cost_ : float
-        Weight of a positive relative to a negative that `solver="cost_search"` chose; 1 if it kept the plain fit, and for
-        other solvers.
+        Weight of a positive relative to a negative that `solver="cost_search"` or "amp" chose; 1 if it kept the plain fit,
+        and for other solvers.
+    levels_, level_bound_ : list of float, float or None
+        With solver="amp": the level of each fit, and what no level exceeds (None for level="measure").
     n_iter_ : int
         Iterations of the fit that was kept, as `history_`; `n_passes_` counts all fits of a search.
     n_passes_ : float
@@ -227,6 +229,9 @@ class MeasureClassifier(MomentsTraining, RowTraining, ClassifierMixin, BaseEstim
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
         self.history_, self.status_ = result.history, result.status
         self._moments = None  # a fit ends what partial_fit began
+        for name in ("levels_", "level_bound_"):  # what solver="amp" has, and other solvers have not
+            self.__dict__.pop(name, None)
+        self.__dict__.update(trained.levels)
         if trained.interruption is not None:
             self.status_ = "interrupted"
             raise trained.interruption

@@ -12,8 +12,9 @@ from scoreline.objective import Objective
 from scoreline.operators import Operator
 from scoreline.risks.base import Risk
 from scoreline.scorespace import ScoreSpace
-from scoreline.solvers import CostSearchSolver, Result, Solver
+from scoreline.solvers import Result, Solver
 from scoreline.solvers.base import warn_if_flat
+from scoreline.solvers.cost_search import CostMethod
 from scoreline.solvers.leave_one_out import leave_one_out
 
 
@@ -48,13 +49,14 @@ class Judged(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What came out: the run, the cost of positives, the cut, Ctrl-C if it was pressed, and a constraint that was missed."""
+    """What came out: the run, the cost of positives, the cut, Ctrl-C if it was pressed, a missed constraint, and the levels."""
 
     result: Result
     cost: float
     threshold: float
     interruption: BaseException | None
     missed: str | None
+    levels: dict[str, Any]
 
 
 def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: FloatArray | None) -> Trained:
@@ -65,13 +67,16 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
     counts, and from the training scores elsewhere.
     """
     cost, threshold, given_cut, interruption, judged = 1.0, 0.0, None, None, None
-    if isinstance(solver, CostSearchSolver):
+    levels: dict[str, Any] = {}
+    if isinstance(solver, CostMethod):
         assert isinstance(problem.measure, CountsBasedMeasure)
         trial = solver.search(
             problem.operator, problem.risk, problem.sign, problem.weight, problem.alpha, problem.space, problem.measure,
             problem.copies, random_state, w0,
         )  # fmt: skip
         cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
+        if trial.levels is not None:
+            levels = {"levels_": trial.levels, "level_bound_": trial.level_bound}
         if cut == "auto" and trial.cut is not None:
             given_cut = trial.cut.threshold
             judged = None if trial.unseen is None else Judged(problem.sign, trial.unseen, problem.weight)
@@ -83,12 +88,12 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
             judged = Judged(problem.sign[held], part.z[held], None if problem.weight is None else problem.weight[held])
             given_cut = cut_on(problem.cut_measure, judged)
             w0 = part.w
-        elif isinstance(solver, CostSearchSolver):
+        elif isinstance(solver, CostMethod):
             interruption = part.interruption  # the search has left a model to keep
         else:
             raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
     objective = problem.objective(weight)
-    if not isinstance(solver, CostSearchSolver):
+    if not isinstance(solver, CostMethod):
         result = solver.solve(objective, w0)
         interruption = result.interruption
     try:
@@ -111,7 +116,7 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
         interruption, missed = signal, None
     if result.z is not None and interruption is None:
         warn_if_flat(result, objective)
-    return Trained(result, cost, threshold, interruption, missed)
+    return Trained(result, cost, threshold, interruption, missed, levels)
 
 
 def cut_on(measure: Measure, judged: Judged) -> float:

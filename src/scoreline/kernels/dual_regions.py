@@ -103,23 +103,23 @@ def _project_gmean(a, b, cap):
 def _on_hyperbola(a, b, cap, x):
     """Return x of the point (x, 1/(4x)) nearest to (a, b), from the start x.
 
-    x - a - (1/(4x) - b) / (4 x^2) rises through 0 once where (a, b) lies below the hyperbola.
+    There x^3 (x - a) - (1/4 - b x) / 4 = 0; where (a, b) lies below the hyperbola that rises through 0 once, found by Newton
+    steps inside a bracket.
     """
     low, high = 0.25 / cap, cap
     x = min(max(x, low), high)
     for _ in range(100):
-        inverse = 1.0 / x
-        y = 0.25 * inverse
-        value = x - a - (y - b) * y * inverse
+        cube = x * x * x
+        value = cube * (x - a) + 0.25 * b * x - 0.0625
         if value > 0.0:
             high = x
         else:
             low = x
-        slope = 1.0 + (3.0 * y - 2.0 * b) * y * inverse * inverse
+        slope = cube + 3.0 * x * x * (x - a) + 0.25 * b
         new = x - value / slope if slope > 0.0 else -1.0
         inside = low <= new <= high
         new = new if inside else math.sqrt(low * high)
         step, x = abs(new - x), new
-        if step <= (CLOSE if inside and slope >= 1.0 else 1e-15) * x:
+        if step <= (CLOSE if inside and slope >= cube else 1e-15) * x:
             break
     return x

@@ -182,11 +182,10 @@ def take_in_rows(
 
         # The weights of the classes.
         if dual:
-            root = 1.0 / math.sqrt(time)
-            lift = root if kind == GMEAN else 0.0
-            cap = 0.5 * math.sqrt((1.0 + lift) / lift) if kind == GMEAN else 0.0
-            down = s * root * (min(1.0, margin) + lift) / share
-            up = s * root if kind == QMEAN else 0.0  # the gradient of the conjugate is (1, 1) there, 0 for the others
+            root = math.sqrt(time)
+            cap, lift = (0.5 * math.sqrt(1.0 + root), 1.0 / root) if kind == GMEAN else (0.0, 0.0)
+            down = s * (min(1.0, margin) + lift) / (share * root)
+            up = s / root if kind == QMEAN else 0.0  # the gradient of the conjugate is (1, 1) there, 0 for the others
             a, b = alpha + up, beta + up
             if positive:
                 a -= down

@@ -1,6 +1,7 @@
 """How it is minimised: one algorithm a file, found by `registry`; loop, clock, stopping and history are in `base`."""
 
 from scoreline.solvers.accelerated import AcceleratedSolver
+from scoreline.solvers.amp import AmpSolver
 from scoreline.solvers.base import Method, Progress, Result, Solver
 from scoreline.solvers.bundle import BundleSolver
 from scoreline.solvers.bundle_ls import BundleLineSearchSolver
@@ -16,6 +17,7 @@ from scoreline.solvers.stamp import StampSolver
 
 __all__ = [
     "AcceleratedSolver",
+    "AmpSolver",
     "BundleLineSearchSolver",
     "BundleOcasSolver",
     "BundleSolver",

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from scoreline.measures import CountsBasedMeasure, Cut, OperatingPoint, steady_c
 from scoreline.objective import Objective
 from scoreline.risks.base import Risk
 from scoreline.scorespace import ScoreSpace
-from scoreline.solvers.base import Result
+from scoreline.solvers.base import Method, Result
 from scoreline.solvers.leave_one_out import leave_one_out
 from scoreline.solvers.newton import NewtonSolver
 
@@ -26,7 +27,7 @@ THIN = 6  # with fewer rows in a class there is no evidence to choose by
 class Trial:
     """One cost: the best constant score, the fit, what left-out rows are called, their cut and, if they are asked for, scores.
 
-    The last three are None if Ctrl-C came before.
+    These three are None if Ctrl-C came before. `levels` and what bounds the best of them belong to `amp`.
     """
 
     cost: float
@@ -36,9 +37,34 @@ class Trial:
     cut: Cut | None = None
     unseen: FloatArray | None = None
     interruption: BaseException | None = None
+    levels: list[float] | None = None
+    level_bound: float | None = None
 
 
-class CostSearchSolver(NewtonSolver):
+class CostMethod(Method):
+    """A method that chooses what a positive weighs, by several fits."""
+
+    @abstractmethod
+    def search(
+        self,
+        operator: Any,
+        risk: Risk,
+        sign: AnyArray,
+        weight: FloatArray | None,
+        alpha: float,
+        space: ScoreSpace,
+        measure: CountsBasedMeasure,
+        copies: FloatArray | None = None,
+        random_state: Any = None,
+        w0: FloatArray | None = None,
+    ) -> Trial:
+        """Return the trial that is best; after Ctrl-C the best so far, with the exception.
+
+        `weight` is what rows weigh in training and in the measure, `copies` how often they are there (`leave_one_out`).
+        """
+
+
+class CostSearchSolver(CostMethod, NewtonSolver):
     """Cost-sensitive fits, the cost and the cut chosen on scores of left-out rows.
 
     Positives weigh c = r^e, r = S- / S+ being the ratio of the classes: e = 0 is the plain fit (`plugin`), e = 1 the balanced
@@ -76,10 +102,7 @@ class CostSearchSolver(NewtonSolver):
         random_state: Any = None,
         w0: FloatArray | None = None,
     ) -> Trial:
-        """Return the trial that left-out rows favour; after Ctrl-C the best so far, with the exception.
-
-        `weight` is what rows weigh in training and in the measure, `copies` how often they are there (`leave_one_out`).
-        """
+        """Return the trial that left-out rows favour; after Ctrl-C the best so far, with the exception."""
         base = np.broadcast_to(1.0, len(sign)) if weight is None else weight
         rows = [np.flatnonzero((sign == side) & (base > 0.0)) for side in (-1, 1)]
         ratio = float(base[rows[0]].sum() / base[rows[1]].sum())
@@ -110,11 +133,11 @@ class CostSearchSolver(NewtonSolver):
 
         try:
             plain = best = last = attempt(0.0, None)
-            if _ended(plain) or min(map(len, rows)) < THIN or abs(np.log(ratio)) < SAME:
+            if ended(plain) or min(map(len, rows)) < THIN or abs(np.log(ratio)) < SAME:
                 return plain
             for exponent in (1.0, 0.5):
                 trial = attempt(exponent, last)
-                if _ended(trial):
+                if ended(trial):
                     best.interruption = trial.interruption
                     if trial.result.status == "interrupted":
                         best.result.status = "interrupted"
@@ -134,7 +157,7 @@ class CostSearchSolver(NewtonSolver):
             self.max_time = asked
 
 
-def _ended(trial: Trial) -> bool:
+def ended(trial: Trial) -> bool:
     """Tell whether the search is to end with this fit: Ctrl-C, a callback, or no time left."""
     return trial.interruption is not None or trial.result.status in ("interrupted", "max_time")
 

@@ -1,0 +1,193 @@
+"""AMP: cost-sensitive support vector machines, the cost set by the level of the measure that the last one reached."""
+
+import logging
+import time
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from scoreline._checks import check_choice, check_number
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.measures import CountsBasedMeasure, best_cut
+from scoreline.objective import Objective
+from scoreline.risks.base import Risk
+from scoreline.scorespace import ScoreSpace
+from scoreline.solvers.base import Result
+from scoreline.solvers.cost_search import CostMethod, Trial, ended
+from scoreline.solvers.smoothed import SmoothedSolver
+
+logger = logging.getLogger("scoreline")
+
+
+class AmpSolver(CostMethod, SmoothedSolver):
+    """Alternating maximisation for ratios of linear functions (Narasimhan, Kar and Jain 2015, Algorithm 2), certified.
+
+    A classifier reaches the level v of F-beta exactly if its true positives, weighted 1 + beta^2 - v, and its true negatives,
+    weighted v, do (for Jaccard the weights are 1 and v). So a hinge fit with these weights, started from the one before, gives
+    a new level, until it rises no more. The first level is that of the plain fit. Gower-Legendre rises with accuracy: the plain
+    fit is the answer.
+
+    Parameters
+    ----------
+    level : str
+        "measure": the level is the measure itself at the best cut of the training scores. "rewards": the measure of the rewards
+        1 - hinge, less the penalty, which never falls from fit to fit, rises to the largest that any w has, and is bounded:
+        `levels_` then ends within `level_bound_` of it. It lies below the measure, and negatives weigh less for it.
+    level_tol : float
+        Stop when the level rises by no more than this.
+    rounds : int
+        Fits at most, beyond the first.
+    **options
+        mu, c_mu, precondition, memory, tol, max_iter, abs_tol, callbacks: see SmoothedSolver; they apply to every fit.
+        max_time is that of all fits.
+    """
+
+    name = "amp"
+    automatic = "never"
+    alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean hinge"
+    trains_for = "F-beta, Jaccard or Gower-Legendre"
+    measures: ClassVar[tuple[str, ...]] = ("f1", "fbeta", "gower_legendre", "jaccard")
+
+    def __init__(self, level: str = "measure", level_tol: float = 1e-4, rounds: int = 20, **options: Any):
+        super().__init__(**options)
+        check_choice("level", level, ("measure", "rewards"))
+        check_number("level_tol", level_tol, least=0)
+        check_number("rounds", rounds, least=1, integer=True)
+        self.level, self.level_tol, self.rounds = level, level_tol, rounds
+
+    @classmethod
+    def serves(cls, risk: Any) -> bool:
+        """Rewards are 1 - hinge."""
+        return bool(risk.name == "hinge")
+
+    @classmethod
+    def trains(cls, measure: Any) -> bool:
+        """Tell whether the measure is one of those that a level describes."""
+        return getattr(measure, "name", "") in cls.measures
+
+    def search(
+        self,
+        operator: Any,
+        risk: Risk,
+        sign: AnyArray,
+        weight: FloatArray | None,
+        alpha: float,
+        space: ScoreSpace,
+        measure: CountsBasedMeasure,
+        copies: FloatArray | None = None,
+        random_state: Any = None,
+        w0: FloatArray | None = None,
+    ) -> Trial:
+        """Return the fit with the highest level; after Ctrl-C the best so far, with the exception."""
+        asked, begin = self.max_time, time.perf_counter()
+        base = np.broadcast_to(1.0, len(sign)) if weight is None else weight
+        sums = float(base[sign > 0].sum()), float(base[sign < 0].sum())
+
+        def attempt(cost: float, start: FloatArray | None) -> Trial:
+            weights = weight if cost == 1.0 else np.where(sign > 0, cost, 1.0) * base
+            if asked is not None:
+                self.max_time = max(1e-9, asked - (time.perf_counter() - begin))
+            trial = Trial(cost, 0.0, self.solve(Objective(operator, risk.prepare(sign, weights, space), alpha), start))
+            trial.interruption = trial.result.interruption
+            return trial
+
+        def level_of(trial: Trial) -> float:
+            z = np.asarray(trial.result.z)
+            if self.level == "measure":
+                return float(best_cut(sign, z, measure, weight).value)
+            return Losses.of(sign, z, base, sums, 0.5 * alpha * float(trial.result.w @ trial.result.w)).level(measure)
+
+        try:
+            best = attempt(1.0, w0)
+            if ended(best) or measure.name == "gower_legendre":
+                return best
+            best.levels = [level_of(best) or self._constant_level(operator, sign, base, sums, alpha, measure)]
+            for _ in range(self.rounds):
+                at = best.levels[-1]
+                if not 0.0 < at < 1.0:
+                    break
+                cost = weights_at(measure, at)
+                trial = attempt(cost[0] / cost[1], best.result.w)
+                if ended(trial):
+                    best.interruption = trial.interruption
+                    if trial.result.status == "interrupted":
+                        best.result.status = "interrupted"
+                    return best
+                if self.level == "rewards":
+                    best.level_bound = trial.level_bound = bound_from(measure, at, sums, trial.result)
+                level = level_of(trial)
+                logger.info("amp: cost %.4g, %s %.5g after %.5g", trial.cost, measure.name, level, at)
+                if level <= at:
+                    break
+                trial.levels = [*best.levels, level]
+                best.result.z, best = None, trial  # n scores
+                if level <= at + self.level_tol:
+                    break
+            return best
+        finally:
+            self.max_time = asked
+
+    def _constant_level(
+        self, operator: Any, sign: AnyArray, base: FloatArray, sums: tuple[float, float], alpha: float, measure: Any
+    ) -> float:
+        """Return the level of the score 1 for all rows, for a plain fit that has none: positives must be called so first."""
+        w = operator.shifted(np.zeros(operator.shape[1]), 1.0)
+        return Losses.of(sign, np.asarray(operator.matvec(w)), base, sums, 0.5 * alpha * float(w @ w)).level(measure)
+
+
+def weights_at(measure: CountsBasedMeasure, level: float) -> tuple[float, float]:
+    """Return what positives and negatives weigh at a level of F-beta, or of Jaccard."""
+    if measure.name == "jaccard":
+        return 1.0, level
+    return 1.0 + _beta2(measure) - level, level
+
+
+class Losses(NamedTuple):
+    """Sums of the hinge over positives and over negatives, the weights of the two classes, and the penalty."""
+
+    positive: float
+    negative: float
+    sums: tuple[float, float]
+    penalty: float
+
+    @classmethod
+    def of(
+        cls, sign: AnyArray, z: FloatArray, weight: FloatArray, sums: tuple[float, float], penalty: float
+    ) -> "Losses":
+        """Return the sums at scores z."""
+        hinge = weight * np.maximum(0.0, 1.0 - sign * z)
+        return cls(float(hinge[sign > 0].sum()), float(hinge[sign < 0].sum()), sums, penalty)
+
+    def level(self, measure: CountsBasedMeasure) -> float:
+        """Return the level v where what the weighted fit maximises is 0: the measure of the rewards, less the penalty.
+
+        For F-beta the fit at v maximises (1 + B)(1 - v) n+ - G J with G = (1 + B - v) n+ + v n- and G J = (1 + B - v) L+ +
+        v L- + G q, q being the penalty; for Jaccard (1 - v) n+ - G J with weights 1 and v. Both are top - v bottom.
+        """
+        (plus, minus), q = self.sums, self.penalty
+        if measure.name == "jaccard":
+            top, bottom = plus - self.positive - plus * q, plus + self.negative + minus * q
+        else:
+            b = _beta2(measure)
+            top = (1.0 + b) * (plus - self.positive - plus * q)
+            bottom = (1.0 + b) * plus - self.positive + self.negative + (minus - plus) * q
+        return top / bottom if top > 0.0 else 0.0  # bottom >= B n+ (or n+) where top is positive
+
+
+def bound_from(measure: CountsBasedMeasure, level: float, sums: tuple[float, float], fit: Result) -> float | None:
+    """Return what no w exceeds in the level of rewards, by what was proved of the fit at a level.
+
+    Where J of that fit is at least `fit.lower_bound`, top - level * bottom is at most d = const - G * lower_bound, and the best
+    level lies at most d / bottom higher, with bottom >= B n+ for F-beta and n+ for Jaccard.
+    """
+    if fit.lower_bound is None:
+        return None
+    positive, negative = weights_at(measure, level)
+    (plus, minus), b = sums, 1.0 if measure.name == "jaccard" else _beta2(measure)
+    const = (1.0 - level) * plus * (1.0 if measure.name == "jaccard" else 1.0 + b)
+    d = const - (positive * plus + negative * minus) * fit.lower_bound
+    return level + max(d, 0.0) / (b * plus)
+
+
+def _beta2(measure: CountsBasedMeasure) -> float:
+    return float(getattr(measure, "beta", 1.0)) ** 2
