@@ -183,7 +183,7 @@ def test_more_features_than_covariances_can_hold(data, make, monkeypatch):
     assert 0.0 < automatic.moments_report_["ridge"] < 999.0
     with pytest.raises(ValueError, match="at most 5 columns"):
         moments("accuracy").fit(make(X), y)
-    monkeypatch.setattr("scoreline.estimators.streaming.EXPLICIT", 5)
+    monkeypatch.setattr("scoreline.estimators.moments_training.EXPLICIT", 5)
     with pytest.raises(ValueError, match="at most 5 columns"):
         moments().partial_fit(make(X), y)
 

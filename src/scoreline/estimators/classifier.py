@@ -13,8 +13,9 @@ from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
+from scoreline.estimators.moments_training import MomentsTraining
 from scoreline.estimators.row_training import RowTraining
-from scoreline.estimators.streaming import MomentsTraining
+from scoreline.estimators.streaming import Streaming
 from scoreline.estimators.training import Judged, Problem, cut_on, train, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
 from scoreline.measures import AtKMeasure, Measure, RankingMeasure, get_measure
@@ -27,7 +28,7 @@ from scoreline.solvers.base import warn_if_not_converged
 from scoreline.solvers.row_method import RowMethod
 
 
-class MeasureClassifier(MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):
+class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
 
     Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
@@ -114,6 +115,8 @@ class MeasureClassifier(MomentsTraining, RowTraining, ClassifierMixin, BaseEstim
         J at the solution, what was proved of its minimum, and their difference; None for solver="moments".
     moments_report_ : dict
         With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
+    cut_rank_error_ : float
+        After `partial_fit` row by row: the share of a class by which the rank of the cut may be off, at most.
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: best so far after each iteration.
     status_ : str
@@ -228,9 +231,7 @@ class MeasureClassifier(MomentsTraining, RowTraining, ClassifierMixin, BaseEstim
         self.n_iter_, self.n_passes_ = result.n_iter, operator.n_passes - passes_before
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
         self.history_, self.status_ = result.history, result.status
-        self._moments = None  # a fit ends what partial_fit began
-        for name in ("levels_", "level_bound_"):  # what solver="amp" has, and other solvers have not
-            self.__dict__.pop(name, None)
+        self._end_stream()  # a fit ends what partial_fit began
         self.__dict__.update(trained.levels)
         if trained.interruption is not None:
             self.status_ = "interrupted"

@@ -1,17 +1,36 @@
-"""Training row by row: a few passes of SPADE or STAMP, then the exact cut."""
+"""Training row by row: a few passes of SPADE or STAMP, then the exact cut; or a stream, with a cut from a sketch."""
 
+import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.validation import class_weights
 from scoreline.measures import Measure, best_cut
-from scoreline.moments import ClassMoments
+from scoreline.measures.score_sketch import RecentScores
 from scoreline.operators import Operator
 from scoreline.operators.wrappers import scaled
-from scoreline.solvers.row_method import RowMethod
+from scoreline.solvers.row_method import SEEDS, RowMethod, RowState, blocks_in_random_order
+
+
+@dataclass
+class RowStream:
+    """What has been learnt of a stream: the state of the method, the scores for the cut, and how often each class was seen.
+
+    `problem` says what is learnt, so that it does not change halfway.
+    """
+
+    state: RowState
+    problem: dict[str, Any]
+    seed: int
+    scores: RecentScores = field(default_factory=RecentScores)
+    seen: tuple[float, float] = (0.0, 0.0)
+    blocks: int = 0
 
 
 class RowTraining:
@@ -21,7 +40,7 @@ class RowTraining:
     lower_bound_: float | None
     gap_: float | None
     history_: dict[str, list[float]]
-    _moments: ClassMoments | None
+    _stream: RowStream | None
 
     def _fit_rows(
         self: Any, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, copies: FloatArray | None, measure: Measure,
@@ -39,21 +58,89 @@ class RowTraining:
             coef, intercept = wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
         threshold = 0.0
         if self.cut != "none" and run.interruption is None:
-            z = operator.matvec(coef) + intercept
-            if not np.isfinite(z).all():
-                raise ValueError("Xw is not finite: X has NaN or infinite entries, or overflows; scale it first")
+            z = _finite(operator.matvec(coef) + intercept)
             threshold = best_cut(sign, z, self._cut_measure(measure), weight).threshold
         validate_data(self, X, skip_check_array=True)
-        self.classes_, self.n_features_in_, self._moments = classes, operator.shape[1], None
-        self.solver_, self.risk_, self.cost_ = solver.name, "hinge", 1.0
-        self.coef_, self.trained_intercept_ = np.array(coef).reshape(1, -1), intercept
-        self.intercept_ = np.array([intercept - threshold])
-        self._penalty = 0.5 * self.alpha * kernels.vectors.dot(run.w, run.w)
+        self._end_stream()
+        self.classes_, self.n_features_in_ = classes, operator.shape[1]
+        self._set_rows(solver, np.array(coef), intercept, threshold, run.w)
         self.n_iter_, self.n_passes_ = run.passes, round(operator.n_passes - before, 9)  # a sum of shares
         count = np.arange(1.0, run.passes + 1.0).tolist()
         self.history_ = {"iteration": count, "seconds": run.seconds, "passes": list(count)}
         self.status_ = run.status
-        self.objective_ = self.lower_bound_ = self.gap_ = None
         if run.interruption is not None:
             raise run.interruption
         return self
+
+    def _take_in_rows(
+        self: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: FloatArray | None, measure: Measure,
+        solver: RowMethod, first: bool,
+    ) -> Any:  # fmt: skip
+        """Take in a block of a stream: once row by row, once for the scores. What fails halfway leaves all as it was."""
+        if self.scaling is not None:
+            raise ValueError(
+                f"scaling={self.scaling!r} needs all rows at once, and solver={solver.name!r} no scaling: use scaling=None"
+            )
+        if isinstance(self.class_weight, str):
+            raise ValueError(f"class_weight={self.class_weight!r} needs all rows at once; give a dict of weights")
+        constant = self.intercept_scaling if self.fit_intercept else 0.0
+        problem = {
+            "solver": solver.name,
+            "measure": measure.name,
+            **vars(measure),
+            "step": solver.step,
+            "constant": constant,
+        }
+        if first:
+            seed = int(check_random_state(self.random_state).randint(SEEDS, dtype=np.int64))
+            stream = RowStream(solver.start(operator.shape[1], measure), problem, seed)
+        else:
+            stream = copy.deepcopy(self._stream)
+            if stream.problem != problem:
+                raise ValueError(
+                    f"the stream began with {stream.problem}, and this is {problem}: use another classifier, or fit"
+                )
+        before, rng = operator.n_passes, np.random.default_rng([stream.seed, stream.blocks])
+        counts = [
+            float(np.count_nonzero(sign == side) if weight is None else weight[sign == side].sum()) for side in (1, -1)
+        ]
+        if self.class_weight is not None:
+            of_class = class_weights(self.class_weight, classes, *counts)
+            weight = np.where(sign > 0, *of_class) * (1.0 if weight is None else weight)
+        labels = np.ascontiguousarray(sign, dtype=np.int8)
+        for start, stop, seed in blocks_in_random_order(operator, rng):
+            solver.take_in_block(
+                operator, start, stop, labels, weight, measure, self.alpha, constant, seed, stream.state
+            )
+        w = stream.state.average()
+        intercept = constant * float(w[-1])
+        stream.scores.add(sign, _finite(operator.matvec(w[:-1]) + intercept), weight)
+        stream.seen = stream.seen[0] + counts[0], stream.seen[1] + counts[1]
+        stream.blocks += 1
+        threshold = None
+        if min(stream.seen) > 0.0:
+            threshold = 0.0 if self.cut == "none" else stream.scores.cut(self._cut_measure(measure)).threshold
+        if first:
+            self._begin_stream(classes, operator.shape[1])
+        self._stream = stream
+        self.n_passes_ += operator.n_passes - before
+        if threshold is not None:
+            self._set_rows(solver, w[:-1], intercept, threshold, w)
+            self.n_iter_, self.history_, self.status_ = stream.blocks, {}, "max_iter"
+            self.cut_rank_error_ = stream.scores.rank_error
+        return self
+
+    def _set_rows(
+        self: Any, solver: RowMethod, coef: FloatArray, intercept: float, threshold: float, w: FloatArray
+    ) -> None:
+        self.solver_, self.risk_, self.cost_ = solver.name, "hinge", 1.0
+        self.coef_, self.trained_intercept_ = coef.reshape(1, -1), intercept
+        self.intercept_ = np.array([intercept - threshold])
+        self._penalty = 0.5 * self.alpha * kernels.vectors.dot(w, w)
+        self.objective_ = self.lower_bound_ = self.gap_ = None
+
+
+def _finite(z: FloatArray) -> FloatArray:
+    if not np.isfinite(z).all():
+        raise ValueError("Xw is not finite: X has NaN or infinite entries, or overflows; scale it first")
+    return z

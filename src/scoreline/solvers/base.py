@@ -100,6 +100,8 @@ class Method:
         Risks that risk="auto" takes before others when this method is asked for.
     certified : bool
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
+    streams : bool
+        Whether it can learn block by block (`partial_fit`).
     """
 
     name: ClassVar[str]
@@ -108,6 +110,7 @@ class Method:
     prefers: ClassVar[tuple[str, ...]] = ()
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
     certified: ClassVar[bool] = True
+    streams: ClassVar[bool] = False
     trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures
 
     def __init__(self, tol: float = 1e-2, max_iter: int = 5000, max_time: float | None = None):

@@ -72,6 +72,7 @@ class MomentsSolver(Method):
     name = "moments"
     automatic = "never"
     certified = False
+    streams = True
     alpha_means = "alpha is not used: see ridge"
     trains_for = "roc_auc, accuracy or balanced_accuracy"
 

@@ -2,7 +2,7 @@
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -88,6 +88,7 @@ class RowMethod(Method):
 
     automatic = "never"
     certified = False
+    streams = True
     alpha_means = "coefficients stay within |w| <= sqrt(2 / alpha), which holds the minimum of the penalised hinge"
     measures: ClassVar[tuple[str, ...]] = ()
 
@@ -161,19 +162,19 @@ class RowMethod(Method):
     ) -> RowRun:
         """Return the averaged coefficients after `passes` passes, or at Ctrl-C or max_time those so far.
 
-        Rows are shuffled within blocks (`block_rows`), and blocks among themselves: rows are read close to each other.
+        Rows are shuffled within blocks, and blocks among themselves (`blocks_in_random_order`).
         """
         (n, p), rng, clock = operator.shape, check_random_state(random_state), Clock()
         state, run = self.start(p, measure), RowRun(np.zeros(p + 1), 0, [], "max_iter")
         if self.passes > 1:
             rows = float(n) if weight is None else float(weight.sum())
             state.fade(rows, self.passes * rows)
-        size = block_rows(n, p, operator.row_bytes)
         sign = np.ascontiguousarray(sign, dtype=np.int8)
         try:
             while run.passes < self.passes and run.status == "max_iter":
-                for start in rng.permutation(np.arange(0, n, size)).tolist():
-                    stop, seed = min(start + size, n), int(rng.randint(SEEDS, dtype=np.int64))
+                for start, stop, seed in blocks_in_random_order(
+                    operator, np.random.default_rng(rng.randint(SEEDS, dtype=np.int64))
+                ):
                     self.take_in_block(operator, start, stop, sign, weight, measure, alpha, constant, seed, state)
                     if self.max_time is not None and clock.elapsed() > self.max_time:
                         run.status = "max_time"
@@ -200,7 +201,10 @@ class RowMethod(Method):
             return any(answer is True for answer in answers)
 
 
-def block_rows(n: int, p: int, row_bytes: float) -> int:
-    """Return how many rows make a block."""
-    least = min(BLOCK_ROWS, LARGE_BLOCK / max(1.0, row_bytes))
-    return int(max(1.0, min(n, max(least, BLOCK_BYTES / (8.0 * max(1, p))))))
+def blocks_in_random_order(operator: Any, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+    """Yield (first row, one past the last row, seed of the order within) of blocks that cover all rows."""
+    n, p = operator.shape
+    least = min(BLOCK_ROWS, LARGE_BLOCK / max(1.0, operator.row_bytes))
+    size = int(max(1.0, min(n, max(least, BLOCK_BYTES / (8.0 * max(1, p))))))
+    for start in rng.permutation(np.arange(0, n, size)).tolist():
+        yield start, min(start + size, n), int(rng.integers(SEEDS))
