@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.kernels import point_updates
+from scoreline.measures import best_cut, get_measure
 from scoreline.operators import as_operator
 from scoreline.solvers import SpadeSolver, StampSolver, row_method
 
@@ -180,6 +181,63 @@ def test_weights_of_one_are_no_weights():
 # ------------------------------------------------------------------------------------------------ attributes and ends
 
 
+def tried(measure, passes):
+    """Return the passes that go into the choice of weights: a fifth, and two for scores."""
+    return passes // 5 + 2 if measure in ("f1", "fbeta", "jaccard") else 0
+
+
+@pytest.mark.parametrize("measure", ["f1", "fbeta", "jaccard"])
+def test_stamp_goes_on_with_the_weights_that_were_better_after_a_fifth_of_the_passes(measure):
+    chosen = set()
+    for seed in range(12):
+        X, y = data(n=200, seed=seed)
+        options = {"passes": 10, "seed": seed, "alpha": 1e-3}
+        fits = {
+            w: classifier(measure, solver_params={"weights": w}, **options).fit(X, y)
+            for w in ("level", "equal", "auto")
+        }
+        assert not np.array_equal(fits["level"].coef_, fits["equal"].coef_)
+        watched = {}
+        for weights in ("level", "equal"):  # the same two passes of ten, seen from outside
+            seen = []
+            params = {"weights": weights, "callbacks": [lambda progress, seen=seen: seen.append(progress.w.copy())]}
+            classifier(measure, solver_params=params, **options).fit(X, y)
+            watched[weights] = best_cut(y, X @ seen[1][:-1], get_measure(measure)).value
+        better = "equal" if watched["equal"] > watched["level"] else "level"
+        np.testing.assert_array_equal(fits["auto"].coef_, fits[better].coef_)
+        chosen.add(better)
+    assert chosen == {"level", "equal"}, "the seeds do not tell"
+
+
+def test_weights_of_the_level_are_kept_where_no_cut_can_tell_or_passes_are_few():
+    X, y = data()
+    for options in ({"passes": 10, "cut": "none"}, {"passes": 4}):
+        own = [
+            classifier("f1", solver_params={"weights": w}, **options).fit(X, y).coef_
+            for w in ("auto", "level", "equal")
+        ]
+        np.testing.assert_array_equal(own[0], own[1])
+        assert not np.array_equal(own[0], own[2])
+
+
+@one_of_each
+def test_callbacks_see_the_mean_after_every_pass_and_can_end_the_run(measure):
+    X, y = data()
+    seen = []
+
+    def watch(progress):
+        seen.append(progress)
+        progress.w[:] += 0.0  # a copy: the run does not use it
+        return len(seen) == 3
+
+    fitted = classifier(measure, passes=7, cut="none", solver_params={"callbacks": [watch]}).fit(X, y)
+    assert [p.iteration for p in seen] == [1, 2, 3]
+    assert fitted.status_ == "interrupted"
+    assert fitted.n_iter_ == 3
+    np.testing.assert_array_equal(np.append(fitted.coef_, fitted.trained_intercept_), seen[-1].w)
+    assert all(np.isnan(p.objective) and p.lower_bound == -np.inf for p in seen)
+
+
 @every_measure
 def test_attributes_say_what_was_done(measure):
     X, y = data()
@@ -189,7 +247,7 @@ def test_attributes_say_what_was_done(measure):
     assert fitted.lower_bound_ is None
     assert fitted.gap_ is None
     assert fitted.n_iter_ == 6
-    assert fitted.n_passes_ == pytest.approx(7.0, rel=1e-12)  # one for the cut
+    assert fitted.n_passes_ == pytest.approx(7.0 + tried(measure, 6), rel=1e-12)  # one for the cut
     assert fitted.history_["iteration"] == fitted.history_["passes"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert {len(column) for column in fitted.history_.values()} == {6}
     assert (np.diff(fitted.history_["seconds"]) >= 0.0).all()
@@ -208,7 +266,7 @@ def test_scaling_works_and_its_passes_count(measure, scaling):
     sparse = classifier(measure, passes=10, scaling=scaling).fit(sp.csr_array(X), y)
     np.testing.assert_allclose(sparse.decision_function(X), fitted.decision_function(X), rtol=1e-8, atol=1e-8)
     # Statistics, ten passes, the cut.
-    assert fitted.n_passes_ == pytest.approx(12.0, rel=1e-12)
+    assert fitted.n_passes_ == pytest.approx(12.0 + tried(measure, 10), rel=1e-12)
 
 
 @one_of_each
@@ -359,36 +417,104 @@ def test_other_risks_are_refused():
 # ------------------------------------------------------------------------------------------------ optima
 
 
+PASSES = 5000  # over 120 rows; about 0.1 s
+
+
+def rates(w, A, y):
+    """Return the mean rewards min(1, y s) of both classes."""
+    s = A @ w
+    return np.minimum(1.0, s[y == 1]).mean(), np.minimum(1.0, -s[y == 0]).mean()
+
+
 def value(measure, w, A, y):
-    """Return the concave measure of the mean rewards min(1, y s) of both classes."""
-    s = A @ w
-    u, v = np.minimum(1.0, s[y == 1]).mean(), np.minimum(1.0, -s[y == 0]).mean()
-    return min(u, v) if measure == "min_tpr_tnr" else 1.0 - np.sqrt(((1.0 - u) ** 2 + (1.0 - v) ** 2) / 2.0)
+    """Return the concave measure of the mean rewards.
+
+    For the G- and the H-mean SPADE's problem is the least value of a u + b v over their dual regions, which is the measure
+    itself where both means are positive.
+    """
+    u, v = rates(w, A, y)
+    if measure == "min_tpr_tnr":
+        return min(u, v)
+    if measure == "qmean":
+        return 1.0 - np.sqrt(((1.0 - u) ** 2 + (1.0 - v) ** 2) / 2.0)
+    assert min(u, v) > 0.0
+    return np.sqrt(u * v) if measure == "gmean" else 2.0 * u * v / (u + v)
 
 
-def optimum(measure, A, y, radius):
-    w = cp.Variable(A.shape[1])
-    s = A @ w
-    errors = [cp.sum(cp.pos(1.0 - t)) / t.shape[0] for t in (s[np.flatnonzero(y == 1)], -s[np.flatnonzero(y == 0)])]
-    loss = cp.maximum(*errors) if measure == "min_tpr_tnr" else cp.norm(cp.hstack(errors)) / np.sqrt(2.0)
-    task = cp.Problem(cp.Minimize(loss), [cp.norm(w) <= radius])
+def solve(task):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         task.solve(solver=cp.CLARABEL)
-    return 1.0 - task.value
+    return task.value
+
+
+def optimum(measure, A, y, radius):
+    """Return the largest value within the ball, and coefficients that have it."""
+    w, r = cp.Variable(A.shape[1]), cp.Variable(2)
+    s = A @ w
+    errors = [cp.sum(cp.pos(1.0 - t)) / t.shape[0] for t in (s[np.flatnonzero(y == 1)], -s[np.flatnonzero(y == 0)])]
+    concave = {"min_tpr_tnr": cp.min, "hmean": cp.harmonic_mean, "gmean": cp.geo_mean}
+    best = 1.0 - cp.norm(1.0 - r) / np.sqrt(2.0) if measure == "qmean" else concave[measure](r)
+    return solve(
+        cp.Problem(cp.Maximize(best), [cp.norm(w) <= radius, *(r[k] <= 1.0 - errors[k] for k in (0, 1))])
+    ), w.value
+
+
+def trained(measure, X, y, alpha, seed, step="adaptive", **options):
+    fitted = classifier(measure, passes=PASSES, step=step, alpha=alpha, cut="none", seed=seed, **options).fit(X, y)
+    return np.append(fitted.coef_[0], fitted.trained_intercept_)
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("measure", ["min_tpr_tnr", "qmean"])
-@pytest.mark.parametrize("alpha", [0.5, 1e-2])
-def test_spade_comes_close_to_the_optimum_of_its_own_problem(measure, seed, alpha):
+@pytest.mark.parametrize("measure", SPADE)
+@pytest.mark.parametrize(("alpha", "step"), [(0.5, "adaptive"), (1e-2, "adaptive"), (0.5, "paper")])
+def test_spade_comes_within_a_thousandth_of_the_optimum_of_its_own_problem(measure, seed, alpha, step):
+    """In 5000 passes. With alpha = 0.5 the optimum lies on the ball, with 1e-2 inside."""
     X, y = data(seed=seed)
-    A, passes = np.hstack([X, np.ones((len(y), 1))]), 1000
-    best = optimum(measure, A, y, np.sqrt(2.0 / alpha))
-    fitted = classifier(measure, passes=passes, alpha=alpha, cut="none", seed=seed).fit(X, y)
-    w = np.append(fitted.coef_[0], fitted.trained_intercept_)
-    assert value(measure, w, A, y) <= best + 1e-6  # what cvxpy may lie below the maximum
-    assert value(measure, w, A, y) >= best - 1e-2
+    A = np.hstack([X, np.ones((len(y), 1))])
+    best, best_w = optimum(measure, A, y, np.sqrt(2.0 / alpha))
+    assert min(rates(best_w, A, y)) > 0.5, "there the G- and the H-mean are their own concave extensions"
+    got = value(measure, trained(measure, X, y, alpha, seed, step), A, y)
+    assert got <= best + 1e-6  # what cvxpy may lie below the maximum
+    # The worst of these seeds: 6.6e-4 for the minimum, whose dual weights jump most, 4.4e-4 for the others; of the paper's
+    # steps, which do not fade, 1.3e-3 and 1.3e-4.
+    assert got >= best - (2e-3 if (measure, step) == ("min_tpr_tnr", "paper") else 1e-3)
+
+
+def class_weights(monkeypatch):
+    """Return a list that will hold the weights of both classes after every block of a run of STAMP."""
+    take_in, seen = StampSolver.take_in, []
+
+    def watched(self, rows, measure, radius, state):
+        take_in(self, rows, measure, radius, state)
+        seen.append(state.numbers[[point_updates.ALPHA, point_updates.BETA, point_updates.LEVEL]].tolist())
+
+    monkeypatch.setattr(StampSolver, "take_in", watched)
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("measure", ["f1", "f2", "jaccard", "gower_legendre"])
+@pytest.mark.parametrize(("alpha", "step"), [(1e-2, "adaptive"), (0.5, "paper")])
+def test_stamp_comes_within_a_thousandth_of_the_optimum_at_its_last_level(measure, seed, alpha, step, monkeypatch):
+    """In 5000 passes: the mean hinge with the weights that the run holds at its end, normalised to a mean of 1 per row."""
+    X, y = data(seed=seed)
+    A, sign, seen = np.hstack([X, np.ones((len(y), 1))]), np.where(y == 1, 1.0, -1.0), class_weights(monkeypatch)
+    named = ("fbeta", {"measure_params": {"beta": 2.0}}) if measure == "f2" else (measure, {})
+    got = trained(named[0], X, y, alpha, seed, step, **named[1])
+    positive, negative, level = seen[-1]
+    assert 0.5 < level < 1.0
+    expected = {"f1": (2.0 - level, level), "f2": (5.0 - level, level), "jaccard": (1.0, level)}
+    assert (positive, negative) == pytest.approx(expected.get(measure, (1.0, 1.0)), rel=1e-15)
+    weight = np.where(y == 1, positive, negative)
+    weight /= weight.sum()
+    w = cp.Variable(A.shape[1])
+    loss = weight @ cp.pos(1.0 - cp.multiply(sign, A @ w))
+    best = solve(cp.Problem(cp.Minimize(loss), [cp.norm(w) <= np.sqrt(2.0 / alpha)]))
+    loss_of_mean = weight @ np.maximum(0.0, 1.0 - sign * (A @ got))
+    assert loss_of_mean >= best - 1e-6  # what cvxpy may lie above the minimum
+    # The worst of these seeds: 4.2e-4, of the paper's steps 6.1e-4. The level moves with every epoch, so that the mean lags.
+    assert loss_of_mean <= best + 1e-3
 
 
 @pytest.mark.parametrize("seed", range(5))

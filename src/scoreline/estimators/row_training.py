@@ -52,14 +52,20 @@ class RowTraining:
         before = operator.n_passes
         wrapped = scaled(operator, self.scaling, copies)
         constant = self.intercept_scaling if self.fit_intercept else 0.0
-        run = solver.train(wrapped, sign, weight, measure, self.alpha, constant, self.random_state)
+        served = self._cut_measure(measure)
+
+        def judge(w: FloatArray) -> float:
+            return best_cut(sign, _finite(wrapped.matvec(w[:-1])), served, weight).value
+
+        trained = wrapped, sign, weight, measure, self.alpha, constant, self.random_state
+        run = solver.train(*trained, None if self.cut == "none" else judge)
         coef, intercept = run.w[:-1], constant * float(run.w[-1])
         if self.scaling is not None:
             coef, intercept = wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
         threshold = 0.0
         if self.cut != "none" and run.interruption is None:
             z = _finite(operator.matvec(coef) + intercept)
-            threshold = best_cut(sign, z, self._cut_measure(measure), weight).threshold
+            threshold = best_cut(sign, z, served, weight).threshold
         validate_data(self, X, skip_check_array=True)
         self._end_stream()
         self.classes_, self.n_features_in_ = classes, operator.shape[1]
@@ -93,7 +99,7 @@ class RowTraining:
         }
         if first:
             seed = int(check_random_state(self.random_state).randint(SEEDS, dtype=np.int64))
-            stream = RowStream(solver.start(operator.shape[1], measure), problem, seed)
+            stream = RowStream(solver.starts(operator.shape[1], measure)[0], problem, seed)
         else:
             stream = copy.deepcopy(self._stream)
             if stream.problem != problem:

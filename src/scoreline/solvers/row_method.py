@@ -21,30 +21,32 @@ logger = logging.getLogger("scoreline")
 # many rows at least, unless these take more memory.
 BLOCK_BYTES, BLOCK_ROWS, LARGE_BLOCK = 8 << 20, 4096, 256 << 20
 SEEDS = 1 << 62
+TRIAL = 5  # one in so many passes tells which of several starts to go on with
 
 
 @dataclass
 class RowState:
     """Where a run stands: coefficients v (times a scale; the last is the constant feature's), and what their mean needs.
 
-    `units` are inverse squares of the largest magnitudes of columns met so far, `numbers` those of
-    `kernels/point_updates.py`: weights of the classes, counts, lengths.
+    `kind` is the kernel's number of the measure, `units` are inverse squares of the largest magnitudes of columns met so far,
+    `numbers` those of `kernels/point_updates.py`: weights of the classes, counts, lengths.
     """
 
     v: FloatArray
     behind: FloatArray
     units: FloatArray
     numbers: FloatArray
+    kind: int = 0
 
     @classmethod
-    def new(cls, p: int, weights: tuple[float, float], epoch: float = np.inf) -> "RowState":
+    def new(cls, p: int, weights: tuple[float, float], epoch: float = np.inf, kind: int = 0) -> "RowState":
         """Return the start, w = 0, for p features, with the first weights of the classes and the length of the first epoch."""
         module = kernels.point_updates
         numbers = np.zeros(module.STATE)
         numbers[module.ALPHA], numbers[module.BETA] = weights
         numbers[module.SCALE], numbers[module.REACH], numbers[module.EPOCH] = 1.0, module.FIRST_REACH, epoch
         numbers[module.HORIZON], numbers[module.RAMP] = np.inf, 1.0
-        return cls(np.zeros(p + 1), np.zeros(p + 1), np.full(p + 1, module.UNSEEN), numbers)
+        return cls(np.zeros(p + 1), np.zeros(p + 1), np.full(p + 1, module.UNSEEN), numbers, kind)
 
     def fade(self, after: float, until: float) -> None:
         """Let steps fade to 0 from `after` rows on until `until`."""
@@ -116,18 +118,14 @@ class RowMethod(Method):
         return getattr(measure, "name", "") in cls.measures
 
     @abstractmethod
-    def kind(self, measure: Measure) -> int:
-        """Return the kernel's number of the measure."""
-
-    @abstractmethod
-    def start(self, p: int, measure: Measure) -> RowState:
-        """Return the state before the first row."""
+    def starts(self, p: int, measure: Measure) -> list[RowState]:
+        """Return the state before the first row, and states that are tried beside it where the training measure can tell."""
 
     def take_in(self, rows: Any, measure: Measure, radius: float, state: RowState) -> None:
         """Update the state by rows, in their order; `rows` are the first arguments of the kernel."""
         beta2 = float(getattr(measure, "beta", 1.0)) ** 2
         own = state.v, state.units, state.behind, state.numbers
-        kernels.point_updates.take_in_rows(*rows, self.kind(measure), beta2, self.step == "paper", radius, *own)
+        kernels.point_updates.take_in_rows(*rows, state.kind, beta2, self.step == "paper", radius, *own)
 
     def take_in_block(
         self,
@@ -159,27 +157,40 @@ class RowMethod(Method):
         alpha: float,
         constant: float,
         random_state: Any,
+        judge: Callable[[FloatArray], float] | None = None,
     ) -> RowRun:
         """Return the averaged coefficients after `passes` passes, or at Ctrl-C or max_time those so far.
 
-        Rows are shuffled within blocks, and blocks among themselves (`blocks_in_random_order`).
+        Rows are shuffled within blocks, and blocks among themselves (`blocks_in_random_order`). A method with several starts
+        trains each for a fifth of the passes, and goes on with the one that `judge`, a value of coefficients, prefers; without
+        `judge`, or with fewer than five passes, with the first.
         """
         (n, p), rng, clock = operator.shape, check_random_state(random_state), Clock()
-        state, run = self.start(p, measure), RowRun(np.zeros(p + 1), 0, [], "max_iter")
-        if self.passes > 1:
-            rows = float(n) if weight is None else float(weight.sum())
-            state.fade(rows, self.passes * rows)
+        (state, *others), run = self.starts(p, measure), RowRun(np.zeros(p + 1), 0, [], "max_iter")
+        trial = self.passes // TRIAL if judge is not None else 0
+        rows = float(n) if weight is None else float(weight.sum())
         sign = np.ascontiguousarray(sign, dtype=np.int8)
+        for each in (state, *others):
+            if self.passes > 1:
+                each.fade(rows, self.passes * rows)
+
+        def in_time(state: RowState, seed: int) -> bool:
+            """Take in all rows once; False if time is up before."""
+            for start, stop, block_seed in blocks_in_random_order(operator, np.random.default_rng(seed)):
+                self.take_in_block(operator, start, stop, sign, weight, measure, alpha, constant, block_seed, state)
+                if self.max_time is not None and clock.elapsed() > self.max_time:
+                    run.status = "max_time"
+                    return False
+            return True
+
+        seeds = rng.randint(SEEDS, size=self.passes, dtype=np.int64).tolist()
         try:
             while run.passes < self.passes and run.status == "max_iter":
-                for start, stop, seed in blocks_in_random_order(
-                    operator, np.random.default_rng(rng.randint(SEEDS, dtype=np.int64))
-                ):
-                    self.take_in_block(operator, start, stop, sign, weight, measure, alpha, constant, seed, state)
-                    if self.max_time is not None and clock.elapsed() > self.max_time:
-                        run.status = "max_time"
-                        break
-                else:
+                if run.passes == trial > 0 and judge is not None:
+                    for other in others:
+                        if all(in_time(other, seed) for seed in seeds[:trial]):
+                            state = max(state, other, key=lambda each: judge(each.average()))  # the first of equal ones
+                if run.status == "max_iter" and in_time(state, seeds[run.passes]):
                     run.passes += 1
                     run.seconds.append(clock.elapsed())
                     logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, self.passes, run.seconds[-1])

@@ -21,12 +21,8 @@ class SpadeSolver(RowMethod):
     measures: ClassVar[tuple[str, ...]] = ("gmean", "hmean", "min_tpr_tnr", "qmean")
     trains_for = "G-mean, H-mean, Q-mean or min(TPR, TNR)"
 
-    def kind(self, measure: Measure) -> int:
-        """Return the region of the dual weights."""
+    def starts(self, p: int, measure: Measure) -> list[RowState]:
+        """Return w = 0 with the dual weights of two equal rates, (1/2, 1/2)."""
         regions = kernels.dual_regions
         kinds = {"min_tpr_tnr": regions.MIN, "hmean": regions.HMEAN, "qmean": regions.QMEAN, "gmean": regions.GMEAN}
-        return int(kinds[measure.name])
-
-    def start(self, p: int, measure: Measure) -> RowState:
-        """Return w = 0 with the dual weights of two equal rates, (1/2, 1/2)."""
-        return RowState.new(p, (0.5, 0.5))
+        return [RowState.new(p, (0.5, 0.5), kind=kinds[measure.name])]
