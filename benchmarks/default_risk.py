@@ -1,4 +1,4 @@
-"""Part "default" of benchmarks/cutting_planes.py: does the risk made for a measure pay, beside the one that "auto" takes?
+"""Part "default" of benchmarks/cutting_planes.py: does the risk or solver made for a measure pay, beside what "auto" takes?
 
 For each data set and split: 70 % of the rows (at most --rows) are trained on; tested is on NAME.t where there is one, else on
 the other 30 %. alpha is chosen for each side from the same three values, by the measure on a quarter of the training rows,
@@ -22,8 +22,18 @@ SETS = "a9a ijcnn1 letter mnist reuters-mfx cod-rna covtype".split()  # noqa: SI
 SIDES = {  # measure: sides and their options; the first is what auto takes
     "partial_roc_auc": {"roc_area": {}, "partial_roc": {}, "logistic": {}},
     "average_precision": {"roc_area": {}, "average_precision": {}, "logistic": {}},
-    "f1": {"auto": {}, "contingency": {}, "contingency, cut held out": {"risk": "contingency", "cut": "holdout"}},
-}
+    "f1": {
+        "auto": {}, "contingency": {}, "contingency, cut held out": {"risk": "contingency", "cut": "holdout"},
+        "amp": {"risk": "auto", "solver": "amp"}, "stamp": {"risk": "auto", "solver": "stamp"},
+    },
+    "jaccard": {
+        "auto": {}, "amp": {"risk": "auto", "solver": "amp"}, "stamp": {"risk": "auto", "solver": "stamp"},
+    },
+    "qmean": {"auto": {}, "spade": {"risk": "auto", "solver": "spade"}},
+    "min_tpr_tnr": {"auto": {}, "spade": {"risk": "auto", "solver": "spade"}},
+    "gmean": {"auto": {}, "spade": {"risk": "auto", "solver": "spade"}},
+    "hmean": {"auto": {}, "spade": {"risk": "auto", "solver": "spade"}},
+}  # fmt: skip
 ALPHAS = (1e-2, 1e-4, 1e-6)
 NOTABLE = 0.002
 

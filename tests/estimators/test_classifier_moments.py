@@ -671,6 +671,8 @@ def test_a_block_or_a_merge_that_fails_leaves_the_stream_as_it_was():
     singular = MeasureClassifier("roc_auc", **start)
     with pytest.raises(ValueError, match="singular"):
         singular.partial_fit(repeated, y)
+    assert not hasattr(singular, "classes_"), "a first block that fails is as if it had not come"
+    singular.partial_fit(repeated[y == 0], y[y == 0], classes=[0, 1])  # nothing to solve yet
     with pytest.raises(ValueError, match="singular"):
         singular.merge(flat)
     assert singular._moments.positive.weight == 0.0

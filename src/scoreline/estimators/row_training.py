@@ -10,12 +10,13 @@ from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.training import Judged, cut_on, held_out_rows, training_scores_mislead
 from scoreline.estimators.validation import class_weights
 from scoreline.measures import Measure, best_cut
 from scoreline.measures.score_sketch import RecentScores
 from scoreline.operators import Operator
 from scoreline.operators.wrappers import scaled
-from scoreline.solvers.row_method import SEEDS, RowMethod, RowState, blocks_in_random_order
+from scoreline.solvers.row_method import SEEDS, RowMethod, RowRun, RowState, blocks_in_random_order
 
 
 @dataclass
@@ -46,24 +47,35 @@ class RowTraining:
         self: Any, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, copies: FloatArray | None, measure: Measure,
         solver: RowMethod, weight: FloatArray | None,
     ) -> Any:  # fmt: skip
-        """Train by passes over the rows; one more pass for the cut."""
-        if self.cut == "holdout":
-            raise ValueError(f"cut='holdout' does not go with solver={solver.name!r}; use cut='train' or cut='none'")
+        """Train by passes over the rows; one more pass for the cut, or a run without a fifth of the rows before (`train`)."""
         before = operator.n_passes
         wrapped = scaled(operator, self.scaling, copies)
         constant = self.intercept_scaling if self.fit_intercept else 0.0
         served = self._cut_measure(measure)
 
-        def judge(w: FloatArray) -> float:
-            return best_cut(sign, _finite(wrapped.matvec(w[:-1])), served, weight).value
+        def trained(weights: FloatArray | None) -> RowRun:
+            def judge(w: FloatArray) -> float:
+                return best_cut(sign, _finite(wrapped.matvec(w[:-1])), served, weights).value
 
-        trained = wrapped, sign, weight, measure, self.alpha, constant, self.random_state
-        run = solver.train(*trained, None if self.cut == "none" else judge)
+            own = None if self.cut == "none" else judge
+            return solver.train(wrapped, sign, weights, measure, self.alpha, constant, self.random_state, own)
+
+        threshold, given_cut = 0.0, None
+        few = training_scores_mislead(operator.shape[1], sign, weight, served)
+        if self.cut == "holdout" or (self.cut == "auto" and few):
+            held = held_out_rows(sign, weight, self.random_state)
+            part = trained(np.where(held, 0.0, 1.0 if weight is None else weight))
+            if part.interruption is not None:
+                raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
+            z = _finite(wrapped.matvec(part.w[:-1]) + constant * float(part.w[-1]))
+            given_cut = cut_on(served, Judged(sign[held], z[held], None if weight is None else weight[held]))
+        run = trained(weight)
         coef, intercept = run.w[:-1], constant * float(run.w[-1])
         if self.scaling is not None:
             coef, intercept = wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
-        threshold = 0.0
-        if self.cut != "none" and run.interruption is None:
+        if given_cut is not None:
+            threshold = given_cut
+        elif self.cut != "none" and run.interruption is None:
             z = _finite(operator.matvec(coef) + intercept)
             threshold = best_cut(sign, z, served, weight).threshold
         validate_data(self, X, skip_check_array=True)
@@ -118,6 +130,7 @@ class RowTraining:
             solver.take_in_block(
                 operator, start, stop, labels, weight, measure, self.alpha, constant, seed, stream.state
             )
+        stream.state.check()
         w = stream.state.average()
         intercept = constant * float(w[-1])
         stream.scores.add(sign, _finite(operator.matvec(w[:-1]) + intercept), weight)

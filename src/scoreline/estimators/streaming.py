@@ -74,6 +74,15 @@ class Streaming:
         MeasureClassifier
             The classifier; without `coef_` until both classes have been seen.
         """
+        before = dict(self.__dict__)
+        try:
+            return self._take_in(X, y, classes, sample_weight)
+        except BaseException:  # a block that fails, or Ctrl-C: as if it had not come
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _take_in(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
         measure = self._check_parameters()
         if self.cut == "holdout":
             raise ValueError("cut='holdout' does not go with partial_fit; the cut comes from the model: use cut='auto'")
@@ -81,6 +90,8 @@ class Streaming:
         first = getattr(self, "_moments" if by_moments else "_stream", None) is None
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
             operator = as_operator(X)
+            if np.ndim(classes) != (0 if classes is None else 1):
+                raise ValueError(f"classes={classes!r} must be a list of the two classes")
             named = None if classes is None else check_labels(classes, len(classes))[0]
             if first:
                 known = check_labels(y, operator.shape[0])[0] if named is None else named

@@ -64,8 +64,15 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
 
     For cut="holdout", a fit without a fifth of the rows comes first. A cost search brings its own cut; otherwise
     cut="auto" takes it from scores of left-out rows where the risk allows that (`leave_one_out`) and the measure is one of
-    counts, and from the training scores elsewhere.
+    counts, from a fifth held out where it does not and rows are few (`training_scores_mislead`), and from the training
+    scores elsewhere.
     """
+    if (
+        cut == "auto"
+        and not problem.risk.curved
+        and training_scores_mislead(problem.operator.shape[1], problem.sign, problem.weight, problem.cut_measure)
+    ):
+        cut = "holdout"
     cost, threshold, given_cut, interruption, judged = 1.0, 0.0, None, None, None
     levels: dict[str, Any] = {}
     if isinstance(solver, CostMethod):
@@ -140,6 +147,18 @@ def with_cost(weight: FloatArray | None, sign: AnyArray, cost: float) -> FloatAr
     if cost == 1.0:
         return weight
     return np.where(sign > 0, cost, 1.0) * (1.0 if weight is None else weight)
+
+
+def training_scores_mislead(p: int, sign: AnyArray, weight: FloatArray | None, measure: Measure) -> bool:
+    """Tell whether cut="auto" should hold rows out: a measure of counts, and fewer than ten rows a feature.
+
+    A model with many features gives rows that it was trained on far better scores than new ones, and a cut between those calls
+    few new rows positive: on reuters-mfx (5439 rows, 8315 features) the Q-mean of `spade` was 0.60 so, and 0.95 with a cut on
+    held-out rows. With fewer than fifty rows of a class, there would be too few to hold out.
+    """
+    counted = sign if weight is None else sign[weight > 0.0]
+    classes = int(np.count_nonzero(counted > 0)), int(np.count_nonzero(counted < 0))
+    return isinstance(measure, CountsBasedMeasure) and sum(classes) < 10 * p and min(classes) >= 50
 
 
 def held_out_rows(sign: AnyArray, weight: FloatArray | None, random_state: Any) -> AnyArray:

@@ -77,7 +77,7 @@ class RecentScores:
 
     A model that is still learning gives early rows scores that say little of it, so these are let go. Each generation holds the
     sketches of negatives and positives of an eighth of the rows met until it was full; the oldest is dropped when the others
-    have half of all rows, and both classes.
+    have half of all rows, except for a class that they have no row of.
     """
 
     generations: list[tuple[ScoreSketch, ScoreSketch]] = field(default_factory=list)
@@ -92,8 +92,12 @@ class RecentScores:
             rows = (sign == side) & (base > 0.0)
             sketch.add(scores[rows], base[rows])
         self.total += float(base.sum())
-        while 2.0 * _weight(self.generations[1:]) >= self.total and _has_both(self.generations[1:]):
-            del self.generations[0]
+        while 2.0 * _weight(self.generations[1:]) >= self.total:
+            oldest, *rest = self.generations
+            for side in (0, 1):
+                if not any(pair[side].weight > 0.0 for pair in rest):
+                    rest[0] = (oldest[0], rest[0][1]) if side == 0 else (rest[0][0], oldest[1])
+            self.generations = rest
 
     def cut(self, measure: Measure) -> Cut:
         """Return the best cut of the points that stand for the scores."""
@@ -119,7 +123,3 @@ class RecentScores:
 
 def _weight(generations: list[tuple[ScoreSketch, ScoreSketch]]) -> float:
     return sum(sketch.weight for pair in generations for sketch in pair)
-
-
-def _has_both(generations: list[tuple[ScoreSketch, ScoreSketch]]) -> bool:
-    return all(any(pair[side].weight > 0.0 for pair in generations) for side in (0, 1))

@@ -1,6 +1,7 @@
 """What the row-by-row methods share: passes over shuffled blocks of rows, and the averaged iterate."""
 
 import logging
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ logger = logging.getLogger("scoreline")
 # many rows at least, unless these take more memory.
 BLOCK_BYTES, BLOCK_ROWS, LARGE_BLOCK = 8 << 20, 4096, 256 << 20
 SEEDS = 1 << 62
+PASSES, UPDATES, MOST_PASSES, AMPLE = 25, 2_000_000, 1000, 100
 TRIAL = 5  # one in so many passes tells which of several starts to go on with
 
 
@@ -53,6 +55,15 @@ class RowState:
         module = kernels.point_updates
         self.numbers[module.HORIZON], self.numbers[module.RAMP] = until, 1.0 / (until - after)
 
+    def check(self) -> None:
+        """Raise if numbers left the range of floats, where what follows would not be what it seems."""
+        module = kernels.point_updates
+        sums = [module.TOTAL, module.NORM2, module.FAR2, module.SQUARES]
+        if not np.isfinite(self.numbers[sums]).all() or not self.units.all():
+            raise ValueError(
+                "squares of X or of Xw leave the range of floats; divide its columns by their largest magnitude first"
+            )
+
     def average(self) -> FloatArray:
         """Return the weighted mean of all iterates, (total v - behind) / sum of their weights."""
         module = kernels.point_updates
@@ -76,8 +87,9 @@ class RowMethod(Method):
 
     Parameters
     ----------
-    passes : int
-        Passes over the rows. Steps fade to 0 over all but the first of them.
+    passes : int, optional
+        Passes over the rows; by default 25, or with a hundred rows a feature and more as many as make two million updates,
+        1000 at most. Steps fade to 0 over all but the first of them.
     step : str
         "adaptive": distance over gradients, in units of the largest magnitude of each column; nothing to tune. "paper":
         1/sqrt(t), which wants scaled features; steps do not fade then, and all iterates weigh the same.
@@ -96,13 +108,14 @@ class RowMethod(Method):
 
     def __init__(
         self,
-        passes: int = 25,
+        passes: int | None = None,
         step: str = "adaptive",
         callbacks: Sequence[Callable[[Progress], Any]] = (),
         **options: Any,
     ):
         super().__init__(**options)
-        check_number("passes", passes, least=1, integer=True)
+        if passes is not None:
+            check_number("passes", passes, least=1, integer=True)
         check_choice("step", step, ("adaptive", "paper"))
         check_callbacks(callbacks)
         self.passes, self.step, self.callbacks = passes, step, callbacks
@@ -116,6 +129,10 @@ class RowMethod(Method):
     def trains(cls, measure: Any) -> bool:
         """Tell whether the method knows the measure."""
         return getattr(measure, "name", "") in cls.measures
+
+    def rules(self) -> dict[str, Any]:
+        """Return the options that must not change in a stream."""
+        return {"step": self.step}
 
     @abstractmethod
     def starts(self, p: int, measure: Measure) -> list[RowState]:
@@ -167,12 +184,13 @@ class RowMethod(Method):
         """
         (n, p), rng, clock = operator.shape, check_random_state(random_state), Clock()
         (state, *others), run = self.starts(p, measure), RowRun(np.zeros(p + 1), 0, [], "max_iter")
-        trial = self.passes // TRIAL if judge is not None else 0
+        passes = default_passes(n, p) if self.passes is None else self.passes
+        trial = passes // TRIAL if judge is not None else 0
         rows = float(n) if weight is None else float(weight.sum())
         sign = np.ascontiguousarray(sign, dtype=np.int8)
         for each in (state, *others):
-            if self.passes > 1:
-                each.fade(rows, self.passes * rows)
+            if passes > 1:
+                each.fade(rows, passes * rows)
 
         def in_time(state: RowState, seed: int) -> bool:
             """Take in all rows once; False if time is up before."""
@@ -183,9 +201,9 @@ class RowMethod(Method):
                     return False
             return True
 
-        seeds = rng.randint(SEEDS, size=self.passes, dtype=np.int64).tolist()
+        seeds = rng.randint(SEEDS, size=passes, dtype=np.int64).tolist()
         try:
-            while run.passes < self.passes and run.status == "max_iter":
+            while run.passes < passes and run.status == "max_iter":
                 if run.passes == trial > 0 and judge is not None:
                     for other in others:
                         if all(in_time(other, seed) for seed in seeds[:trial]):
@@ -193,11 +211,12 @@ class RowMethod(Method):
                 if run.status == "max_iter" and in_time(state, seeds[run.passes]):
                     run.passes += 1
                     run.seconds.append(clock.elapsed())
-                    logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, self.passes, run.seconds[-1])
+                    logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, passes, run.seconds[-1])
                     if self._stopped(run, state, clock):
                         run.status = "interrupted"
         except KeyboardInterrupt as signal:
             run.status, run.interruption = "interrupted", signal
+        state.check()
         run.w = state.average()
         logger.info("%s: %s after %d passes, %.3g s", self.name, run.status, run.passes, clock.elapsed())
         return run
@@ -210,6 +229,14 @@ class RowMethod(Method):
             now = Progress(run.passes, run.seconds[-1], float(run.passes), np.nan, -np.inf, state.average())
             answers = [callback(now) for callback in self.callbacks]
             return any(answer is True for answer in answers)
+
+
+def default_passes(n: int, p: int) -> int:
+    """Return how many passes n rows of p features get: more where rows are few, and yet enough not to be learnt by heart.
+
+    On annthyroid (5040 x 6) the test Q-mean was 0.82 after 25 passes, 0.97 after 400; on sylva (9160 x 216) it fell.
+    """
+    return max(PASSES, min(MOST_PASSES, math.ceil(UPDATES / n))) if n >= AMPLE * p else PASSES
 
 
 def blocks_in_random_order(operator: Any, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:

@@ -40,6 +40,10 @@ class StampSolver(RowMethod):
         check_number("first_epoch", first_epoch, least=1, integer=True)
         self.first_epoch = first_epoch
 
+    def rules(self) -> dict[str, Any]:
+        """Return the options that must not change in a stream."""
+        return super().rules() | {"weights": self.weights, "first_epoch": self.first_epoch}
+
     def starts(self, p: int, measure: Measure) -> list[RowState]:
         """Return w = 0 at the level 0, where negatives weigh nothing, and w = 0 with equal weights."""
         module = kernels.point_updates
