@@ -76,10 +76,12 @@ def ours(solver: str, curve: bool = False, thin: bool = False, risk: str = "auto
     def fit(X: Any, y: np.ndarray, measure: str, settings: Settings) -> Run:
         track = Track(thin)
         params: dict[str, Any] = {"callbacks": [track]} if curve else {}
-        if solver in ("spade", "stamp"):
+        rows = solver in ("spade", "stamp")
+        if rows:
             params["passes"] = settings.passes
         model = MeasureClassifier(
-            measure, solver=solver, risk=risk, solver_params=params, alpha=settings.alpha, cut="none",
+            measure, solver=solver, risk=risk, solver_params=params, alpha=settings.alpha,
+            cut="train" if rows else "none",  # stamp looks at the cut to choose its weights
             max_iter=10**6, max_time=settings.cap, random_state=settings.seed,
         ).fit(X, y)  # fmt: skip
         return Run(track.ended(np.append(model.coef_, model.trained_intercept_)), model.status_)

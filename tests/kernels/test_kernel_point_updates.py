@@ -141,23 +141,24 @@ class Literal:
         self.t, self.projections, self.longest, self.weights, self.horizon = 0.0, 0, 0.0, 0.0, (0.0, np.inf)
 
     def step(self, x, slope):
+        """Move in features divided by the largest of their column, or with the paper in features as they are."""
+        unit = np.ones(len(x)) if self.paper else np.where(self.largest > 0.0, self.largest, 1.0)
+        gradient, u = slope * x / unit, self.w * unit
+        if not gradient.any():
+            return
         if self.paper:
-            w = self.w + slope * x / np.sqrt(self.t)
+            step = 1.0 / np.sqrt(self.t)
         else:
-            known = self.largest > 0.0
-            unit = np.where(known, self.largest, 1.0)
-            gradient, u = slope * x / unit, self.w * unit  # features divided by the largest of their column
-            if not gradient.any():
-                return
             self.squares += gradient @ gradient
             self.reach = max(self.reach, np.linalg.norm(u))
             after, until = self.horizon
             fade = 1.0 if np.isinf(until) or self.t <= after else (until - self.t) / (until - after)
-            w = (u + fade * self.reach / np.sqrt(self.squares) * gradient) / unit
-        self.longest = max(self.longest, np.linalg.norm(w))
-        if np.linalg.norm(w) > self.radius:
-            w, self.projections = w * self.radius / np.linalg.norm(w), self.projections + 1
-        self.w = w
+            step = fade * self.reach / np.sqrt(self.squares)
+        u = u + step * gradient
+        self.longest = max(self.longest, np.linalg.norm(u / unit))
+        if np.linalg.norm(u) > self.radius:
+            u, self.projections = u * self.radius / np.linalg.norm(u), self.projections + 1
+        self.w = u / unit
 
     def meet(self, i):
         """Return the row; the largest entries are those of all rows so far, trained on or not."""
@@ -271,7 +272,7 @@ def orders(n, passes, seed=5):
 def run_both(literal, X, y, weight, constant, start=((0.5, 0.5), np.inf), beta=1.0, passes=4):
     """Take in the same rows by both, and return the kernel's state, and how often it wrote out w."""
     paper, radius = literal.paper, literal.radius
-    state = RowState.new(X.shape[1], *start)
+    state = RowState.new(X.shape[1], *start, paper=paper)
     rows = float(len(y)) if weight is None else weight.sum()
     literal.horizon = rows, passes * rows
     state.fade(*literal.horizon)
@@ -302,7 +303,8 @@ def close_to(literal, state):
     lost = np.finfo(float).eps * literal.longest / point_updates.TINY_SCALE
     np.testing.assert_allclose(numbers[point_updates.SCALE] * state.v, literal.w, rtol=1e-9, atol=1e-9 * size)
     np.testing.assert_allclose(state.average(), literal.average(), rtol=1e-9, atol=1e-9 * size + lost)
-    assert numbers[point_updates.NORM2] == pytest.approx(literal.w @ literal.w, rel=1e-8, abs=1e-9 * size**2)
+    u = literal.w if literal.paper else literal.w * literal.largest
+    assert numbers[point_updates.NORM2] == pytest.approx(u @ u, rel=1e-8, abs=1e-9 * (u @ u + 1e-3))
     assert numbers[point_updates.TIME] == pytest.approx(literal.t, rel=1e-14)
     if not literal.paper:
         assert numbers[point_updates.REACH] == pytest.approx(literal.reach, rel=1e-8)
@@ -427,7 +429,7 @@ def test_rows_of_zeros_change_nothing_but_the_counts():
 
 def stamp_row(sign, kind, beta, counts, epoch):
     """Take in one row, x = 1, from w = 0 with the counts TP, FN, FP, TN of the epoch so far, and return the numbers."""
-    state = RowState.new(1, START[kind](beta), epoch)
+    state = RowState.new(1, START[kind](beta), epoch, paper=True)
     tp, fn, fp, tn = counts
     places = [getattr(point_updates, name) for name in ("TP", "FP", "POSITIVE", "NEGATIVE")]
     state.numbers[places] = tp, fp, tp + fn, fp + tn

@@ -289,13 +289,18 @@ def test_without_an_intercept_only_the_cut_sets_one(measure):
     assert fitted.intercept_[0] != 0.0
 
 
+def lengths(X, step):
+    """Return what coefficients are multiplied with before their length is bounded: the largest magnitudes of the columns."""
+    return np.append(np.abs(X).max(axis=0), 1.0) if step == "adaptive" else np.ones(X.shape[1] + 1)
+
+
 @every_measure
 @pytest.mark.parametrize("step", ["adaptive", "paper"])
 def test_coefficients_stay_in_the_ball(measure, step):
     X, y = data()
     for alpha in (1e-4, 2.0, 2e2, 2e6):
         fitted = classifier(measure, step=step, alpha=alpha, passes=30).fit(X, y)
-        length = np.hypot(np.linalg.norm(fitted.coef_), fitted.trained_intercept_)
+        length = np.linalg.norm(lengths(X, step) * np.append(fitted.coef_, fitted.trained_intercept_))
         assert length <= np.sqrt(2.0 / alpha) * (1 + 1e-9)  # a mean of iterates in the ball, roundings of its sum
         assert np.isfinite(fitted.decision_function(X)).all()
 
@@ -473,15 +478,17 @@ def solve(task):
     return task.value
 
 
-def optimum(measure, A, y, radius):
-    """Return the largest value within the ball, and coefficients that have it."""
+def optimum(measure, A, y, units, radius):
+    """Return the largest value within the ball |units w| <= radius, and coefficients that have it."""
     w, r = cp.Variable(A.shape[1]), cp.Variable(2)
     s = A @ w
     errors = [cp.sum(cp.pos(1.0 - t)) / t.shape[0] for t in (s[np.flatnonzero(y == 1)], -s[np.flatnonzero(y == 0)])]
     concave = {"min_tpr_tnr": cp.min, "hmean": cp.harmonic_mean, "gmean": cp.geo_mean}
     best = 1.0 - cp.norm(1.0 - r) / np.sqrt(2.0) if measure == "qmean" else concave[measure](r)
     return solve(
-        cp.Problem(cp.Maximize(best), [cp.norm(w) <= radius, *(r[k] <= 1.0 - errors[k] for k in (0, 1))])
+        cp.Problem(
+            cp.Maximize(best), [cp.norm(cp.multiply(units, w)) <= radius, *(r[k] <= 1.0 - errors[k] for k in (0, 1))]
+        )
     ), w.value
 
 
@@ -492,12 +499,14 @@ def trained(measure, X, y, alpha, seed, step="adaptive", **options):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("measure", SPADE)
-@pytest.mark.parametrize(("alpha", "step"), [(0.5, "adaptive"), (1e-2, "adaptive"), (0.5, "paper")])
+@pytest.mark.parametrize(("alpha", "step"), [(5e-2, "adaptive"), (1e-3, "adaptive"), (0.5, "paper")])
 def test_spade_comes_within_a_thousandth_of_the_optimum_of_its_own_problem(measure, seed, alpha, step):
-    """In 5000 passes. With alpha = 0.5 the optimum lies on the ball, with 1e-2 inside."""
+    """In 5000 passes. With the first and the last alpha the optimum lies on the ball, with 1e-3 inside (mostly)."""
     X, y = data(seed=seed)
+    if step == "adaptive":
+        X = X * [10.0, 0.1, 1.0, 1.0]  # units do not matter
     A = np.hstack([X, np.ones((len(y), 1))])
-    best, best_w = optimum(measure, A, y, np.sqrt(2.0 / alpha))
+    best, best_w = optimum(measure, A, y, lengths(X, step), np.sqrt(2.0 / alpha))
     assert min(rates(best_w, A, y)) > 0.5, "there the G- and the H-mean are their own concave extensions"
     got = value(measure, trained(measure, X, y, alpha, seed, step), A, y)
     assert got <= best + 1e-6  # what cvxpy may lie below the maximum
@@ -520,10 +529,12 @@ def class_weights(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("measure", ["f1", "f2", "jaccard", "gower_legendre"])
-@pytest.mark.parametrize(("alpha", "step"), [(1e-2, "adaptive"), (0.5, "paper")])
+@pytest.mark.parametrize(("alpha", "step"), [(5e-2, "adaptive"), (1e-3, "adaptive"), (0.5, "paper")])
 def test_stamp_comes_within_a_thousandth_of_the_optimum_at_its_last_level(measure, seed, alpha, step, monkeypatch):
     """In 5000 passes: the mean hinge with the weights that the run holds at its end, normalised to a mean of 1 per row."""
     X, y = data(seed=seed)
+    if step == "adaptive":
+        X = X * [10.0, 0.1, 1.0, 1.0]  # units do not matter
     A, sign, seen = np.hstack([X, np.ones((len(y), 1))]), np.where(y == 1, 1.0, -1.0), class_weights(monkeypatch)
     named = ("fbeta", {"measure_params": {"beta": 2.0}}) if measure == "f2" else (measure, {})
     got = trained(named[0], X, y, alpha, seed, step, **named[1])
@@ -539,7 +550,7 @@ def test_stamp_comes_within_a_thousandth_of_the_optimum_at_its_last_level(measur
     weight /= weight.sum()
     w = cp.Variable(A.shape[1])
     loss = weight @ cp.pos(1.0 - cp.multiply(sign, A @ w))
-    best = solve(cp.Problem(cp.Minimize(loss), [cp.norm(w) <= np.sqrt(2.0 / alpha)]))
+    best = solve(cp.Problem(cp.Minimize(loss), [cp.norm(cp.multiply(lengths(X, step), w)) <= np.sqrt(2.0 / alpha)]))
     loss_of_mean = weight @ np.maximum(0.0, 1.0 - sign * (A @ got))
     assert loss_of_mean >= best - 1e-6  # what cvxpy may lie above the minimum
     # The worst of these seeds: 4.2e-4, of the paper's steps 6.1e-4. The level moves with every epoch, so that the mean lags.

@@ -195,7 +195,7 @@ class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin
             passes_before = operator.n_passes
             classes, sign = check_labels(y, operator.shape[0])
             weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
-            risk, solver_class = choose(measure, self.risk, self.solver)
+            risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
             solver = self._make_solver(solver_class)
             if isinstance(solver, MomentsSolver):
                 return self._fit_moments(X, operator, classes, sign, weight, measure, solver, training_weight)

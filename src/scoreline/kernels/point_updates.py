@@ -6,10 +6,11 @@ entry k of row i is values[i row_step + k column_step], or for sparse rows value
 starts[i + 1]. A constant feature (0 for none) comes last.
 
 The step is that of "distance over gradients" (Ivgi, Hinder and Carmon 2023): the largest distance from the start so far over
-the root of the sum of squared gradients, both in features divided by the largest magnitude met in their column. So no step
-size has to be chosen, and multiplying a column by a number changes nothing while |w| stays within the ball. After the first of
-several passes steps fade to 0, linearly in the rows to come, and later iterates weigh more in the mean, o_t = t^3: the gap to
-the optimum was several times smaller so. The steps of the paper, 1/sqrt(t), do not fade, and o_t = 1.
+the root of the sum of squared gradients, both in features divided by the largest magnitude met in their column, and so is the
+length of w that the ball bounds. So no step size has to be chosen, and multiplying a column by a number changes nothing. After
+the first of several passes steps fade to 0, linearly in the rows to come, and later iterates weigh more in the mean, o_t = t^3:
+the gap to the optimum was several times smaller so. The steps of the paper, 1/sqrt(t), do not fade, o_t = 1, and all units
+are 1.
 """
 
 import math
@@ -20,11 +21,12 @@ from scoreline.kernels.compile import kernel
 from scoreline.kernels.dual_regions import GMEAN, QMEAN, project_dual
 
 FBETA, JACCARD, ERROR = 4, 5, 6  # what STAMP trains for; SPADE's measures are those of `dual_regions`
-# Places in the state vector: weights of the classes, rows so far, those of either class (for STAMP in this epoch), what w and
-# its mean need, what the adaptive step needs, when steps reach 0 and how fast, and STAMP's level and predictions of the epoch.
+# Places in the state vector: weights of the classes, rows so far, those of either class (for STAMP in this epoch), what the
+# mean of w needs, |w|^2 in units, what the adaptive step needs, when steps reach 0 and how fast, and STAMP's level and
+# predictions of the epoch.
 ALPHA, BETA, TIME, POSITIVE, NEGATIVE, TOTAL, WEIGHT, SCALE, NORM2 = range(9)
-FAR2, REACH, SQUARES, HORIZON, RAMP, LEVEL, TP, FP, EPOCH = range(9, 18)
-STATE = 18
+REACH, SQUARES, HORIZON, RAMP, LEVEL, TP, FP, EPOCH = range(9, 17)
+STATE = 17
 FIRST_REACH = 1e-3  # distance from the start that the first step takes as known, in scores
 TINY_SCALE = 1e-6  # below, w is written out anew: v would lose digits
 UNSEEN = 1e300  # unit of a column without entries so far
@@ -32,7 +34,7 @@ ONE = np.uint64(1)
 
 
 @kernel
-def _grow(values, indices, base, column_step, start, stop, constant, v, scale, far2, units):
+def _grow(values, indices, base, column_step, start, stop, constant, v, scale, norm2, units):
     """Take in a row with entries that are the largest of their columns; return |w|^2 and |x|^2 in the new units."""
     length = 0.0
     for k in range(start, stop + ONE):
@@ -43,10 +45,10 @@ def _grow(values, indices, base, column_step, start, stop, constant, v, scale, f
         else:
             x, j = 1.0 * values[k], np.uint64(indices[k])
         if x * x * units[j] > 1.0:
-            far2 += (scale * v[j]) ** 2 * (x * x - 1.0 / units[j])
+            norm2 += (scale * v[j]) ** 2 * (x * x - 1.0 / units[j])
             units[j] = 1.0 / (x * x)
         length += x * x * units[j]
-    return far2, length
+    return norm2, length
 
 
 @kernel
@@ -84,7 +86,7 @@ def take_in_rows(
     last = np.uint64(len(v) - 1)
     alpha, beta, time, plus, minus = state[ALPHA], state[BETA], state[TIME], state[POSITIVE], state[NEGATIVE]
     total, mean_weight, scale, norm2 = state[TOTAL], state[WEIGHT], state[SCALE], state[NORM2]
-    far2, reach, squares, horizon, ramp = state[FAR2], state[REACH], state[SQUARES], state[HORIZON], state[RAMP]
+    reach, squares, horizon, ramp = state[REACH], state[SQUARES], state[HORIZON], state[RAMP]
     level, tp, fp, epoch = state[LEVEL], state[TP], state[FP], state[EPOCH]
     dual, share = kind <= GMEAN, 1.0
     for i in rows:
@@ -126,7 +128,7 @@ def take_in_rows(
             length += length_b
         score *= scale
         if grown and not paper:
-            far2, length = _grow(values, indices, base, column_step, start, stop, constant, v, scale, far2, units)
+            norm2, length = _grow(values, indices, base, column_step, start, stop, constant, v, scale, norm2, units)
 
         # Its class, and what it weighs.
         time += s
@@ -143,36 +145,31 @@ def take_in_rows(
             share = ((plus if positive else minus) + 1.0) / (time + 2.0)
             gain /= share
 
-        # A step along the row, and back into the ball |w| <= radius.
+        # A step along the row, and back into the ball |w| <= radius, in units.
         if margin < 1.0 and gain > 0.0 and length > 0.0:
             step = gain if positive else -gain
             if paper:
                 step /= math.sqrt(time)
             else:
                 squares += gain * gain * length
-                reach = max(reach, math.sqrt(max(far2, 0.0)))
+                reach = max(reach, math.sqrt(max(norm2, 0.0)))
                 step *= min(1.0, max(0.0, (horizon - time) * ramp)) * reach / math.sqrt(squares)
-                far2 += step * (2.0 * score + step * length)
+            norm2 += step * (2.0 * score + step * length)
             step /= scale
-            d, old = step * constant * (1.0 if paper else units[last]), v[last]
-            raised = (old + old + d) * d
-            v[last] = old + d
+            d = step * constant * units[last]
+            v[last] += d
             behind[last] += total * d
             for k in range(start, stop):
                 if indices is None:
                     x, j = 1.0 * values[base + k * column_step], k
                 else:
                     x, j = 1.0 * values[k], np.uint64(indices[k])
-                d, old = step * x * (1.0 if paper else units[j]), v[j]
-                raised += (old + old + d) * d
-                v[j] = old + d
+                d = step * x * units[j]
+                v[j] += d
                 behind[j] += total * d
-            norm2 += scale * scale * raised
             if norm2 > radius * radius:
-                shrink = radius / math.sqrt(norm2)
-                scale *= shrink
+                scale *= radius / math.sqrt(norm2)
                 norm2 = radius * radius
-                far2 *= shrink * shrink
                 if scale < TINY_SCALE:
                     _write_out(v, behind, total, scale)
                     total, scale = 0.0, 1.0
@@ -201,5 +198,5 @@ def take_in_rows(
             plus = minus = tp = fp = 0.0
     state[ALPHA], state[BETA], state[TIME], state[POSITIVE], state[NEGATIVE] = alpha, beta, time, plus, minus
     state[TOTAL], state[WEIGHT], state[SCALE], state[NORM2] = total, mean_weight, scale, norm2
-    state[FAR2], state[REACH], state[SQUARES] = far2, reach, squares
+    state[REACH], state[SQUARES] = reach, squares
     state[LEVEL], state[TP], state[FP], state[EPOCH] = level, tp, fp, epoch

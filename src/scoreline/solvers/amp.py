@@ -44,6 +44,8 @@ class AmpSolver(CostMethod, SmoothedSolver):
 
     name = "amp"
     automatic = "never"
+    ample: ClassVar[tuple[str, ...]] = ("f1", "fbeta", "jaccard")
+    reason = "rows are ample, and the hinge cares less than the logistic loss for rows far from the cut"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean hinge"
     trains_for = "F-beta, Jaccard or Gower-Legendre"
     measures: ClassVar[tuple[str, ...]] = ("f1", "fbeta", "gower_legendre", "jaccard")
@@ -99,31 +101,35 @@ class AmpSolver(CostMethod, SmoothedSolver):
 
         try:
             best = attempt(1.0, w0)
-            if ended(best) or measure.name == "gower_legendre":
-                return best
-            best.levels = [level_of(best) or self._constant_level(operator, sign, base, sums, alpha, measure)]
-            for _ in range(self.rounds):
-                at = best.levels[-1]
-                if not 0.0 < at < 1.0:
-                    break
-                cost = weights_at(measure, at)
-                trial = attempt(cost[0] / cost[1], best.result.w)
-                if ended(trial):
-                    best.interruption = trial.interruption
-                    if trial.result.status == "interrupted":
-                        best.result.status = "interrupted"
+            try:
+                if ended(best) or measure.name == "gower_legendre":
                     return best
-                if self.level == "rewards":
-                    best.level_bound = trial.level_bound = bound_from(measure, at, sums, trial.result)
-                level = level_of(trial)
-                logger.info("amp: cost %.4g, %s %.5g after %.5g", trial.cost, measure.name, level, at)
-                if level <= at:
-                    break
-                trial.levels = [*best.levels, level]
-                best.result.z, best = None, trial  # n scores
-                if level <= at + self.level_tol:
-                    break
-            return best
+                best.levels = [level_of(best)]
+                at = best.levels[0] or self._constant_level(operator, sign, base, sums, alpha, measure)
+                for _ in range(self.rounds):
+                    if not 0.0 < at < 1.0:
+                        break
+                    positive, negative = weights_at(measure, at)
+                    trial = attempt(positive / negative, best.result.w)
+                    if ended(trial):
+                        best.interruption = trial.interruption
+                        if trial.result.status == "interrupted":
+                            best.result.status = "interrupted"
+                        return best
+                    if self.level == "rewards":
+                        best.level_bound = trial.level_bound = bound_from(measure, at, sums, trial.result)
+                    level, before = level_of(trial), best.levels[-1]
+                    logger.info("amp: cost %.4g, %s %.5g after %.5g", trial.cost, measure.name, level, before)
+                    if level <= before:
+                        break
+                    trial.levels = [*best.levels, level]
+                    best.result.z, best, at = None, trial, level  # z: n scores
+                    if level <= before + self.level_tol:
+                        break
+                return best
+            except KeyboardInterrupt as signal:  # between two fits: the best so far stays
+                best.interruption, best.result.status = signal, "interrupted"
+                return best
         finally:
             self.max_time = asked
 

@@ -96,6 +96,8 @@ class Method:
     automatic : str
         When solver="auto" may choose it: "always", "otherwise" (where no other serves the risk), "never", or "measure" (where
         risk="auto" too, so that what is trained may follow the measure).
+    ample : tuple of str
+        Measures that solver="auto" takes it for where risk="auto" too and rows are ample, a hundred a feature.
     prefers : tuple of str
         Risks that risk="auto" takes before others when this method is asked for.
     certified : bool
@@ -107,6 +109,7 @@ class Method:
     name: ClassVar[str]
     alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
     automatic: ClassVar[str] = "always"
+    ample: ClassVar[tuple[str, ...]] = ()
     prefers: ClassVar[tuple[str, ...]] = ()
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
     certified: ClassVar[bool] = True

@@ -41,14 +41,16 @@ class RowState:
     kind: int = 0
 
     @classmethod
-    def new(cls, p: int, weights: tuple[float, float], epoch: float = np.inf, kind: int = 0) -> "RowState":
+    def new(
+        cls, p: int, weights: tuple[float, float], epoch: float = np.inf, kind: int = 0, paper: bool = False
+    ) -> "RowState":
         """Return the start, w = 0, for p features, with the first weights of the classes and the length of the first epoch."""
         module = kernels.point_updates
         numbers = np.zeros(module.STATE)
         numbers[module.ALPHA], numbers[module.BETA] = weights
         numbers[module.SCALE], numbers[module.REACH], numbers[module.EPOCH] = 1.0, module.FIRST_REACH, epoch
         numbers[module.HORIZON], numbers[module.RAMP] = np.inf, 1.0
-        return cls(np.zeros(p + 1), np.zeros(p + 1), np.full(p + 1, module.UNSEEN), numbers, kind)
+        return cls(np.zeros(p + 1), np.zeros(p + 1), np.full(p + 1, 1.0 if paper else module.UNSEEN), numbers, kind)
 
     def fade(self, after: float, until: float) -> None:
         """Let steps fade to 0 from `after` rows on until `until`."""
@@ -58,7 +60,7 @@ class RowState:
     def check(self) -> None:
         """Raise if numbers left the range of floats, where what follows would not be what it seems."""
         module = kernels.point_updates
-        sums = [module.TOTAL, module.NORM2, module.FAR2, module.SQUARES]
+        sums = [module.TOTAL, module.NORM2, module.SQUARES]
         if not np.isfinite(self.numbers[sums]).all() or not self.units.all():
             raise ValueError(
                 "squares of X or of Xw leave the range of floats; divide its columns by their largest magnitude first"
@@ -103,7 +105,7 @@ class RowMethod(Method):
     automatic = "never"
     certified = False
     streams = True
-    alpha_means = "coefficients stay within |w| <= sqrt(2 / alpha), which holds the minimum of the penalised hinge"
+    alpha_means = "coefficients of features divided by their largest magnitude stay within |w| <= sqrt(2 / alpha)"
     measures: ClassVar[tuple[str, ...]] = ()
 
     def __init__(

@@ -25,4 +25,4 @@ class SpadeSolver(RowMethod):
         """Return w = 0 with the dual weights of two equal rates, (1/2, 1/2)."""
         regions = kernels.dual_regions
         kinds = {"min_tpr_tnr": regions.MIN, "hmean": regions.HMEAN, "qmean": regions.QMEAN, "gmean": regions.GMEAN}
-        return [RowState.new(p, (0.5, 0.5), kind=kinds[measure.name])]
+        return [RowState.new(p, (0.5, 0.5), kind=kinds[measure.name], paper=self.step == "paper")]

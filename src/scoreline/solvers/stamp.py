@@ -47,10 +47,10 @@ class StampSolver(RowMethod):
     def starts(self, p: int, measure: Measure) -> list[RowState]:
         """Return w = 0 at the level 0, where negatives weigh nothing, and w = 0 with equal weights."""
         module = kernels.point_updates
-        equal = RowState.new(p, (1.0, 1.0), self.first_epoch, module.ERROR)
+        equal = RowState.new(p, (1.0, 1.0), self.first_epoch, module.ERROR, self.step == "paper")
         if measure.name == "gower_legendre" or self.weights == "equal":
             return [equal]
         positive = 1.0 if measure.name == "jaccard" else 1.0 + float(getattr(measure, "beta", 1.0)) ** 2
         kind = module.JACCARD if measure.name == "jaccard" else module.FBETA
-        at_level = RowState.new(p, (positive, 0.0), self.first_epoch, kind)
+        at_level = RowState.new(p, (positive, 0.0), self.first_epoch, kind, self.step == "paper")
         return [at_level, equal] if self.weights == "auto" else [at_level]
