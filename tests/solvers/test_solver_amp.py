@@ -882,3 +882,14 @@ def test_an_interrupt_between_two_fits_leaves_the_best_so_far(at, monkeypatch):
         clf.fit(X, y)
     assert clf.status_ == "interrupted"
     assert clf.coef_.shape == (1, X.shape[1])
+
+
+@pytest.mark.parametrize("measure", ["f1", "fbeta", "jaccard"])
+@pytest.mark.parametrize(("n", "p", "solver"), [(300, 3, "amp"), (299, 3, "cost_search")])
+def test_auto_takes_it_where_there_are_a_hundred_rows_a_feature(measure, n, p, solver):
+    X, y = np.random.default_rng(0).standard_normal((n, p)), np.arange(n) % 3 == 0
+    assert MeasureClassifier(measure).fit(X, y).solver_ == solver
+    assert MeasureClassifier(measure, risk="logistic").fit(X, y).solver_ == "lbfgs", (
+        "a risk that was asked for is trained"
+    )
+    assert MeasureClassifier("gower_legendre").fit(X, y).solver_ == "cost_search"
