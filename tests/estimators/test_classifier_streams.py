@@ -182,7 +182,7 @@ def test_blocks_of_any_size_learn_about_the_same(measure, size):
     fitted = classifier(measure, solver_params={"passes": 1}).fit(X, y)
     blocks = -(-400 // size)
     assert clf._stream.blocks == clf.n_iter_ == blocks
-    assert clf.n_passes_ == pytest.approx(2.0 * blocks, rel=1e-12)  # a sum of shares
+    assert clf.n_passes_ == pytest.approx(3.0 * blocks, rel=1e-12)  # a sum of shares
     # The cut is that of 60 positives, each with the score of another model: two standard errors of a rate of 0.8 are 0.1.
     assert clf.score(X, y) >= fitted.score(X, y) - 0.12
 
@@ -218,10 +218,10 @@ def test_a_stream_of_stamp_weighs_rows_by_the_level_unless_told(measure):
 @pytest.mark.parametrize("alpha", [2.0, 2e2, 2e6])
 def test_coefficients_stay_in_the_ball(measure, alpha):
     X, y = data()
-    clf = take_in(classifier(measure, alpha=alpha), X, y)
-    length = np.hypot(np.linalg.norm(clf.coef_), clf.trained_intercept_)
+    clf = take_in(classifier(measure, alpha=alpha), X, y, len(y))  # one block: units change between blocks
+    length = np.hypot(np.linalg.norm(np.sqrt((X**2).mean(axis=0)) * clf.coef_), clf.trained_intercept_)
     assert length <= np.sqrt(2.0 / alpha) * (1 + 1e-9)  # a mean of iterates in the ball, roundings of its sum
-    assert_same(take_in(classifier(measure, alpha=alpha), X, y), clf)
+    assert_same(take_in(classifier(measure, alpha=alpha), X, y, len(y)), clf)
 
 
 # ------------------------------------------------------------------------------------------------ the cut
@@ -782,7 +782,7 @@ def test_attributes_say_what_was_done(measure):
     assert (clf.solver_, clf.risk_, clf.cost_, clf.status_) == (SOLVER[measure], "hinge", 1.0, "max_iter")
     assert (clf.objective_, clf.lower_bound_, clf.gap_) == (None, None, None)
     assert clf.n_iter_ == 2
-    assert clf.n_passes_ == pytest.approx(4.0, rel=1e-12)  # two for each block: the steps and the scores
+    assert clf.n_passes_ == pytest.approx(6.0, rel=1e-12)  # three for each block: units, steps and scores
     assert clf.history_ == {}
     assert clf.coef_.shape == (1, 4)
     assert clf.intercept_.shape == (1,)

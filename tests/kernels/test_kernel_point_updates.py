@@ -137,12 +137,12 @@ class Literal:
         self.A = np.hstack([X.astype(np.float64), np.full((len(X), 1), constant)])
         self.w, self.total = np.zeros(self.A.shape[1]), np.zeros(self.A.shape[1])
         self.paper, self.radius, self.old = paper, radius, old
-        self.largest, self.reach, self.squares = np.zeros(self.A.shape[1]), 1e-3, 0.0
+        self.unit, self.reach, self.squares = np.ones(self.A.shape[1]), 1e-3, 0.0
         self.t, self.projections, self.longest, self.weights, self.horizon = 0.0, 0, 0.0, 0.0, (0.0, np.inf)
 
     def step(self, x, slope):
-        """Move in features divided by the largest of their column, or with the paper in features as they are."""
-        unit = np.ones(len(x)) if self.paper else np.where(self.largest > 0.0, self.largest, 1.0)
+        """Move in features divided by the root mean square of their column, or with the paper in features as they are."""
+        unit = self.unit
         gradient, u = slope * x / unit, self.w * unit
         if not gradient.any():
             return
@@ -160,10 +160,12 @@ class Literal:
             u, self.projections = u * self.radius / np.linalg.norm(u), self.projections + 1
         self.w = u / unit
 
-    def meet(self, i):
-        """Return the row; the largest entries are those of all rows so far, trained on or not."""
-        self.largest = np.maximum(self.largest, np.abs(self.A[i]))
-        return self.A[i]
+    def learn_units(self, weight):
+        """Set the root mean square of the entries of each column that are not 0, over rows with these weights."""
+        if not self.paper:
+            s = np.ones(len(self.A)) if weight is None else weight
+            counts, squares = s @ (self.A != 0.0), s @ self.A**2
+            self.unit = np.sqrt(np.where(squares > 0.0, squares, 1.0) / np.where(squares > 0.0, counts, 1.0))
 
     def add(self, s):
         o = s if self.paper else s * self.t**3
@@ -183,7 +185,7 @@ class LiteralSpade(Literal):
         self.t += s
         self.seen[side] += s
         share = (self.seen[side] + 1.0) / (self.t + 2.0) if self.share is None else self.share[side]
-        margin = y * (self.meet(i) @ self.w)
+        margin = y * (self.A[i] @ self.w)
         if self.old:
             self.add(s)
         if margin < 1.0 and self.dual[side] > 0.0:
@@ -205,7 +207,7 @@ class LiteralStamp(Literal):
 
     def take(self, i, y, s):
         self.t += s
-        score = self.meet(i) @ self.w
+        score = self.A[i] @ self.w
         self.counts[("tp" if score > 0 else "fn") if y > 0 else ("fp" if score > 0 else "tn")] += s
         positive, negative = {
             FBETA: (1.0 + self.beta2 - self.level, self.level),
@@ -276,6 +278,8 @@ def run_both(literal, X, y, weight, constant, start=((0.5, 0.5), np.inf), beta=1
     rows = float(len(y)) if weight is None else weight.sum()
     literal.horizon = rows, passes * rows
     state.fade(*literal.horizon)
+    literal.learn_units(weight)
+    state.learn_units(as_operator(X), weight, constant)
     arrays = as_operator(X).row_arrays(0, X.shape[0])
     sign, rewritten = y.astype(np.int8), 0
     for order in orders(len(y), passes):
@@ -303,14 +307,12 @@ def close_to(literal, state):
     lost = np.finfo(float).eps * literal.longest / point_updates.TINY_SCALE
     np.testing.assert_allclose(numbers[point_updates.SCALE] * state.v, literal.w, rtol=1e-9, atol=1e-9 * size)
     np.testing.assert_allclose(state.average(), literal.average(), rtol=1e-9, atol=1e-9 * size + lost)
-    u = literal.w if literal.paper else literal.w * literal.largest
+    u = literal.w * literal.unit
     assert numbers[point_updates.NORM2] == pytest.approx(u @ u, rel=1e-8, abs=1e-9 * (u @ u + 1e-3))
     assert numbers[point_updates.TIME] == pytest.approx(literal.t, rel=1e-14)
     if not literal.paper:
         assert numbers[point_updates.REACH] == pytest.approx(literal.reach, rel=1e-8)
-        known = literal.largest > 0.0
-        np.testing.assert_array_equal(state.units < point_updates.UNSEEN, known)
-        np.testing.assert_allclose(state.units[known], literal.largest[known] ** -2, rtol=1e-14)
+    np.testing.assert_allclose(state.units, literal.unit**-2, rtol=1e-13)  # sums of some dozen squares
 
 
 def weights_for(kind, n):

@@ -126,6 +126,7 @@ class RowTraining:
             of_class = class_weights(self.class_weight, classes, *counts)
             weight = np.where(sign > 0, *of_class) * (1.0 if weight is None else weight)
         labels = np.ascontiguousarray(sign, dtype=np.int8)
+        stream.state.learn_units(operator, weight, constant)
         for start, stop, seed in blocks_in_random_order(operator, rng):
             solver.take_in_block(
                 operator, start, stop, labels, weight, measure, self.alpha, constant, seed, stream.state

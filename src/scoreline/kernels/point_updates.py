@@ -6,11 +6,11 @@ entry k of row i is values[i row_step + k column_step], or for sparse rows value
 starts[i + 1]. A constant feature (0 for none) comes last.
 
 The step is that of "distance over gradients" (Ivgi, Hinder and Carmon 2023): the largest distance from the start so far over
-the root of the sum of squared gradients, both in features divided by the largest magnitude met in their column, and so is the
-length of w that the ball bounds. So no step size has to be chosen, and multiplying a column by a number changes nothing. After
-the first of several passes steps fade to 0, linearly in the rows to come, and later iterates weigh more in the mean, o_t = t^3:
-the gap to the optimum was several times smaller so. The steps of the paper, 1/sqrt(t), do not fade, o_t = 1, and all units
-are 1.
+the root of the sum of squared gradients, both in features divided by the root mean square of their entries other than 0 (its
+inverse square is the unit of the column), and so is the length of w that the ball bounds. So no step size has to be chosen,
+and multiplying a column by a number changes nothing. After the first of several passes steps fade to 0, linearly in the rows
+to come, and later iterates weigh more in the mean, o_t = t^3: the gap to the optimum was several times smaller so. The steps of
+the paper, 1/sqrt(t), do not fade, o_t = 1, and all units are 1.
 """
 
 import math
@@ -29,26 +29,27 @@ REACH, SQUARES, HORIZON, RAMP, LEVEL, TP, FP, EPOCH = range(9, 17)
 STATE = 17
 FIRST_REACH = 1e-3  # distance from the start that the first step takes as known, in scores
 TINY_SCALE = 1e-6  # below, w is written out anew: v would lose digits
-UNSEEN = 1e300  # unit of a column without entries so far
 ONE = np.uint64(1)
 
 
 @kernel
-def _grow(values, indices, base, column_step, start, stop, constant, v, scale, norm2, units):
-    """Take in a row with entries that are the largest of their columns; return |w|^2 and |x|^2 in the new units."""
-    length = 0.0
-    for k in range(start, stop + ONE):
-        if k == stop:
-            x, j = constant, np.uint64(len(v) - 1)
-        elif indices is None:
-            x, j = 1.0 * values[base + k * column_step], k
-        else:
-            x, j = 1.0 * values[k], np.uint64(indices[k])
-        if x * x * units[j] > 1.0:
-            norm2 += (scale * v[j]) ** 2 * (x * x - 1.0 / units[j])
-            units[j] = 1.0 / (x * x)
-        length += x * x * units[j]
-    return norm2, length
+def add_squares(values, indices, starts, row_step, column_step, first, last, weight, squares, counts):
+    """Add the squares of the entries of the rows first..last to those of their columns, and count entries other than 0."""
+    width = np.uint64(len(squares) - 1)
+    for i in range(np.uint64(first), np.uint64(last)):
+        s = 1.0 if weight is None else weight[i]
+        if not s > 0.0:
+            continue
+        base, start, stop = i * row_step, np.uint64(0), width
+        if starts is not None:
+            start, stop = np.uint64(starts[i]), np.uint64(starts[i + ONE])
+        for k in range(start, stop):
+            if indices is None:
+                x, j = 1.0 * values[base + k * column_step], k
+            else:
+                x, j = 1.0 * values[k], np.uint64(indices[k])
+            squares[j] += s * x * x
+            counts[j] += s if x != 0.0 else 0.0
 
 
 @kernel
@@ -98,37 +99,28 @@ def take_in_rows(
         base, start, stop = i * row_step, np.uint64(0), last
         if starts is not None:
             start, stop = np.uint64(starts[i]), np.uint64(starts[i + ONE])
-        square = constant * constant * units[last]
-        score, length, grown = constant * v[last], square, square > 1.0
+        score, length = constant * v[last], constant * constant * units[last]
         if indices is None:
             for k in range(start, stop):
                 x = 1.0 * values[base + k * column_step]  # float32 becomes float64
-                square = x * x * units[k]
                 score += x * v[k]
-                length += square
-                grown |= square > 1.0
+                length += x * x * units[k]
         else:  # two sums at a time: rows may be too short to be vectorised, and one sum would wait for itself
             score_b = length_b = 0.0
             for k in range(start, stop - (stop - start & ONE), 2):
                 x, j = 1.0 * values[k], np.uint64(indices[k])
                 x_b, j_b = 1.0 * values[k + ONE], np.uint64(indices[k + ONE])
-                square, square_b = x * x * units[j], x_b * x_b * units[j_b]
                 score += x * v[j]
                 score_b += x_b * v[j_b]
-                length += square
-                length_b += square_b
-                grown |= (square > 1.0) | (square_b > 1.0)
+                length += x * x * units[j]
+                length_b += x_b * x_b * units[j_b]
             if stop - start & ONE:
                 x, j = 1.0 * values[stop - ONE], np.uint64(indices[stop - ONE])
-                square = x * x * units[j]
                 score += x * v[j]
-                length += square
-                grown |= square > 1.0
+                length += x * x * units[j]
             score += score_b
             length += length_b
         score *= scale
-        if grown and not paper:
-            norm2, length = _grow(values, indices, base, column_step, start, stop, constant, v, scale, norm2, units)
 
         # Its class, and what it weighs.
         time += s

@@ -22,6 +22,7 @@ logger = logging.getLogger("scoreline")
 # many rows at least, unless these take more memory.
 BLOCK_BYTES, BLOCK_ROWS, LARGE_BLOCK = 8 << 20, 4096, 256 << 20
 SEEDS = 1 << 62
+OUT_OF_RANGE = "squares of X or of Xw leave the range of floats; divide its columns by their largest magnitude first"
 PASSES, UPDATES, MOST_PASSES, AMPLE = 25, 2_000_000, 1000, 100
 TRIAL = 5  # one in so many passes tells which of several starts to go on with
 
@@ -30,8 +31,9 @@ TRIAL = 5  # one in so many passes tells which of several starts to go on with
 class RowState:
     """Where a run stands: coefficients v (times a scale; the last is the constant feature's), and what their mean needs.
 
-    `kind` is the kernel's number of the measure, `units` are inverse squares of the largest magnitudes of columns met so far,
-    `numbers` those of `kernels/point_updates.py`: weights of the classes, counts, lengths.
+    `kind` is the kernel's number of the measure, `units` are inverse mean squares of the columns' entries other than 0, made
+    of `squares` and `counts` (None where all are 1), `numbers` those of `kernels/point_updates.py`: weights of the classes,
+    counts, lengths.
     """
 
     v: FloatArray
@@ -39,6 +41,8 @@ class RowState:
     units: FloatArray
     numbers: FloatArray
     kind: int = 0
+    squares: FloatArray | None = None
+    counts: FloatArray | None = None
 
     @classmethod
     def new(
@@ -50,7 +54,25 @@ class RowState:
         numbers[module.ALPHA], numbers[module.BETA] = weights
         numbers[module.SCALE], numbers[module.REACH], numbers[module.EPOCH] = 1.0, module.FIRST_REACH, epoch
         numbers[module.HORIZON], numbers[module.RAMP] = np.inf, 1.0
-        return cls(np.zeros(p + 1), np.zeros(p + 1), np.full(p + 1, 1.0 if paper else module.UNSEEN), numbers, kind)
+        sums = (None, None) if paper else (np.zeros(p + 1), np.zeros(p + 1))
+        return cls(np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1), numbers, kind, *sums)
+
+    def learn_units(self, operator: Any, weight: FloatArray | None, constant: float) -> None:
+        """Take in rows as to the units of their columns; |w| is measured in the new units. One pass, and O(p)."""
+        if self.squares is None or self.counts is None:
+            return
+        for start, stop in blocks(operator):
+            arrays = operator.row_arrays(start, stop)
+            own = None if weight is None else weight[arrays.first :]
+            bounds = start - arrays.first, stop - arrays.first
+            kernels.point_updates.add_squares(*arrays[:5], *bounds, own, self.squares, self.counts)
+        if not np.isfinite(self.squares).all():
+            raise ValueError(OUT_OF_RANGE)
+        self.squares[-1], self.counts[-1] = constant**2, 1.0
+        known = self.squares > 0.0
+        self.units = np.where(known, self.counts, 1.0) / np.where(known, self.squares, 1.0)
+        module = kernels.point_updates
+        self.numbers[module.NORM2] = self.numbers[module.SCALE] ** 2 * float((self.v**2 / self.units).sum())
 
     def fade(self, after: float, until: float) -> None:
         """Let steps fade to 0 from `after` rows on until `until`."""
@@ -61,10 +83,8 @@ class RowState:
         """Raise if numbers left the range of floats, where what follows would not be what it seems."""
         module = kernels.point_updates
         sums = [module.TOTAL, module.NORM2, module.SQUARES]
-        if not np.isfinite(self.numbers[sums]).all() or not self.units.all():
-            raise ValueError(
-                "squares of X or of Xw leave the range of floats; divide its columns by their largest magnitude first"
-            )
+        if not (np.isfinite(self.numbers[sums]).all() and np.isfinite(self.units).all() and self.units.all()):
+            raise ValueError(OUT_OF_RANGE)
 
     def average(self) -> FloatArray:
         """Return the weighted mean of all iterates, (total v - behind) / sum of their weights."""
@@ -93,7 +113,7 @@ class RowMethod(Method):
         Passes over the rows; by default 25, or with a hundred rows a feature and more as many as make two million updates,
         1000 at most. Steps fade to 0 over all but the first of them.
     step : str
-        "adaptive": distance over gradients, in units of the largest magnitude of each column; nothing to tune. "paper":
+        "adaptive": distance over gradients, in units of the root mean square of each column; nothing to tune. "paper":
         1/sqrt(t), which wants scaled features; steps do not fade then, and all iterates weigh the same.
     callbacks : sequence of callables
         Each is called after every pass with a Progress (objective NaN; `w` is the mean so far, the last coefficient that of the
@@ -105,7 +125,7 @@ class RowMethod(Method):
     automatic = "never"
     certified = False
     streams = True
-    alpha_means = "coefficients of features divided by their largest magnitude stay within |w| <= sqrt(2 / alpha)"
+    alpha_means = "coefficients of features divided by their root mean square stay within |w| <= sqrt(2 / alpha)"
     measures: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -190,7 +210,9 @@ class RowMethod(Method):
         trial = passes // TRIAL if judge is not None else 0
         rows = float(n) if weight is None else float(weight.sum())
         sign = np.ascontiguousarray(sign, dtype=np.int8)
+        state.learn_units(operator, weight, constant)
         for each in (state, *others):
+            each.units = state.units
             if passes > 1:
                 each.fade(rows, passes * rows)
 
@@ -241,10 +263,16 @@ def default_passes(n: int, p: int) -> int:
     return max(PASSES, min(MOST_PASSES, math.ceil(UPDATES / n))) if n >= AMPLE * p else PASSES
 
 
-def blocks_in_random_order(operator: Any, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
-    """Yield (first row, one past the last row, seed of the order within) of blocks that cover all rows."""
+def blocks(operator: Any) -> list[tuple[int, int]]:
+    """Return (first row, one past the last row) of blocks that cover all rows."""
     n, p = operator.shape
     least = min(BLOCK_ROWS, LARGE_BLOCK / max(1.0, operator.row_bytes))
     size = int(max(1.0, min(n, max(least, BLOCK_BYTES / (8.0 * max(1, p))))))
-    for start in rng.permutation(np.arange(0, n, size)).tolist():
-        yield start, min(start + size, n), int(rng.integers(SEEDS))
+    return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def blocks_in_random_order(operator: Any, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+    """Yield (first row, one past the last row, seed of the order within) of blocks that cover all rows."""
+    there = blocks(operator)
+    for k in rng.permutation(len(there)).tolist():
+        yield *there[k], int(rng.integers(SEEDS))
