@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreline import MeasureClassifier, list_solvers
+from scoreline.data import make_imbalanced
 from scoreline.measures import best_cut, get_measure, score_sketch
 from scoreline.measures.score_sketch import RecentScores
 from scoreline.solvers import row_method
