@@ -1,6 +1,6 @@
 """Learn from a stream: G-mean on rows to come, after every block, with a model and a cut that never see a row twice.
 
-    python examples/stream.py [--blocks 20] [--rows 5000]
+python examples/stream.py [--blocks 20] [--rows 5000]
 """
 
 import argparse

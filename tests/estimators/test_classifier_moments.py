@@ -681,3 +681,20 @@ def test_a_block_or_a_merge_that_fails_leaves_the_stream_as_it_was():
         for name in ("weight", "mean", "scatter"):
             np.testing.assert_array_equal(before[side][name], after[side][name])
     assert clf.n_passes_ == passes
+
+
+def test_an_interrupt_while_solving_leaves_the_stream_as_it_was(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 4)), np.arange(60) % 2
+    clf, other = (MeasureClassifier("roc_auc", solver="moments").partial_fit(X[:30], y[:30]) for _ in range(2))
+
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("scoreline.estimators.moments_training._solved", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            clf.partial_fit(X[30:], y[30:])
+    np.testing.assert_array_equal(
+        clf.partial_fit(X[30:], y[30:]).coef_, other.partial_fit(X[30:], y[30:]).coef_, "the block counts once"
+    )

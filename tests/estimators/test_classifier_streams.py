@@ -686,6 +686,8 @@ CHANGES = [
     ("f1", {"solver_params": {"step": "paper"}}),
     ("gmean", {"fit_intercept": False}),
     ("f1", {"intercept_scaling": 10.0}),
+    ("f1", {"solver_params": {"weights": "equal"}}),
+    ("f1", {"solver_params": {"first_epoch": 7}}),
 ]
 
 

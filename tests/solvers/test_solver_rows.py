@@ -1,6 +1,7 @@
 """SPADE and STAMP through the classifier: seeds, storages, weights, units, attributes, ends, refusals, and their optima."""
 
 import pickle
+import time
 import warnings
 
 import cvxpy as cp
@@ -340,6 +341,49 @@ def test_an_interrupt_leaves_a_fitted_classifier(measure, after, monkeypatch):
     monkeypatch.undo()
     if after:  # steps do not fade in the first pass
         assert np.array_equal(stopped.coef_, classifier(measure, passes=after).fit(X, y).coef_)
+
+
+@one_of_each
+def test_an_interrupt_before_the_first_row_leaves_an_earlier_model(measure, monkeypatch):
+    X, y = data()
+    fitted = classifier(measure).fit(X, y)
+    coef = fitted.coef_.copy()
+
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CLASS[SOLVER[measure]], "take_in", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X[:50], y[:50])
+    np.testing.assert_array_equal(fitted.coef_, coef)
+
+
+@one_of_each
+def test_time_is_that_of_the_held_out_run_and_of_the_other(measure):
+    X, y = data(n=3000)
+    started = time.perf_counter()
+    fitted = classifier(measure, passes=10**6, cut="holdout", max_time=0.4).fit(X, y)
+    assert fitted.status_ == "max_time"
+    assert time.perf_counter() - started < 2.0  # twice 0.4 and compilation, on a busy machine
+
+
+@every_measure
+@pytest.mark.parametrize("factor", [1e-90, 1e-6, 1e6, 1e90])
+def test_the_scale_of_weights_does_not_matter(measure, factor):
+    X, y = data()
+    weight = 1.0 + np.arange(len(y)) % 3
+    expected = decisions(measure, X, y, weight)
+    np.testing.assert_allclose(
+        decisions(measure, X, y, factor * weight), expected, rtol=1e-6, atol=1e-6
+    )  # rounded weights
+
+
+@one_of_each
+@pytest.mark.parametrize("factor", [1e-170, 1e160])
+def test_columns_whose_squares_leave_the_range_of_floats_are_refused(measure, factor):
+    X, y = data()
+    with pytest.raises(ValueError, match="divide its columns"):
+        classifier(measure).fit(X * [factor, 1.0, 1.0, 1.0], y)
 
 
 @every_measure

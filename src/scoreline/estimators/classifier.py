@@ -51,7 +51,8 @@ class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin
         Options of the solver: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "memory"
         (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS),
         "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments),
-        "max_planes" and "zero_plane" (bundle, bundle_ocas).
+        "max_planes" and "zero_plane" (bundle, bundle_ocas), "passes", "step", "weights" and "first_epoch" (spade, stamp),
+        "level", "level_tol" and "rounds" (amp).
     alpha : float, default=1e-4
         Strength of the penalty. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
     fit_intercept : bool, default=True
@@ -66,7 +67,8 @@ class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin
         fifth of the rows that a first fit did not see (one more fit). "none": not at all, the trained intercept stays.
         "auto": for measures of counts trained with the logistic or squared hinge loss, a steady cut on the scores that
         each row would get from a model without it (`scoreline.solvers.leave_one_out`, no further fit), which serves new
-        rows better, above all with few positives; "train" elsewhere. `recut` sets it anew on other rows.
+        rows better, above all with few positives; for other risks "holdout" where there are fewer than ten rows a feature
+        (and fifty of each class), else "train"; "train" for rankings. `recut` sets it anew on other rows.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
         cut, which becomes the one with the best class-weighted accuracy.
@@ -78,9 +80,9 @@ class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin
     max_time : float, default=None
         Seconds at most.
     warm_start : bool, default=False
-        Start from the coefficients of the last fit.
+        Start from the coefficients of the last fit; no effect for "spade" and "stamp".
     random_state : int, RandomState or None, default=None
-        Seed of the rows that cut="holdout" holds out, and of the probes of leave-one-out with more than 1000 features.
+        Seed of the order of rows (spade, stamp), of held-out rows, and of probes of leave-one-out beyond 1000 features.
     n_jobs : int, default=None
         Threads; None means all that this process may use. Results have the same bits for any number.
     verbose : int, default=0
@@ -112,7 +114,7 @@ class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin
     n_passes_ : float
         Products with X (and its column statistics, if scaled); looking for NaN first is one more read.
     objective_, lower_bound_, gap_ : float
-        J at the solution, what was proved of its minimum, and their difference; None for solver="moments".
+        J at the solution, what was proved of its minimum, and their difference; None for "moments", "spade" and "stamp".
     moments_report_ : dict
         With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
     cut_rank_error_ : float
@@ -120,7 +122,7 @@ class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: best so far after each iteration.
     status_ : str
-        "converged", "max_iter", "max_time", "interrupted" or "stalled".
+        "converged", "max_iter" (also the regular end of "spade" and "stamp"), "max_time", "interrupted" or "stalled".
 
     Examples
     --------
@@ -225,8 +227,8 @@ class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin
         for wrapper in _wrappers(wrapped, operator):
             coef, intercept = wrapper.unwrap(coef, intercept)
         self.coef_ = np.array(coef).reshape(1, -1)
-        self.trained_intercept_ = float(intercept)
-        self.intercept_ = np.array([self.trained_intercept_ - trained.threshold])
+        self.trained_intercept_ = float(intercept) + trained.intercept
+        self.intercept_ = np.array([float(intercept) - trained.threshold])
         self._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
         self.n_iter_, self.n_passes_ = result.n_iter, operator.n_passes - passes_before
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap

@@ -49,15 +49,12 @@ class MomentsTraining:
 
     def _add_moments(self: Any, added: ClassMoments, passes: float, measure: Measure, solver: MomentsSolver) -> Any:
         """Add moments and set the model of all so far, if both classes have been seen; a solve that fails adds nothing."""
-        state: ClassMoments = self._moments
-        before = state.record() if solver.ridge == 0 else None  # otherwise the covariance cannot be singular
+        state = ClassMoments.restored(
+            self._moments.record()
+        )  # a copy: a solve that fails, or Ctrl-C, leaves all as it was
         state.merge(added)
-        try:
-            self._solve_moments(state, measure, solver)
-        except ValueError:
-            if before is not None:
-                self._moments = ClassMoments.restored(before)
-            raise
+        self._solve_moments(state, measure, solver)
+        self._moments = state
         self.n_passes_ += passes
         return self
 

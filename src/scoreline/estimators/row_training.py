@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.estimators.training import Judged, cut_on, held_out_rows, training_scores_mislead
+from scoreline.estimators.training import Judged, cut_on, half_of_the_time, held_out_rows, training_scores_mislead
 from scoreline.estimators.validation import class_weights
 from scoreline.measures import Measure, best_cut
 from scoreline.measures.score_sketch import RecentScores
@@ -23,7 +23,8 @@ from scoreline.solvers.row_method import SEEDS, RowMethod, RowRun, RowState, blo
 class RowStream:
     """What has been learnt of a stream: the state of the method, the scores for the cut, and how often each class was seen.
 
-    `problem` says what is learnt, so that it does not change halfway.
+    `problem` says what is learnt, so that it does not change halfway; `unit` is the mean weight of the first block's rows,
+    which weights are divided by.
     """
 
     state: RowState
@@ -32,6 +33,7 @@ class RowStream:
     scores: RecentScores = field(default_factory=RecentScores)
     seen: tuple[float, float] = (0.0, 0.0)
     blocks: int = 0
+    unit: float = 1.0
 
 
 class RowTraining:
@@ -57,19 +59,24 @@ class RowTraining:
             def judge(w: FloatArray) -> float:
                 return best_cut(sign, _finite(wrapped.matvec(w[:-1])), served, weights).value
 
-            own = None if self.cut == "none" else judge
-            return solver.train(wrapped, sign, weights, measure, self.alpha, constant, self.random_state, own)
+            own, relative = None if self.cut == "none" else judge, None
+            if weights is not None:  # steps of the class weights follow the size of weights: a mean of 1
+                relative = weights / weights[weights > 0.0].mean()
+            return solver.train(wrapped, sign, relative, measure, self.alpha, constant, self.random_state, own)
 
         threshold, given_cut = 0.0, None
         few = training_scores_mislead(operator.shape[1], sign, weight, served)
         if self.cut == "holdout" or (self.cut == "auto" and few):
             held = held_out_rows(sign, weight, self.random_state)
-            part = trained(np.where(held, 0.0, 1.0 if weight is None else weight))
+            with half_of_the_time(solver):
+                part = trained(np.where(held, 0.0, 1.0 if weight is None else weight))
             if part.interruption is not None:
                 raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
             z = _finite(wrapped.matvec(part.w[:-1]) + constant * float(part.w[-1]))
             given_cut = cut_on(served, Judged(sign[held], z[held], None if weight is None else weight[held]))
         run = trained(weight)
+        if run.interruption is not None and run.rows == 0.0 and hasattr(self, "coef_"):
+            raise run.interruption  # nothing learnt: the earlier model stays
         coef, intercept = run.w[:-1], constant * float(run.w[-1])
         if self.scaling is not None:
             coef, intercept = wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
@@ -106,8 +113,8 @@ class RowTraining:
             "solver": solver.name,
             "measure": measure.name,
             **vars(measure),
-            "step": solver.step,
             "constant": constant,
+            **solver.rules(),
         }
         if first:
             seed = int(check_random_state(self.random_state).randint(SEEDS, dtype=np.int64))
@@ -125,11 +132,16 @@ class RowTraining:
         if self.class_weight is not None:
             of_class = class_weights(self.class_weight, classes, *counts)
             weight = np.where(sign > 0, *of_class) * (1.0 if weight is None else weight)
+        if first and weight is not None:
+            stream.unit = float(weight[weight > 0.0].mean())
+        relative = weight
+        if stream.unit != 1.0:
+            relative = np.full(len(sign), 1.0 / stream.unit) if weight is None else weight / stream.unit
         labels = np.ascontiguousarray(sign, dtype=np.int8)
-        stream.state.learn_units(operator, weight, constant)
+        stream.state.learn_units(operator, relative, constant)
         for start, stop, seed in blocks_in_random_order(operator, rng):
             solver.take_in_block(
-                operator, start, stop, labels, weight, measure, self.alpha, constant, seed, stream.state
+                operator, start, stop, labels, relative, measure, self.alpha, constant, seed, stream.state
             )
         stream.state.check()
         w = stream.state.average()

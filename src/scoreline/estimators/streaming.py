@@ -54,8 +54,8 @@ class Streaming:
 
         "spade" and "stamp": one step for every row, in random order within the block, fixed by random_state. Shares of the
         classes and units of the features are those met so far; steps do not fade. The cut is that of the scores of the later
-        half of the stream, each of the model after its block, kept in sketches: the rank of the cut is off by at most a share
-        of `cut_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the sketches, 10 MB
+        half of the stream, each of the model after its block, kept in sketches, which put its rank off by at most a share of
+        `cut_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the sketches, 10 MB
         at most. A call costs three passes over its rows and the cut, a few milliseconds: blocks of thousands of rows are best.
 
         Parameters

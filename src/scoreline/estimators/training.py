@@ -1,5 +1,8 @@
 """From a problem to coefficients and a cut: the order of search, held-out fit, fit and cut."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,7 +52,10 @@ class Judged(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What came out: the run, the cost of positives, the cut, Ctrl-C if it was pressed, a missed constraint, and the levels."""
+    """What came out: the run, the cost of positives, the cut, Ctrl-C if it was pressed, a constraint that was missed, and more.
+
+    `levels` are those of `amp`; `intercept` is what the risk itself adds to scores.
+    """
 
     result: Result
     cost: float
@@ -57,6 +63,7 @@ class Trained(NamedTuple):
     interruption: BaseException | None
     missed: str | None
     levels: dict[str, Any]
+    intercept: float
 
 
 def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: FloatArray | None) -> Trained:
@@ -77,10 +84,11 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
     levels: dict[str, Any] = {}
     if isinstance(solver, CostMethod):
         assert isinstance(problem.measure, CountsBasedMeasure)
-        trial = solver.search(
-            problem.operator, problem.risk, problem.sign, problem.weight, problem.alpha, problem.space, problem.measure,
-            problem.copies, random_state, w0,
-        )  # fmt: skip
+        with half_of_the_time(solver) if cut == "holdout" else nullcontext():
+            trial = solver.search(
+                problem.operator, problem.risk, problem.sign, problem.weight, problem.alpha, problem.space, problem.measure,
+                problem.copies, random_state, w0,
+            )  # fmt: skip
         cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
         if trial.levels is not None:
             levels = {"levels_": trial.levels, "level_bound_": trial.level_bound}
@@ -90,7 +98,8 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
     weight = with_cost(problem.weight, problem.sign, cost)
     if cut == "holdout" and interruption is None:
         held = held_out_rows(problem.sign, weight, random_state)
-        part = solver.solve(problem.objective(np.where(held, 0.0, 1.0 if weight is None else weight)), w0)
+        with half_of_the_time(solver):
+            part = solver.solve(problem.objective(np.where(held, 0.0, 1.0 if weight is None else weight)), w0)
         if part.interruption is None:
             judged = Judged(problem.sign[held], part.z[held], None if problem.weight is None else problem.weight[held])
             given_cut = cut_on(problem.cut_measure, judged)
@@ -103,11 +112,12 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
     if not isinstance(solver, CostMethod):
         result = solver.solve(objective, w0)
         interruption = result.interruption
+    intercept = 0.0 if result.z is None else objective.risk.intercept(result.z)
     try:
         if given_cut is not None:
             threshold = given_cut
         elif cut == "none" or result.z is None:
-            pass
+            threshold = -intercept
         elif cut == "auto" and problem.risk.curved and isinstance(problem.cut_measure, CountsBasedMeasure):
             unseen = leave_one_out(objective, result.z, problem.copies, random_state)
             judged = Judged(problem.sign, unseen, problem.weight)
@@ -123,7 +133,20 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
         interruption, missed = signal, None
     if result.z is not None and interruption is None:
         warn_if_flat(result, objective)
-    return Trained(result, cost, threshold, interruption, missed, levels)
+    return Trained(result, cost, threshold, interruption, missed, levels, intercept)
+
+
+@contextmanager
+def half_of_the_time(solver: Any) -> Iterator[None]:
+    """Give what is done within half of the solver's time, and what follows the rest."""
+    asked, begin = solver.max_time, time.perf_counter()
+    if asked is not None:
+        solver.max_time = 0.5 * asked
+    try:
+        yield
+    finally:
+        if asked is not None:
+            solver.max_time = max(1e-9, asked - (time.perf_counter() - begin))
 
 
 def cut_on(measure: Measure, judged: Judged) -> float:

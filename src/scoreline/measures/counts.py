@@ -17,7 +17,7 @@ class Accuracy(CountsBasedMeasure):
 
     name = "accuracy"
     summary = "share of rows predicted right"
-    risks = ("hinge", "logistic", "contingency")
+    risks = ("hinge", "logistic", "hinge_free_intercept", "contingency")
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return (TP + TN) / (TP + FP + FN + TN)."""

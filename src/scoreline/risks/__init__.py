@@ -4,6 +4,7 @@ from scoreline.risks.average_precision import AveragePrecisionRisk
 from scoreline.risks.base import Evaluation, Risk
 from scoreline.risks.contingency import ContingencyRisk
 from scoreline.risks.hinge import HingeRisk
+from scoreline.risks.hinge_free_intercept import FreeInterceptHingeRisk
 from scoreline.risks.logistic import LogisticRisk
 from scoreline.risks.partial_roc import PartialRocRisk
 from scoreline.risks.prbep import PrbepRisk
@@ -15,6 +16,7 @@ __all__ = [
     "AveragePrecisionRisk",
     "ContingencyRisk",
     "Evaluation",
+    "FreeInterceptHingeRisk",
     "HingeRisk",
     "LogisticRisk",
     "PartialRocRisk",

@@ -127,6 +127,10 @@ class Risk(ABC):
     ) -> tuple[float, FloatArray, float]:
         """Return (R_mu, gradient, c) by the literal definition: slow, for tests. Zero gradient at ties of a kink."""
 
+    def intercept(self, z: Scores) -> float:
+        """Return the intercept that belongs to scores z where the risk itself chooses one; 0 for most."""
+        return 0.0
+
     def value(self, z: Scores) -> float:
         """Return R(z)."""
         return self.evaluate(z, grad=False).hard

@@ -132,6 +132,15 @@ class ScoreSpace(Protocol):
     ) -> BalanceSums:
         """Sum ramps of t = offset - z - tau (positives) and t = z + tau (negatives) at the tau that balances the classes."""
 
+    def weighted(self, x: Scores, labels: Labels) -> Scores:
+        """Return s_i x_i."""
+
+    def per_weight(self, x: Scores, labels: Labels) -> Scores:
+        """Return x_i / s_i, 0 for rows of weight 0."""
+
+    def balancing_bias(self, z: Scores, labels: Labels, offset: float) -> float:
+        """Return the tau of `balance_sums` at width 0."""
+
     def class_scores(self, z: Scores, labels: Labels) -> tuple[FloatArray, FloatArray]:
         """Return the scores of positives and of negatives in rising order, each as often as its whole-numbered weight."""
 

@@ -226,6 +226,20 @@ class HostSpace:
         smooth, hard = kernel.sums(*rows, found, (-scale * shares[0], scale * shares[1]), out)
         return BalanceSums(smooth, hard, moved, out)
 
+    def weighted(self, x: FloatArray, labels: Labels) -> FloatArray:
+        """Return s_i x_i."""
+        return x if labels.weight is None else labels.weight * x
+
+    def per_weight(self, x: FloatArray, labels: Labels) -> FloatArray:
+        """Return x_i / s_i, 0 for rows of weight 0."""
+        if labels.weight is None:
+            return x
+        return np.divide(x, labels.weight, out=np.zeros_like(x), where=labels.weight > 0.0)
+
+    def balancing_bias(self, z: FloatArray, labels: Labels, offset: float) -> float:
+        """Return the tau of `balance_sums` at width 0."""
+        return kernels.balance.balance(_checked(z, labels), labels.sign, labels.weight, float(offset), 0.0).base
+
     def class_scores(self, z: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
         """Return the scores of either class in rising order, as often as their weight; one copy and one sort of each."""
         z = _checked(z, labels)

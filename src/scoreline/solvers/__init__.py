@@ -7,6 +7,7 @@ from scoreline.solvers.bundle import BundleSolver
 from scoreline.solvers.bundle_ls import BundleLineSearchSolver
 from scoreline.solvers.bundle_ocas import BundleOcasSolver
 from scoreline.solvers.cost_search import CostSearchSolver
+from scoreline.solvers.excessive_gap import ExcessiveGapSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.newton import NewtonSolver
@@ -22,6 +23,7 @@ __all__ = [
     "BundleOcasSolver",
     "BundleSolver",
     "CostSearchSolver",
+    "ExcessiveGapSolver",
     "LbfgsSolver",
     "Method",
     "MomentsSolver",

@@ -31,8 +31,8 @@ class AmpSolver(CostMethod, SmoothedSolver):
     ----------
     level : str
         "measure": the level is the measure itself at the best cut of the training scores. "rewards": the measure of the rewards
-        1 - hinge, less the penalty, which never falls from fit to fit, rises to the largest that any w has, and is bounded:
-        `levels_` then ends within `level_bound_` of it. It lies below the measure, and negatives weigh less for it.
+        1 - hinge, less the penalty, which never falls from fit to fit and rises to the largest that any w has; that lies
+        between the last of `levels_` and `level_bound_`. It is below the measure, and negatives weigh less for it.
     level_tol : float
         Stop when the level rises by no more than this.
     rounds : int
@@ -113,11 +113,13 @@ class AmpSolver(CostMethod, SmoothedSolver):
                     trial = attempt(positive / negative, best.result.w)
                     if ended(trial):
                         best.interruption = trial.interruption
-                        if trial.result.status == "interrupted":
-                            best.result.status = "interrupted"
+                        best.result.status = trial.result.status
                         return best
                     if self.level == "rewards":
-                        best.level_bound = trial.level_bound = bound_from(measure, at, sums, trial.result)
+                        bounds = [
+                            b for b in (best.level_bound, bound_from(measure, at, sums, trial.result)) if b is not None
+                        ]
+                        best.level_bound = trial.level_bound = min(bounds, default=None)
                     level, before = level_of(trial), best.levels[-1]
                     logger.info("amp: cost %.4g, %s %.5g after %.5g", trial.cost, measure.name, level, before)
                     if level <= before:
@@ -136,8 +138,9 @@ class AmpSolver(CostMethod, SmoothedSolver):
     def _constant_level(
         self, operator: Any, sign: AnyArray, base: FloatArray, sums: tuple[float, float], alpha: float, measure: Any
     ) -> float:
-        """Return the level of the score 1 for all rows, for a plain fit that has none: positives must be called so first."""
+        """Return the level of the best constant score, for a plain fit that has none: positives must be called so first."""
         w = operator.shifted(np.zeros(operator.shape[1]), 1.0)
+        w *= min(1.0, 1.0 / max(1e-300, alpha * float(w @ w)))  # beyond, the penalty grows faster than the reward
         return Losses.of(sign, np.asarray(operator.matvec(w)), base, sums, 0.5 * alpha * float(w @ w)).level(measure)
 
 

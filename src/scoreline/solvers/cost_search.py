@@ -139,8 +139,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
                 trial = attempt(exponent, last)
                 if ended(trial):
                     best.interruption = trial.interruption
-                    if trial.result.status == "interrupted":
-                        best.result.status = "interrupted"
+                    best.result.status = trial.result.status
                     return best
                 assert plain.positive is not None
                 assert trial.positive is not None

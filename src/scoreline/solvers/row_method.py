@@ -18,8 +18,8 @@ from scoreline.solvers.base import Clock, Method, Progress
 
 logger = logging.getLogger("scoreline")
 
-# Rows are shuffled within blocks of about this size as if dense, so that the order is the same for every storage, but of so
-# many rows at least, unless these take more memory.
+# Rows are shuffled within blocks of about this size as if dense, so that the order is the same for every storage (but for more
+# than 8192 dense features), of so many rows at least, unless these take more memory.
 BLOCK_BYTES, BLOCK_ROWS, LARGE_BLOCK = 8 << 20, 4096, 256 << 20
 SEEDS = 1 << 62
 OUT_OF_RANGE = "squares of X or of Xw leave the range of floats; divide its columns by their largest magnitude first"
@@ -66,9 +66,9 @@ class RowState:
             own = None if weight is None else weight[arrays.first :]
             bounds = start - arrays.first, stop - arrays.first
             kernels.point_updates.add_squares(*arrays[:5], *bounds, own, self.squares, self.counts)
-        if not np.isfinite(self.squares).all():
+        if not np.isfinite(self.squares).all() or ((self.squares == 0.0) & (self.counts > 0.0)).any():
             raise ValueError(OUT_OF_RANGE)
-        self.squares[-1], self.counts[-1] = constant**2, 1.0
+        self.squares[-1], self.counts[-1] = constant**2, float(constant != 0.0)
         known = self.squares > 0.0
         self.units = np.where(known, self.counts, 1.0) / np.where(known, self.squares, 1.0)
         module = kernels.point_updates
@@ -95,13 +95,14 @@ class RowState:
 
 @dataclass
 class RowRun:
-    """The end of a run: averaged coefficients, the constant feature's last; passes, seconds after each, why it ended."""
+    """The end of a run: averaged coefficients, the constant feature's last; passes, seconds after each, why it ended; rows."""
 
     w: FloatArray
     passes: int
     seconds: list[float]
     status: str
     interruption: BaseException | None = None
+    rows: float = 0.0
 
 
 class RowMethod(Method):
@@ -241,7 +242,7 @@ class RowMethod(Method):
         except KeyboardInterrupt as signal:
             run.status, run.interruption = "interrupted", signal
         state.check()
-        run.w = state.average()
+        run.w, run.rows = state.average(), float(state.numbers[kernels.point_updates.TIME])
         logger.info("%s: %s after %d passes, %.3g s", self.name, run.status, run.passes, clock.elapsed())
         return run
 
