@@ -17,6 +17,7 @@ _MODULES = (
     "dual_regions",
     "exponential",
     "gram",
+    "marginals",
     "parallel",
     "point_updates",
     "pointwise",

@@ -6,6 +6,7 @@ from scoreline.risks.contingency import ContingencyRisk
 from scoreline.risks.hinge import HingeRisk
 from scoreline.risks.hinge_free_intercept import FreeInterceptHingeRisk
 from scoreline.risks.logistic import LogisticRisk
+from scoreline.risks.marginals import Marginals, label_marginals
 from scoreline.risks.partial_roc import PartialRocRisk
 from scoreline.risks.prbep import PrbepRisk
 from scoreline.risks.roc_area import RocAreaRisk
@@ -19,10 +20,12 @@ __all__ = [
     "FreeInterceptHingeRisk",
     "HingeRisk",
     "LogisticRisk",
+    "Marginals",
     "PartialRocRisk",
     "PrbepRisk",
     "Risk",
     "RocAreaRisk",
     "SquaredHingeRisk",
     "SquaredRocAreaRisk",
+    "label_marginals",
 ]

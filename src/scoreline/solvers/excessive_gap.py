@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from scoreline import kernels
 from scoreline._checks import check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
@@ -153,7 +152,9 @@ def largest_curvature(objective: Objective) -> float:
         matrix = np.column_stack([product(row) for row in np.eye(p)])
         largest = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[-1])
     else:
-        start = kernels.vectors.dot(np.ones(p), np.ones(p)) ** -0.5 * np.cos(np.arange(p))
+        start = np.cos(np.arange(p))  # any vector that is not special
+        if not product(start).any():
+            return 1.0  # X = 0: any constant will do
         found = eigsh(
             LinearOperator((p, p), matvec=product), k=1, which="LA", v0=start, tol=1e-2, return_eigenvectors=False
         )

@@ -1,0 +1,79 @@
+"""Marginals of labellings that a loss of the counts weighs: what smooths F1 by entropy."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._checks import check_number
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.measures import Measure, get_measure
+from scoreline.measures.at_k import AtKMeasure
+from scoreline.measures.base import CountsBasedMeasure
+
+
+class Marginals(NamedTuple):
+    """log Z, the chance of every row to be flipped, and the expected label of every row."""
+
+    log_z: float
+    flipped: FloatArray
+    label: FloatArray
+
+
+def label_marginals(
+    scores: Any, y: Any, measure: str | Measure = "f1", measure_params: dict[str, Any] | None = None, c: float = 1.0
+) -> Marginals:
+    """Return the marginals of p(y') ~ exp(c loss(y', y) + sum_i scores_i y'_i) over all labellings y' in {-1, 1}^n.
+
+    loss = 1 - measure of the labelling y', taken as the prediction for y. For `prbep` only labellings with as many positives as
+    y count, whatever c is. O(n^2) time and memory, in log space: finite for scores of any size.
+
+    Parameters
+    ----------
+    scores : array of n numbers
+        a_i in the formula.
+    y : array of n labels
+        +1 and -1, or 1 and 0, or booleans.
+    measure : str or Measure
+        A measure of the confusion counts, or "prbep".
+    measure_params : dict, optional
+        Its parameters.
+    c : float
+        Weight of the loss, at least 0.
+
+    Returns
+    -------
+    Marginals
+        log_z, flipped (P(y'_i != y_i)) and label (E[y'_i]).
+    """
+    a, positive = np.asarray(scores, dtype=np.float64), np.asarray(y) > 0
+    if a.ndim != 1 or a.shape != positive.shape or not np.isfinite(a).all():
+        raise ValueError(
+            f"scores and y must be vectors of one length, scores finite, got shapes {a.shape} and {positive.shape}"
+        )
+    check_number("c", c, least=0)
+    loss = loss_table(get_measure(measure, measure_params), int(positive.sum()), int((~positive).sum()))
+    exponents = np.where(np.isneginf(loss), -np.inf, c * np.where(np.isneginf(loss), 0.0, loss))
+    module = kernels.marginals
+    sides = (a[positive], -a[positive]), (-a[~positive], a[~positive])
+    tables = [module.forward(*side) for side in sides]
+    ends = [table[-1].copy() for table in tables]
+    rest = [np.empty_like(end) for end in ends]
+    total = float(module.weigh(exponents, *ends, *rest))
+    flipped = np.empty(len(a))
+    for rows, side, table, others in zip((positive, ~positive), sides, tables, rest, strict=True):
+        chances = np.empty(len(side[0]))
+        module.backward(table, *side, others, total, chances)
+        flipped[rows] = chances
+    return Marginals(total, flipped, np.where(positive, 1.0, -1.0) * (1.0 - 2.0 * flipped))
+
+
+def loss_table(measure: Measure, positive: int, negative: int) -> FloatArray:
+    """Return loss[b, k] of b positives and k negatives flipped; -inf where the measure does not know such labellings."""
+    b, k = np.meshgrid(np.arange(positive + 1.0), np.arange(negative + 1.0), indexing="ij")
+    if isinstance(measure, AtKMeasure) and measure.name == "prbep":
+        return np.where(b == k, b / max(positive, 1), -np.inf)
+    if not isinstance(measure, CountsBasedMeasure):
+        raise ValueError(f"measure {measure.name!r} is not one of confusion counts; use one of those, or 'prbep'")
+    values: AnyArray = np.asarray(measure.from_counts(positive - b, k, b, negative - k), dtype=np.float64)
+    return 1.0 - values
