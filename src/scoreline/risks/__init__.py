@@ -1,6 +1,7 @@
 """What is minimised: convex functions of the scores and labels, never of X. One file per risk, found by `registry`."""
 
 from scoreline.risks.average_precision import AveragePrecisionRisk
+from scoreline.risks.balanced import project_balanced
 from scoreline.risks.base import Evaluation, Risk
 from scoreline.risks.contingency import ContingencyRisk
 from scoreline.risks.hinge import HingeRisk
@@ -28,4 +29,5 @@ __all__ = [
     "SquaredHingeRisk",
     "SquaredRocAreaRisk",
     "label_marginals",
+    "project_balanced",
 ]

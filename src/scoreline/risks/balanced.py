@@ -2,11 +2,14 @@
 
 import math
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
+from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.risks.base import Evaluation, Hessian, Risk, checked_labels
+from scoreline.scorespace.host import HostSpace
 
 
 class BalancedRisk(Risk):
@@ -116,3 +119,36 @@ def _greedy(t0: FloatArray, s: FloatArray, positive: AnyArray) -> FloatArray:
     moved_rows = s > 0.0
     beta[moved_rows] = 1.0 - left[moved_rows] / s[moved_rows]
     return beta
+
+
+def project_balanced(v: Any, y: Any, weight: Any = None, high: float = 1.0) -> FloatArray:
+    """Return the point nearest to v of {0 <= x <= high, sum_P s x = sum_N s x}, distances weighted by s.
+
+    x = clip(v - nu y, 0, high) with the nu that balances the two sums: a selection finds the piece at the scale of v, Newton's
+    method on a piecewise linear function the exact nu. Expected O(n) without weights, O(n log n) with.
+
+    Parameters
+    ----------
+    v : array of n numbers
+        The point to project.
+    y : array of n labels
+        +1 and -1, or 1 and 0, or booleans; both classes must occur.
+    weight : array of n weights, optional
+        s in the formula; 1 for all by default.
+    high : float
+        Upper end of the box.
+
+    Returns
+    -------
+    ndarray of n numbers
+        The projection.
+    """
+    check_number("high", high, above=0)
+    point, space = np.asarray(v, dtype=np.float64), HostSpace()
+    labels = space.labels(*checked_labels(y, weight))
+    if point.shape != (len(labels.sign),) or not np.isfinite(point).all():
+        raise ValueError(f"v must be {len(labels.sign)} finite numbers, one for each label, got shape {point.shape}")
+    # Positives want v - nu, negatives v + nu: the balance of -y v with no margin and a ramp as wide as the box.
+    sums = space.balance_sums(-labels.sign * point, labels, 0.0, high, 1.0)
+    assert sums.grad is not None
+    return np.asarray(-high * labels.sign * space.per_weight(sums.grad, labels)) + 0.0  # no minus zero

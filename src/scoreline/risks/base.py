@@ -88,7 +88,7 @@ class Risk(ABC):
         """
         prepared = copy.copy(self)
         prepared.space = HostSpace() if space is None else space
-        sign, weight = _checked_labels(y, sample_weight)
+        sign, weight = checked_labels(y, sample_weight)
         prepared.labels = prepared.space.labels(sign, weight)
         return prepared
 
@@ -171,7 +171,8 @@ class Risk(ABC):
         return self.value(self.space.zeros(self.labels))
 
 
-def _checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | None]:
+def checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | None]:
+    """Return labels as +1 and -1, both of which occur, and weights that are finite and not negative."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}, expected one label per row")
