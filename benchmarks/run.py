@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import common
 
-NAMES = ("products", "roc_area", "cut", "memory", "startup", "parallel", "solvers", "cutting_planes")
+NAMES = ("products", "roc_area", "cut", "memory", "startup", "parallel", "solvers", "cutting_planes", "projection")
 
 
 def main(names: list[str]) -> None:
