@@ -8,7 +8,7 @@ import numpy as np
 from scoreline._checks import check_number
 from scoreline.measures.base import CountsBasedMeasure, ratio
 
-COUNT_RISKS = ("logistic", "squared_hinge", "hinge")
+COUNT_RISKS = ("logistic", "squared_hinge", "hinge", "hinge_free_intercept")
 ALL_RISKS = (*COUNT_RISKS, "contingency")  # measures whose worst labelling is known
 
 

@@ -13,7 +13,7 @@ from scoreline.measures.base import CountsBasedMeasure
 
 
 class Marginals(NamedTuple):
-    """log Z, the chance of every row to be flipped, and the expected label of every row."""
+    """What is known of the labellings: log Z, the chance of every row to be flipped, and its expected label."""
 
     log_z: float
     flipped: FloatArray

@@ -62,11 +62,6 @@ class AmpSolver(CostMethod, SmoothedSolver):
         """Rewards are 1 - hinge."""
         return bool(risk.name == "hinge")
 
-    @classmethod
-    def trains(cls, measure: Any) -> bool:
-        """Tell whether the measure is one of those that a level describes."""
-        return getattr(measure, "name", "") in cls.measures
-
     def search(
         self,
         operator: Any,

@@ -100,6 +100,8 @@ class Method:
         Measures that solver="auto" takes it for where risk="auto" too and rows are ample, a hundred a feature.
     prefers : tuple of str
         Risks that risk="auto" takes before others when this method is asked for.
+    measures : tuple of str
+        Measures that it is made for; empty for all.
     certified : bool
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
     streams : bool
@@ -112,6 +114,7 @@ class Method:
     ample: ClassVar[tuple[str, ...]] = ()
     prefers: ClassVar[tuple[str, ...]] = ()
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
+    measures: ClassVar[tuple[str, ...]] = ()
     certified: ClassVar[bool] = True
     streams: ClassVar[bool] = False
     trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures
@@ -140,7 +143,7 @@ class Method:
     @classmethod
     def trains(cls, measure: Any) -> bool:
         """Tell whether this solver can train for that measure (class or object), given a risk that it serves."""
-        return True
+        return not cls.measures or getattr(measure, "name", "") in cls.measures
 
 
 class Solver(Method, ABC):

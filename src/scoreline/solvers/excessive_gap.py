@@ -8,6 +8,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from scoreline._checks import check_number
 from scoreline._typing import FloatArray, Scores
+from scoreline.measures import CountsBasedMeasure
 from scoreline.objective import Objective
 from scoreline.solvers.base import Solver, State
 from scoreline.solvers.lower_bound import LowerBound
@@ -63,6 +64,11 @@ class ExcessiveGapSolver(Solver):
     def serves(cls, risk: Any) -> bool:
         """Tell whether the risk is the hinge with a free intercept."""
         return bool(risk.name == "hinge_free_intercept")
+
+    @classmethod
+    def trains(cls, measure: Any) -> bool:
+        """Tell whether the measure is one of predictions at a cut."""
+        return issubclass(measure if isinstance(measure, type) else type(measure), CountsBasedMeasure)
 
     def start(self, objective: Objective, w0: FloatArray) -> ExcessiveGapState:
         """Return the state at w0; the method itself begins at w = 0, beta = 0."""

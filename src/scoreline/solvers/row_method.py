@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -127,7 +127,6 @@ class RowMethod(Method):
     certified = False
     streams = True
     alpha_means = "coefficients of features divided by their root mean square stay within |w| <= sqrt(2 / alpha)"
-    measures: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -147,11 +146,6 @@ class RowMethod(Method):
     def serves(cls, risk: Any) -> bool:
         """Rewards are 1 - hinge."""
         return bool(risk.name == "hinge")
-
-    @classmethod
-    def trains(cls, measure: Any) -> bool:
-        """Tell whether the method knows the measure."""
-        return getattr(measure, "name", "") in cls.measures
 
     def rules(self) -> dict[str, Any]:
         """Return the options that must not change in a stream."""
