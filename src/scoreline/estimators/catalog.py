@@ -63,7 +63,7 @@ def list_solvers() -> list[SolverInfo]:
     --------
     >>> from scoreline import list_solvers
     >>> [info.name for info in list_solvers()][:5]
-    ['accelerated', 'bundle', 'bundle_ls', 'bundle_ocas', 'cost_search']
+    ['accelerated', 'amp', 'bundle', 'bundle_ls', 'bundle_ocas']
     """
     table = []
     for solver in all_solvers().values():
