@@ -3,8 +3,8 @@
     SCORELINE_DATA=folder python benchmarks/rates.py [--alphas 1e-2,1e-3] [--most 3000] [--figure rates.png]
 
 The problem is the support vector machine whose intercept is not penalised, on a9a. Every solver starts at w = 0 and may take
---most iterations or 60 seconds. For each: iterations until its own proved gap is at most eps, and the exponent of 1/eps in between (1 is the rate of
-cutting planes, 1/2 that of the optimal methods, 0 a linear rate).
+--most iterations or 60 seconds. For each: iterations until its own proved gap is at most eps, and the exponent of 1/eps in
+between (1 is the rate of cutting planes, 1/2 that of the optimal methods, 0 a linear rate).
 """
 
 import argparse
