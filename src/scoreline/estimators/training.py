@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,36 +10,10 @@ from sklearn.utils import check_random_state
 
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, best_cut, steady_cut
-from scoreline.objective import Objective
-from scoreline.operators import Operator
-from scoreline.risks.base import Risk
-from scoreline.scorespace import ScoreSpace
 from scoreline.solvers import Result, Solver
 from scoreline.solvers.base import warn_if_flat
-from scoreline.solvers.cost_search import CostMethod
+from scoreline.solvers.cost_search import CostMethod, Problem
 from scoreline.solvers.leave_one_out import leave_one_out
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is trained: rows, labels and weights, the risk, the measure, and the measure that the cut serves.
-
-    `weight` is what rows weigh (class weights included), `copies` how often they are there (sample weights alone).
-    """
-
-    operator: Operator
-    space: ScoreSpace
-    sign: AnyArray
-    weight: FloatArray | None
-    copies: FloatArray | None
-    risk: Risk
-    alpha: float
-    measure: Measure
-    cut_measure: Measure
-
-    def objective(self, weight: FloatArray | None) -> Objective:
-        """Return J with these weights."""
-        return Objective(self.operator, self.risk.prepare(self.sign, weight, self.space), self.alpha)
 
 
 class Judged(NamedTuple):
@@ -83,12 +56,8 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
     cost, threshold, given_cut, interruption, judged = 1.0, 0.0, None, None, None
     levels: dict[str, Any] = {}
     if isinstance(solver, CostMethod):
-        assert isinstance(problem.measure, CountsBasedMeasure)
         with half_of_the_time(solver) if cut == "holdout" else nullcontext():
-            trial = solver.search(
-                problem.operator, problem.risk, problem.sign, problem.weight, problem.alpha, problem.space, problem.measure,
-                problem.copies, random_state, w0,
-            )  # fmt: skip
+            trial = solver.search(problem, random_state, w0)
         cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
         if trial.levels is not None:
             levels = {"levels_": trial.levels, "level_bound_": trial.level_bound}

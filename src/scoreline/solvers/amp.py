@@ -9,11 +9,8 @@ import numpy as np
 from scoreline._checks import check_choice, check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import CountsBasedMeasure, best_cut
-from scoreline.objective import Objective
-from scoreline.risks.base import Risk
-from scoreline.scorespace import ScoreSpace
 from scoreline.solvers.base import Result
-from scoreline.solvers.cost_search import CostMethod, Trial, ended
+from scoreline.solvers.cost_search import CostMethod, Problem, Trial, ended
 from scoreline.solvers.smoothed import SmoothedSolver
 
 logger = logging.getLogger("scoreline")
@@ -62,21 +59,11 @@ class AmpSolver(CostMethod, SmoothedSolver):
         """Rewards are 1 - hinge."""
         return bool(risk.name == "hinge")
 
-    def search(
-        self,
-        operator: Any,
-        risk: Risk,
-        sign: AnyArray,
-        weight: FloatArray | None,
-        alpha: float,
-        space: ScoreSpace,
-        measure: CountsBasedMeasure,
-        copies: FloatArray | None = None,
-        random_state: Any = None,
-        w0: FloatArray | None = None,
-    ) -> Trial:
+    def search(self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None) -> Trial:
         """Return the fit with the highest level; after Ctrl-C the best so far, with the exception."""
         asked, begin = self.max_time, time.perf_counter()
+        sign, weight, measure, alpha = problem.sign, problem.weight, problem.measure, problem.alpha
+        assert isinstance(measure, CountsBasedMeasure)
         base = np.broadcast_to(1.0, len(sign)) if weight is None else weight
         sums = float(base[sign > 0].sum()), float(base[sign < 0].sum())
 
@@ -84,7 +71,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
             weights = weight if cost == 1.0 else np.where(sign > 0, cost, 1.0) * base
             if asked is not None:
                 self.max_time = max(1e-9, asked - (time.perf_counter() - begin))
-            trial = Trial(cost, 0.0, self.solve(Objective(operator, risk.prepare(sign, weights, space), alpha), start))
+            trial = Trial(cost, 0.0, self.solve(problem.objective(weights), start))
             trial.interruption = trial.result.interruption
             return trial
 
@@ -100,7 +87,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
                 if ended(best) or measure.name == "gower_legendre":
                     return best
                 best.levels = [level_of(best)]
-                at = best.levels[0] or self._constant_level(operator, sign, base, sums, alpha, measure)
+                at = best.levels[0] or self._constant_level(problem, measure, base, sums)
                 for _ in range(self.rounds):
                     if not 0.0 < at < 1.0:
                         break
@@ -131,12 +118,15 @@ class AmpSolver(CostMethod, SmoothedSolver):
             self.max_time = asked
 
     def _constant_level(
-        self, operator: Any, sign: AnyArray, base: FloatArray, sums: tuple[float, float], alpha: float, measure: Any
+        self, problem: Problem, measure: CountsBasedMeasure, base: FloatArray, sums: tuple[float, float]
     ) -> float:
         """Return the level of the best constant score, for a plain fit that has none: positives must be called so first."""
+        operator, alpha = problem.operator, problem.alpha
         w = operator.shifted(np.zeros(operator.shape[1]), 1.0)
         w *= min(1.0, 1.0 / max(1e-300, alpha * float(w @ w)))  # beyond, the penalty grows faster than the reward
-        return Losses.of(sign, np.asarray(operator.matvec(w)), base, sums, 0.5 * alpha * float(w @ w)).level(measure)
+        return Losses.of(problem.sign, np.asarray(operator.matvec(w)), base, sums, 0.5 * alpha * float(w @ w)).level(
+            measure
+        )
 
 
 def weights_at(measure: CountsBasedMeasure, level: float) -> tuple[float, float]:

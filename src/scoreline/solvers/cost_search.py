@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.measures import CountsBasedMeasure, Cut, OperatingPoint, steady_cut
+from scoreline.measures import CountsBasedMeasure, Cut, Measure, OperatingPoint, steady_cut
 from scoreline.objective import Objective
 from scoreline.risks.base import Risk
 from scoreline.scorespace import ScoreSpace
@@ -21,6 +21,28 @@ logger = logging.getLogger("scoreline")
 
 SAME = 0.05  # of the logarithm of the ratio of the classes: all costs are nearly 1
 THIN = 6  # with fewer rows in a class there is no evidence to choose by
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is trained: rows, labels and weights, the risk, the measure, and the measure that the cut serves.
+
+    `weight` is what rows weigh (class weights included), `copies` how often they are there (sample weights alone).
+    """
+
+    operator: Any
+    space: ScoreSpace
+    sign: AnyArray
+    weight: FloatArray | None
+    copies: FloatArray | None
+    risk: Risk
+    alpha: float
+    measure: Measure
+    cut_measure: Measure
+
+    def objective(self, weight: FloatArray | None) -> Objective:
+        """Return J with these weights."""
+        return Objective(self.operator, self.risk.prepare(self.sign, weight, self.space), self.alpha)
 
 
 @dataclass
@@ -45,23 +67,8 @@ class CostMethod(Method):
     """A method that chooses what a positive weighs, by several fits."""
 
     @abstractmethod
-    def search(
-        self,
-        operator: Any,
-        risk: Risk,
-        sign: AnyArray,
-        weight: FloatArray | None,
-        alpha: float,
-        space: ScoreSpace,
-        measure: CountsBasedMeasure,
-        copies: FloatArray | None = None,
-        random_state: Any = None,
-        w0: FloatArray | None = None,
-    ) -> Trial:
-        """Return the trial that is best; after Ctrl-C the best so far, with the exception.
-
-        `weight` is what rows weigh in training and in the measure, `copies` how often they are there (`leave_one_out`).
-        """
+    def search(self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None) -> Trial:
+        """Return the trial that is best; after Ctrl-C the best so far, with the exception."""
 
 
 class CostSearchSolver(CostMethod, NewtonSolver):
@@ -89,20 +96,10 @@ class CostSearchSolver(CostMethod, NewtonSolver):
         """Tell whether the measure is one of predictions at a cut."""
         return issubclass(measure if isinstance(measure, type) else type(measure), CountsBasedMeasure)
 
-    def search(
-        self,
-        operator: Any,
-        risk: Risk,
-        sign: AnyArray,
-        weight: FloatArray | None,
-        alpha: float,
-        space: ScoreSpace,
-        measure: CountsBasedMeasure,
-        copies: FloatArray | None = None,
-        random_state: Any = None,
-        w0: FloatArray | None = None,
-    ) -> Trial:
+    def search(self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None) -> Trial:
         """Return the trial that left-out rows favour; after Ctrl-C the best so far, with the exception."""
+        sign, weight, measure = problem.sign, problem.weight, problem.measure
+        assert isinstance(measure, CountsBasedMeasure)
         base = np.broadcast_to(1.0, len(sign)) if weight is None else weight
         rows = [np.flatnonzero((sign == side) & (base > 0.0)) for side in (-1, 1)]
         ratio = float(base[rows[0]].sum() / base[rows[1]].sum())
@@ -110,10 +107,10 @@ class CostSearchSolver(CostMethod, NewtonSolver):
 
         def attempt(exponent: float, before: Trial | None) -> Trial:
             cost = ratio**exponent
-            prepared = risk.prepare(sign, weight if exponent == 0.0 else np.where(sign > 0, cost, 1.0) * base, space)
-            objective, start, constant = Objective(operator, prepared, alpha), w0, prepared.best_constant()
+            objective = problem.objective(weight if exponent == 0.0 else np.where(sign > 0, cost, 1.0) * base)
+            start, constant = w0, objective.risk.best_constant()
             if before is not None:  # what a cost changes most is the constant
-                start = operator.shifted(before.result.w, constant - before.constant)
+                start = problem.operator.shifted(before.result.w, constant - before.constant)
             if asked is not None:
                 self.max_time = max(1e-9, asked - (time.perf_counter() - begin))
             trial = Trial(cost, constant, self.solve(objective, start))
@@ -121,7 +118,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
             if trial.interruption is not None:
                 return trial
             try:
-                unseen = leave_one_out(objective, trial.result.z, copies, random_state)
+                unseen = leave_one_out(objective, trial.result.z, problem.copies, random_state)
                 trial.cut = steady_cut(sign, unseen, measure, weight)
             except KeyboardInterrupt as signal:
                 trial.interruption = signal

@@ -36,7 +36,7 @@ class ExcessiveGapSolver(Solver):
     The dual point beta lies in the box with one equality, w(beta) = X'(y s beta) / (S alpha). With t = 2 / (k + 3), iteration k
     takes beta^ = (1 - t) beta + t beta_mu(w), where beta_mu is the dual point of the smoothed risk at w; then w becomes
     (1 - t) w + t w(beta^), beta the projection of beta^ + (1 - y X w(beta^)) / L, and mu falls by 1 - t. The gap is at most
-    4 L D / ((k + 1)(k + 2)), D = min(S+, S-) / S: no 1/eps, on any data. Two passes over X and three selections a step; L is
+    4 L D / ((k + 1)(k + 2)), D = min(S+, S-) / S: no 1/eps, on any data. Two passes over X and two selections a step; L is
     the largest eigenvalue of X'SX / (S alpha), by Lanczos' method before the first step. A warm start is only a candidate for
     the result.
 
@@ -91,6 +91,7 @@ class ExcessiveGapSolver(Solver):
             self._z = objective.scores_at_start(state.point)
         state.w = state.point
         state.lower_bound = max(state.lower_bound, self._bound.value)
+        self._meet(objective, state)
 
     def store(self, state: State) -> None:
         """Put the best plane into the state; the rest is there."""
@@ -100,16 +101,14 @@ class ExcessiveGapSolver(Solver):
 
     def release(self) -> None:
         """Let go of scores and planes."""
-        for name in ("_bound", "_z"):
+        for name in ("_bound", "_z", "_met"):
             self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration."""
         assert isinstance(state, ExcessiveGapState)
         space, alpha, t = objective.space, objective.alpha, 2.0 / (state.steps + 3.0)
-        point = objective.at(state.w, self._z, state.mu / objective.risk.ramp_scale)
-        if point.hard < state.best_objective:
-            state.best_objective, state.best_w = point.hard, state.w
+        point = self._met
         dual = space.combine(1.0 - t, state.dual, t, point.risk.grad)
         constant = (1.0 - t) * state.constant + t * point.risk.plane
         size = (1.0 - t) * state.size + t * objective.plane_size(point)
@@ -124,22 +123,22 @@ class ExcessiveGapSolver(Solver):
         self._project(objective, state, dual, z)
         state.mu *= 1.0 - t
         state.steps += 1
-        hard = objective.at(state.w, self._z, grad=False).hard
-        if hard < state.best_objective:
-            state.best_objective, state.best_w = hard, state.w
+        self._meet(objective, state)
         return True
+
+    def _meet(self, objective: Objective, state: ExcessiveGapState) -> None:
+        """Evaluate the primal point: J, and the dual point of the smoothed risk that the next step takes."""
+        self._met = objective.at(state.w, self._z, state.mu / objective.risk.ramp_scale)
+        if self._met.hard < state.best_objective:
+            state.best_objective, state.best_w = self._met.hard, state.w
 
     def _project(self, objective: Objective, state: ExcessiveGapState, dual: Scores, z: Scores) -> None:
         """Set the dual point: the projection of beta + (1 - y z) / L onto the box with one equality.
 
         With signed beta, B = y beta = -S g / s, both classes read as one balance of z / L - B with the margins 1 / L.
         """
-        labels, space, total, inverse = (
-            objective.risk.labels,
-            objective.space,
-            objective.risk.labels.total,
-            1.0 / state.lipschitz,
-        )
+        labels, space, inverse = objective.risk.labels, objective.space, 1.0 / state.lipschitz
+        total = labels.total
         shifted = space.combine(inverse, z, total, space.per_weight(dual, labels))
         sums = space.balance_sums(shifted, labels, 2.0 * inverse, 1.0, 1.0 / total, None, True)
         state.dual, state.constant = sums.grad, 2.0 * sums.moved / total
