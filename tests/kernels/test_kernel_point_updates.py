@@ -484,3 +484,19 @@ def test_all_orders_of_four_are_equally_likely():
     assert (
         (counts - 1000.0) ** 2 / 1000.0
     ).sum() < 58.6  # chi-squared with 23 degrees of freedom: 1 in 20,000 lies above
+
+
+def test_units_of_a_stream_follow_its_rows_and_so_does_the_length_of_w():
+    X, y = data(seed=3)
+    state, rows = RowState.new(X.shape[1], (0.5, 0.5)), np.arange(len(y), dtype=np.uint64)
+    own = lambda: (state.v, state.units, state.behind, state.numbers)  # noqa: E731 `units` is replaced
+    for block in (X, 10.0 * X):
+        operator = as_operator(block)
+        state.learn_units(operator, None, 1.0)
+        w = state.numbers[point_updates.SCALE] * state.v
+        assert state.numbers[point_updates.NORM2] == pytest.approx(np.sum(w**2 / state.units), rel=1e-12)
+        arrays = operator.row_arrays(0, len(y))
+        point_updates.take_in_rows(*arrays[:5], rows, y.astype(np.int8), None, 1.0, MIN, 1.0, False, 1e3, *own())
+    both = np.vstack([X, 10.0 * X])
+    mean_square = np.sum(both**2, axis=0) / np.count_nonzero(both, axis=0)
+    np.testing.assert_allclose(state.units, np.append(1.0 / mean_square, 1.0), rtol=1e-13)  # sums of some dozen squares

@@ -911,3 +911,12 @@ def test_a_strong_penalty_leaves_a_level_of_rewards_all_the_same(measure, alpha)
     best, _ = best_level(measure, None, np.hstack([X, np.ones((len(y), 1))]), y, np.ones(len(y)), alpha)
     assert clf.levels_[-1] <= best + 1e-6
     assert best <= clf.level_bound_ + 1e-6
+
+
+def test_the_lowest_of_all_bounds_is_kept(monkeypatch):
+    bounds = itertools.chain([0.93, 0.91], itertools.repeat(0.95))
+    monkeypatch.setattr(amp_module, "bound_from", lambda *_: next(bounds))
+    X, y = few_positives()
+    clf = classifier(level="rewards").fit(X, y)
+    assert len(clf.levels_) >= 3
+    assert clf.level_bound_ == 0.91
