@@ -47,23 +47,20 @@ def risk_of(example, name):
 def gaps(example, name, most):
     """Return the smallest J(w_1..k) - min J after each iteration k, or None if the solver cannot minimise this risk.
 
-    The loop of `Solver.solve`, step by step, because its history has the start w_0 among the best: on two of the examples
-    that is better than all that follow. `bundle_ocas` never leaves its best point, w_0 included.
+    Step by step, because the history of `Solver.solve` has the start w_0 among the best: on two of the examples that is
+    better than all that follow. `bundle_ocas` never leaves its best point, w_0 included.
     """
     if name in SMOOTHING and example.risk not in RISKS:
         return None
     options = {"zero_plane": False} if name in ("bundle", "bundle_ocas") else {}
     solver = (PLANES | SMOOTHING)[name](**options)
     objective = Objective(as_operator(example.X), risk_of(example, name).prepare(example.y), example.alpha)
-    state = solver.start(objective, example.w0.copy())
-    solver.resume(objective, state)
     found = []
-    moved = True
-    while moved and len(found) < most and not (found and found[-1] <= LEAST):
-        moved = solver.step(objective, state)
-        state.iteration += 1
+    for state in solver.iterates(objective, example.w0):
         w = state.best_w if name == "bundle_ocas" else state.w
         found.append(objective.value(w) - example.optimum)
+        if found[-1] <= LEAST or len(found) >= most:
+            break
     return np.minimum.accumulate(found)
 
 
@@ -91,7 +88,7 @@ def needed(found, eps):
 
 def show(examples, curves, eps, most):
     names = [*PLANES, *SMOOTHING]
-    print(f"iterations to a gap of {eps:g} (-: the risk has no smoothed version)")
+    print(f"iterations to a gap of {eps:g} (-: the risk has no ramp to smooth)")
     print(f"  {'':<53}{'proved':>8}" + "".join(f"{name:>13}" for name in names))
     for example, found in zip(examples, curves, strict=True):
         k, gap = proved(example, most)
@@ -148,7 +145,7 @@ def note(examples, panels):
     """Say in the panels what would puzzle: where the start is better than what follows, and where nothing is smoothed."""
     for ax, example in zip(panels.flat, examples, strict=False):
         if example.risk not in RISKS:
-            ax.text(1.5, 1e-8, "F1 is not smoothable:\nonly cutting planes\nserve it", fontsize=9.5, color="#333333")
+            ax.text(1.5, 1e-8, "F1 has no ramp to\nsmooth: only cutting\nplanes here", fontsize=9.5, color="#333333")
         risk = risk_of(example, "bundle").prepare(example.y)
         start = Objective(as_operator(example.X), risk, example.alpha).value(example.w0) - example.optimum
         if example.objective is not None and start < example.objective(example.steps) - example.optimum:

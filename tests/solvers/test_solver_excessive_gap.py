@@ -3,10 +3,12 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
-from scoreline.operators import as_operator
+from scoreline.operators import InterceptOperator, RandomFourierFeatures, ScaledOperator, as_operator
 from scoreline.risks import FreeInterceptHingeRisk
 from scoreline.solvers import ExcessiveGapSolver
 
@@ -111,3 +113,31 @@ def test_zero_columns_and_wrong_options():
         ExcessiveGapSolver(lipschitz=0)
     with pytest.raises(ValueError, match="does not minimise risk='hinge'"):
         MeasureClassifier("accuracy", solver="excessive_gap", risk="hinge").fit(np.eye(5), y)
+
+
+STORAGES = {
+    "fortran": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "linear_operator": spla.aslinearoperator,
+    "computed_blocks": lambda X: RandomFourierFeatures(X, n_features=12, random_state=0),
+    "with_a_constant": lambda X: InterceptOperator(as_operator(X), 1.0),
+    "scaled": lambda X: ScaledOperator(as_operator(X), 1.0 / X.std(axis=0), X.mean(axis=0)),
+}
+
+
+@pytest.mark.parametrize("name", STORAGES)
+def test_it_runs_on_every_operator_with_two_passes_a_step(name):
+    X, y = data()
+    X = X.astype(np.float32).astype(float)  # so that float32 is the same problem
+    operator = as_operator(STORAGES[name](X))
+    columns = np.column_stack([operator.matvec(e) for e in np.eye(operator.shape[1])])
+    found, dense = (Objective(as_operator(o), FreeInterceptHingeRisk().prepare(y), 0.1) for o in (operator, columns))
+    result = ExcessiveGapSolver(tol=1e-2).solve(found)
+    expected = ExcessiveGapSolver(tol=1e-2).solve(dense)
+    assert result.status == "converged"
+    assert result.n_iter == expected.n_iter
+    np.testing.assert_allclose(result.w, expected.w, rtol=1e-6, atol=1e-9)  # hundreds of steps magnify rounding
+    passes = np.diff(result.history["passes"])
+    assert np.allclose(passes, 2.0)

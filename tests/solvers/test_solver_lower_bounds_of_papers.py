@@ -73,15 +73,6 @@ def all_planes(example):
     return np.array(slopes), np.array(constants)
 
 
-def steps(solver, objective, w0, count):
-    """Yield the state after each of so many steps."""
-    state = solver.start(objective, w0)
-    solver.resume(objective, state)
-    for _ in range(count):
-        solver.step(objective, state)
-        yield state
-
-
 @pytest.mark.parametrize("n", SIZES)
 @every_example
 def test_the_theorem_iterate_by_iterate(name, n):
@@ -90,7 +81,7 @@ def test_the_theorem_iterate_by_iterate(name, n):
     assert example.steps in (n - 1, n)
     objective = objective_of(example)
     solver = BundleSolver(zero_plane=False)
-    for k, state in enumerate(steps(solver, objective, example.w0, example.steps), 1):
+    for k, state in enumerate(itertools.islice(solver.iterates(objective, example.w0), example.steps), 1):
         # Rounding of numbers of size 1: the small problem is solved to 1e-13.
         np.testing.assert_allclose(state.w, example.point(k), atol=1e-12, rtol=0, err_msg=f"w_{k}")
         assert objective.value(state.w) == pytest.approx(example.objective(k), abs=1e-12)
@@ -180,7 +171,7 @@ def test_the_step_after_the_last_reaches_the_optimum(name, n):
     """All rows used up, nothing is left but the plane of slope 0."""
     example = example_of(name, n)
     solver = BundleSolver(zero_plane=False)
-    *_, state = steps(solver, objective_of(example), example.w0, n + 2)
+    *_, state = itertools.islice(solver.iterates(objective_of(example), example.w0), n + 2)
     assert objective_of(example).value(state.w) == pytest.approx(example.optimum, abs=1e-12)
     assert state.lower_bound == pytest.approx(example.optimum, abs=1e-12)
 
@@ -251,7 +242,7 @@ def test_theorem_2_iterate_by_iterate():
     example, objective = line_search_run()
     first = [Fraction(12), Fraction(4, 3), Fraction(7, 3), Fraction(37, 21), Fraction(2159, 987)]
     assert [w for w, _, _ in exactly(5)] == first
-    states = steps(BundleLineSearchSolver(), objective, example.w0, 12)
+    states = itertools.islice(BundleLineSearchSolver().iterates(objective, example.w0), 12)
     for state, (w, _, value) in zip(states, exactly(12), strict=True):
         # A few roundings an iteration, none of them magnified.
         assert state.w[0] == pytest.approx(float(w), rel=1e-12)
@@ -261,7 +252,8 @@ def test_theorem_2_iterate_by_iterate():
 def test_theorem_2_has_the_rate_1_over_8k():
     """k (J(w_k) - J*) -> 1/8, k |2 - w_k| -> 1: half of what is printed, see the recursion below."""
     example, objective = line_search_run()
-    for k, state in enumerate(steps(BundleLineSearchSolver(), objective, example.w0, 4000), 1):
+    states = itertools.islice(BundleLineSearchSolver().iterates(objective, example.w0), 4000)
+    for k, state in enumerate(states, 1):
         if k in (1000, 2000, 4000):
             excess = k * (objective.value(state.w) - example.optimum)
             assert excess == pytest.approx(0.125, abs=4.0 / k)

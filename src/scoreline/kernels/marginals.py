@@ -1,8 +1,9 @@
 """Marginals of p(y') ~ exp(c Delta(y', y) + sum_i a_i y'_i) over all labellings y', for losses of the counts: O(n^2).
 
-A labelling is known by the rows that it flips. With b positives and k negatives flipped the loss is Delta(b, k), so the sum
-over labellings is a sum over counts of products of two polynomials, in log space: E_b of prod_P (e^{a_i} + t e^{-a_i}) and
-likewise for negatives. A backward sweep through the stored forward tables gives the chance of every single flip.
+A labelling is known by the rows that it flips, each at a gain of -2 y_i a_i over the true labelling. With b positives and k
+negatives flipped the loss is Delta(b, k), so the sum over labellings is a sum over counts of products of two polynomials, in
+log space: the coefficient of t^b in prod_P (1 + t e^gain), and likewise for negatives. A backward sweep through the stored
+forward tables gives the chance of every single flip.
 """
 
 import math
@@ -22,31 +23,33 @@ def log_add(x, y):
 
 
 @kernel
-def forward(keep, flip):
-    """Return the table T of shape (n + 1, n + 1): T[i, k] = log of the weight of all ways to flip k of the first i rows."""
-    n = len(keep)
-    table = np.full((n + 1, n + 1), -np.inf)
+def forward(gains, table):
+    """Fill T of shape (n + 1, n + 1): T[i, k] = log of the weight of all ways to flip k of the first i rows, e^gain a flip.
+
+    A table of a single row is overwritten step by step instead: then it holds the last row, in O(n) memory.
+    """
+    n, single = len(gains), len(table) == 1
+    table[:] = -np.inf
     table[0, 0] = 0.0
     for i in range(n):
-        for k in range(i + 2):
-            stay = table[i, k] + keep[i] if k <= i else -np.inf
-            move = table[i, k - 1] + flip[i] if k > 0 else -np.inf
-            table[i + 1, k] = log_add(stay, move)
-    return table
+        old, new = (0, 0) if single else (i, i + 1)
+        for k in range(i + 1, 0, -1):
+            table[new, k] = log_add(table[old, k], table[old, k - 1] + gains[i])
+        table[new, 0] = 0.0
 
 
 @kernel
-def backward(table, keep, flip, rest, total, out):
+def backward(table, gains, rest, total, out):
     """out[i] = P(row i is flipped), given log weights `rest` of the number of flips by everything else and log Z = total."""
-    n = len(keep)
+    n = len(gains)
     later = rest.copy()
     for i in range(n - 1, -1, -1):
         chance = 0.0
         for k in range(i + 1):
-            chance += math.exp(table[i, k] + flip[i] + later[k + 1] - total)
+            chance += math.exp(table[i, k] + gains[i] + later[k + 1] - total)
         out[i] = min(1.0, chance)
         for k in range(i + 1):
-            later[k] = log_add(keep[i] + later[k], flip[i] + later[k + 1])
+            later[k] = log_add(later[k], gains[i] + later[k + 1])
 
 
 @kernel
@@ -64,4 +67,23 @@ def weigh(exponents, above, below, over_above, over_below):
             over_below[k] = log_add(over_below[k], exponents[b, k] + above[b])
         over_above[b] = row
         total = log_add(total, row + above[b])
+    return total
+
+
+@kernel
+def flip_chances(exponents, above, below, chances, grad):
+    """Return log Z of the sum over all sets of flips of exp(exponents[b, k] + sum of their gains); fill the chance of each.
+
+    above, below : gains of flipping each of the rows of either class
+    chances : one for every row, those of `above` first; left alone if not grad
+    """
+    up, down = len(above) + 1, len(below) + 1
+    over, under = np.empty((up if grad else 1, up)), np.empty((down if grad else 1, down))
+    forward(above, over)
+    forward(below, under)
+    over_above, over_below = np.empty(up), np.empty(down)
+    total = weigh(exponents, over[-1], under[-1], over_above, over_below)
+    if grad:
+        backward(over, above, over_above, total, chances[: len(above)])
+        backward(under, below, over_below, total, chances[len(above) :])
     return total

@@ -8,7 +8,7 @@ import numpy as np
 from scoreline._checks import check_number
 from scoreline.measures.base import CountsBasedMeasure, ratio
 
-COUNT_RISKS = ("logistic", "squared_hinge", "hinge", "hinge_free_intercept")
+COUNT_RISKS = ("logistic", "squared_hinge", "hinge", "hinge_free_intercept", "contingency_entropy")
 ALL_RISKS = (*COUNT_RISKS, "contingency")  # measures whose worst labelling is known
 
 
@@ -17,7 +17,7 @@ class Accuracy(CountsBasedMeasure):
 
     name = "accuracy"
     summary = "share of rows predicted right"
-    risks = ("hinge", "logistic", "hinge_free_intercept", "contingency")
+    risks = ("hinge", "logistic", "hinge_free_intercept", "contingency", "contingency_entropy")
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return (TP + TN) / (TP + FP + FN + TN)."""

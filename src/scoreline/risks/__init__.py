@@ -4,6 +4,7 @@ from scoreline.risks.average_precision import AveragePrecisionRisk
 from scoreline.risks.balanced import project_balanced
 from scoreline.risks.base import Evaluation, Risk
 from scoreline.risks.contingency import ContingencyRisk
+from scoreline.risks.contingency_entropy import EntropyContingencyRisk
 from scoreline.risks.hinge import HingeRisk
 from scoreline.risks.hinge_free_intercept import FreeInterceptHingeRisk
 from scoreline.risks.logistic import LogisticRisk
@@ -17,6 +18,7 @@ from scoreline.risks.squared_hinge import SquaredHingeRisk
 __all__ = [
     "AveragePrecisionRisk",
     "ContingencyRisk",
+    "EntropyContingencyRisk",
     "Evaluation",
     "FreeInterceptHingeRisk",
     "HingeRisk",

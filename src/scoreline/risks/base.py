@@ -108,6 +108,11 @@ class Risk(ABC):
         """Width of the ramp in score units divided by mu (0 for smooth risks)."""
 
     @property
+    def steepness(self) -> float:
+        """How much a change of the scores is magnified in n grad where the risk is smooth: 1, or more for sharp bends."""
+        return 1.0
+
+    @property
     def looseness(self) -> float:
         """Largest difference R - R_mu in widths of the ramp: 1/2 for a mean of ramps."""
         return 0.5

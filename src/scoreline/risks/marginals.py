@@ -54,18 +54,11 @@ def label_marginals(
     check_number("c", c, least=0)
     loss = loss_table(get_measure(measure, measure_params), int(positive.sum()), int((~positive).sum()))
     exponents = np.where(np.isneginf(loss), -np.inf, c * np.where(np.isneginf(loss), 0.0, loss))
-    module = kernels.marginals
-    sides = (a[positive], -a[positive]), (-a[~positive], a[~positive])
-    tables = [module.forward(*side) for side in sides]
-    ends = [table[-1].copy() for table in tables]
-    rest = [np.empty_like(end) for end in ends]
-    total = float(module.weigh(exponents, *ends, *rest))
-    flipped = np.empty(len(a))
-    for rows, side, table, others in zip((positive, ~positive), sides, tables, rest, strict=True):
-        chances = np.empty(len(side[0]))
-        module.backward(table, *side, others, total, chances)
-        flipped[rows] = chances
-    return Marginals(total, flipped, np.where(positive, 1.0, -1.0) * (1.0 - 2.0 * flipped))
+    sign, chances = np.where(positive, 1.0, -1.0), np.empty(len(a))
+    gains, flipped = -2.0 * sign * a, np.empty(len(a))
+    log_z = kernels.marginals.flip_chances(exponents, gains[positive], gains[~positive], chances, True)
+    flipped[positive], flipped[~positive] = np.split(chances, [int(positive.sum())])
+    return Marginals(float(log_z) + float(sign @ a), flipped, sign * (1.0 - 2.0 * flipped))
 
 
 def loss_table(measure: Measure, positive: int, negative: int) -> FloatArray:

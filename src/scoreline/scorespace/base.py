@@ -68,6 +68,15 @@ class WorstRanking(NamedTuple):
     grad: Scores
 
 
+class Flips(NamedTuple):
+    """Log of the sum over labellings, sum of |grad|, error of <grad, z> by rounding at most, gradient (chances of flips)."""
+
+    log_z: float
+    mass: float
+    doubt: float
+    grad: Scores
+
+
 class ScoreSpace(Protocol):
     """What a storage of scores must offer. Scores are opaque outside: only these operations touch them."""
 
@@ -163,6 +172,18 @@ class ScoreSpace(Protocol):
 
     def worst_ranking(self, z: Scores, labels: Labels, scale: float, out: Scores | None) -> WorstRanking:
         """Find the ranking that maximises 1 - AP - scale * sum of z_i - z_j over its wrong pairs; weights are copies."""
+
+    def flip_chances(
+        self,
+        z: Scores,
+        labels: Labels,
+        exponents: FloatArray,
+        price: float,
+        scale: float,
+        out: Scores | None,
+        grad: bool,
+    ) -> Flips:
+        """Sum exp(exponents[b, k] - price * sum of y z over the flipped) over all flips; `grad` asks for -scale y P(flip)."""
 
     def top_share(self, z: Scores, labels: Labels, side: int, amount: float) -> Scores:
         """Return for rows of a class their share in the `amount` of weight of highest score, equals alike; 1 for the others."""

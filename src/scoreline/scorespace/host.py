@@ -4,17 +4,16 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.scorespace.base import BalanceSums, Labels, Moved, PairSums, PointSums, WorstRanking
+from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
+from scoreline.scorespace.host_checks import checked, checked_out
+from scoreline.scorespace.host_worst_cases import WorstCases
 
 MAX_BUCKETS = 1 << 22
 BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
 
 
-class HostSpace:
+class HostSpace(WorstCases):
     """Scores as float64 vectors on this machine. Every sum has the same bits for any number of threads."""
-
-    def __init__(self) -> None:
-        self._harmonic = np.zeros(1)
 
     def labels(self, y: AnyArray, sample_weight: AnyArray | None = None) -> Labels:
         """Return labels +1/-1 as int8 and weights as float64 (None stays None), with their totals."""
@@ -77,7 +76,7 @@ class HostSpace:
         grad: bool = True,
     ) -> PointSums:
         """Sum a loss of `kernels/pointwise.py` over the rows; one read of z, one write of the gradient."""
-        z, out = _checked(z, labels), _checked_out(out, labels, grad)
+        z, out = checked(z, labels), checked_out(out, labels, grad)
         bounds = kernels.parallel.even_bounds(len(z), 4)
         partial = np.empty((len(bounds) - 1, 3))
         rest = (z, labels.sign, labels.weight, float(scale), out, partial, bounds)
@@ -93,7 +92,7 @@ class HostSpace:
         self, loss: str, z: FloatArray, labels: Labels, scale: float = 1.0, width: float = 0.0
     ) -> FloatArray:
         """Return scale * s * second derivative of the loss (of its ramp, if it has one), row by row."""
-        z, out = _checked(z, labels), np.empty(labels.sign.shape)
+        z, out = checked(z, labels), np.empty(labels.sign.shape)
         kind = getattr(kernels.pointwise, loss.upper())
         bounds = kernels.parallel.even_bounds(len(z), 4)
         arguments = (kind, float(width), z, labels.sign, labels.weight, float(scale), out, bounds)
@@ -111,13 +110,13 @@ class HostSpace:
         margin: float = 1.0,
     ) -> PairSums:
         """Sum the ramp over all pairs, and write its derivatives: `_pairs`."""
-        signed, out = (-scale, scale), _checked_out(out, labels, grad)
-        return self._pairs(_checked(z, labels), labels, float(width), signed, out, float(margin))
+        signed, out = (-scale, scale), checked_out(out, labels, grad)
+        return self._pairs(checked(z, labels), labels, float(width), signed, out, float(margin))
 
     def pair_curvatures(self, z: FloatArray, labels: Labels, width: float, margin: float = 1.0) -> FloatArray:
         """Return for every row s times the weight of the other class that it is on a ramp with, 0 < t <= width < inf."""
         out = np.empty(labels.sign.shape)
-        self._pairs(_checked(z, labels), labels, float(width), (1.0, 1.0), out, float(margin), curved=True)
+        self._pairs(checked(z, labels), labels, float(width), (1.0, 1.0), out, float(margin), curved=True)
         return out
 
     def _pairs(
@@ -197,7 +196,7 @@ class HostSpace:
 
     def balance_curvatures(self, z: FloatArray, labels: Labels, offset: float, width: float) -> FloatArray:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
-        z = _checked(z, labels)
+        z = checked(z, labels)
         found = kernels.balance.balance(z, labels.sign, labels.weight, float(offset), float(width))
         base, shift = found.base, found.shift
         t = np.where(labels.sign > 0, ((offset - z) - base) - shift, (z + base) + shift)
@@ -218,7 +217,7 @@ class HostSpace:
         Rounding leaves the two sums of beta apart by a few last digits; the larger is scaled down to the smaller.
         """
         kernel = kernels.balance
-        z, out = _checked(z, labels), _checked_out(out, labels, grad)
+        z, out = checked(z, labels), checked_out(out, labels, grad)
         rows = (z, labels.sign, labels.weight, float(offset), float(width))
         found = kernel.balance(*rows)
         moved = min(found.above, found.below)
@@ -238,90 +237,11 @@ class HostSpace:
 
     def balancing_bias(self, z: FloatArray, labels: Labels, offset: float) -> float:
         """Return the tau of `balance_sums` at width 0."""
-        return kernels.balance.balance(_checked(z, labels), labels.sign, labels.weight, float(offset), 0.0).base
-
-    def class_scores(self, z: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
-        """Return the scores of either class in rising order, as often as their weight; one copy and one sort of each."""
-        z = _checked(z, labels)
-        if labels.weight is None:
-            above, below = np.empty(labels.n_positive + 1), np.empty(labels.n_negative + 1)
-            kernels.contingency.split(z, labels.sign, above, below)
-            above, below = above[:-1], below[:-1]
-        else:
-            sides = [labels.sign > 0, labels.sign < 0]
-            above, below = (np.repeat(z[rows], labels.weight[rows].astype(np.int64)) for rows in sides)
-        above.sort()
-        below.sort()
-        return above, below
-
-    def change_sides(
-        self,
-        z: FloatArray,
-        labels: Labels,
-        low: float,
-        low_ties: float,
-        high: float,
-        high_ties: float,
-        scale: float = 1.0,
-        out: FloatArray | None = None,
-        grad: bool = True,
-    ) -> Moved:
-        """Move rows by their scores: one read of z, one write of the gradient (`kernels/contingency.py`)."""
-        z, out = _checked(z, labels), _checked_out(out, labels, grad)
-        bounds = kernels.parallel.even_bounds(len(z), 4)
-        partial = np.empty((len(bounds) - 1, 4))
-        rows = z, labels.sign, labels.weight
-        kernel = kernels.contingency.change_sides
-        kernels.parallel.run_chunks(kernel, len(partial), *rows, low, high, float(scale), out, partial, bounds)
-        above, below, above_sum, below_sum = map(float, partial.sum(axis=0))
-        if low_ties > 0.0:
-            above, above_sum = above + low_ties, above_sum + low_ties * low
-        if high_ties > 0.0:
-            below, below_sum = below + high_ties, below_sum + high_ties * high
-        if out is not None:
-            for side, level, amount in ((1, low, low_ties), (-1, high, high_ties)):
-                if amount > 0.0:
-                    kernels.contingency.change_ties(*rows, side, level, amount, float(scale), out)
-        return Moved(above, below, above_sum, below_sum, out)
-
-    def worst_ranking(self, z: FloatArray, labels: Labels, scale: float, out: FloatArray | None = None) -> WorstRanking:
-        """Sort both classes, find the place of every negative (`kernels/rankings.py`); copies of a row one by one.
-
-        Rows of equal score get the mean of their places, so that the gradient does not depend on the order of rows.
-        """
-        z, out = _checked(z, labels), _checked_out(out, labels, True)
-        assert out is not None
-        orders, scores = [], []
-        for side in (1, -1):
-            rows = np.flatnonzero(labels.sign == side)
-            rows = rows[np.argsort(-z[rows])]
-            if labels.weight is not None:
-                rows = np.repeat(rows, labels.weight[rows].astype(np.int64))
-            orders.append(rows)
-            scores.append(z[rows])
-        n_above, n_below = map(len, orders)
-        starts, ranked = np.empty(n_below, dtype=np.int64), np.empty(n_above)
-        harmonic = self._harmonic_numbers(n_above + n_below)
-        kernels.rankings.worst_ranking(*scores, harmonic, float(scale), np.empty(n_above + 1), starts)
-        precision = kernels.rankings.ranks_of(starts, n_above, ranked)
-        slopes = -scale * _mean_of_equals(scores[0], ranked), scale * _mean_of_equals(scores[1], n_above - starts)
-        out[:] = 0.0
-        for rows, slope in zip(orders, slopes, strict=True):
-            if labels.weight is None:
-                out[rows] = slope
-            else:
-                np.add.at(out, rows, slope)
-        return WorstRanking(float(precision), 2.0 * scale * float(ranked.sum()), out)
-
-    def _harmonic_numbers(self, n: int) -> FloatArray:
-        """Return 0, 1, 1 + 1/2, ..., H_n; made once for all evaluations of a risk."""
-        if len(self._harmonic) <= n:
-            self._harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, n + 1)))
-        return self._harmonic
+        return kernels.balance.balance(checked(z, labels), labels.sign, labels.weight, float(offset), 0.0).base
 
     def top_share(self, z: FloatArray, labels: Labels, side: int, amount: float) -> FloatArray:
         """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
-        z, weight = _checked(z, labels), labels.weight
+        z, weight = checked(z, labels), labels.weight
         rows = labels.sign == side
         threshold = _amount_from_top(z[rows], None if weight is None else weight[rows], amount)
         share = np.where(rows & (z < threshold), 0.0, 1.0)
@@ -342,7 +262,7 @@ class HostSpace:
         O(n), and a sort of the rows near theta. The sum over ramps is exactly `amount` at a root of a piecewise linear
         function, whose kinks are sorted; the root is then raised by roundings until the sum does not exceed `amount`.
         """
-        z, weight = _checked(z, labels), labels.weight
+        z, weight = checked(z, labels), labels.weight
         rows = labels.sign == side
         scores, s = z[rows], None if weight is None else weight[rows]
         base = _amount_from_top(scores, s, amount)
@@ -375,7 +295,7 @@ class HostSpace:
     def lifted(self, z: FloatArray, labels: Labels, threshold: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
         """Return scores less the base, for positives less 1 and at least the offset, and by how much they were lifted."""
         base, offset = threshold
-        z = _checked(z, labels)
+        z = checked(z, labels)
         there = labels.sign > 0
         if labels.weight is not None:
             there &= labels.weight > 0.0
@@ -387,15 +307,6 @@ class HostSpace:
         return lifted, lift
 
 
-def _mean_of_equals(scores: FloatArray, values: AnyArray) -> AnyArray:
-    """Return values with those of equal scores, which are neighbours, replaced by their mean."""
-    begins = np.flatnonzero(np.append(True, np.diff(scores) != 0.0))
-    if len(begins) == len(scores):
-        return values
-    counts = np.diff(np.append(begins, len(scores)))
-    return np.repeat(np.add.reduceat(values.astype(np.float64), begins) / counts, counts)
-
-
 def _amount_from_top(scores: FloatArray, weight: FloatArray | None, amount: float) -> float:
     """Return the score at which the weight of rows at or above it reaches `amount`: O(n), with weights a sort."""
     if weight is None:
@@ -405,28 +316,3 @@ def _amount_from_top(scores: FloatArray, weight: FloatArray | None, amount: floa
     order = counted[np.argsort(-scores[counted], kind="stable")]
     sums = np.cumsum(weight[order])
     return float(scores[order[min(int(np.searchsorted(sums, amount * (1.0 - 1e-12))), len(order) - 1)]])
-
-
-def _checked(z: FloatArray, labels: Labels) -> FloatArray:
-    """Return z as kernels read it; they do not look whether it is long enough."""
-    z = np.ascontiguousarray(z, dtype=np.float64)
-    if z.shape != labels.sign.shape:
-        raise ValueError(f"scores have shape {z.shape}, expected {labels.sign.shape}, one for each label")
-    return z
-
-
-def _checked_out(out: FloatArray | None, labels: Labels, grad: bool) -> FloatArray | None:
-    """Return where the gradient goes: `out` if kernels can write there, new memory if it is None."""
-    if not grad:
-        return None
-    if out is None:
-        return np.empty(labels.sign.shape)
-    if (
-        out.shape != labels.sign.shape
-        or out.dtype != np.float64
-        or not (out.flags.c_contiguous and out.flags.writeable)
-    ):
-        raise ValueError(
-            f"out must be a writable float64 array of shape {labels.sign.shape}, got {out.dtype} {out.shape}"
-        )
-    return out

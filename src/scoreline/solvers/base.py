@@ -206,6 +206,16 @@ class Solver(Method, ABC):
     def release(self) -> None:
         """Let go of score vectors and other working memory; the state keeps what matters."""
 
+    def iterates(self, objective: Objective, w0: FloatArray) -> Iterator[State]:
+        """Yield the state after every step from w0 while there is progress: w_1, w_2, ... for theorems and figures."""
+        state = self.start(objective, np.array(w0, dtype=np.float64))
+        self.resume(objective, state)
+        moved = True
+        while moved:
+            moved = self.step(objective, state)
+            state.iteration += 1
+            yield state
+
     def solve(
         self, objective: Objective, w0: FloatArray | None = None, state: State | Mapping[str, Any] | None = None
     ) -> Result:

@@ -1,0 +1,154 @@
+"""The multivariate hinge of any measure of the counts, smoothed by entropy: F1 for solvers that want a gradient."""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from scoreline._checks import check_number
+from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline.measures import Measure, get_measure
+from scoreline.measures.at_k import AtKMeasure
+from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.risks.marginals import loss_table
+from scoreline.scorespace import ScoreSpace
+
+
+class EntropyContingencyRisk(Risk):
+    """R(z) = mu log sum over labellings z' of exp((loss(z', y) + (1/n) sum_i z_i (z'_i - y_i)) / mu), loss = 1 - measure.
+
+    The largest of the terms is the multivariate hinge of `ContingencyRisk`, so R lies above that, by at most mu times the log
+    of the number of labellings, which is `within`: R is smooth, convex, and still a bound of the loss of the predictions z > 0.
+    Its gradient is -(2/n) y_i P(row i is flipped), the marginals of `label_marginals`: O(n^2) time and memory, so it is for
+    a few thousand rows at most. It takes any function of the counts, also those whose worst labelling nobody knows how to find:
+    MCC, kappa, recall at a precision floor, a `CountMeasure` (its loss in units of its spread over all counts).
+
+    Parameters
+    ----------
+    measure : str or Measure
+        A measure of the confusion counts, or "prbep".
+    measure_params : dict, optional
+        Its parameters, as for `MeasureClassifier`.
+    within : float
+        Largest distance from the risk without smoothing.
+    """
+
+    name = "contingency_entropy"
+    smooth = True
+    real_weights = False
+    most_rows: ClassVar[int] = 5000
+
+    mu: float
+    exponents: FloatArray  # loss / mu of b positives and k negatives flipped
+
+    def __init__(
+        self, measure: str | Measure = "f1", measure_params: dict[str, Any] | None = None, within: float = 0.05
+    ) -> None:
+        self.measure = get_measure(measure, measure_params)
+        loss_table(self.measure, 1, 1)  # raises for a measure that is none of the counts
+        check_number("within", within, above=0)
+        self.within = float(within)
+        if isinstance(self.measure, AtKMeasure):
+            self.shift = "invariant"
+
+    @classmethod
+    def for_measure(cls, measure: Measure) -> "EntropyContingencyRisk":
+        """Return the risk of that measure."""
+        return cls(measure)
+
+    @classmethod
+    def variants(cls) -> list[Risk]:
+        """Return one risk for a separable loss, a mean of rates, ratios, a loss beyond 1 and one of fixed size."""
+        return [cls(name) for name in ("accuracy", "f1", "gmean", "mcc", "prbep")]
+
+    @property
+    def ramp_scale(self) -> float:
+        """0: it is smooth as it is."""
+        return 0.0
+
+    @property
+    def steepness(self) -> float:
+        """Change of the log-odds of a flip with the score: 2 / (n mu)."""
+        return 2.0 * math.log(2.0) / self.within
+
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "EntropyContingencyRisk":
+        """Return a copy that holds labels, weights (whole numbers) and the loss of every pair of counts."""
+        prepared = super().prepare(y, sample_weight, space)
+        assert isinstance(prepared, EntropyContingencyRisk)
+        check_copies(f"risk {self.name!r}", sample_weight)
+        labels = prepared.labels
+        if labels.total > self.most_rows:
+            raise ValueError(
+                f"risk {self.name!r} compares all pairs of rows and takes at most {self.most_rows} (copies included), got "
+                f"{labels.total:g}. Train on a sample, or use risk='contingency' or risk='auto', which have no such limit."
+            )
+        positive, negative = int(labels.positive), int(labels.negative)
+        loss = self._loss(positive, negative)
+        fixed_size = isinstance(self.measure, AtKMeasure)
+        labellings = labels.total * math.log(2.0)
+        if fixed_size:
+            labellings = float(gammaln(labels.total + 1) - gammaln(positive + 1) - gammaln(negative + 1))
+        prepared.mu = self.within / labellings
+        prepared.exponents = loss / prepared.mu
+        return prepared
+
+    def _loss(self, positive: int, negative: int) -> FloatArray:
+        """Return the loss of every pair of counts; 0 for the true labelling, so that R is never negative."""
+        loss = loss_table(self.measure, positive, negative)
+        known = loss[~np.isneginf(loss)] if isinstance(self.measure, AtKMeasure) else loss
+        if not np.isfinite(known).all():
+            raise ValueError(
+                f"measure {self.measure.name!r} is not finite for some counts of {positive} positives and {negative} "
+                f"negatives, which risk {self.name!r} needs; define it there, or use risk='logistic'"
+            )
+        loss = loss - loss[0, 0]
+        spread = float(known.max() - known.min())
+        return loss / spread if np.isinf(self.measure.range).any() and spread > 0.0 else loss
+
+    def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
+        """Return value, gradient and the tangent plane; there is no other value than the smooth one. O(n^2)."""
+        scale = 2.0 / self.labels.total
+        flips = self.space.flip_chances(z, self.labels, self.exponents, scale / self.mu, scale, out, grad)
+        value = self.mu * flips.log_z
+        if not grad:
+            return Evaluation(value, None, value, np.nan, np.nan)
+        plane = (
+            value - self.space.dot(flips.grad, z) - flips.doubt
+        )  # large scores lose the digits of chances: stay below
+        return Evaluation(value, flips.grad, value, plane, flips.mass)
+
+    def reference(
+        self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
+    ) -> tuple[float, FloatArray, float]:
+        """Return (R, gradient, c): chances of flips from the sums with and without each row's flip. O(n^3) and more."""
+        prepared = self.prepare(y, sample_weight)
+        copies = np.ones(len(z), dtype=int) if sample_weight is None else np.asarray(sample_weight).astype(int)
+        rows = np.repeat(np.arange(len(z)), copies)
+        positive = np.asarray(y)[rows] > 0
+        gains = np.where(positive, -2.0, 2.0) * z[rows] / (len(rows) * prepared.mu)
+
+        def sums(kept: AnyArray) -> FloatArray:
+            """Return log of the weights of all ways to flip so many of those rows."""
+            logs = np.zeros(1)
+            for gain in gains[kept]:
+                logs = np.logaddexp(np.append(logs, -np.inf), np.append(-np.inf, logs + gain))
+            return logs
+
+        def log_z(above: FloatArray, below: FloatArray, table: FloatArray) -> float:
+            return float(logsumexp(table + above[:, None] + below[None, :]))
+
+        table = prepared.exponents
+        whole = sums(positive), sums(~positive)
+        total = log_z(*whole, table)
+        grad = np.zeros(len(z))
+        for i, row in enumerate(rows):
+            others = np.arange(len(rows)) != i
+            if positive[i]:
+                flipped = gains[i] + log_z(sums(positive & others), whole[1], table[1:])
+                grad[row] -= 2.0 / len(rows) * math.exp(flipped - total)
+            else:
+                flipped = gains[i] + log_z(whole[0], sums(~positive & others), table[:, 1:])
+                grad[row] += 2.0 / len(rows) * math.exp(flipped - total)
+        value = prepared.mu * total
+        return value, grad, value - float(grad @ z)
