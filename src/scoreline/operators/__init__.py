@@ -6,6 +6,7 @@ from scoreline.operators.convert import as_operator
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.fourier import RandomFourierFeatures
 from scoreline.operators.linear import LinearMapOperator
+from scoreline.operators.rows import RowsOperator
 from scoreline.operators.sparse import CompressedOperator
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.operators.wrappers import InterceptOperator, ScaledOperator
@@ -19,6 +20,7 @@ __all__ = [
     "LinearMapOperator",
     "Operator",
     "RandomFourierFeatures",
+    "RowsOperator",
     "ScaledOperator",
     "as_operator",
 ]

@@ -93,6 +93,22 @@ class Operator(ABC):
         self.n_passes += len(lines) / self.shape[0]
         return self._rmatvec_rows(u, lines)
 
+    def on_rows(self, rows: AnyArray) -> "Operator":
+        """Return the listed rows as an operator of its own, which reads them where they lie and counts its own passes."""
+        from scoreline.operators.rows import RowsOperator
+
+        return RowsOperator(self, rows)
+
+    @property
+    def cheap_rows(self) -> bool:
+        """Whether a product restricted to some rows costs their share of a product with all."""
+        return "rows" in self.capabilities
+
+    @property
+    def stores_zeros(self) -> bool:
+        """Whether blocks of rows are dense arrays."""
+        return True
+
     def row_blocks(self, size: int | None = None) -> Iterator[RowBlock]:
         """Yield consecutive blocks of at most `size` rows (by default about 8 MB), without copying where possible."""
         self.require("row_blocks", "reading blocks of rows")
@@ -218,6 +234,10 @@ class Operator(ABC):
 
     def _block(self, start: int, stop: int) -> Any:
         raise NotImplementedError
+
+    def _listed(self, lines: BoundsArray) -> Any:
+        """Return the listed rows as a block, a copy; a subclass that can find single rows at once should do so."""
+        return np.concatenate([self._block(int(r), int(r) + 1) for r in lines])
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
         raise NotImplementedError

@@ -23,10 +23,6 @@ class BlockOperator(Operator):
     @abstractmethod
     def _block(self, start: int, stop: int) -> AnyArray: ...
 
-    def _block_rows(self, rows: BoundsArray) -> AnyArray:
-        """Return the listed rows; a subclass that can make single rows at once should do so."""
-        return np.concatenate([self._block(int(r), int(r) + 1) for r in rows])
-
     def _matvec(self, w: FloatArray) -> FloatArray:
         out = np.empty(self.shape[0])
         for start, stop, operator in self._dense_blocks():
@@ -64,7 +60,7 @@ class BlockOperator(Operator):
 
     def _dense_rows(self, lines: BoundsArray) -> Iterator[tuple[int, int, DenseOperator]]:
         for start, stop in self._spans(len(lines)):
-            yield start, stop, DenseOperator(np.ascontiguousarray(self._block_rows(lines[start:stop])))
+            yield start, stop, DenseOperator(np.ascontiguousarray(self._listed(lines[start:stop])))
 
     def _spans(self, n: int) -> Iterator[tuple[int, int]]:
         step = default_block_rows(n, self.shape[1])

@@ -110,6 +110,14 @@ class DenseOperator(Operator):
     def _block(self, start: int, stop: int) -> AnyArray:
         return self._X[start:stop]
 
+    def _listed(self, lines: BoundsArray) -> AnyArray:
+        return self._X[lines]
+
+    @property
+    def cheap_rows(self) -> bool:
+        """Whether rows are contiguous."""
+        return self._by_row
+
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
         return RowArrays(self._flat, None, None, self._row_step, self._column_step, 0)
 

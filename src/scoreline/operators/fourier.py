@@ -43,8 +43,8 @@ class RandomFourierFeatures(BlockOperator):
     def _block(self, start: int, stop: int) -> AnyArray:
         return self._features(self._rows[start:stop])
 
-    def _block_rows(self, rows: BoundsArray) -> AnyArray:
-        return self._features(self._rows[rows])
+    def _listed(self, lines: BoundsArray) -> AnyArray:
+        return self._features(self._rows[lines])
 
     def _features(self, rows: AnyArray) -> FloatArray:
         angles = rows @ self._directions

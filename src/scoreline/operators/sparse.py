@@ -115,6 +115,19 @@ class CompressedOperator(Operator):
             return type(self._X)(parts, shape=(stop - start, self.shape[1]), copy=False)
         return self._X[start:stop].tocsr()
 
+    def _listed(self, lines: BoundsArray) -> Any:
+        return self._X[lines.astype(np.intp)].tocsr()
+
+    @property
+    def cheap_rows(self) -> bool:
+        """Whether rows are contiguous: CSR."""
+        return self._by_row
+
+    @property
+    def stores_zeros(self) -> bool:
+        """No: blocks are CSR."""
+        return False
+
     @property
     def row_bytes(self) -> float:
         """Bytes of a row as `row_arrays` holds it, on average."""

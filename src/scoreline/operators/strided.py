@@ -17,8 +17,8 @@ class StridedOperator(BlockOperator):
     def _block(self, start: int, stop: int) -> AnyArray:
         return np.ascontiguousarray(self._X[start:stop], dtype=self._dtype)
 
-    def _block_rows(self, rows: BoundsArray) -> AnyArray:
-        return np.ascontiguousarray(self._X[rows], dtype=self._dtype)
+    def _listed(self, lines: BoundsArray) -> AnyArray:
+        return np.ascontiguousarray(self._X[lines], dtype=self._dtype)
 
     def inspect(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""

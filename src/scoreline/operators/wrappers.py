@@ -60,6 +60,23 @@ class _Wrapper(Operator):
     def _block(self, start: int, stop: int) -> Any:
         return self._wrap(self.inner._block(start, stop))  # a copy
 
+    def _listed(self, lines: BoundsArray) -> Any:
+        return self._wrap(self.inner._listed(lines))
+
+    @property
+    def cheap_rows(self) -> bool:
+        """Whether some rows cost their share of a product."""
+        return self.inner.cheap_rows
+
+    @property
+    def stores_zeros(self) -> bool:
+        """Whether blocks of rows are dense arrays."""
+        return self.inner.stores_zeros
+
+    @abstractmethod
+    def on_rows(self, rows: AnyArray) -> Operator:
+        """Return the listed rows, wrapped alike: scaling and constant stay what they are for all rows."""
+
     @abstractmethod
     def _wrap(self, block: Any) -> Any: ...
 
@@ -127,6 +144,10 @@ class InterceptOperator(_Wrapper):
         if sp.issparse(block):
             return sp.hstack([block, sp.csr_matrix(column)], format="csr")
         return np.hstack([block, column])
+
+    def on_rows(self, rows: AnyArray) -> "InterceptOperator":
+        """Return the listed rows with the same constant column."""
+        return InterceptOperator(self.inner.on_rows(rows), self.value)
 
     def shifted(self, w: FloatArray, by: float) -> FloatArray:
         """Return w with the coefficient of the constant column moved."""
@@ -236,6 +257,15 @@ class ScaledOperator(_Wrapper):
             return (block @ sp.diags_array(self.scale)).tocsr()
         dense = block.toarray() if sp.issparse(block) else block
         return (dense - (0.0 if self.center is None else self.center)) * self.scale
+
+    def on_rows(self, rows: AnyArray) -> "ScaledOperator":
+        """Return the listed rows with the same scale and centre."""
+        return ScaledOperator(self.inner.on_rows(rows), self.scale, self.center)
+
+    @property
+    def stores_zeros(self) -> bool:
+        """Whether blocks of rows are dense arrays: rows that are centred have no zeros left."""
+        return self.center is not None or self.inner.stores_zeros
 
     @property
     def row_bytes(self) -> float:

@@ -10,7 +10,7 @@ from scoreline._typing import FloatArray
 from scoreline.operators import Operator
 
 
-def check_operator(operator: Operator, dense: Any, *, rtol: float = 1e-12, seed: int = 0) -> None:
+def check_operator(operator: Operator, dense: Any, *, rtol: float = 1e-12, seed: int = 0, subsets: bool = True) -> None:
     """Check an operator against the dense matrix it stands for.
 
     Both products, adjointness, passes counted, results that do not depend on the number of threads, wrong lengths
@@ -26,6 +26,8 @@ def check_operator(operator: Operator, dense: Any, *, rtol: float = 1e-12, seed:
         Allowed relative error; the default allows for another order of summation in float64.
     seed : int
         Seed of the random vectors.
+    subsets : bool
+        Check some of the rows as an operator, too.
     """
     dense = np.asarray(dense, dtype=np.float64)
     rng = np.random.default_rng(seed)
@@ -58,6 +60,11 @@ def check_operator(operator: Operator, dense: Any, *, rtol: float = 1e-12, seed:
 
     if "rows" in operator.capabilities:
         _check_rows(operator, dense, w, rtol, rng)
+        if subsets:
+            rows = rng.integers(0, n, size=n // 2 + 1)
+            before = operator.n_passes
+            check_operator(operator.on_rows(rows), dense[rows], rtol=rtol, seed=seed, subsets=False)
+            assert operator.n_passes == before, "rows as an operator count their own passes"
     if "row_blocks" in operator.capabilities:
         _check_blocks(operator, dense, rtol)
         _check_second_order(operator, dense, rtol, rng)
