@@ -69,4 +69,4 @@ def test_useless_features_begin_at_zero():
 
 def test_other_words_are_refused():
     with pytest.raises(ValueError, match="init"):
-        SOLVERS["smoothed"](init="zero")
+        SOLVERS["smoothed"](init="null")

@@ -201,6 +201,16 @@ class Operator(ABC):
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             return self._square_rmatvec(self._vector(u, self.shape[0], "u"))
 
+    def row_norms(self) -> FloatArray:
+        """Return the Euclidean length of every row. One pass."""
+        from scoreline.operators.second_order import block_squares
+
+        self.require("row_blocks", "lengths of rows")
+        self._count(1.0)
+        return np.sqrt(
+            np.concatenate([np.asarray(block_squares(b.data).sum(axis=1)).ravel() for b in self.row_blocks()])
+        )
+
     def shifted(self, w: FloatArray, by: float) -> FloatArray:
         """Return coefficients whose scores are those of w plus a constant, or w itself where no column is constant."""
         return w

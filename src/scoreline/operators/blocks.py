@@ -23,6 +23,11 @@ class BlockOperator(Operator):
     @abstractmethod
     def _block(self, start: int, stop: int) -> AnyArray: ...
 
+    @property
+    def cheap_rows(self) -> bool:
+        """Whether the subclass writes `_listed`, so that it makes some rows at once."""
+        return type(self)._listed is not Operator._listed
+
     def _matvec(self, w: FloatArray) -> FloatArray:
         out = np.empty(self.shape[0])
         for start, stop, operator in self._dense_blocks():

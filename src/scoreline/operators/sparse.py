@@ -1,6 +1,7 @@
 """SciPy CSR and CSC matrices and arrays, int32 or int64 indices, sorted or not, duplicates summed by the products."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,10 @@ class CompressedOperator(Operator):
         return self._X[start:stop].tocsr()
 
     def _listed(self, lines: BoundsArray) -> Any:
-        return self._X[lines.astype(np.intp)].tocsr()
+        X, stored = self._X, int(self._X.indptr[-1])
+        if len(X.data) > stored or len(X.indices) > stored:  # SciPy would read the room at the end
+            X = type(X)((X.data[:stored], X.indices[:stored], X.indptr), shape=X.shape, copy=False)
+        return X[lines.astype(np.intp)].tocsr()
 
     @property
     def cheap_rows(self) -> bool:
@@ -149,10 +153,14 @@ class CompressedOperator(Operator):
         return self._row_blocks(max(1, self.shape[0] // 16))
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs, its factor included.
+        """Return about how many products a call of `gram` costs, its factor included; found once."""
+        return self._gram_passes
 
-        The pairs of entries of each row (as measured), and sums of chunks. Columns are first sliced into rows, which takes
-        far longer, but for a small matrix nobody minds.
+    @cached_property
+    def _gram_passes(self) -> float:
+        """The pairs of entries of each row (as measured), and sums of chunks.
+
+        Columns are first sliced into rows, which takes far longer, but for a small matrix nobody minds.
         """
         X, p = self._X, self.shape[1]
         nnz = max(1, int(X.indptr[-1]))

@@ -1,6 +1,7 @@
 """The contract of a risk: R(z) of scores and labels, its gradient, and its smooth lower neighbour."""
 
 import copy
+import zlib
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
@@ -56,6 +57,8 @@ class Risk(ABC):
         What all risks are, and all that cutting planes need.
     real_weights : bool
         Weights may be any numbers; if not, only whole numbers, which stand for copies.
+    at_zero : float or None
+        R(0) where it is the same for all labels and weights.
     """
 
     name: ClassVar[str]
@@ -65,6 +68,7 @@ class Risk(ABC):
     shift: str = "needed"
     convex: ClassVar[bool] = True
     real_weights: bool = True
+    at_zero: ClassVar[float | None] = None
 
     space: ScoreSpace
     labels: Labels
@@ -171,9 +175,17 @@ class Risk(ABC):
         """Return the score that is best if all rows must have the same: where a solver may start. 0 if it does not matter."""
         return 0.0
 
+    def fingerprint(self) -> float:
+        """Return a number that differs for another risk, other parameters, labels or weights: what a saved state belongs to."""
+        parts = [self.name]
+        for owner in (self, getattr(self, "measure", None)):
+            public = {} if owner is None else {k: v for k, v in vars(owner).items() if not k.startswith("_")}
+            parts += [f"{k}={v!r}" for k, v in sorted(public.items()) if isinstance(v, (int, float, str))]
+        return float(zlib.crc32(" ".join(parts).encode())) + self.space.fingerprint(self.labels) / 2.0**32
+
     def value_at_zero(self) -> float:
         """Return R(0), the value of w = 0."""
-        return self.value(self.space.zeros(self.labels))
+        return self.value(self.space.zeros(self.labels)) if self.at_zero is None else self.at_zero
 
 
 def checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | None]:

@@ -12,6 +12,7 @@ class HingeRisk(SeparableRisk):
     """R(z) = sum_i s_i max(0, 1 - y_i z_i) / S; smoothed by a ramp of width mu S (Huber hinge). O(n)."""
 
     name = "hinge"
+    at_zero = 1.0
     loss = "hinge"
     smoothable = True
 

@@ -1,5 +1,7 @@
 """Logistic loss: log-loss of a linear model."""
 
+import math
+
 import numpy as np
 
 from scoreline._typing import FloatArray
@@ -13,6 +15,7 @@ class LogisticRisk(SeparableRisk):
     """
 
     name = "logistic"
+    at_zero = math.log(2.0)
     loss = "logistic"
     smooth = True
     curved = True

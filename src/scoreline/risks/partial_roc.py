@@ -29,6 +29,7 @@ class PartialRocRisk(Risk):
     """
 
     name = "partial_roc"
+    at_zero = 1.0
     smoothable = True
     shift = "invariant"
     top: float  # J

@@ -19,6 +19,10 @@ class PrbepRisk(BalancedRisk):
         """Return (S / (2 S+), 2 / S)."""
         return 0.5 * total / positive, 2.0 / total
 
+    def value_at_zero(self) -> float:
+        """Return min(S+, S-) / S+."""
+        return min(self.labels.positive, self.labels.negative) / self.labels.positive
+
     @property
     def prox_bound(self) -> float:
         """The paper's D, S / 2; min(S+, S-) would do."""

@@ -36,6 +36,7 @@ class RocAreaRisk(Risk):
     """
 
     name = "roc_area"
+    at_zero = 1.0
     smoothable = True
     shift = "invariant"
 

@@ -18,6 +18,7 @@ class SquaredRocAreaRisk(Risk):
     """
 
     name = "roc_area_squared"
+    at_zero = 0.5
     smooth = True
     shift = "invariant"
 

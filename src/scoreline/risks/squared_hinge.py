@@ -13,6 +13,7 @@ class SquaredHingeRisk(SeparableRisk):
     """
 
     name = "squared_hinge"
+    at_zero = 0.5
     loss = "squared_hinge"
     smooth = True
     curved = True

@@ -89,8 +89,8 @@ class ScoreSpace(Protocol):
     def zeros(self, labels: Labels) -> Scores:
         """Return the scores of w = 0."""
 
-    def probe(self, labels: Labels) -> Scores:
-        """Return fixed scores in [-1, 1], all different: where a risk shows what it depends on."""
+    def fingerprint(self, labels: Labels) -> float:
+        """Return a number that differs for other labels or weights."""
 
     def dot(self, x: Scores, y: Scores) -> float:
         """Return <x, y>, the same bits for any number of threads."""

@@ -8,6 +8,7 @@ from scoreline.solvers.bundle_ls import BundleLineSearchSolver
 from scoreline.solvers.bundle_ocas import BundleOcasSolver
 from scoreline.solvers.cost_search import CostSearchSolver
 from scoreline.solvers.excessive_gap import ExcessiveGapSolver
+from scoreline.solvers.hybrid import HybridSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.newton import NewtonSolver
@@ -24,6 +25,7 @@ __all__ = [
     "BundleSolver",
     "CostSearchSolver",
     "ExcessiveGapSolver",
+    "HybridSolver",
     "LbfgsSolver",
     "Method",
     "MomentsSolver",

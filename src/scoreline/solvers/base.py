@@ -164,6 +164,7 @@ class Solver(Method, ABC):
     slow: ClassVar[bool] = False
     least_iterations: ClassVar[int] = 0  # also where the start is good enough already
     state_class: ClassVar[type[State]] = State
+    starts_on_samples: ClassVar[bool] = False  # init="auto": begin on samples of the rows where that pays
 
     def __init__(
         self,
@@ -172,12 +173,12 @@ class Solver(Method, ABC):
         max_time: float | None = None,
         abs_tol: float | None = None,
         callbacks: Sequence[Callable[[Progress], Any]] = (),
-        init: str | None = None,
+        init: str = "auto",
     ):
         super().__init__(tol, max_iter, max_time)
         if abs_tol is not None:
             check_number("abs_tol", abs_tol, above=0)
-        check_choice("init", init, (None, "moments"))
+        check_choice("init", init, ("auto", "zero", "moments", "samples"))
         self.init = init
         check_callbacks(callbacks)
         self.abs_tol, self.callbacks = abs_tol, callbacks
@@ -231,20 +232,14 @@ class Solver(Method, ABC):
         passes_before = objective.n_passes
         if isinstance(state, Mapping):
             state = self.state_class.restored(state)
+        interruption: BaseException | None = None
         if state is None:
-            if w0 is None and self.init == "moments":
-                from scoreline.solvers.moments_start import moments_start
-
-                w0 = moments_start(objective)
-            w0 = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
-            if w0.shape != (objective.n_features,):
-                raise ValueError(f"w0 has shape {w0.shape}, expected ({objective.n_features},)")
-            state = self.start(objective, w0)
+            state, interruption = self._begin(objective, w0)
         problem = _fingerprint(objective)
         if state.problem and state.problem != problem:
             raise ValueError(f"the state belongs to another problem: it has {state.problem}, this objective {problem}")
         state.problem = problem
-        status, interruption = "max_iter", None
+        status = "max_iter"
         seconds_before, passes_before = state.seconds, passes_before - state.passes
         floor = 1e-3 * problem["value_at_zero"]
 
@@ -259,6 +254,8 @@ class Solver(Method, ABC):
         try:
             self.resume(objective, state)
             record()
+            if interruption is not None:
+                raise interruption
             while True:
                 proved = self._proved(state.best_objective, state.lower_bound, floor)
                 if proved and state.iteration >= min(self.least_iterations, self.max_iter):
@@ -281,6 +278,30 @@ class Solver(Method, ABC):
         except KeyboardInterrupt as signal:
             status, interruption = "interrupted", signal
         return self._finish(objective, state, status, interruption, passes_before, floor)
+
+    def _begin(self, objective: Objective, w0: FloatArray | None) -> tuple[State, BaseException | None]:
+        """Return the state at w0, or where `init` says, and what interrupted the way there."""
+        if w0 is None and self.init == "moments":
+            from scoreline.solvers.moments_start import moments_start
+
+            w0 = moments_start(objective)
+        if w0 is None and (self.init == "samples" or (self.init == "auto" and self.starts_on_samples)):
+            from scoreline.solvers.sample_start import sample_start
+
+            try:
+                found = sample_start(objective, self)
+            except KeyboardInterrupt as signal:  # between two samples
+                return self.start(objective, np.zeros(objective.n_features)), signal
+            if found is not None:
+                return self.continued(objective, found), found.interruption
+        w0 = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
+        if w0.shape != (objective.n_features,):
+            raise ValueError(f"w0 has shape {w0.shape}, expected ({objective.n_features},)")
+        return self.start(objective, w0), None
+
+    def continued(self, objective: Objective, sampled: Any) -> State:
+        """Return the state that goes on from the end of a run on a sample (`sample_start.Sampled`)."""
+        return self.start(objective, sampled.w)
 
     def _finish(
         self,
@@ -392,14 +413,11 @@ class Clock:
 
 
 def _fingerprint(objective: Objective) -> dict[str, float]:
-    """Return what tells one problem from another without a pass: shape, alpha, magnitudes if known, and R at two points.
-
-    The second of them, where all scores differ, knows the risk with its parameters, and every label and weight.
-    """
+    """Return what tells one problem from another without a pass: shape, alpha, magnitudes if known, the risk and its rows."""
     (n, p), risk, largest = objective.operator.shape, objective.risk, objective.operator.largest
     return {
         "rows": n, "features": p, "alpha": objective.alpha, "magnitudes": -1.0 if largest is None else float(largest.sum()),
-        "value_at_zero": risk.value_at_zero(), "value_at_probe": risk.value(objective.space.probe(risk.labels)),
+        "value_at_zero": risk.value_at_zero(), "risk": risk.fingerprint(),
     }  # fmt: skip
 
 

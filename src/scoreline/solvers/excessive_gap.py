@@ -50,6 +50,7 @@ class ExcessiveGapSolver(Solver):
 
     name = "excessive_gap"
     automatic = "never"
+    needs = "hinge_free_intercept"
     prefers = ("hinge_free_intercept",)
     slow = True
     state_class = ExcessiveGapState

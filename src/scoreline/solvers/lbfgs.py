@@ -45,7 +45,9 @@ class LbfgsSolver(Solver):
     reason = "the risk is smooth"
     needs = "smooth"
     state_class = LbfgsState
+    starts_on_samples = True
     patience = 2.0  # of `Preconditioner`
+    eager = False  # make the Hessian early: `sample_start` sets it for its runs
 
     def __init__(self, memory: int = 10, **options: Any):
         super().__init__(**options)
@@ -55,6 +57,15 @@ class LbfgsSolver(Solver):
     def start(self, objective: Objective, w0: FloatArray) -> LbfgsState:
         """Return the state at w0."""
         return LbfgsState(w=w0, best_w=w0, mu=self.first_mu(objective))
+
+    def continued(self, objective: Objective, sampled: Any) -> LbfgsState:
+        """Go on with the Hessian and the pairs of the sample: a risk is a mean, its curvature about that of all rows."""
+        state = self.start(objective, sampled.w)
+        state.memory = sampled.state.memory
+        if sampled.state.hessian:
+            left = Preconditioner(self.patience).interval(objective)
+            state.hessian = {"factor": sampled.state.hessian["factor"], "left": left}
+        return state
 
     def first_mu(self, objective: Objective) -> float:
         """Return the smoothing to begin with: none for smooth risks."""

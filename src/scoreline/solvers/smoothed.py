@@ -21,6 +21,7 @@ LEAST_WIDTH = 0.5
 # Make the first Hessian at the start if it costs no more passes than this. On covtype (12 entries a row, 4 passes) that
 # saves half to nine tenths of the time to 1 %; on dense data with 100 columns (8 passes) and on mnist (50) it loses.
 CHEAP, CHEAP_FEATURES = 6.0, 300  # beyond, p x p sums leave the cache
+EAGER = 30.0  # on a sample, whose Hessian may serve all rows
 MOST_REDUCTIONS = 30  # 0.3^30 is the rounding of 1: a narrower ramp is no ramp
 
 
@@ -73,6 +74,15 @@ class SmoothedSolver(LbfgsSolver):
             return self.c_mu * self.abs_tol / objective.risk.prox_bound
         return self.mu if self.mu is not None else FIRST_WIDTH / objective.risk.ramp_scale
 
+    def continued(self, objective: Objective, sampled: Any) -> LbfgsState:
+        """Go on with the ramp of the sample, too: its width is in units of the scores."""
+        state = super().continued(objective, sampled)
+        if self._cheap(objective):
+            state.hessian = {}
+        if not self._fixed:
+            state.mu = sampled.state.mu * sampled.ramp_scale / objective.risk.ramp_scale
+        return state
+
     @property
     def _fixed(self) -> bool:
         return self.mu is not None or self.c_mu is not None
@@ -80,10 +90,13 @@ class SmoothedSolver(LbfgsSolver):
     def resume(self, objective: Objective, state: State) -> None:
         """Compute scores and gradient at state.w; a Hessian that is not cheap waits until enough has been spent."""
         super().resume(objective, state)
+        if self._preconditioner.factor is None and not self._cheap(objective):
+            self._preconditioner.due = objective.operator.n_passes + self._preconditioner.interval(objective)
+
+    def _cheap(self, objective: Objective) -> bool:
+        """Tell whether the Hessian costs so little that it is made at once."""
         operator = objective.operator
-        cheap = operator.gram_passes() <= CHEAP and operator.shape[1] <= CHEAP_FEATURES
-        if self._preconditioner.factor is None and not cheap:
-            self._preconditioner.due = operator.n_passes + self._preconditioner.interval(objective)
+        return operator.gram_passes() <= (EAGER if self.eager else CHEAP) and operator.shape[1] <= CHEAP_FEATURES
 
     def first_point(self, objective: Objective, state: LbfgsState, z: Scores) -> Point:
         """Return the first point; from given coefficients with the smoothing of the end, found on scores alone.

@@ -1,0 +1,312 @@
+"""L-BFGS on growing batches of rows that ends on all of them, skipping rows that provably do not matter."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline._checks import check_choice, check_number
+from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline.objective import Objective, Point
+from scoreline.solvers.base import Solver, State
+from scoreline.solvers.batches import Batches
+from scoreline.solvers.curvature import CurvatureMemory
+from scoreline.solvers.hessian import Preconditioner, has_factor
+from scoreline.solvers.lower_bound import LowerBound
+from scoreline.solvers.sample_start import PENALTY
+from scoreline.solvers.shrinking import SHRINKINGS
+
+LEAST, ROWS_A_FEATURE = 500, 10  # rows of the first batch
+GROWTH = 8.0  # of a batch that is too noisy; a Hessian is made anew when the batch has grown by as much
+DECREASE, ROUNDING = 1e-4, 1e-15  # Armijo's constant; what J may rise by because of rounding, relative
+MOST_TRIALS = 30
+
+
+@dataclass
+class HybridState(State):
+    """State plus the rows of the batch, the curvature pairs, the Hessian they improve and the best plane."""
+
+    rows: int = 0
+    memory: dict[str, Any] = field(default_factory=dict)
+    plane: dict[str, Any] = field(default_factory=dict)
+    hessian: dict[str, Any] = field(default_factory=dict)
+    hessian_rows: int = 0
+
+
+class HybridSolver(Solver):
+    """Quasi-Newton steps on nested random batches that grow to all rows, for smooth losses of single rows; certified.
+
+    Early steps need no more rows than it takes to tell their direction from noise (Friedlander and Schmidt 2012). A batch is
+    a prefix of one permutation of the rows; X is read where it lies. The pair (s, y) of a step is taken on the batch of that
+    step, the new rows of the next batch are then added to its gradient: a step costs two products with the batch. The search is
+    Armijo's, on scores. Up to 1000 features a Hessian of the batch is the starting matrix, made anew as the batch grows. On all
+    rows every gradient gives a plane below the risk, and the gap is proved as in `lbfgs`.
+
+    With the squared hinge, rows beyond the margin have no part in value and slope. `shrink` skips those whose margin provably
+    is still beyond 1, by the distance that w has gone since they were looked at: their product is not taken. Skipping changes
+    no digit of any iterate. `history_["skipped"]` has the share of the batch that each iteration skipped.
+
+    Parameters
+    ----------
+    shrink : {"none", "sum", "path"}
+        Distance by the sum of the lengths of the steps (one comparison a row) or from the point where a row was last seen.
+    growth : {"variance", "paper"}
+        "variance" multiplies the batch by 8 when the decrease it promises is no more than noise of its rows would promise,
+        "paper" takes 1.1 times the batch plus 1 after every step.
+    first_rows : int, optional
+        Rows of the first batch; by default 500, or 10 for every feature. The paper begins with 1.
+    precondition : bool
+        Use a Hessian of the batch where there are at most 1000 features and X can be read in blocks.
+    seed : int
+        Of the permutation.
+    memory : int
+        Pairs of curvature kept.
+    **options
+        tol, max_iter, max_time, abs_tol, callbacks: see Solver.
+    """
+
+    name = "hybrid"
+    automatic = "never"
+    needs = "curved"
+    state_class = HybridState
+
+    def __init__(
+        self,
+        shrink: str = "none",
+        growth: str = "variance",
+        first_rows: int | None = None,
+        precondition: bool = True,
+        seed: int = 0,
+        memory: int = 10,
+        **options: Any,
+    ):
+        super().__init__(**options)
+        check_choice("shrink", shrink, tuple(SHRINKINGS))
+        check_choice("growth", growth, ("variance", "paper"))
+        if first_rows is not None:
+            check_number("first_rows", first_rows, least=1, integer=True)
+        check_number("memory", memory, least=1, integer=True)
+        check_number("seed", seed, least=0, integer=True)
+        if not isinstance(precondition, bool):
+            raise ValueError(f"precondition={precondition!r} must be True or False")
+        self.shrink, self.growth, self.first_rows = shrink, growth, first_rows
+        self.precondition, self.seed, self.memory = precondition, seed, memory
+
+    def start(self, objective: Objective, w0: FloatArray) -> HybridState:
+        """Return the state at w0; in place of w0 = 0, at the best model without features."""
+        if self.shrink != "none" and objective.risk.name != "squared_hinge":
+            raise ValueError(
+                f"shrink={self.shrink!r} skips rows beyond the margin, which have no loss in risk 'squared_hinge' only; risk "
+                f"{objective.risk.name!r} needs shrink='none'"
+            )
+        if not w0.any():
+            w0 = objective.operator.shifted(w0, objective.risk.best_constant())
+        return HybridState(w=w0, best_w=w0, rows=self.sizes(objective)[0])
+
+    @property
+    def _penalty(self) -> float:
+        """Return m times the least alpha of a batch of m rows, see `sample_start`; the paper has none."""
+        return 0.0 if self.growth == "paper" else PENALTY
+
+    def sizes(self, objective: Objective) -> list[int]:
+        """Return the rows of all batches, the last of which has all; only that one where rows cannot be read one by one."""
+        n, p = objective.operator.shape
+        m = max(LEAST, ROWS_A_FEATURE * p) if self.first_rows is None else self.first_rows
+        found = []
+        while objective.operator.cheap_rows and m < (n if self.growth == "paper" else n // 2):
+            found.append(m)
+            m = math.ceil(1.1 * m + 1) if self.growth == "paper" else int(GROWTH * m)
+        return [*found, n]
+
+    def resume(self, objective: Objective, state: State) -> None:
+        """Compute scores and gradient of the batch at state.w; restore memory, Hessian and plane."""
+        assert isinstance(state, HybridState)
+        self._sizes = self.sizes(objective)
+        self._batches = Batches(objective, self._sizes, self.seed, norms=self.shrink != "none")
+        self._part = part = self._batches.of(state.rows, self._penalty)
+        self._counted = 0.0  # passes of the batch that are counted as passes of all rows
+        self._curvature = CurvatureMemory(objective.n_features, self.memory)
+        self._curvature.restore(state.memory)
+        self._bound = LowerBound(objective.n_features, objective.alpha)
+        for name, value in state.plane.items():
+            setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
+        if not math.isfinite(state.best_objective):  # J(0) is known; a batch knows no J
+            state.best_objective, state.best_w = objective.risk.value_at_zero(), np.zeros_like(state.w)
+        self._point = part.at(state.w, part.scores_at_start(state.w))
+        self._slope = part.slope(self._point)
+        self._exact: AnyArray | None = None  # rows whose score is that of w; None: all
+        self._skipping = SHRINKINGS[self.shrink](self._batches.norms(state.rows))
+        self._skipping.seen(None, state.w, self._batches.margins(self._point.z))
+        self._preconditioner = Preconditioner()
+        self._count(objective, part)
+        self._preconditioner.restore(state.hessian, part, self._curvature)
+        self._prove(objective, state)
+        if "skipped" not in state.history:
+            state.history["skipped"] = [0.0]
+
+    def store(self, state: State) -> None:
+        """Put curvature, Hessian and plane into the state; a run that ends on a batch returns its point if J is lower there."""
+        assert isinstance(state, HybridState)
+        if "_preconditioner" not in self.__dict__:  # an interrupted start
+            return
+        objective = self._batches.objective
+        state.memory = dict(self._curvature.record())
+        state.hessian = self._preconditioner.record(self._part)
+        state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
+        if self._part is not objective and objective.value(state.w) < state.best_objective:
+            state.best_w = state.w
+
+    def release(self) -> None:
+        """Let go of scores, gradients, bounds of rows and curvature."""
+        for name in (
+            "_point", "_slope", "_exact", "_curvature", "_bound", "_batches", "_part", "_skipping", "_preconditioner",
+        ):  # fmt: skip
+            self.__dict__.pop(name, None)
+
+    def step(self, objective: Objective, state: State) -> bool:
+        """Do one iteration: direction, search on the batch, pair on the same batch, then more rows if it is time."""
+        assert isinstance(state, HybridState)
+        part, old = self._part, self._point
+        self._precondition(part, state)
+        gradient = part.alpha * old.w + self._slope
+        d = self._direction(part, gradient)
+        new, skipped = self._search(part, gradient, d)
+        if new is None and not self._curvature.empty:  # once more from the gradient alone
+            self._curvature.clear()
+            d = self._direction(part, gradient)
+            new, skipped = self._search(part, gradient, d)
+        noisy = new is None or self._noisy(part, gradient, d, new)
+        if new is not None:
+            self._point, state.w = new, new.w
+            self._slope = part.slope(new)
+            self._curvature.add(new.w - old.w, part.alpha * new.w + self._slope - gradient)
+        self._count(objective, part)
+        if part is not objective and (noisy or self.growth == "paper"):
+            self._grow(objective, state)
+        self._prove(objective, state)
+        state.history["skipped"].append(skipped)
+        return new is not None or part is not objective
+
+    def _direction(self, part: Objective, gradient: FloatArray) -> FloatArray:
+        """Return -H g; without any curvature yet -g at the length that the second derivative along it gives."""
+        if not self._curvature.empty:
+            return self._curvature.direction(gradient)
+        z_g, square = part.scores(gradient), kernels.vectors.dot(gradient, gradient)
+        bend = part.space.dot(part.risk.curvature(self._point.z) * z_g, z_g) + part.alpha * square
+        return -gradient * (square / bend if bend > 0.0 else 1.0)
+
+    def _search(self, part: Objective, gradient: FloatArray, d: FloatArray) -> tuple[Point | None, float]:
+        """Return the point w + a d with enough decrease, None if there is none, and the share of rows skipped.
+
+        One product at w + d, with the rows that may matter there. If a = 1 is too long, scores between are mixtures of those
+        at both ends; the point that is taken gets fresh ones, so that no score depends on what was skipped before.
+        """
+        dot, point = kernels.vectors.dot, self._point
+        slope, length, a = dot(gradient, d), math.sqrt(dot(d, d)), 1.0
+        if not slope < 0.0:
+            return None, 0.0
+        whole = point.w + d
+        needed = self._skipping.needed(whole, length)
+        if needed is not None and needed.all():
+            needed = None
+        skipped = 0.0 if needed is None else 1.0 - float(needed.mean())
+        far = _scores(part, whole, needed, point.z)
+        new = part.at(whole, far)
+        if not _enough(new.value, point.value, slope):
+            near = point.z
+            if self._exact is not None:  # rows that were skipped at w and are needed between
+                near = _scores(part, point.w, ~self._exact if needed is None else needed & ~self._exact, near)
+            along = far - near
+            for _ in range(MOST_TRIALS):
+                bend = new.value - point.value - a * slope
+                a *= min(0.5, max(0.1, -0.5 * a * slope / bend)) if math.isfinite(bend) and bend > 0.0 else 0.1
+                new = part.at(point.w + a * d, part.space.combine(1.0, near, a, along))
+                if _enough(new.value, point.value, a * slope):
+                    break
+            else:
+                return None, skipped
+            new = part.at(new.w, _scores(part, new.w, needed, point.z))
+        self._exact = needed
+        self._skipping.moved(a * length)
+        self._skipping.seen(needed, new.w, self._batches.margins(new.z))
+        return new, skipped
+
+    def _noisy(self, part: Objective, gradient: FloatArray, d: FloatArray, new: Point) -> bool:
+        """Tell whether the decrease -<g, d> that the batch promised is about what the noise of its rows alone would promise.
+
+        With the covariance of the rows' slopes about c H, noise in g makes -<g, d> = g'H^-1 g about p c / m, and its variance
+        along d is c / m times -<g, d>, which is sum_i (u_i z_d,i)^2: scores are all that is needed. Rows that were skipped have
+        u_i = 0.
+        """
+        promised = -kernels.vectors.dot(gradient, d)
+        terms = self._point.risk.grad * (new.z - self._point.z)  # up to the length of the step, which drops out
+        noise = float(terms @ terms) - float(terms.sum()) ** 2 / len(terms)
+        step = kernels.vectors.dot(new.w - self._point.w, d) / kernels.vectors.dot(d, d)
+        return (step * promised) ** 2 <= 2.0 * part.operator.shape[1] * noise
+
+    def _grow(self, objective: Objective, state: HybridState) -> None:
+        """Take in more rows: their scores, and their part of the gradient."""
+        m = state.rows
+        size = next(size for size in self._sizes if size > m)
+        old, new = self._part, self._batches.of(size, self._penalty)
+        known, fresh = self._batches.places(0, m, size), self._batches.places(m, size, size)
+        z = np.empty(size)
+        z[known], z[fresh] = self._point.z, new.operator.matvec_rows(state.w, fresh)
+        if self._exact is not None:
+            exact = np.ones(size, dtype=bool)
+            exact[known] = self._exact
+            self._exact = exact
+        self._part, self._counted, self._point = new, 0.0, new.at(state.w, z)
+        share = old.risk.labels.total / new.risk.labels.total
+        self._slope = share * self._slope + new.operator.rmatvec_rows(self._point.risk.grad[fresh], fresh)
+        self._skipping.grown(known, self._batches.norms(size))
+        seen = np.zeros(size, dtype=bool)
+        seen[fresh] = True
+        self._skipping.seen(seen, state.w, self._batches.margins(z))
+        self._preconditioner.due = new.operator.n_passes
+        if size < GROWTH * state.hessian_rows:
+            self._preconditioner.due += self._preconditioner.interval(new)
+        self._count(objective, new)
+        state.rows = size
+
+    def _precondition(self, part: Objective, state: HybridState) -> None:
+        """Make the Hessian of the batch if it is due."""
+        if self.precondition and has_factor(part):
+            due = part.operator.n_passes >= self._preconditioner.due
+            self._preconditioner.renew(part, self._curvature, lambda: part.risk.hessian(self._point.z))
+            state.hessian_rows = part.operator.shape[0] if due else state.hessian_rows
+
+    def _prove(self, objective: Objective, state: HybridState) -> None:
+        """Take in a point of all rows: the bound it proves, the best so far. A batch proves nothing."""
+        if self._part is not objective:
+            return
+        point, slope = self._point, self._slope
+        allowance = objective.rounding_allowance(point, slope)
+        state.lower_bound = max(state.lower_bound, self._bound.add(slope, point.risk.plane, allowance))
+        if point.hard < state.best_objective:
+            state.best_objective, state.best_w = point.hard, point.w
+
+    def _count(self, objective: Objective, part: Objective) -> None:
+        """Count the passes of a batch so far as the fractions that they are of passes over all rows."""
+        if part is not objective:
+            operator = part.operator
+            objective.operator._count(
+                (operator.n_passes - self._counted) * operator.shape[0] / objective.operator.shape[0]
+            )
+            self._counted = operator.n_passes
+
+
+def _scores(part: Objective, w: FloatArray, needed: AnyArray | None, z: Scores) -> Scores:
+    """Return Xw on the rows that are needed; on the others scores of an earlier point, which lie beyond the margin too."""
+    if needed is None:
+        return part.scores(w)
+    found, rows = z.copy(), np.flatnonzero(needed)
+    found[rows] = part.operator.matvec_rows(w, rows)
+    return found
+
+
+def _enough(value: float, before: float, slope: float) -> bool:
+    """Tell whether J has fallen by Armijo's share of what the slope promised, up to rounding."""
+    return value <= before + DECREASE * slope + ROUNDING * abs(before)

@@ -1,0 +1,397 @@
+"""init="samples": runs that begin at the optimum of growing samples of the rows prove the same, for a fraction of a pass."""
+
+import logging
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+
+from scoreline import MeasureClassifier, kernels
+from scoreline.objective import Objective
+from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
+from scoreline.risks.registry import all_risks, get_risk
+from scoreline.solvers.lbfgs import LbfgsSolver
+from scoreline.solvers.registry import all_solvers
+from scoreline.solvers.sample_start import ENOUGH, EXCESS, Samples, sample_start, sizes
+
+N = 6007  # a prime: a product with 1000 rows is a fraction of a pass, and six of them are not one pass
+CERTIFIED = {name: solver for name, solver in all_solvers().items() if solver.certified}
+SOLVERS = {name: solver for name, solver in CERTIFIED.items() if solver.starts_on_samples}
+# contingency_entropy takes 5000 rows at most; the other risks have no such limit.
+PAIRS = [
+    (s, r) for s in SOLVERS for r in all_risks() if SOLVERS[s].serves(all_risks()[r]) and r != "contingency_entropy"
+]
+STORAGES = {
+    "dense": as_operator,
+    "csr": lambda X: as_operator(sp.csr_array(X)),
+    "csc": lambda X: as_operator(sp.csc_array(X)),
+    "fortran": lambda X: as_operator(np.asfortranarray(X)),
+    "linear": lambda X: as_operator(aslinearoperator(X)),
+    "scaled": lambda X: ScaledOperator(as_operator(X), np.arange(1.0, X.shape[1] + 1.0), X.mean(axis=0)),
+}
+
+
+def data(n=N, p=4, positive=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 0.5
+    X[rng.random((n, p)) < 0.2] = 0.0
+    score = X @ rng.standard_normal(p) + rng.standard_normal(n)
+    return X, np.where(score > np.quantile(score, 1.0 - positive), 1, -1)
+
+
+def problem(risk, storage="dense", alpha=1e-3, weight=None, intercept=None, **options):
+    X, y = data(**options)
+    operator, risk = STORAGES[storage](X), get_risk(risk)
+    if risk.shift == "needed" if intercept is None else intercept:
+        operator = InterceptOperator(operator)
+    return Objective(operator, risk.prepare(y, weight), alpha)
+
+
+def rows_of(objective):
+    operator = objective.operator
+    while not hasattr(operator, "rows"):
+        operator = operator.inner
+    return operator.rows.astype(np.intp)
+
+
+@pytest.mark.parametrize("p", [1, 4, 50, 51, 100, 1000])
+def test_there_are_no_samples_unless_rows_are_many_times_the_features(p):
+    least = max(4000, 80 * p)
+    assert sizes(least - 1, p) == []
+    assert sizes(least, p) == [max(1000, 20 * p)]
+
+
+@pytest.mark.parametrize("p", [1, 6, 7, 20, 54, 300])
+@pytest.mark.parametrize("n", [4000, 10_000, 63_999, 64_000, 600_000, 10**8])
+def test_sizes_grow_to_the_accuracy_that_is_enough_and_to_a_quarter_of_the_rows(n, p):
+    found = sizes(n, p)
+    assert found == sorted(set(found))
+    assert all(type(m) is int and max(1000, 20 * p) <= m <= n / 4 for m in found)
+    assert all(EXCESS * p / m > ENOUGH for m in found[:-1]), "a smaller sample would have been enough"
+    if found:
+        assert EXCESS * p / found[-1] <= ENOUGH or 16 * found[-1] > n / 4, "a larger sample would have fitted"
+
+
+@pytest.mark.parametrize("positive", [0.3, 0.5, 0.02, 0.98])
+@pytest.mark.parametrize("risk", ["hinge", "prbep", "average_precision", "contingency"])
+def test_samples_are_nested_and_hold_distinct_rows_of_positive_weight(risk, positive):
+    weight = np.random.default_rng(1).integers(0, 3, N).astype(float)
+    samples = Samples(problem(risk, weight=weight, positive=positive), 3000)
+    smaller = np.array([], dtype=int)
+    for m in (1000, 1001, 2500, 3000):
+        rows = rows_of(samples.of(m))
+        assert len(np.unique(rows)) == len(rows) == m
+        assert np.isin(smaller, rows).all()
+        assert (weight[rows] > 0.0).all()
+        smaller = rows
+
+
+@pytest.mark.parametrize(("storage", "weighted"), [("dense", False), ("csr", True), ("scaled", True)])
+@pytest.mark.parametrize("positive", [0.3, 0.02, 0.98])
+def test_both_classes_have_equally_many_rows_as_long_as_there_are_so_many(positive, storage, weighted):
+    weight = np.random.default_rng(1).choice([0.0, 0.5, 1.7], N) if weighted else np.ones(N)
+    objective = problem("roc_area", storage, weight=weight if weighted else None, positive=positive, intercept=True)
+    w = np.arange(1.0, 6.0)
+    sign, z = objective.risk.labels.sign, objective.scores(w)
+    available = {side: int(((sign == side) & (weight > 0.0)).sum()) for side in (1, -1)}
+    rare = min(available.values())
+    for m in (1000, 1001):
+        part = Samples(objective, m).of(m)
+        rows, labels = rows_of(part), part.risk.labels
+        assert part.operator.shape == (m, 5)
+        assert np.array_equal(labels.sign, sign[rows])
+        # The products of the sample are those of its rows, up to the order of sums of five terms.
+        np.testing.assert_allclose(part.scores(w), z[rows], rtol=1e-13, atol=1e-13)
+        taken = sorted(int((labels.sign == side).sum()) for side in (1, -1))
+        assert taken == sorted([min(rare, m // 2), m - min(rare, m // 2)]), "all rows of a class rarer than half of m"
+        for side in (1, -1):  # up to the rounding of a sum of 1000 weights
+            own = labels.sign == side
+            expected = available[side] * weight[rows[own]].mean()
+            assert labels.weight[own].sum() == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("risk", ["average_precision", "contingency", "contingency_entropy"])
+def test_risks_of_whole_weights_get_rows_in_proportion_with_the_weights_they_had(risk, weighted):
+    weight = np.random.default_rng(1).integers(0, 2, 4800).astype(float) if weighted else None
+    objective = problem(risk, weight=weight, n=4800)
+    assert not objective.risk.real_weights
+    part, sign = Samples(objective, 1000).of(1000), objective.risk.labels.sign
+    rows, labels = rows_of(part), part.risk.labels
+    assert (labels.weight is None) == (weight is None)
+    assert weight is None or np.array_equal(labels.weight, weight[rows])
+    counted = np.full(4800, True) if weight is None else weight > 0.0
+    share = np.count_nonzero(counted & (sign > 0)) / np.count_nonzero(counted)
+    assert abs(np.count_nonzero(labels.sign > 0) - 1000 * share) <= 0.5  # the nearest whole number
+
+
+@pytest.mark.parametrize("rare", [1, -1], ids=["positive", "negative"])
+@pytest.mark.parametrize("risk", ["hinge", "prbep", "average_precision", "contingency"])
+def test_the_only_row_of_a_class_is_in_every_sample(risk, rare):
+    X, _ = data()
+    y = np.full(N, -rare)
+    y[77] = rare
+    part = Samples(Objective(as_operator(X), get_risk(risk).prepare(y), 1e-3), 1000).of(1000)
+    assert 77 in rows_of(part)
+    assert part.operator.shape[0] == 1000
+
+
+def test_alpha_is_at_least_one_over_the_rows_of_the_sample():
+    for alpha, expected in ((1e-6, 1e-3), (1e-3, 1e-3), (0.1, 0.1)):
+        assert Samples(problem("hinge", alpha=alpha), 1000).of(1000).alpha == expected
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("risk", ["hinge", "roc_area", "prbep"])
+def test_the_mean_of_j_over_samples_is_j(risk, weighted):
+    weight = np.random.default_rng(1).uniform(0.0, 2.0, N) if weighted else None
+    objective = problem(risk, weight=weight, alpha=1e-2, positive=0.1, intercept=True)
+    w = np.array([0.5, -1.0, 0.3, 0.8, -0.2])
+    values = np.array([Samples(objective, 1000, seed=k).of(1000).value(w) for k in range(60)])
+    # The bias of PRBEP and of weights, O(1 / m), is 0.3 and 0.1 of this error at most (from 3000 seeds): 4 leave room for it.
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    assert abs(values.mean() - objective.value(w)) <= 4.0 * error
+    assert error < 0.01 * objective.value(w), "without which this says nothing"
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr", "csc", "fortran", "scaled"])
+def test_rows_as_an_operator_multiply_as_the_rows_do_and_count_their_own_passes(storage):
+    X, _ = data(n=500)
+    whole = InterceptOperator(STORAGES[storage](X))
+    dense = np.column_stack([whole.matvec(e) for e in np.eye(5)])
+    rows, before = np.array([499, 3, 3, 77, 0]), whole.n_passes
+    part = whole.on_rows(rows)
+    w, u = np.arange(5.0), np.array([1.0, -2.0, 0.5, 0.0, 3.0])
+    # Sums of five terms of size 10, in another order.
+    np.testing.assert_allclose(part.matvec(w), dense[rows] @ w, rtol=1e-13, atol=1e-12)
+    np.testing.assert_allclose(part.rmatvec(u), u @ dense[rows], rtol=1e-13, atol=1e-12)
+    np.testing.assert_allclose(part.gram(abs(u)), dense[rows].T * abs(u) @ dense[rows], rtol=1e-12, atol=1e-11)
+    assert part.n_passes >= 3.0
+    assert whole.n_passes == whole.inner.n_passes == before
+    assert part.cheap_rows == whole.cheap_rows == (storage not in ("csc", "fortran"))
+    assert not STORAGES["linear"](X).cheap_rows
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+def test_it_proves_the_same_optimum_for_every_solver_and_risk(solver, risk, storage):
+    check_same_optimum(solver, lambda: problem(risk, storage))
+
+
+@pytest.mark.parametrize("positive", [0.3, 0.001, 0.999])
+@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "prbep"), ("smoothed", "hinge"), ("newton", "logistic")])
+def test_it_proves_the_same_optimum_through_wrappers_with_weights_and_a_rare_class(solver, risk, positive):
+    weight = np.random.default_rng(1).choice([0.5, 2.0], N)
+    check_same_optimum(solver, lambda: problem(risk, "scaled", weight=weight, positive=positive, intercept=True))
+
+
+def check_same_optimum(solver, make):
+    results = [SOLVERS[solver](tol=1e-3, init=init).solve(make()) for init in ("zero", "samples")]
+    assert [r.status for r in results] == ["converged", "converged"]
+    for one, other in (results, results[::-1]):
+        assert one.lower_bound <= other.objective
+    passes = results[1].history["passes"]
+    assert passes[0] > 1.0
+    assert passes[0] != round(passes[0])  # products with 1000 of N rows
+    assert results[1].n_passes >= passes[-1]
+    assert len(passes) == results[1].n_iter + 1
+
+
+@pytest.mark.parametrize("solver", sorted(set(CERTIFIED) - set(SOLVERS)))
+def test_solvers_that_do_not_begin_so_by_themselves_can(solver):
+    served = (r for r in ("hinge", "hinge_free_intercept", "squared_hinge") if CERTIFIED[solver].serves(all_risks()[r]))
+    risk = next(served)
+    auto, zero, sampled = (
+        CERTIFIED[solver](max_iter=100, init=init).solve(problem(risk)) for init in ("auto", "zero", "samples")
+    )
+    assert np.array_equal(auto.w, zero.w)
+    assert auto.history["passes"] == zero.history["passes"]
+    assert sampled.history["passes"][0] > zero.history["passes"][0]
+    assert sampled.lower_bound <= zero.objective
+    assert zero.lower_bound <= sampled.objective
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr", "scaled"])
+@pytest.mark.parametrize(
+    ("solver", "risk"), [("smoothed", "prbep"), ("lbfgs", "logistic"), ("newton", "squared_hinge")]
+)
+def test_auto_means_samples_where_they_pay(solver, risk, storage):
+    auto, sampled = (SOLVERS[solver](init=init).solve(problem(risk, storage)) for init in ("auto", "samples"))
+    zero = SOLVERS[solver](init="zero").solve(problem(risk, storage))
+    assert np.array_equal(auto.w, sampled.w)
+    assert auto.history["passes"] == sampled.history["passes"]
+    assert not np.array_equal(auto.w, zero.w)
+
+
+@pytest.mark.parametrize(("storage", "n"), [("dense", 3999), ("csc", N), ("fortran", N), ("linear", N)])
+@pytest.mark.parametrize("init", ["auto", "samples"])
+def test_it_begins_at_zero_where_samples_do_not_pay(init, storage, n):
+    assert sample_start(problem("roc_area", storage, n=n), SOLVERS["smoothed"]()) is None
+    result, zero = (SOLVERS["smoothed"](init=i).solve(problem("roc_area", storage, n=n)) for i in (init, "zero"))
+    assert np.array_equal(result.w, zero.w)
+    assert result.n_passes == zero.n_passes
+
+
+class Blocks(BlockOperator):
+    """What a user writes for rows in a file: blocks, and no way to single rows but blocks of one row."""
+
+    def __init__(self, X):
+        super().__init__(X.shape)
+        self.X, self.read = X, 0
+
+    def _block(self, start, stop):
+        self.read += 1
+        return self.X[start:stop]
+
+
+def test_auto_does_not_make_a_block_for_every_row_of_a_sample():
+    X, y = data()
+    read = {}
+    for init in ("zero", "auto"):
+        operator = Blocks(X)
+        SOLVERS["smoothed"](init=init).solve(Objective(operator, get_risk("roc_area").prepare(y), 1e-3))
+        read[init] = operator.read
+    assert read["auto"] <= 2 * read["zero"]  # a start that pays
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("smoothed", "prbep"), ("lbfgs", "logistic")])
+def test_threads_and_repetition_change_no_bit(monkeypatch, solver, risk, storage):
+    monkeypatch.setattr(kernels.parallel, "MIN_CHUNK_WORK", 500)  # so that samples are several chunks, too
+    runs = []
+    for threads in (1, 2, 2):
+        with kernels.parallel.thread_limit(threads):
+            runs.append(SOLVERS[solver](tol=1e-3, init="samples").solve(problem(risk, storage)))
+    assert all(np.array_equal(r.w, runs[0].w) for r in runs)
+    assert all(
+        (r.objective, r.lower_bound, r.n_passes) == (runs[0].objective, runs[0].lower_bound, runs[0].n_passes)
+        for r in runs
+    )
+
+
+def test_a_second_sample_goes_on_from_the_first_and_the_passes_of_both_count(caplog):
+    options = {"n": 64_000, "p": 7}
+    assert sizes(64_000, 7) == [1000, 16_000]
+    caplog.set_level(logging.INFO, logger="scoreline")
+    objective = problem("logistic", **options)
+    found = sample_start(objective, LbfgsSolver())
+    texts = [r.getMessage() for r in caplog.records if r.getMessage().startswith("start on")]
+    assert [t.split(":")[0] for t in texts] == ["start on 1000 of 64000 rows", "start on 16000 of 64000 rows"]
+    assert 0.0 < objective.n_passes < 8.0  # 8 iterations of two products and some more, on a quarter of the rows
+    # J(w) is about 2 p / m = 0.1 % above the optimum (0.04 % here), J(0) 109 % above; the tolerance is ten times the former.
+    assert objective.value(found.w) <= 1.01 * LbfgsSolver(tol=1e-4, init="zero").solve(objective).objective
+
+
+def test_callbacks_see_the_run_on_all_rows_only():
+    seen = []
+    result = LbfgsSolver(tol=1e-6, callbacks=[seen.append]).solve(problem("logistic"))
+    assert [p.iteration for p in seen] == list(range(1, result.n_iter + 1))
+    assert [p.passes for p in seen] == result.history["passes"][1:]
+
+
+@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("lbfgs", "logistic")])
+def test_a_given_start_or_state_means_no_samples(solver, risk):
+    objective = problem(risk)
+    w0 = np.full(objective.n_features, 0.1)
+    sampled, zero = (SOLVERS[solver](init=init).solve(problem(risk), w0) for init in ("samples", "zero"))
+    assert np.array_equal(sampled.w, zero.w)
+    assert sampled.n_passes == zero.n_passes == round(zero.n_passes)
+    record = SOLVERS[solver](init="zero", max_iter=2, tol=1e-6).solve(problem(risk)).state.record()
+    sampled, zero = (
+        SOLVERS[solver](init=init, tol=1e-6).solve(problem(risk), state=record) for init in ("samples", "zero")
+    )
+    assert np.array_equal(sampled.w, zero.w)
+    assert sampled.n_passes == zero.n_passes == round(zero.n_passes)
+
+
+@pytest.mark.parametrize("how", ["mu", "c_mu"])
+@pytest.mark.parametrize("risk", ["hinge", "roc_area"])
+@pytest.mark.parametrize("init", ["auto", "samples"])
+def test_a_fixed_smoothing_stays_that_of_all_rows(init, risk, how):
+    mu = 0.5e-2 / problem(risk).risk.prox_bound  # R - R_mu is at most half of abs_tol: that gap can be reached
+    fixed = {"mu": mu} if how == "mu" else {"c_mu": 0.5}
+    result = SOLVERS["smoothed"](abs_tol=1e-2, init=init, **fixed).solve(problem(risk))
+    assert result.status == "converged"
+    assert result.gap <= 1e-2
+    assert result.state.mu == pytest.approx(mu, rel=1e-15)  # c_mu: the same product in another order
+
+
+@pytest.mark.parametrize("at_step", [1, 3])
+@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("lbfgs", "logistic")])
+def test_ctrl_c_on_a_sample_keeps_a_point_and_its_value(monkeypatch, solver, risk, at_step):
+    original, calls, signal = LbfgsSolver.step, [], KeyboardInterrupt()
+
+    def interrupted(self, objective, state):
+        if objective.operator.shape[0] < N:
+            calls.append(1)
+            if len(calls) == at_step:
+                raise signal
+        return original(self, objective, state)
+
+    monkeypatch.setattr(LbfgsSolver, "step", interrupted)
+    result = SOLVERS[solver](tol=1e-9).solve(problem(risk))
+    assert (result.status, result.n_iter) == ("interrupted", 0)
+    assert result.interruption is signal
+    assert len(calls) == at_step
+    assert np.isfinite(result.w).all()
+    assert result.w.any() == (at_step > 1)
+    assert result.objective == problem(risk).value(result.w)  # the same products in the same order
+
+
+@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+def test_no_time_is_no_error(solver, risk):
+    result = SOLVERS[solver](tol=1e-9, max_time=1e-9).solve(problem(risk))
+    assert result.status in ("max_time", "converged")
+    assert np.isfinite(result.objective)
+    assert result.n_iter == 0
+
+
+def test_other_words_are_refused_with_those_that_are_not():
+    with pytest.raises(ValueError, match="init") as caught:
+        LbfgsSolver(init="sample")
+    assert all(f"{word!r}" in str(caught.value) for word in ("auto", "zero", "moments", "samples"))
+
+
+@pytest.mark.parametrize("weights", ["plain", "whole", "balanced"])
+@pytest.mark.parametrize("measure", ["roc_auc", "f1", "prbep", "accuracy"])
+def test_the_classifier_finds_the_same_from_samples_and_from_zero(measure, weights):
+    X, y = data()
+    sample_weight = np.random.default_rng(1).integers(0, 3, N) if weights == "whole" else None
+    class_weight = "balanced" if weights == "balanced" else None
+    fits = [
+        MeasureClassifier(measure, class_weight=class_weight, solver_params={"init": init}, random_state=0).fit(
+            X, y, sample_weight=sample_weight
+        )
+        for init in ("samples", "zero")
+    ]
+    sampled, zero = fits
+    assert abs(sampled.objective_ - zero.objective_) <= sampled.gap_ + zero.gap_
+    assert not np.array_equal(sampled.coef_, zero.coef_)
+
+
+def peak(call):
+    """Return the largest memory of a second call in MB: the first compiles kernels and fills caches."""
+    call()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_x_is_not_copied_for_samples(storage):
+    X, y = data(n=40_000, p=20)
+    assert X.nbytes == 6_400_000
+    objective = Objective(STORAGES[storage](X), get_risk("roc_area").prepare(y), 1e-3)
+    # 0.5 MB: the numbers of the rows of a class (0.22 MB), their random order and, for the Gram matrix, 1000 rows (0.16 MB).
+    assert peak(lambda: sample_start(objective, SOLVERS["smoothed"]())) <= 1.0
+    # With a Hessian of all rows, 8.4 MB for dense X, a copy would not show; without, 2.8 MB of scores from either start.
+    zero, sampled = (
+        peak(lambda init=init: SOLVERS["smoothed"](init=init, precondition=False).solve(objective))
+        for init in ("zero", "samples")
+    )
+    assert sampled <= zero + 0.5
