@@ -6,16 +6,20 @@ BLAS is not used here: its dot product splits the sum by the number of threads.
 import numpy as np
 
 from scoreline._typing import FloatArray
+from scoreline.kernels import parallel
 from scoreline.kernels.compile import kernel
 from scoreline.kernels.parallel import even_bounds, run_chunks
 
 
 def dot(x: FloatArray, y: FloatArray) -> float:
     """Return <x, y>; O(n)."""
+    n = len(x)
+    if (
+        n == len(y) and n < 2 * parallel.MIN_CHUNK_WORK
+    ):  # one chunk; a solver on few rows spends its time in calls like this
+        return float(_dot_of_range(x, y, 0, n))
     _check_lengths(x, y)
-    bounds = even_bounds(len(x), 1)
-    if len(bounds) == 2:
-        return float(_dot_of_range(x, y, 0, len(x)))
+    bounds = even_bounds(n, 1)
     partial = np.empty(len(bounds) - 1)
     run_chunks(_dot, len(partial), x, y, partial, bounds)
     return float(partial.sum())
