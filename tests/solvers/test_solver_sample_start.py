@@ -192,11 +192,16 @@ def check_same_optimum(solver, make):
     assert [r.status for r in results] == ["converged", "converged"]
     for one, other in (results, results[::-1]):
         assert one.lower_bound <= other.objective
-    passes = results[1].history["passes"]
-    assert passes[0] > 1.0
-    assert passes[0] != round(passes[0])  # products with 1000 of N rows
+    history = results[1].history
+    passes = history["passes"]
+    # The first row is w = 0, which costs nothing, the second the point that the samples have found.
+    assert passes[0] == 0.0
+    assert history["objective"][0] == make().risk.value_at_zero()
+    assert passes[1] > 1.0
+    assert passes[1] != round(passes[1])  # products with 1000 of N rows
+    assert (np.diff(history["objective"]) <= 0.0).all()
     assert results[1].n_passes >= passes[-1]
-    assert len(passes) == results[1].n_iter + 1
+    assert len(passes) == results[1].n_iter + 2
 
 
 @pytest.mark.parametrize("solver", sorted(set(CERTIFIED) - set(SOLVERS)))
@@ -208,7 +213,9 @@ def test_solvers_that_do_not_begin_so_by_themselves_can(solver):
     )
     assert np.array_equal(auto.w, zero.w)
     assert auto.history["passes"] == zero.history["passes"]
-    assert sampled.history["passes"][0] > zero.history["passes"][0]
+    assert sampled.history["passes"][1] > zero.history["passes"][0]
+    assert (np.diff(sampled.history["objective"]) <= 0.0).all()
+    assert len({len(column) for column in sampled.history.values()}) == 1
     assert sampled.lower_bound <= zero.objective
     assert zero.lower_bound <= sampled.objective
 
@@ -288,7 +295,7 @@ def test_callbacks_see_the_run_on_all_rows_only():
     seen = []
     result = LbfgsSolver(tol=1e-6, callbacks=[seen.append]).solve(problem("logistic"))
     assert [p.iteration for p in seen] == list(range(1, result.n_iter + 1))
-    assert [p.passes for p in seen] == result.history["passes"][1:]
+    assert [p.passes for p in seen] == result.history["passes"][2:]  # after w = 0 and the end of the samples
 
 
 @pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("lbfgs", "logistic")])

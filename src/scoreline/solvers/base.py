@@ -293,7 +293,12 @@ class Solver(Method, ABC):
             except KeyboardInterrupt as signal:  # between two samples
                 return self.start(objective, np.zeros(objective.n_features)), signal
             if found is not None:
-                return self.continued(objective, found), found.interruption
+                state = self.continued(objective, found)
+                # w = 0 was there before: a run that ends at once, or samples that mislead, leave no worse a point.
+                state.best_w, state.best_objective = np.zeros(objective.n_features), objective.risk.value_at_zero()
+                for name, value in zip(HISTORY, (0, 0.0, 0.0, state.best_objective, 0.0), strict=True):
+                    state.history[name].append(value)
+                return state, found.interruption
         w0 = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
         if w0.shape != (objective.n_features,):
             raise ValueError(f"w0 has shape {w0.shape}, expected ({objective.n_features},)")

@@ -83,7 +83,9 @@ class ExcessiveGapSolver(Solver):
         for name, value in state.plane.items():
             setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
         if state.lipschitz == 0.0:
-            state.best_objective = objective.at(state.w, objective.scores_at_start(state.w), grad=False).hard
+            given = objective.at(state.w, objective.scores_at_start(state.w), grad=False).hard
+            if given < state.best_objective:
+                state.best_objective, state.best_w = given, state.w
             state.lipschitz = largest_curvature(objective) if self.lipschitz is None else self.lipschitz
             state.mu = 2.0 * state.lipschitz
             self._z = objective.space.zeros(objective.risk.labels)

@@ -19,20 +19,22 @@ from scoreline.solvers.sample_start import PENALTY
 from scoreline.solvers.shrinking import SHRINKINGS
 
 LEAST, ROWS_A_FEATURE = 500, 10  # rows of the first batch
-GROWTH = 8.0  # of a batch that is too noisy; a Hessian is made anew when the batch has grown by as much
+GROWTH = 4.0  # of a batch that is too noisy; a Hessian is made anew when the batch has grown by as much
 DECREASE, ROUNDING = 1e-4, 1e-15  # Armijo's constant; what J may rise by because of rounding, relative
 MOST_TRIALS = 30
 
 
 @dataclass
 class HybridState(State):
-    """State plus the rows of the batch, the curvature pairs, the Hessian they improve and the best plane."""
+    """State plus the batch and its slope, curvature pairs, the Hessian they improve with its rows and age, the best plane."""
 
     rows: int = 0
+    slope: FloatArray | None = None
     memory: dict[str, Any] = field(default_factory=dict)
     plane: dict[str, Any] = field(default_factory=dict)
     hessian: dict[str, Any] = field(default_factory=dict)
     hessian_rows: int = 0
+    hessian_age: int = 0
 
 
 class HybridSolver(Solver):
@@ -53,7 +55,7 @@ class HybridSolver(Solver):
     shrink : {"none", "sum", "path"}
         Distance by the sum of the lengths of the steps (one comparison a row) or from the point where a row was last seen.
     growth : {"variance", "paper"}
-        "variance" multiplies the batch by 8 when the decrease it promises is no more than noise of its rows would promise,
+        "variance" multiplies the batch by 4 when the decrease it promises is no more than noise of its rows would promise,
         "paper" takes 1.1 times the batch plus 1 after every step.
     first_rows : int, optional
         Rows of the first batch; by default 500, or 10 for every feature. The paper begins with 1.
@@ -101,6 +103,12 @@ class HybridSolver(Solver):
                 f"shrink={self.shrink!r} skips rows beyond the margin, which have no loss in risk 'squared_hinge' only; risk "
                 f"{objective.risk.name!r} needs shrink='none'"
             )
+        if self.shrink != "none" and not objective.operator.cheap_rows:
+            raise TypeError(
+                f"shrink={self.shrink!r} reads single rows, which {type(objective.operator).__name__} cannot do at the cost "
+                "of these rows alone. Pass a C-ordered array or a CSR matrix (np.ascontiguousarray(X), X.tocsr()), or "
+                "shrink='none'."
+            )
         if not w0.any():
             w0 = objective.operator.shifted(w0, objective.risk.best_constant())
         return HybridState(w=w0, best_w=w0, rows=self.sizes(objective)[0])
@@ -135,7 +143,7 @@ class HybridSolver(Solver):
         if not math.isfinite(state.best_objective):  # J(0) is known; a batch knows no J
             state.best_objective, state.best_w = objective.risk.value_at_zero(), np.zeros_like(state.w)
         self._point = part.at(state.w, part.scores_at_start(state.w))
-        self._slope = part.slope(self._point)
+        self._slope = part.slope(self._point) if state.slope is None else np.array(state.slope, dtype=np.float64)
         self._exact: AnyArray | None = None  # rows whose score is that of w; None: all
         self._skipping = SHRINKINGS[self.shrink](self._batches.norms(state.rows))
         self._skipping.seen(None, state.w, self._batches.margins(self._point.z))
@@ -143,8 +151,8 @@ class HybridSolver(Solver):
         self._count(objective, part)
         self._preconditioner.restore(state.hessian, part, self._curvature)
         self._prove(objective, state)
-        if "skipped" not in state.history:
-            state.history["skipped"] = [0.0]
+        column = state.history.setdefault("skipped", [])
+        column += [0.0] * (len(state.history["iteration"]) + 1 - len(column))  # up to the row that the run begins with
 
     def store(self, state: State) -> None:
         """Put curvature, Hessian and plane into the state; a run that ends on a batch returns its point if J is lower there."""
@@ -152,7 +160,7 @@ class HybridSolver(Solver):
         if "_preconditioner" not in self.__dict__:  # an interrupted start
             return
         objective = self._batches.objective
-        state.memory = dict(self._curvature.record())
+        state.memory, state.slope = dict(self._curvature.record()), self._slope
         state.hessian = self._preconditioner.record(self._part)
         state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
         if self._part is not objective and objective.value(state.w) < state.best_objective:
@@ -175,6 +183,7 @@ class HybridSolver(Solver):
         new, skipped = self._search(part, gradient, d)
         if new is None and not self._curvature.empty:  # once more from the gradient alone
             self._curvature.clear()
+            self._preconditioner, state.hessian_rows = Preconditioner(), 0
             d = self._direction(part, gradient)
             new, skipped = self._search(part, gradient, d)
         noisy = new is None or self._noisy(part, gradient, d, new)
@@ -265,18 +274,22 @@ class HybridSolver(Solver):
         seen = np.zeros(size, dtype=bool)
         seen[fresh] = True
         self._skipping.seen(seen, state.w, self._batches.margins(z))
-        self._preconditioner.due = new.operator.n_passes
-        if size < GROWTH * state.hessian_rows:
-            self._preconditioner.due += self._preconditioner.interval(new)
         self._count(objective, new)
         state.rows = size
 
     def _precondition(self, part: Objective, state: HybridState) -> None:
-        """Make the Hessian of the batch if it is due."""
-        if self.precondition and has_factor(part):
-            due = part.operator.n_passes >= self._preconditioner.due
+        """Make the Hessian of the batch if there is none, the batch has grown much, or it has served for as long as it cost.
+
+        Iterations are counted, not passes: those depend on the rows skipped, which must not change an iterate.
+        """
+        if not (self.precondition and has_factor(part)):
+            return
+        rows = part.operator.shape[0]
+        if rows >= GROWTH * state.hessian_rows or 2.0 * state.hessian_age >= self._preconditioner.interval(part):
+            self._preconditioner.due = 0.0
             self._preconditioner.renew(part, self._curvature, lambda: part.risk.hessian(self._point.z))
-            state.hessian_rows = part.operator.shape[0] if due else state.hessian_rows
+            state.hessian_rows, state.hessian_age = rows, 0
+        state.hessian_age += 1
 
     def _prove(self, objective: Objective, state: HybridState) -> None:
         """Take in a point of all rows: the bound it proves, the best so far. A batch proves nothing."""

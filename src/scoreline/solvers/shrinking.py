@@ -65,7 +65,7 @@ class SumShrinking(Shrinking):
 
     def needed(self, w: FloatArray, step: float) -> AnyArray | None:
         """Compare the way to the new point with that of every row."""
-        return np.asarray(self.way + step > self.until)
+        return np.asarray((self.way + step) * (1.0 + 1e-12) > self.until)  # a sum of many steps, rounded
 
     def seen(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
         """Set the way until which the rows are safe."""
