@@ -2,6 +2,7 @@
 
     SCORELINE_DATA=folder python benchmarks/hybrid.py [--parts speed,skips,auc,figures] [--sets a9a,covtype] [--cap 20]
         [--alphas 1e-2,1e-4,1e-6] [--out bench-output/hybrid.json] [--to folder]
+    python benchmarks/hybrid.py --join bench-output/hybrid-*.json --out bench-output/hybrid.json
 
 J(w) = alpha/2 |w|^2 + R(Xw) without intercept, data maxabs-scaled. The set "dense" (1,000,000 x 50) is made on the spot.
 
@@ -24,6 +25,7 @@ figures: objective and test error against passes for the squared hinge, into hyb
 
 import argparse
 import contextlib
+import json
 import signal
 import time
 import warnings
@@ -363,18 +365,34 @@ def main(report, options):
                 skipped += [skips(report, data, alpha, options.cap) for alpha in options.alphas]
             if "auc" in options.parts:
                 reached += [areas(report, data, options.cap)]
-    if cells:
-        report.data["means"] = summary(report, cells)
-    done = [c for c in reached if c]
+    means(report)
+    if "figures" in options.parts:
+        import hybrid_figures as drawing  # needs matplotlib
+
+        report.data["curves"] = drawing.figure(report, options.sets, options.to, options.cap)
+
+
+def means(report):
+    """Add the geometric means over what the data hold."""
+    if report.data["speed"]:
+        report.data["means"] = summary(report, report.data["speed"])
+    done = [c for c in report.data["auc"] if c]
     for name in done[0]["alpha"] if done else ():
         ratios = [c["seconds"]["LogisticRegression"] / c["seconds"][name] for c in done]
         missed = [c["set"] for c in done if c["alpha"][name] is None]
         note = f"{len(done)} sets; never met: {', '.join(missed) or 'nowhere'}"
         report.add(f"geometric mean, LogisticRegression / {name}", geometric(ratios), "x", "", note)
-    if "figures" in options.parts:
-        import hybrid_figures as drawing  # needs matplotlib
 
-        report.data["curves"] = drawing.figure(report, options.sets, options.to, options.cap)
+
+def join(report, files):
+    """Put the cells of several files together."""
+    report.data = {"speed": [], "skips": [], "auc": []}
+    for file in files:
+        found = json.loads(Path(file).read_text())["results"][NAME]
+        report.rows += [row for row in found["rows"] if not row.get("label", "geometric").startswith("geometric")]
+        for part, those in report.data.items():
+            those += found["data"].get(part, [])
+    means(report)
 
 
 def parsed():
@@ -385,10 +403,12 @@ def parsed():
     parser.add_argument("--alphas", type=lambda text: [float(a) for a in text.split(",")], default=[1e-2, 1e-4, 1e-6])
     parser.add_argument("--cap", type=float, default=20.0, help="seconds after which a side has not arrived")
     parser.add_argument("--out", type=Path, default=OUTPUT / "hybrid.json")
+    parser.add_argument("--join", nargs="+", default=None, help="files of several runs, to be put together")
     parser.add_argument("--to", type=Path, default=OUTPUT, help="folder for the figure")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     options = parsed()
-    standalone(SimpleNamespace(NAME=NAME, TITLE=TITLE, main=lambda report: main(report, options)), out=options.out)
+    run = lambda report: join(report, options.join) if options.join else main(report, options)  # noqa: E731
+    standalone(SimpleNamespace(NAME=NAME, TITLE=TITLE, main=run), out=options.out)

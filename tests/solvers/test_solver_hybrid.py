@@ -262,7 +262,7 @@ def test_batches_have_the_documented_sizes():
     assert HybridSolver(first_rows=1999).sizes(problem()) == [1999, N]
     assert HybridSolver(first_rows=2000).sizes(problem()) == HybridSolver(first_rows=10**6).sizes(problem()) == [N]
     assert HybridSolver().sizes(problem()) == [500, N]
-    assert HybridSolver().sizes(problem(n=20_001, p=60)) == [600, int(GROWTH) * 600, 20_001]
+    assert HybridSolver().sizes(problem(n=20_001, p=60)) == [600, 2400, 9600, 20_001]
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
