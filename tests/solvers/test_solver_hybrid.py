@@ -15,7 +15,7 @@ from scoreline.operators.base import Operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers.batches import Batches
 from scoreline.solvers.curvature import CurvatureMemory
-from scoreline.solvers.hybrid import GROWTH, HybridSolver
+from scoreline.solvers.hybrid import HybridSolver
 from scoreline.solvers.sample_start import PENALTY
 from scoreline.solvers.shrinking import SHRINKINGS, PathShrinking, SumShrinking
 
