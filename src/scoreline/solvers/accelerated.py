@@ -81,8 +81,7 @@ class AcceleratedSolver(Solver):
         """Compute the scores of x and of the estimate sequence (one pass at w = 0, up to four otherwise)."""
         assert isinstance(state, AcceleratedState)
         self._bound = LowerBound(objective.n_features, objective.alpha)
-        for name, value in state.plane.items():
-            setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
+        self._bound.restore(state.plane)
         self._z = objective.scores_at_start(state.w)
         self._z_center = self._z if np.array_equal(state.center, state.w) else objective.scores_at_start(state.center)
         self._z_slopes = objective.scores_at_start(state.slopes)
@@ -100,7 +99,7 @@ class AcceleratedSolver(Solver):
         """Put the best plane into the state; the rest is there."""
         assert isinstance(state, AcceleratedState)
         if "_bound" in self.__dict__:
-            state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
+            state.plane = self._bound.record()
 
     def release(self) -> None:
         """Let go of scores and planes."""

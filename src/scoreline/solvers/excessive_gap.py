@@ -80,8 +80,7 @@ class ExcessiveGapSolver(Solver):
         """Compute scores of the primal point; at the start also L and the first dual point."""
         assert isinstance(state, ExcessiveGapState)
         self._bound = LowerBound(objective.n_features, objective.alpha)
-        for name, value in state.plane.items():
-            setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
+        self._bound.restore(state.plane)
         if state.lipschitz == 0.0:
             given = objective.at(state.w, objective.scores_at_start(state.w), grad=False).hard
             if given < state.best_objective:
@@ -100,7 +99,7 @@ class ExcessiveGapSolver(Solver):
         """Put the best plane into the state; the rest is there."""
         assert isinstance(state, ExcessiveGapState)
         if "_bound" in self.__dict__:
-            state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
+            state.plane = self._bound.record()
 
     def release(self) -> None:
         """Let go of scores and planes."""

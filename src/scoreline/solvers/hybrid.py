@@ -138,8 +138,7 @@ class HybridSolver(Solver):
         self._curvature = CurvatureMemory(objective.n_features, self.memory)
         self._curvature.restore(state.memory)
         self._bound = LowerBound(objective.n_features, objective.alpha)
-        for name, value in state.plane.items():
-            setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
+        self._bound.restore(state.plane)
         if not math.isfinite(state.best_objective):  # J(0) is known; a batch knows no J
             state.best_objective, state.best_w = objective.risk.value_at_zero(), np.zeros_like(state.w)
         self._point = part.at(state.w, part.scores_at_start(state.w))
@@ -162,7 +161,7 @@ class HybridSolver(Solver):
         objective = self._batches.objective
         state.memory, state.slope = dict(self._curvature.record()), self._slope
         state.hessian = self._preconditioner.record(self._part)
-        state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
+        state.plane = self._bound.record()
         if self._part is not objective and objective.value(state.w) < state.best_objective:
             state.best_w = state.w
 

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from scoreline._checks import check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective, Point
@@ -80,8 +78,7 @@ class LbfgsSolver(Solver):
         self._curvature.restore(state.memory)
         self._preconditioner = Preconditioner(self.patience)
         self._objective = objective
-        for name, value in state.plane.items():
-            setattr(self._bound, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
+        self._bound.restore(state.plane)
         z = objective.scores_at_start(state.w)
         self._point = self.first_point(objective, state, z)
         self._spare: Any = None  # a score vector that trial points may write to
@@ -99,7 +96,7 @@ class LbfgsSolver(Solver):
         if "_bound" in self.__dict__:  # an interrupted start has not made them
             state.memory = dict(self._curvature.record())
             state.hessian = self._preconditioner.record(self._objective)
-            state.plane = {name: getattr(self._bound, name) for name in ("value", "slope", "constant", "allowance")}
+            state.plane = self._bound.record()
 
     def release(self) -> None:
         """Let go of scores, gradients and curvature."""

@@ -1,6 +1,8 @@
 """The best lower bound on min J that planes below the risk give."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +31,15 @@ class LowerBound:
         self.slope = np.zeros(p)
         self.constant = 0.0
         self.allowance = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """Return what `restore` needs, as plain arrays and numbers."""
+        return {name: getattr(self, name) for name in ("value", "slope", "constant", "allowance")}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Go on from a record; an empty one changes nothing."""
+        for name, value in record.items():
+            setattr(self, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
 
     def add(self, slope: FloatArray, constant: float, allowance: float) -> float:
         """Mix in the plane (slope, constant), whose bound is uncertain by `allowance`, and return the best bound."""
