@@ -527,3 +527,19 @@ def test_scaled_moments_are_those_of_scaled_rows():
 def test_linear_operators_have_no_moments():
     with pytest.raises(TypeError, match="moments of the classes"):
         as_operator(aslinearoperator(np.eye(3))).class_moments(np.array([1, -1, 1]))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("storage", sorted(STORAGES))
+def test_some_rows_as_an_operator_have_their_own_moments(storage, weighted):
+    rng = np.random.default_rng(3)
+    A = np.round(rng.standard_normal((40, 4)), 1) * (rng.random((40, 4)) < 0.6)
+    rows = rng.permutation(40)[:23]
+    sign, weight = signs(23), rng.random(23) if weighted else None
+    for wrap in (lambda o: o, InterceptOperator, lambda o: ScaledOperator(o, np.arange(1.0, 5.0), A.mean(axis=0))):
+        found = wrap(as_operator(STORAGES[storage](A))).on_rows(rows).class_moments(sign, weight)
+        expected = wrap(as_operator(A[rows])).class_moments(sign, weight)
+        for one, other in zip(sides(found), sides(expected), strict=True):
+            # The same rows in another storage: rounding of sums of 23 numbers of size 1 to 10.
+            np.testing.assert_allclose(one[1].mean, other[1].mean, atol=1e-13)
+            np.testing.assert_allclose(one[1].scatter, other[1].scatter, atol=1e-11)

@@ -398,24 +398,27 @@ def test_the_classifier_takes_it_and_keeps_the_shares():
     assert np.array_equal(fits[0].coef_, fits[1].coef_)
 
 
+STEPS = 12  # after which a run with a Hessian has only rounding left, and ends
+
+
 @pytest.mark.parametrize("when", ["within a batch", "just grown", "on all rows"])
 @pytest.mark.parametrize("shrink", ["none", "path"])
 @pytest.mark.parametrize("precondition", [True, False], ids=["hessian", "plain"])
 def test_a_recorded_state_goes_on_as_if_nothing_had_happened(precondition, shrink, when):
     options = {"shrink": shrink, "tol": 1e-15, "first_rows": 50, "precondition": precondition}
-    whole = HybridSolver(max_iter=20, **options).solve(problem("csr", weighted=True))
-    rows = [50, *trace(problem("csr", weighted=True), steps=20, **options)[2]]
+    whole = HybridSolver(max_iter=STEPS, **options).solve(problem("csr", weighted=True))
+    rows = [50, *trace(problem("csr", weighted=True), steps=STEPS, **options)[2]]
     kinds = {
-        "within a batch": [k for k in range(1, 20) if rows[k - 1] == rows[k] < N],
-        "just grown": [k for k in range(1, 20) if rows[k - 1] < rows[k]],
-        "on all rows": [k for k in range(1, 20) if rows[k - 1] == N],
+        "within a batch": [k for k in range(1, STEPS) if rows[k - 1] == rows[k] < N],
+        "just grown": [k for k in range(1, STEPS) if rows[k - 1] < rows[k]],
+        "on all rows": [k for k in range(1, STEPS) if rows[k - 1] == N],
     }
     assert kinds[when]
     differ = []
     for k in kinds[when]:
         record = HybridSolver(max_iter=k, **options).solve(problem("csr", weighted=True)).state.record()
         assert record["rows"] == rows[k]
-        again = HybridSolver(max_iter=20, **options).solve(problem("csr", weighted=True), state=record)
+        again = HybridSolver(max_iter=STEPS, **options).solve(problem("csr", weighted=True), state=record)
         if not np.array_equal(again.state.w, whole.state.w) or again.objective != whole.objective:
             differ.append(k)
     assert not differ, f"stops after steps {differ} of {kinds[when]} change the run"
@@ -485,3 +488,49 @@ def test_a_batch_grows_on_noise_and_not_while_it_has_much_to_tell():
             grown.append(trace(objective, "none", steps=2, first_rows=500)[2])
         assert grown[0][1] > 500, "the second step on noise promises noise"
         assert grown[1][0] == 500
+
+
+@pytest.mark.parametrize("risk", ["squared_hinge", "logistic"])
+def test_it_ends_where_rounding_is_all_that_is_left(risk):
+    result = HybridSolver(tol=1e-16, max_iter=500).solve(problem(risk=risk))
+    assert result.status == "stalled"
+    assert result.n_iter < 100
+
+
+def test_a_warm_start_goes_on_from_where_it_is():
+    near = HybridSolver(tol=1e-6).solve(problem())
+    again = HybridSolver(tol=1e-12, max_iter=1).solve(problem(), near.w)
+    assert again.state.rows == N
+    assert again.objective <= near.objective
+    assert again.lower_bound is not None
+
+
+def test_a_state_of_other_batches_goes_on_all_rows_and_rows_are_checked_again():
+    record = HybridSolver(max_iter=2, first_rows=50, tol=1e-9).solve(problem()).state.record()
+    other = HybridSolver(first_rows=50, seed=1, tol=1e-6).solve(problem(), state=record)
+    assert other.status == "converged"
+    assert other.state.rows == N
+    record = HybridSolver(max_iter=2, first_rows=50, tol=1e-9).solve(problem(risk="logistic")).state.record()
+    with pytest.raises(ValueError, match=r"shrink.*risk='squared_hinge'"):
+        HybridSolver(first_rows=50, shrink="sum").solve(problem(risk="logistic"), state=record)
+
+
+def test_a_state_of_another_solver_is_refused_by_name():
+    from scoreline.solvers import NewtonSolver
+
+    state = NewtonSolver(max_iter=1, tol=1e-9).solve(problem(risk="logistic")).state
+    with pytest.raises(ValueError, match="LbfgsState, solver 'hybrid' needs HybridState"):
+        HybridSolver().solve(problem(risk="logistic"), state=state)
+    with pytest.raises(ValueError, match="not one of solver 'hybrid', which knows no mu"):
+        HybridSolver().solve(problem(risk="logistic"), state=state.record())
+
+
+def test_ctrl_c_in_the_last_pass_keeps_the_run(monkeypatch):
+    def press(self, w):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Objective, "value", press)
+    result = HybridSolver(max_iter=1, first_rows=50, tol=1e-9).solve(problem())
+    assert result.status == "interrupted"
+    assert isinstance(result.interruption, KeyboardInterrupt)
+    assert np.isfinite(result.w).all()

@@ -11,7 +11,9 @@ from scipy.sparse.linalg import aslinearoperator
 from scoreline import MeasureClassifier, kernels
 from scoreline.objective import Objective
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
+from scoreline.risks import ContingencyRisk
 from scoreline.risks.registry import all_risks, get_risk
+from scoreline.solvers import sample_start as sample_start_module
 from scoreline.solvers.lbfgs import LbfgsSolver
 from scoreline.solvers.registry import all_solvers
 from scoreline.solvers.sample_start import ENOUGH, EXCESS, Samples, sample_start, sizes
@@ -31,6 +33,12 @@ STORAGES = {
     "linear": lambda X: as_operator(aslinearoperator(X)),
     "scaled": lambda X: ScaledOperator(as_operator(X), np.arange(1.0, X.shape[1] + 1.0), X.mean(axis=0)),
 }
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_ample(monkeypatch):
+    """Let init="auto" take samples from 4000 rows on, as init="samples" does: small problems show as much."""
+    monkeypatch.setattr(sample_start_module, "AMPLE", 4.0)
 
 
 def data(n=N, p=4, positive=0.3, seed=0):
@@ -402,3 +410,39 @@ def test_x_is_not_copied_for_samples(storage):
         for init in ("zero", "samples")
     )
     assert sampled <= zero + 0.5
+
+
+def test_samples_that_mislead_are_forgotten():
+    """One row of a million times the size: samples without it lead far beyond J(0), and the run begins anew."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 15))
+    y = np.where(X[:, 0] + rng.standard_normal(len(X)) > 0.5, 1, -1)
+    X[7] *= 1e6
+    for solver, risk in (("smoothed", "roc_area"), ("newton", "logistic"), ("lbfgs", "logistic")):
+        auto, zero = (
+            SOLVERS[solver](init=init, max_iter=300).solve(Objective(as_operator(X), get_risk(risk).prepare(y), 1e-2))
+            for init in ("auto", "zero")
+        )
+        assert auto.lower_bound <= zero.objective
+        assert zero.lower_bound <= auto.objective
+        assert auto.n_passes <= zero.n_passes + 12.0  # a sample of 1000 rows, and the look at its end
+
+
+def test_a_risk_that_counts_rows_does_not_begin_on_samples():
+    X, y = data()
+    risk = ContingencyRisk("precision_at_k", {"k": 2000}).prepare(y)
+    sampled, zero = (
+        CERTIFIED["bundle_ocas"](init=init, max_iter=20).solve(Objective(as_operator(X), risk, 1e-2))
+        for init in ("samples", "zero")
+    )
+    assert np.array_equal(sampled.w, zero.w)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "expected"), [(15_999, 4, False), (16_000, 4, True), (31_999, 100, False), (32_000, 100, True)]
+)
+def test_auto_wants_sixteen_times_the_rows_of_the_first_sample(monkeypatch, n, p, expected):
+    monkeypatch.setattr(sample_start_module, "AMPLE", 16.0)
+    y = np.where(np.arange(n) % 3 == 0, 1, -1)
+    objective = Objective(as_operator(sp.csr_array((n, p))), get_risk("hinge").prepare(y), 1e-2)
+    assert sample_start_module.pays(objective) is expected

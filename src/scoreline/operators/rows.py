@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.moments import ClassMoments
 from scoreline.operators.base import Operator, default_block_rows
+from scoreline.operators.class_moments import moments_of_sparse
 from scoreline.operators.second_order import block_gram, gram_of_blocks
 
 
@@ -51,6 +53,15 @@ class RowsOperator(Operator):
                 total += block_gram(self._listed(rows), weight[rows])
             return total
         return gram_of_blocks(self._block, self.shape, weight)
+
+    def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
+        if self.inner.stores_zeros:
+            return super()._class_moments(sign, weight)
+        total = ClassMoments.empty(self.shape[1])
+        for b in self.row_blocks():
+            own = slice(b.start, b.stop)
+            total.merge(moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
+        return total
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs; the rows are copied first."""

@@ -57,6 +57,8 @@ class Risk(ABC):
         What all risks are, and all that cutting planes need.
     real_weights : bool
         Weights may be any numbers; if not, only whole numbers, which stand for copies.
+    samples : bool
+        On a sample of the rows it is an estimate of what it is on all: not so where it counts rows.
     at_zero : float or None
         R(0) where it is the same for all labels and weights.
     """
@@ -69,6 +71,7 @@ class Risk(ABC):
     convex: ClassVar[bool] = True
     real_weights: bool = True
     at_zero: ClassVar[float | None] = None
+    samples: bool = True
 
     space: ScoreSpace
     labels: Labels

@@ -74,6 +74,7 @@ class ContingencyRisk(Risk):
         self.ties = check_ties(ties)
         if isinstance(self.measure, AtKMeasure):
             self.shift = "invariant" if self.measure.name == "prbep" else "linear"
+            self.samples = self.measure.name == "prbep"
         self.real_weights = self.measure.name in self.separable
 
     @classmethod

@@ -1,6 +1,7 @@
 """The multivariate hinge of any measure of the counts, smoothed by entropy: F1 for solvers that want a gradient."""
 
 import math
+import zlib
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,7 +82,7 @@ class EntropyContingencyRisk(Risk):
         if labels.total > self.most_rows:
             raise ValueError(
                 f"risk {self.name!r} compares all pairs of rows and takes at most {self.most_rows} (copies included), got "
-                f"{labels.total:g}. Train on a sample, or use risk='contingency' or risk='auto', which have no such limit."
+                f"{labels.total:g}. Train on a sample, or use risk='auto' (or risk='contingency' for the measures it knows)."
             )
         positive, negative = int(labels.positive), int(labels.negative)
         loss = self._loss(positive, negative)
@@ -92,6 +93,10 @@ class EntropyContingencyRisk(Risk):
         prepared.mu = self.within / labellings
         prepared.exponents = loss / prepared.mu
         return prepared
+
+    def fingerprint(self) -> float:
+        """Return the number of the labels and of the loss of all counts, which knows a function of the user's."""
+        return super().fingerprint() + float(zlib.crc32(self.exponents.tobytes()))
 
     def _loss(self, positive: int, negative: int) -> FloatArray:
         """Return the loss of every pair of counts; 0 for the true labelling, so that R is never negative."""

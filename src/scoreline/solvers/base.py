@@ -164,6 +164,7 @@ class Solver(Method, ABC):
     slow: ClassVar[bool] = False
     least_iterations: ClassVar[int] = 0  # also where the start is good enough already
     state_class: ClassVar[type[State]] = State
+    log_level = logging.INFO  # of the line at the end of a run
     starts_on_samples: ClassVar[bool] = False  # init="auto": begin on samples of the rows where that pays
 
     def __init__(
@@ -208,14 +209,25 @@ class Solver(Method, ABC):
         """Let go of score vectors and other working memory; the state keeps what matters."""
 
     def iterates(self, objective: Objective, w0: FloatArray) -> Iterator[State]:
-        """Yield the state after every step from w0 while there is progress: w_1, w_2, ... for theorems and figures."""
-        state = self.start(objective, np.array(w0, dtype=np.float64))
-        self.resume(objective, state)
-        moved = True
-        while moved:
-            moved = self.step(objective, state)
-            state.iteration += 1
-            yield state
+        """Yield the state after every step from w0 while there is progress: w_1, w_2, ... for theorems and figures.
+
+        It is one state that changes: copy what is to be kept.
+        """
+        self._check_risk(objective)
+        state = self.start(objective, _checked_start(objective, w0))
+        try:
+            self.resume(objective, state)
+            moved = True
+            while moved:
+                moved = self.step(objective, state)
+                state.iteration += 1
+                yield state
+        finally:
+            self.release()
+
+    def _check_risk(self, objective: Objective) -> None:
+        if not self.serves(objective.risk):
+            raise TypeError(f"solver {self.name!r} needs a {self.needs} risk, {objective.risk.name!r} is not")
 
     def solve(
         self, objective: Objective, w0: FloatArray | None = None, state: State | Mapping[str, Any] | None = None
@@ -226,12 +238,21 @@ class Solver(Method, ABC):
         `result.interruption`, for the caller to raise again. A callback that returns True ends it the same way,
         without an exception.
         """
-        if not self.serves(objective.risk):
-            raise TypeError(f"solver {self.name!r} needs a {self.needs} risk, {objective.risk.name!r} is not")
+        self._check_risk(objective)
         clock = Clock()
         passes_before = objective.n_passes
         if isinstance(state, Mapping):
+            unknown = sorted(set(state) - {f.name for f in fields(self.state_class)})
+            if unknown:
+                raise ValueError(
+                    f"the record is not one of solver {self.name!r}, which knows no {', '.join(unknown)}; continue with the "
+                    "solver and the version that made it"
+                )
             state = self.state_class.restored(state)
+        if state is not None and not isinstance(state, self.state_class):
+            raise ValueError(
+                f"the state is a {type(state).__name__}, solver {self.name!r} needs {self.state_class.__name__}"
+            )
         interruption: BaseException | None = None
         if state is None:
             state, interruption = self._begin(objective, w0)
@@ -286,8 +307,10 @@ class Solver(Method, ABC):
 
             w0 = moments_start(objective)
         if w0 is None and (self.init == "samples" or (self.init == "auto" and self.starts_on_samples)):
-            from scoreline.solvers.sample_start import sample_start
+            from scoreline.solvers.sample_start import pays, sample_start
 
+            if self.init == "auto" and not pays(objective):
+                return self.start(objective, _checked_start(objective, None)), None
             try:
                 found = sample_start(objective, self)
             except KeyboardInterrupt as signal:  # between two samples
@@ -299,10 +322,7 @@ class Solver(Method, ABC):
                 for name, value in zip(HISTORY, (0, 0.0, 0.0, state.best_objective, 0.0), strict=True):
                     state.history[name].append(value)
                 return state, found.interruption
-        w0 = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
-        if w0.shape != (objective.n_features,):
-            raise ValueError(f"w0 has shape {w0.shape}, expected ({objective.n_features},)")
-        return self.start(objective, w0), None
+        return self.start(objective, _checked_start(objective, w0)), None
 
     def continued(self, objective: Objective, sampled: Any) -> State:
         """Return the state that goes on from the end of a run on a sample (`sample_start.Sampled`)."""
@@ -318,7 +338,10 @@ class Solver(Method, ABC):
         floor: float,
     ) -> Result:
         """Prove the best point with fresh scores: what `step` carried along has drifted by rounding."""
-        self.store(state)
+        try:
+            self.store(state)
+        except KeyboardInterrupt as signal:
+            status, interruption = "interrupted", signal
         self.release()
         value, z = state.best_objective, None
         try:
@@ -337,7 +360,8 @@ class Solver(Method, ABC):
         result = Result(
             state.best_w, z, value, bound, state.iteration, state.passes, state.history, status, state, interruption
         )
-        logger.info(
+        logger.log(
+            self.log_level,
             "%s: %s after %d iterations and %.1f passes, objective %.8g, proved gap %s",
             self.name, status, state.iteration, state.passes, value, result.gap,
         )  # fmt: skip
@@ -415,6 +439,14 @@ class Clock:
         since = time.perf_counter()
         yield
         self._start += time.perf_counter() - since
+
+
+def _checked_start(objective: Objective, w0: FloatArray | None) -> FloatArray:
+    """Return w0 as a vector of its own, zero if there is none."""
+    w = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
+    if w.shape != (objective.n_features,):
+        raise ValueError(f"w0 has shape {w.shape}, expected ({objective.n_features},)")
+    return w
 
 
 def _fingerprint(objective: Objective) -> dict[str, float]:

@@ -22,13 +22,15 @@ LEAST, ROWS_A_FEATURE = 500, 10  # rows of the first batch
 GROWTH = 4.0  # of a batch that is too noisy; a Hessian is made anew when the batch has grown by as much
 DECREASE, ROUNDING = 1e-4, 1e-15  # Armijo's constant; what J may rise by because of rounding, relative
 MOST_TRIALS = 30
+MOST_IDLE = 3  # steps on all rows that improve neither J nor the bound: rounding is all that is left
 
 
 @dataclass
 class HybridState(State):
-    """State plus the batch and its slope, curvature pairs, the Hessian they improve with its rows and age, the best plane."""
+    """State plus the batch, the plan it belongs to and its slope, curvature pairs, the Hessian with rows and age, the plane."""
 
     rows: int = 0
+    plan: list[float] = field(default_factory=list)
     slope: FloatArray | None = None
     memory: dict[str, Any] = field(default_factory=dict)
     plane: dict[str, Any] = field(default_factory=dict)
@@ -97,21 +99,25 @@ class HybridSolver(Solver):
         self.precondition, self.seed, self.memory = precondition, seed, memory
 
     def start(self, objective: Objective, w0: FloatArray) -> HybridState:
-        """Return the state at w0; in place of w0 = 0, at the best model without features."""
+        """Return the state at w0, on all rows; in place of w0 = 0, at the best model without features, on the first batch."""
+        if w0.any():
+            return HybridState(w=w0, best_w=w0, rows=objective.operator.shape[0])
+        w0 = objective.operator.shifted(w0, objective.risk.best_constant())
+        return HybridState(w=w0, best_w=w0, rows=self.sizes(objective)[0])
+
+    def _check_rows(self, objective: Objective) -> None:
+        """Raise if rows cannot be skipped here."""
         if self.shrink != "none" and objective.risk.name != "squared_hinge":
             raise ValueError(
-                f"shrink={self.shrink!r} skips rows beyond the margin, which have no loss in risk 'squared_hinge' only; risk "
-                f"{objective.risk.name!r} needs shrink='none'"
+                f"shrink={self.shrink!r} skips rows beyond the margin, which have no loss in risk 'squared_hinge' only, got "
+                f"risk {objective.risk.name!r}. Pass risk='squared_hinge', or shrink='none'."
             )
         if self.shrink != "none" and not objective.operator.cheap_rows:
             raise TypeError(
-                f"shrink={self.shrink!r} reads single rows, which {type(objective.operator).__name__} cannot do at the cost "
-                "of these rows alone. Pass a C-ordered array or a CSR matrix (np.ascontiguousarray(X), X.tocsr()), or "
+                f"shrink={self.shrink!r} reads single rows, which X in this order of memory (or a computed X) cannot do at the "
+                "cost of these rows alone. Pass a C-ordered array or a CSR matrix (np.ascontiguousarray(X), X.tocsr()), or "
                 "shrink='none'."
             )
-        if not w0.any():
-            w0 = objective.operator.shifted(w0, objective.risk.best_constant())
-        return HybridState(w=w0, best_w=w0, rows=self.sizes(objective)[0])
 
     @property
     def _penalty(self) -> float:
@@ -131,9 +137,15 @@ class HybridSolver(Solver):
     def resume(self, objective: Objective, state: State) -> None:
         """Compute scores and gradient of the batch at state.w; restore memory, Hessian and plane."""
         assert isinstance(state, HybridState)
+        self._check_rows(objective)
         self._sizes = self.sizes(objective)
+        plan = [float(self.seed), self._penalty, *map(float, self._sizes)]
+        if state.plan and state.plan != plan:  # other batches: what is known of the old one does not hold
+            state.slope, state.rows = None, objective.operator.shape[0]
+        state.plan = plan
         self._batches = Batches(objective, self._sizes, self.seed, norms=self.shrink != "none")
         self._part = part = self._batches.of(state.rows, self._penalty)
+        self._idle = 0
         self._counted = 0.0  # passes of the batch that are counted as passes of all rows
         self._curvature = CurvatureMemory(objective.n_features, self.memory)
         self._curvature.restore(state.memory)
@@ -162,8 +174,10 @@ class HybridSolver(Solver):
         state.memory, state.slope = dict(self._curvature.record()), self._slope
         state.hessian = self._preconditioner.record(self._part)
         state.plane = self._bound.record()
-        if self._part is not objective and objective.value(state.w) < state.best_objective:
-            state.best_w = state.w
+        if self._part is not objective:
+            value = objective.value(state.w)
+            if value < state.best_objective:
+                state.best_objective, state.best_w = value, state.w
 
     def release(self) -> None:
         """Let go of scores, gradients, bounds of rows and curvature."""
@@ -193,9 +207,12 @@ class HybridSolver(Solver):
         self._count(objective, part)
         if part is not objective and (noisy or self.growth == "paper"):
             self._grow(objective, state)
+        proved = state.lower_bound
         self._prove(objective, state)
+        better = state.lower_bound > proved or (new is not None and new.value < old.value)
+        self._idle = 0 if better else self._idle + 1
         state.history["skipped"].append(skipped)
-        return new is not None or part is not objective
+        return part is not objective or (new is not None and self._idle < MOST_IDLE)
 
     def _direction(self, part: Objective, gradient: FloatArray) -> FloatArray:
         """Return -H g; without any curvature yet -g at the length that the second derivative along it gives."""

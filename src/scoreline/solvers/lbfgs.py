@@ -1,7 +1,10 @@
 """L-BFGS whose line search never touches X: two passes an iteration, whatever the search does."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from scoreline._checks import check_number
 from scoreline._typing import FloatArray, Scores
@@ -79,8 +82,13 @@ class LbfgsSolver(Solver):
         self._preconditioner = Preconditioner(self.patience)
         self._objective = objective
         self._bound.restore(state.plane)
-        z = objective.scores_at_start(state.w)
-        self._point = self.first_point(objective, state, z)
+        self._point = self.first_point(objective, state, objective.scores_at_start(state.w))
+        if state.iteration == 0 and math.isfinite(state.best_objective) and self._point.hard > state.best_objective:
+            # Samples have led to worse than w = 0, past a row that they did not hold, say: forget them.
+            fresh = self.start(objective, np.zeros(p))
+            state.w, state.mu, state.hessian = fresh.w, fresh.mu, {}
+            self._curvature.clear()
+            self._point = self.first_point(objective, state, objective.scores_at_start(state.w))
         self._spare: Any = None  # a score vector that trial points may write to
         self._since_refresh = 0
         self._arrive(objective, state)

@@ -19,6 +19,7 @@ EXCESS, ENOUGH = 2.0, 0.0125
 FIRST, GROWTH = 20.0, 16.0  # rows a feature of the first sample; rows of a sample over those of the one before
 LEAST = 1000  # rows of a sample
 LARGEST = 0.25  # share of all rows: beyond, a sample saves little
+AMPLE = 16.0  # rows over those of the first sample from which on init="auto" takes samples
 ITERATIONS = 8  # on a sample: what follows fits its noise. 5 and 12 took 10 % longer
 # alpha of a sample of m rows is at least 1 / m: directions of less curvature are noise in it. Without, half of all runs at
 # alpha 1e-6 took longer than from 0 (up to 1.8 times); with 0.3 and 3 in place of 1 single ones did.
@@ -43,6 +44,12 @@ def sizes(n: int, p: int) -> list[int]:
             break
         m *= GROWTH
     return found
+
+
+def pays(objective: Objective) -> bool:
+    """Tell whether to begin on samples without being asked: with fewer rows, as on a9a, that takes longer as often as not."""
+    n, p = objective.operator.shape
+    return n >= AMPLE * max(LEAST, FIRST * p)
 
 
 class Samples:
@@ -88,13 +95,14 @@ def sample_start(objective: Objective, solver: Any) -> Sampled | None:
     """
     operator = objective.operator
     n, p = operator.shape
-    steps = sizes(n, p) if operator.scores == "host" and operator.cheap_rows else []
+    steps = sizes(n, p) if operator.scores == "host" and operator.cheap_rows and objective.risk.samples else []
     if not steps:
         return None
     begin, found, samples = time.perf_counter(), None, Samples(objective, steps[-1])
     for m in steps:
         own = copy.copy(solver)
         own.tol, own.callbacks, own.init = max(solver.tol, 0.5 * EXCESS * p / m), (), "zero"
+        own.log_level = logging.DEBUG
         own.max_iter, own.eager = min(solver.max_iter, ITERATIONS), True
         if solver.max_time is not None:
             own.max_time = max(1e-9, solver.max_time - (time.perf_counter() - begin))
