@@ -26,13 +26,21 @@ class Data(NamedTuple):
     y_test: Any = None
 
 
-def read(name):
-    """Return labels and rows of NAME.svm or NAME.svm.xz, or None."""
+def path_of(name):
+    """Return the path of NAME.svm or NAME.svm.xz in the folder, or None."""
     for path in (Path(os.environ.get(VARIABLE, "."), f"{name}{end}") for end in (".svm", ".svm.xz")):
         if os.environ.get(VARIABLE) and path.exists():
-            with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
-                return load_svmlight_file(file)
+            return path
     return None
+
+
+def read(name):
+    """Return rows and labels of NAME.svm or NAME.svm.xz, or None."""
+    path = path_of(name)
+    if path is None:
+        return None
+    with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
+        return load_svmlight_file(file)
 
 
 def narrow(X):

@@ -12,7 +12,8 @@ from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import LbfgsSolver, SmoothedSolver, lbfgs
 from scoreline.solvers import base as solver_base
-from scoreline.solvers.base import Result, State, warn_if_not_converged
+from scoreline.solvers.base import Result, State
+from scoreline.solvers.run_warnings import warn_if_not_converged
 
 CASES = [
     (SmoothedSolver, "hinge"),

@@ -24,8 +24,8 @@ from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
-from scoreline.solvers.base import warn_if_not_converged
 from scoreline.solvers.row_method import RowMethod
+from scoreline.solvers.run_warnings import warn_if_not_converged
 
 
 class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, best_cut, steady_cut
 from scoreline.solvers import Result, Solver
-from scoreline.solvers.base import warn_if_flat
 from scoreline.solvers.cost_search import CostMethod, Problem
 from scoreline.solvers.leave_one_out import leave_one_out
+from scoreline.solvers.run_warnings import warn_if_flat
 
 
 class Judged(NamedTuple):

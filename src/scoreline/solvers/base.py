@@ -4,7 +4,6 @@ import copy
 import inspect
 import logging
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import FloatArray, Scores
@@ -20,7 +18,6 @@ from scoreline.objective import Objective
 
 logger = logging.getLogger("scoreline")
 
-FLAT = 1e-9  # scores that differ by less, with margins of 1, are equal
 HISTORY = ("iteration", "seconds", "passes", "objective", "lower_bound")
 
 
@@ -383,44 +380,6 @@ class Solver(Method, ABC):
             )
             answers = [callback(progress) for callback in self.callbacks]  # every callback sees every iteration
             return any(answer is True for answer in answers)
-
-
-def warn_if_not_converged(result: Result, solver: Solver) -> None:
-    """Warn with the gap and what to do, unless the run converged or was stopped on purpose."""
-    advice = {
-        "max_iter": "Raise max_iter, raise tol or alpha, or scale the features (scaling='maxabs').",
-        "max_time": "Raise max_time, raise tol or alpha, or scale the features (scaling='maxabs').",
-        "stalled": "Rounding limits the accuracy here: scale the features (scaling='maxabs'), raise tol or alpha.",
-    }
-    if result.status not in advice:
-        return
-    gap = "unknown" if result.gap is None else f"{result.gap:.3g}"
-    asked = (
-        f"tol={solver.tol:g} of the lower bound (or of J(0)/1000)"
-        if solver.abs_tol is None
-        else f"abs_tol={solver.abs_tol:g}"
-    )
-    warnings.warn(
-        f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
-        f"asked for {asked}. {advice[result.status]}",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
-
-
-def warn_if_flat(result: Result, objective: Objective) -> None:
-    """Warn if a proved result gives all rows the same score: a model that ranks nothing should not look like a success."""
-    labels, space = objective.risk.labels, objective.space
-    if result.status != "converged" or space.span(result.z, labels) > FLAT * (1.0 + space.max_abs(result.z, labels)):
-        return
-    warnings.warn(
-        f"All rows have the same score: for risk {objective.risk.name!r} and alpha={objective.alpha:g} nothing better was "
-        f"needed to come within the proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or alpha, or "
-        "scale the features; if that does not help, this risk is too pessimistic for these data: choose another, like "
-        "risk='logistic'.",
-        UserWarning,
-        stacklevel=4,
-    )
 
 
 class Clock:

@@ -1,0 +1,208 @@
+"""LIBSVM (SVMlight) text: read by all threads, decimals converted exactly, errors with file, line and column."""
+
+import bz2
+import gzip
+import logging
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from scoreline import kernels
+from scoreline._checks import check_choice, check_number
+from scoreline._typing import AnyArray, FloatArray
+
+logger = logging.getLogger("scoreline")
+
+OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+CHUNK = 1 << 20  # bytes of a task
+PIECE = 1 << 26  # bytes of compressed text that are read at a time
+NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
+EXPECTED = (  # and how to repair it, by the code of `kernels.libsvm_text`
+    ("", ""),
+    ("a label, a number like 1 or -1, followed by a space", "labels must be numbers"),
+    ("index:value with a whole index, like 3:0.25", "separate entries by spaces"),
+    ("a finite number after the colon, like 0.25 or 1e-3", "missing values must be left out"),
+    ("an index below 2^60", "number the features from 0 or 1"),
+)
+
+
+class _Piece(NamedTuple):
+    """What a piece of text holds: labels, entries up to each row's end, indices as written, values, their range, qids."""
+
+    labels: FloatArray
+    indptr: AnyArray
+    indices: AnyArray
+    data: FloatArray
+    lowest: int
+    highest: int
+    qids: int
+
+
+def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int | None = None) -> tuple[Any, FloatArray]:
+    r"""Read a file of lines `label index:value ...`, plain or compressed (.gz, .bz2, .xz), by all threads.
+
+    Plain text is mapped into memory and never copied: beyond the arrays that are returned next to nothing is needed.
+    Compressed text is read piece by piece. Comments after # and qid:... are skipped (the latter with a note in the log).
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    zero_based : bool or "auto"
+        Whether the first feature has index 0; "auto": it has if index 0 occurs.
+    n_features : int, optional
+        Columns of X; by default as many as the largest index needs. A test set takes those of its training set.
+
+    Returns
+    -------
+    tuple
+        X, a `scipy.sparse.csr_array` of float64 (rows as in the file, entries in their order), and the labels as they are.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scoreline.data import read_libsvm
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm")
+    >>> _ = path.write_text("+1 1:0.5 3:2 # first\n-1 2:1e-3\n")
+    >>> X, y = read_libsvm(path)
+    >>> X.toarray().tolist(), y.tolist()
+    ([[0.5, 0.0, 2.0], [0.0, 0.001, 0.0]], [1.0, -1.0])
+    """
+    if not isinstance(zero_based, bool):
+        check_choice("zero_based", zero_based, ("auto",))
+    if n_features is not None:
+        check_number("n_features", n_features, least=1, integer=True)
+    path, line, pieces = Path(path), 1, []
+    for text in _texts(path):
+        pieces.append(_read_text(text, path, line))
+        if path.suffix in OPENERS:
+            line += int(np.count_nonzero(text == kernels.libsvm_text.NEW_LINE))
+    whole = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    if not len(whole.labels):
+        raise ValueError(f"{path} holds no rows, expected lines like '+1 1:0.5 3:2'")
+    if whole.qids:
+        logger.info("%s: %d qid:... were skipped; ranking by groups is not supported", path, whole.qids)
+    first = (0 if zero_based else 1) if isinstance(zero_based, bool) else int(whole.lowest > 0)
+    if whole.lowest < first:
+        raise ValueError(
+            f"{path} has a feature with index 0, which zero_based=False does not allow; pass zero_based='auto'"
+        )
+    needed = whole.highest + 1 - first
+    width = max(1, needed) if n_features is None else n_features
+    if width < needed:
+        raise ValueError(
+            f"{path} has a feature with index {whole.highest}, n_features={n_features} is too small for it"
+        )
+    indices = whole.indices
+    if first:
+        indices -= 1
+    return sp.csr_array((whole.data, indices, whole.indptr), shape=(len(whole.labels), width)), whole.labels
+
+
+def _texts(path: Path) -> Iterator[AnyArray]:
+    """Yield the text as arrays of bytes that end with a line: the file itself, mapped, or pieces of what it unpacks to."""
+    opener: Any = OPENERS.get(path.suffix)
+    if opener is None:
+        yield np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, dtype=np.uint8)
+        return
+    with opener(path, "rb") as file:
+        rest = b""
+        while True:
+            try:
+                block = file.read(PIECE)
+            except (OSError, EOFError, lzma.LZMAError) as error:
+                raise ValueError(
+                    f"{path} cannot be unpacked ({error}); it is damaged or not what its name says"
+                ) from error
+            cut = block.rfind(b"\n") + 1 if block else 0
+            if block and not cut:
+                rest += block
+                continue
+            yield np.frombuffer(rest + block[:cut], dtype=np.uint8)
+            rest = block[cut:]
+            if not block:
+                return
+
+
+def _read_text(text: AnyArray, path: Path, line: int) -> _Piece:
+    """Read whole lines, the first of which is number `line` of the file."""
+    module, parallel = kernels.libsvm_text, kernels.parallel
+    edges = _edges(text)
+    chunks = len(edges) - 1
+    counts = np.zeros((chunks, 2), dtype=np.int64)
+    parallel.run_chunks(module.count_chunks, chunks, text, edges, counts)
+    rows, entries = (int(k) for k in counts.sum(axis=0))
+    starts = np.cumsum(counts, axis=0) - counts
+    labels, data = np.empty(rows), np.empty(entries)
+    indptr = np.zeros(rows + 1, dtype=np.int32 if entries <= NARROW else np.int64)
+    info, room = np.zeros((chunks, 6), dtype=np.int64), 64
+    kind: Any = np.int32
+    while True:
+        indices, unsure = np.empty(entries, dtype=kind), np.empty((chunks, room, 3), dtype=np.int64)
+        most = NARROW if kind is np.int32 else 2**60 - 1
+        arrays = (labels, indptr, indices, data, kernels.decimals.FIVE_POWERS, unsure, info, most)
+        parallel.run_chunks(module.read_chunks, chunks, text, edges, starts, *arrays)
+        failed = np.flatnonzero(info[:, module.CODE])
+        if len(failed) and info[failed[0], module.CODE] == module.WIDE_INDEX and kind is np.int32:
+            kind = np.int64
+            continue
+        if len(failed):
+            raise ValueError(_message(text, path, line, *map(int, info[failed[0], : module.PLACE + 1])))
+        if info[:, module.UNSURES].max(initial=0) <= room:
+            break
+        room = int(info[:, module.UNSURES].max())
+    for c in range(
+        chunks
+    ):  # numbers whose nearest float the kernel could not tell, about one in a thousand of 20 digits
+        for target, begin, end in unsure[c, : info[c, module.UNSURES]]:
+            value = float(bytes(text[begin:end]))
+            if target >= 0:
+                data[target] = value
+            else:
+                labels[-1 - target] = value
+    low, high = info[:, module.LOWEST].min(initial=np.iinfo(np.int64).max), info[:, module.HIGHEST].max(initial=-1)
+    return _Piece(labels, indptr, indices, data, int(low), int(high), int(info[:, module.QIDS].sum()))
+
+
+def _edges(text: AnyArray) -> AnyArray:
+    """Return the ends of chunks of about CHUNK bytes, each after a line."""
+    n, edges = len(text), [0]
+    while edges[-1] < n:
+        at = edges[-1] + CHUNK
+        while at < n:
+            found = np.flatnonzero(text[at : at + 65536] == kernels.libsvm_text.NEW_LINE)
+            if len(found):
+                at += int(found[0]) + 1
+                break
+            at += 65536
+        edges.append(min(at, n))
+    return np.array(edges, dtype=np.int64)
+
+
+def _message(text: AnyArray, path: Path, line: int, code: int, place: int) -> str:
+    """Say where the text is wrong, what is there, and what was expected."""
+    before = np.flatnonzero(text[:place] == kernels.libsvm_text.NEW_LINE)
+    begin = int(before[-1]) + 1 if len(before) else 0
+    words = bytes(text[place : place + 40]).split(b"\n")[0].split()
+    got = words[0].decode("utf-8", "replace") if words else "the end of the line"
+    expected, repair = EXPECTED[code]
+    return f"{path}, line {line + len(before)}, column {place - begin + 1}: got {got!r}, expected {expected}; {repair}"
+
+
+def _joined(pieces: list[_Piece]) -> _Piece:
+    """Put pieces together."""
+    entries = sum(len(p.data) for p in pieces)
+    indptr = np.zeros(sum(len(p.labels) for p in pieces) + 1, dtype=np.int32 if entries <= NARROW else np.int64)
+    row = entry = 0
+    for p in pieces:
+        indptr[row : row + len(p.labels) + 1] = p.indptr + indptr.dtype.type(entry)
+        row, entry = row + len(p.labels), entry + len(p.data)
+    labels, indices, data = (
+        np.concatenate([getattr(p, name) for p in pieces]) for name in ("labels", "indices", "data")
+    )
+    low, high = min(p.lowest for p in pieces), max(p.highest for p in pieces)
+    return _Piece(labels, indptr, indices, data, low, high, sum(p.qids for p in pieces))

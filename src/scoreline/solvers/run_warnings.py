@@ -1,0 +1,48 @@
+"""What a run that ended says to the user: a gap that is too large, a model that ranks nothing."""
+
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
+
+from scoreline.objective import Objective
+from scoreline.solvers.base import Result, Solver
+
+FLAT = 1e-9  # scores that differ by less, with margins of 1, are equal
+
+
+def warn_if_not_converged(result: Result, solver: Solver) -> None:
+    """Warn with the gap and what to do, unless the run converged or was stopped on purpose."""
+    advice = {
+        "max_iter": "Raise max_iter, raise tol or alpha, or scale the features (scaling='maxabs').",
+        "max_time": "Raise max_time, raise tol or alpha, or scale the features (scaling='maxabs').",
+        "stalled": "Rounding limits the accuracy here: scale the features (scaling='maxabs'), raise tol or alpha.",
+    }
+    if result.status not in advice:
+        return
+    gap = "unknown" if result.gap is None else f"{result.gap:.3g}"
+    asked = (
+        f"tol={solver.tol:g} of the lower bound (or of J(0)/1000)"
+        if solver.abs_tol is None
+        else f"abs_tol={solver.abs_tol:g}"
+    )
+    warnings.warn(
+        f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
+        f"asked for {asked}. {advice[result.status]}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def warn_if_flat(result: Result, objective: Objective) -> None:
+    """Warn if a proved result gives all rows the same score: a model that ranks nothing should not look like a success."""
+    labels, space = objective.risk.labels, objective.space
+    if result.status != "converged" or space.span(result.z, labels) > FLAT * (1.0 + space.max_abs(result.z, labels)):
+        return
+    warnings.warn(
+        f"All rows have the same score: for risk {objective.risk.name!r} and alpha={objective.alpha:g} nothing better was "
+        f"needed to come within the proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or alpha, or "
+        "scale the features; if that does not help, this risk is too pessimistic for these data: choose another, like "
+        "risk='logistic'.",
+        UserWarning,
+        stacklevel=4,
+    )
