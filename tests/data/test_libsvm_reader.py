@@ -71,6 +71,20 @@ def test_decimals_are_the_nearest_floats_or_known_to_be_unsure():
     assert 5000 <= unsure < 5200  # the 5000 halfway cases, which have more than 19 digits, and hardly any other
 
 
+def test_short_decimals_are_the_nearest_floats():
+    rng = random.Random(2)
+    for _ in range(20_000):
+        whole = rng.random() < 0.3
+        number = rng.randrange(10 ** rng.randrange(1, 17)) if whole else rng.uniform(0, 10 ** rng.randrange(-3, 8))
+        text = ("-" if rng.random() < 0.3 else "") + (str(number) if whole else f"{number:.{rng.randrange(0, 12)}f}")
+        data = np.frombuffer(text.encode(), dtype=np.uint8)
+        value, end, fine = kernels.decimals.short_decimal(data, 0, len(data))
+        assert fine == (sum(c.isdigit() for c in text) < 16)
+        if fine:
+            assert end == len(text)
+            assert struct.pack("<d", value) == struct.pack("<d", float(text)), text
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [("", 0), ("-", 1), (".", 1), ("e5", 0), ("1e", 2), ("1e+", 3), ("abc", 0), ("+-1", 1), ("--1", 1), ("\n", 0)],

@@ -102,6 +102,28 @@ def scaled(w, q, tables, bits):
 
 
 @kernel
+def short_decimal(text, i, stop):
+    """Read a number of at most 15 digits without exponent, most of what there is; return (value, end, whether it is one)."""
+    w, digits, behind, point = 0, 0, 0, False
+    negative = i < stop and text[i] == 45
+    i += 1 if negative else 0
+    while i < stop and digits < 16:
+        c = text[i]
+        if 48 <= c <= 57:
+            w = 10 * w + (np.int64(c) - 48)
+            digits += 1
+            behind += 1 if point else 0
+        elif c == 46 and not point:
+            point = True
+        else:
+            break
+        i += 1
+    fine = 0 < digits < 16 and not (i < stop and (text[i] | 32) == 101)
+    value = np.float64(w) / POWERS[behind]
+    return (-value if negative else value), i, fine
+
+
+@kernel
 def decimal(text, i, stop, tables, bits):
     """Read the number at text[i:stop]; return (value, where it ends, EXACT or UNSURE or NOT_A_NUMBER)."""
     negative = False

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from scoreline.kernels.compile import kernel
-from scoreline.kernels.decimals import NOT_A_NUMBER, UNSURE, decimal
+from scoreline.kernels.decimals import NOT_A_NUMBER, UNSURE, decimal, short_decimal
 
 FINE, BAD_LABEL, BAD_INDEX, BAD_VALUE, WIDE_INDEX = 0, 1, 2, 3, 4
 # Columns of `info`, one row a chunk: how it ended and where, numbers that are unsure, smallest and largest index, qids skipped.
@@ -60,7 +60,6 @@ def read_chunks(text, edges, starts, labels, indptr, indices, data, tables, unsu
     """
     for c in range(first, last):
         info[c, :] = 0
-        info[c, LOWEST], info[c, HIGHEST] = np.iinfo(np.int64).max, -1
         code, place = read_lines(
             text, edges[c], edges[c + 1], starts[c, 0], starts[c, 1], labels, indptr, indices, data, tables, unsure[c], info[c],
             most,
@@ -72,6 +71,7 @@ def read_chunks(text, edges, starts, labels, indptr, indices, data, tables, unsu
 def read_lines(text, i, stop, row, entry, labels, indptr, indices, data, tables, unsure, info, most):
     """Read whole lines; return (FINE, stop), or what is wrong and where."""
     bits = np.empty(1, dtype=np.uint64)
+    low, high = np.int64(np.iinfo(np.int64).max), np.int64(-1)
     while i < stop:
         byte = text[i]
         if byte == NEW_LINE or is_blank(byte):
@@ -107,16 +107,21 @@ def read_lines(text, i, stop, row, entry, labels, indptr, indices, data, tables,
                 return BAD_INDEX, begin
             if index > most:
                 return WIDE_INDEX, begin
-            value, end, state = decimal(text, i + 1, stop, tables, bits)
-            if state == NOT_A_NUMBER or not math.isfinite(value) or not ends_word(text, end, stop):
+            value, end, fine = short_decimal(text, i + 1, stop)
+            if not fine:
+                value, end, state = decimal(text, i + 1, stop, tables, bits)
+                if state == NOT_A_NUMBER or not math.isfinite(value):
+                    return BAD_VALUE, i + 1
+                if state == UNSURE:
+                    note(unsure, info, entry, i + 1, end)
+            if not ends_word(text, end, stop):
                 return BAD_VALUE, i + 1
-            if state == UNSURE:
-                note(unsure, info, entry, i + 1, end)
             indices[entry], data[entry] = index, value
-            info[LOWEST], info[HIGHEST] = min(info[LOWEST], index), max(info[HIGHEST], index)
+            low, high = min(low, index), max(high, index)
             entry, i = entry + 1, end
         row += 1
         indptr[row] = entry
+    info[LOWEST], info[HIGHEST] = low, high
     return FINE, stop
 
 
