@@ -159,6 +159,7 @@ def test_comments_empty_lines_empty_rows_qids_and_a_missing_last_line_end(tmp_pa
         X, y = read_libsvm(written(tmp_path, text))
     assert X.toarray().tolist() == [[0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.001, 0.0]]
     assert y.tolist() == [1.0, -1.0, 1.0, -1.0]
+    assert len(X.data) == len(X.indices) == X.indptr[-1] == 3  # a qid takes no room
     assert "1 qid:... were skipped" in caplog.text
 
 

@@ -17,7 +17,7 @@ from scoreline.solvers.batches import Batches
 from scoreline.solvers.curvature import CurvatureMemory
 from scoreline.solvers.hybrid import HybridSolver
 from scoreline.solvers.sample_start import PENALTY
-from scoreline.solvers.shrinking import SHRINKINGS, PathShrinking, SumShrinking
+from scoreline.solvers.shrinking import SHRINKINGS, PathShrinking, SumShrinking, safe_distance
 
 N = 4001  # a prime: no batch is a round share of the rows
 STORAGES = {
@@ -509,7 +509,11 @@ def test_a_state_of_other_batches_goes_on_all_rows_and_rows_are_checked_again():
     record = HybridSolver(max_iter=2, first_rows=50, tol=1e-9).solve(problem()).state.record()
     other = HybridSolver(first_rows=50, seed=1, tol=1e-6).solve(problem(), state=record)
     assert other.status == "converged"
-    assert other.state.rows == N
+    stopped = HybridSolver(first_rows=50, seed=1, max_iter=2, tol=1e-9).solve(problem(), state=record)
+    assert record["rows"] < N
+    assert stopped.state.rows == N  # before any step
+    same = HybridSolver(first_rows=50, max_iter=2, tol=1e-9).solve(problem(), state=record)
+    assert same.state.rows == record["rows"]
     record = HybridSolver(max_iter=2, first_rows=50, tol=1e-9).solve(problem(risk="logistic")).state.record()
     with pytest.raises(ValueError, match=r"shrink.*risk='squared_hinge'"):
         HybridSolver(first_rows=50, shrink="sum").solve(problem(risk="logistic"), state=record)
@@ -534,3 +538,11 @@ def test_ctrl_c_in_the_last_pass_keeps_the_run(monkeypatch):
     assert result.status == "interrupted"
     assert isinstance(result.interruption, KeyboardInterrupt)
     assert np.isfinite(result.w).all()
+
+
+def test_a_margin_that_rounding_could_have_made_is_not_safe():
+    margins, norms = np.array([1.0, 1.0 + 1e-10, 1.0 + 1e-6, 1e6 + 1.0]), np.ones(4)
+    distance = safe_distance(margins, norms)
+    assert np.isneginf(distance[:2]).all()
+    assert 0.0 < distance[2] < 1e-6 - 1e-9
+    assert 1e6 - 2e-3 < distance[3] < 1e6 - 9e-4  # 1e-9 of the margin

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import aslinearoperator
 from scoreline import MeasureClassifier, kernels
 from scoreline.objective import Objective
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
-from scoreline.risks import ContingencyRisk
+from scoreline.risks import ContingencyRisk, PartialRocRisk
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers import sample_start as sample_start_module
 from scoreline.solvers.lbfgs import LbfgsSolver
@@ -446,3 +446,27 @@ def test_auto_wants_sixteen_times_the_rows_of_the_first_sample(monkeypatch, n, p
     y = np.where(np.arange(n) % 3 == 0, 1, -1)
     objective = Objective(as_operator(sp.csr_array((n, p))), get_risk("hinge").prepare(y), 1e-2)
     assert sample_start_module.pays(objective) is expected
+
+
+@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("lbfgs", "logistic"), ("newton", "logistic")])
+def test_a_point_worse_than_zero_is_given_up_for_zero(monkeypatch, solver, risk):
+    def misled(objective, own):
+        found = sample_start(objective, own)
+        return found._replace(w=-1e3 * found.w)
+
+    zero = SOLVERS[solver](init="zero").solve(problem(risk))
+    monkeypatch.setattr(sample_start_module, "sample_start", misled)
+    begun = SOLVERS[solver](init="samples").solve(problem(risk))
+    assert begun.status == "converged"
+    assert begun.n_iter == zero.n_iter
+    assert np.array_equal(begun.w, zero.w)  # nothing of the samples is left
+
+
+def test_the_fingerprint_of_a_risk_knows_its_parameters_and_its_rows():
+    y = np.where(np.arange(30) % 3 == 0, 1, -1)
+    risks = [get_risk("hinge"), get_risk("logistic"), PartialRocRisk(0.1), PartialRocRisk(0.3)]
+    risks += [ContingencyRisk("fbeta", {"beta": b}, ties=t) for b in (0.5, 2.0) for t in ("any", "smallest")]
+    found = [risk.prepare(y).fingerprint() for risk in risks]
+    found += [risks[0].prepare(-y).fingerprint(), risks[0].prepare(y, np.arange(1.0, 31.0)).fingerprint()]
+    assert len(set(found)) == len(found)
+    assert risks[0].prepare(y).fingerprint() == found[0]
