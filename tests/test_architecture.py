@@ -29,6 +29,7 @@ LAYERS = [
     "_logging",
     "_checks",
     "_registry",
+    "_files",
     "_typing",
 ]
 # Arrows that point down and are forbidden all the same: X and labels meet in objective.py only.

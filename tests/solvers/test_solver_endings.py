@@ -202,7 +202,7 @@ def test_a_state_interrupted_in_mid_iteration_does_not_lose_its_bound(monkeypatc
     proved = first.lower_bound
     rest = SmoothedSolver(tol=1e-12, max_iter=first.n_iter + 1).solve(problem("roc_area"), state=first.state.record())
     # The last plane is made anew from fresh scores: the same up to rounding.
-    assert min(rest.history["lower_bound"][-2:]) >= proved * (1 - 1e-12)
+    assert rest.history["lower_bound"][-1] >= proved * (1 - 1e-12)
 
 
 def flatten(record, prefix=""):
@@ -241,7 +241,7 @@ def test_a_state_goes_through_an_npz_file_and_on_as_if_nothing_had_happened(tmp_
     # Fresh scores instead of carried ones: rounding, magnified by 5 iterations. A lost memory shows in the first digits.
     np.testing.assert_allclose(resumed.w, straight.w, rtol=1e-7, atol=1e-10)
     assert resumed.lower_bound == pytest.approx(straight.lower_bound, rel=1e-7)
-    assert resumed.history["iteration"] == [*range(8), *range(7, 13)]
+    assert resumed.history["iteration"] == [*range(13)]
     assert resumed.history["objective"][:8] == first.history["objective"][:8]
 
 

@@ -14,7 +14,7 @@ from scoreline.moments import ClassMoments, Moments
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
 from scoreline.risks.registry import all_risks
 from scoreline.solvers import MomentsSolver, Solver
-from scoreline.solvers.base import Method
+from scoreline.solvers.method import Method
 from scoreline.solvers.registry import all_solvers, get_solver
 from scoreline.solvers.shrinkage import LEAST_RIDGE, effective_rows, shrinkage
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from scoreline.measures import Measure, all_measures
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.solvers.base import Method
+from scoreline.solvers.method import Method
 from scoreline.solvers.registry import all_solvers, get_solver
 
 logger = logging.getLogger("scoreline")

@@ -50,7 +50,9 @@ class RowTraining:
         solver: RowMethod, weight: FloatArray | None,
     ) -> Any:  # fmt: skip
         """Train by passes over the rows; one more pass for the cut, or a run without a fifth of the rows before (`train`)."""
-        before = operator.n_passes
+        before, random_state = operator.n_passes, self.random_state
+        if solver.journal is not None:
+            random_state = solver.journal.seeded(solver, random_state)
         wrapped = scaled(operator, self.scaling, copies)
         constant = self.intercept_scaling if self.fit_intercept else 0.0
         served = self._cut_measure(measure)
@@ -62,12 +64,12 @@ class RowTraining:
             own, relative = None if self.cut == "none" else judge, None
             if weights is not None:  # steps of the class weights follow the size of weights: a mean of 1
                 relative = weights / weights[weights > 0.0].mean()
-            return solver.train(wrapped, sign, relative, measure, self.alpha, constant, self.random_state, own)
+            return solver.train(wrapped, sign, relative, measure, self.alpha, constant, random_state, own)
 
         threshold, given_cut = 0.0, None
         few = training_scores_mislead(operator.shape[1], sign, weight, served)
         if self.cut == "holdout" or (self.cut == "auto" and few):
-            held = held_out_rows(sign, weight, self.random_state)
+            held = held_out_rows(sign, weight, random_state)
             with half_of_the_time(solver):
                 part = trained(np.where(held, 0.0, 1.0 if weight is None else weight))
             if part.interruption is not None:
@@ -95,6 +97,8 @@ class RowTraining:
         self.status_ = run.status
         if run.interruption is not None:
             raise run.interruption
+        if solver.journal is not None and run.status == "max_iter":
+            solver.journal.remove()
         return self
 
     def _take_in_rows(

@@ -47,6 +47,8 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
     counts, from a fifth held out where it does not and rows are few (`training_scores_mislead`), and from the training
     scores elsewhere.
     """
+    if solver.journal is not None:
+        random_state = solver.journal.seeded(solver, random_state)
     if (
         cut == "auto"
         and not problem.risk.curved
@@ -102,6 +104,8 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
         interruption, missed = signal, None
     if result.z is not None and interruption is None:
         warn_if_flat(result, objective)
+        if solver.journal is not None and result.status in ("converged", "stalled"):
+            solver.journal.remove()
     return Trained(result, cost, threshold, interruption, missed, levels, intercept)
 
 

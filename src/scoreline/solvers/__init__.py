@@ -2,14 +2,16 @@
 
 from scoreline.solvers.accelerated import AcceleratedSolver
 from scoreline.solvers.amp import AmpSolver
-from scoreline.solvers.base import Method, Progress, Result, Solver
+from scoreline.solvers.base import Progress, Result, Solver
 from scoreline.solvers.bundle import BundleSolver
 from scoreline.solvers.bundle_ls import BundleLineSearchSolver
 from scoreline.solvers.bundle_ocas import BundleOcasSolver
+from scoreline.solvers.checkpoint import Checkpoint
 from scoreline.solvers.cost_search import CostSearchSolver
 from scoreline.solvers.excessive_gap import ExcessiveGapSolver
 from scoreline.solvers.hybrid import HybridSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
+from scoreline.solvers.method import Method
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.newton import NewtonSolver
 from scoreline.solvers.plugin import PluginSolver
@@ -23,6 +25,7 @@ __all__ = [
     "BundleLineSearchSolver",
     "BundleOcasSolver",
     "BundleSolver",
+    "Checkpoint",
     "CostSearchSolver",
     "ExcessiveGapSolver",
     "HybridSolver",

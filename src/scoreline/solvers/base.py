@@ -1,7 +1,6 @@
 """What all solvers share: the loop, the clock, stopping, history, interruption, best-so-far, the final proof."""
 
 import copy
-import inspect
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -15,6 +14,8 @@ import numpy as np
 from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
+from scoreline.solvers.checkpoint import Journal
+from scoreline.solvers.method import Method
 
 logger = logging.getLogger("scoreline")
 
@@ -81,68 +82,6 @@ class Result:
         return None if self.lower_bound is None else self.objective - self.lower_bound
 
 
-class Method:
-    """What `MeasureClassifier(solver=...)` can name: options, and what it trains.
-
-    Attributes
-    ----------
-    name : str
-        The name used in `MeasureClassifier(solver=...)`.
-    alpha_means : str
-        What alpha does in this method, for `list_solvers()`.
-    automatic : str
-        When solver="auto" may choose it: "always", "otherwise" (where no other serves the risk), "never", or "measure" (where
-        risk="auto" too, so that what is trained may follow the measure).
-    ample : tuple of str
-        Measures that solver="auto" takes it for where risk="auto" too and rows are ample, a hundred a feature.
-    prefers : tuple of str
-        Risks that risk="auto" takes before others when this method is asked for.
-    measures : tuple of str
-        Measures that it is made for; empty for all.
-    certified : bool
-        Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
-    streams : bool
-        Whether it can learn block by block (`partial_fit`).
-    """
-
-    name: ClassVar[str]
-    alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
-    automatic: ClassVar[str] = "always"
-    ample: ClassVar[tuple[str, ...]] = ()
-    prefers: ClassVar[tuple[str, ...]] = ()
-    reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
-    measures: ClassVar[tuple[str, ...]] = ()
-    certified: ClassVar[bool] = True
-    streams: ClassVar[bool] = False
-    trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures
-
-    def __init__(self, tol: float = 1e-2, max_iter: int = 5000, max_time: float | None = None):
-        check_number("tol", tol, above=0)
-        check_number("max_iter", max_iter, least=1, integer=True)
-        if max_time is not None:
-            check_number("max_time", max_time, above=0)
-        self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
-
-    @classmethod
-    def options(cls) -> list[str]:
-        """Return the names of the options that the constructor takes."""
-        names: set[str] = set()
-        for base in cls.__mro__:
-            if "__init__" in base.__dict__ and base is not object:
-                names |= {n for n, p in inspect.signature(base).parameters.items() if p.kind is not p.VAR_KEYWORD}
-        return sorted(names)
-
-    @classmethod
-    def serves(cls, risk: Any) -> bool:
-        """Tell whether this method can train that risk (class or object)."""
-        raise NotImplementedError
-
-    @classmethod
-    def trains(cls, measure: Any) -> bool:
-        """Tell whether this solver can train for that measure (class or object), given a risk that it serves."""
-        return not cls.measures or getattr(measure, "name", "") in cls.measures
-
-
 class Solver(Method, ABC):
     """An algorithm that lowers J step by step.
 
@@ -172,8 +111,10 @@ class Solver(Method, ABC):
         abs_tol: float | None = None,
         callbacks: Sequence[Callable[[Progress], Any]] = (),
         init: str = "auto",
+        checkpoint: Any = None,
     ):
         super().__init__(tol, max_iter, max_time)
+        self.journal = Journal.of(checkpoint)
         if abs_tol is not None:
             check_number("abs_tol", abs_tol, above=0)
         check_choice("init", init, ("auto", "zero", "moments", "samples"))
@@ -236,8 +177,12 @@ class Solver(Method, ABC):
         without an exception.
         """
         self._check_risk(objective)
-        clock = Clock()
+        clock, journal = Clock(), self.journal
         passes_before = objective.n_passes
+        kept = None if journal is None or state is not None else journal.begin(self)
+        if kept is not None:
+            state = kept.record
+        restored = state is not None
         if isinstance(state, Mapping):
             unknown = sorted(set(state) - {f.name for f in fields(self.state_class)})
             if unknown:
@@ -255,11 +200,14 @@ class Solver(Method, ABC):
             state, interruption = self._begin(objective, w0)
         problem = _fingerprint(objective)
         if state.problem and state.problem != problem:
-            raise ValueError(f"the state belongs to another problem: it has {state.problem}, this objective {problem}")
+            what = f"belongs to another problem: it has {state.problem}, this objective {problem}"
+            raise ValueError(f"the state {what}") if kept is None or journal is None else journal.mismatch(what)
         state.problem = problem
         status = "max_iter"
         seconds_before, passes_before = state.seconds, passes_before - state.passes
         floor = 1e-3 * problem["value_at_zero"]
+        if kept is not None and self._over(kept.status, state, floor):
+            return self._finish(objective, state, kept.status, None, passes_before, floor)
 
         def record() -> None:
             state.seconds = seconds_before + clock.elapsed()
@@ -271,7 +219,8 @@ class Solver(Method, ABC):
 
         try:
             self.resume(objective, state)
-            record()
+            if not restored:
+                record()
             if interruption is not None:
                 raise interruption
             while True:
@@ -287,6 +236,8 @@ class Solver(Method, ABC):
                 moved = self.step(objective, state)
                 state.iteration += 1
                 record()
+                if moved and journal is not None and journal.due(state.iteration):
+                    state = self._written(objective, state, passes_before)
                 if self._call_back(state, clock):
                     status = "interrupted"
                     break
@@ -295,7 +246,31 @@ class Solver(Method, ABC):
                     break
         except KeyboardInterrupt as signal:
             status, interruption = "interrupted", signal
-        return self._finish(objective, state, status, interruption, passes_before, floor)
+        finally:
+            if journal is not None:
+                journal.flush()
+        result = self._finish(objective, state, status, interruption, passes_before, floor)
+        if journal is not None and result.status not in ("interrupted", "max_time"):
+            journal.keep(result.state.record(), result.status)
+        return result
+
+    def _written(self, objective: Objective, state: State, passes_before: float) -> State:
+        """Put the state into a record for the checkpoint, and go on from the record, as a run that was killed will."""
+        assert self.journal is not None
+        self.store(state)
+        self.release()
+        state.passes = objective.n_passes - passes_before
+        record = state.record()
+        self.journal.keep(record)
+        state = self.state_class.restored(record)
+        self.resume(objective, state)
+        return state
+
+    def _over(self, status: str, state: State, floor: float) -> bool:
+        """Tell whether a run that a checkpoint has ended so, with the tolerance and the limits of now."""
+        if status == "converged":
+            return self._proved(state.best_objective, state.lower_bound, floor)
+        return status == "stalled" or (status == "max_iter" and state.iteration >= self.max_iter)
 
     def _begin(self, objective: Objective, w0: FloatArray | None) -> tuple[State, BaseException | None]:
         """Return the state at w0, or where `init` says, and what interrupted the way there."""

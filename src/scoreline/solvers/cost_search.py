@@ -13,8 +13,9 @@ from scoreline.measures import CountsBasedMeasure, Cut, Measure, OperatingPoint,
 from scoreline.objective import Objective
 from scoreline.risks.base import Risk
 from scoreline.scorespace import ScoreSpace
-from scoreline.solvers.base import Method, Result
+from scoreline.solvers.base import Result
 from scoreline.solvers.leave_one_out import leave_one_out
+from scoreline.solvers.method import Method
 from scoreline.solvers.newton import NewtonSolver
 
 logger = logging.getLogger("scoreline")

@@ -162,8 +162,7 @@ class HybridSolver(Solver):
         self._count(objective, part)
         self._preconditioner.restore(state.hessian, part, self._curvature)
         self._prove(objective, state)
-        column = state.history.setdefault("skipped", [])
-        column += [0.0] * (len(state.history["iteration"]) + 1 - len(column))  # up to the row that the run begins with
+        state.history.setdefault("skipped", [])
 
     def store(self, state: State) -> None:
         """Put curvature, Hessian and plane into the state; a run that ends on a batch returns its point if J is lower there."""
@@ -171,6 +170,7 @@ class HybridSolver(Solver):
         if "_preconditioner" not in self.__dict__:  # an interrupted start
             return
         objective = self._batches.objective
+        self._fill(state)
         state.memory, state.slope = dict(self._curvature.record()), self._slope
         state.hessian = self._preconditioner.record(self._part)
         state.plane = self._bound.record()
@@ -211,8 +211,14 @@ class HybridSolver(Solver):
         self._prove(objective, state)
         better = state.lower_bound > proved or (new is not None and new.value < old.value)
         self._idle = 0 if better else self._idle + 1
+        self._fill(state)
         state.history["skipped"].append(skipped)
         return part is not objective or (new is not None and self._idle < MOST_IDLE)
+
+    def _fill(self, state: HybridState) -> None:
+        """Give rows of the history that no step has made, those a run begins with, a share of 0."""
+        column = state.history["skipped"]
+        column += [0.0] * (len(state.history["iteration"]) - len(column))
 
     def _direction(self, part: Objective, gradient: FloatArray) -> FloatArray:
         """Return -H g; without any curvature yet -g at the length that the second derivative along it gives."""

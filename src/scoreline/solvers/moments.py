@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scoreline._checks import check_choice, check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.moments import ClassMoments
-from scoreline.solvers.base import Method
+from scoreline.solvers.method import Method
 from scoreline.solvers.moments_implicit import implicit_direction
 from scoreline.solvers.normal_model import (
     Penalised,

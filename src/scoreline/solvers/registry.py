@@ -4,7 +4,7 @@ from functools import cache
 
 from scoreline import solvers
 from scoreline._registry import discover, unknown_name
-from scoreline.solvers.base import Method
+from scoreline.solvers.method import Method
 
 
 @cache

@@ -1,10 +1,12 @@
 """What the row-by-row methods share: passes over shuffled blocks of rows, and the averaged iterate."""
 
+import copy
 import logging
 import math
+import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from scoreline import kernels
 from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure
-from scoreline.solvers.base import Clock, Method, Progress
+from scoreline.solvers.base import Clock, Progress
+from scoreline.solvers.checkpoint import RUNNING, Journal
+from scoreline.solvers.method import Method
 
 logger = logging.getLogger("scoreline")
 
@@ -73,6 +77,15 @@ class RowState:
         self.units = np.where(known, self.counts, 1.0) / np.where(known, self.squares, 1.0)
         module = kernels.point_updates
         self.numbers[module.NORM2] = self.numbers[module.SCALE] ** 2 * float((self.v**2 / self.units).sum())
+
+    def record(self) -> dict[str, Any]:
+        """Return a copy as a dict of arrays and numbers."""
+        return {f.name: copy.copy(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def restored(cls, record: Mapping[str, Any]) -> "RowState":
+        """Return the state that `record` described."""
+        return cls(**{name: copy.copy(value) for name, value in record.items()})
 
     def fade(self, after: float, until: float) -> None:
         """Let steps fade to 0 from `after` rows on until `until`."""
@@ -133,9 +146,11 @@ class RowMethod(Method):
         passes: int | None = None,
         step: str = "adaptive",
         callbacks: Sequence[Callable[[Progress], Any]] = (),
+        checkpoint: Any = None,
         **options: Any,
     ):
         super().__init__(**options)
+        self.journal = Journal.of(checkpoint)
         if passes is not None:
             check_number("passes", passes, least=1, integer=True)
         check_choice("step", step, ("adaptive", "paper"))
@@ -205,8 +220,13 @@ class RowMethod(Method):
         trial = passes // TRIAL if judge is not None else 0
         rows = float(n) if weight is None else float(weight.sum())
         sign = np.ascontiguousarray(sign, dtype=np.int8)
-        state.learn_units(operator, weight, constant)
-        for each in (state, *others):
+        problem = {"shape": [n, p], "alpha": alpha, "passes": passes, "rows": _checksum(operator, sign, weight)}
+        kept = None if self.journal is None else self.journal.begin(self)
+        if kept is not None:
+            state = self._restored(kept.record, problem, run)
+        else:
+            state.learn_units(operator, weight, constant)
+        for each in others if kept is not None else (state, *others):
             each.units = state.units
             if passes > 1:
                 each.fade(rows, passes * rows)
@@ -231,14 +251,33 @@ class RowMethod(Method):
                     run.passes += 1
                     run.seconds.append(clock.elapsed())
                     logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, passes, run.seconds[-1])
+                    if self.journal is not None:
+                        self._write(state, problem, run, "max_iter" if run.passes == passes else RUNNING)
                     if self._stopped(run, state, clock):
                         run.status = "interrupted"
         except KeyboardInterrupt as signal:
             run.status, run.interruption = "interrupted", signal
+        finally:
+            if self.journal is not None:
+                self.journal.flush()
         state.check()
         run.w, run.rows = state.average(), float(state.numbers[kernels.point_updates.TIME])
         logger.info("%s: %s after %d passes, %.3g s", self.name, run.status, run.passes, clock.elapsed())
         return run
+
+    def _write(self, state: RowState, problem: dict[str, Any], run: RowRun, status: str) -> None:
+        """Hand the state after a pass to the checkpoint."""
+        assert self.journal is not None
+        record = {"problem": problem, "passes": run.passes, "seconds": list(run.seconds), "state": state.record()}
+        self.journal.keep(record, status)
+
+    def _restored(self, record: Mapping[str, Any], problem: dict[str, Any], run: RowRun) -> RowState:
+        """Go on from a record of the checkpoint."""
+        assert self.journal is not None
+        if record["problem"] != problem:
+            raise self.journal.mismatch(f"belongs to another problem: it has {record['problem']}, this fit {problem}")
+        run.passes, run.seconds = record["passes"], list(record["seconds"])
+        return RowState.restored(record["state"])
 
     def _stopped(self, run: RowRun, state: RowState, clock: Clock) -> bool:
         """Show the progress to the callbacks with the clock stopped; True if one of them asks to stop."""
@@ -248,6 +287,12 @@ class RowMethod(Method):
             now = Progress(run.passes, run.seconds[-1], float(run.passes), np.nan, -np.inf, state.average())
             answers = [callback(now) for callback in self.callbacks]
             return any(answer is True for answer in answers)
+
+
+def _checksum(operator: Any, sign: AnyArray, weight: FloatArray | None) -> int:
+    """Return a number that tells one set of rows from another without a pass."""
+    parts = [sign] + [np.asarray(part) for part in (weight, operator.largest) if part is not None]
+    return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part)).to_bytes(4, "big") for part in parts))
 
 
 def default_passes(n: int, p: int) -> int:

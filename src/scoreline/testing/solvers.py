@@ -1,5 +1,8 @@
 """Whether a solver keeps the contract of `solvers/base.py`."""
 
+import contextlib
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,14 +13,16 @@ from scoreline.operators import as_operator
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks
 from scoreline.solvers.base import Progress, Solver
+from scoreline.solvers.checkpoint import Checkpoint
 
 
 def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) -> None:
     """Check a solver on small problems for every risk that it serves.
 
     It converges; the bound never exceeds the objective and only improves; the reported objective is J of the returned w;
-    history has equal lengths; a saved and restored state goes on to the same proof; callbacks, max_iter and Ctrl-C end a
-    run with the right status and the best point so far; two threads give the bits of one.
+    history has equal lengths; a saved and restored state goes on to the same proof; a run that died goes on from its
+    checkpoint to the same bits; callbacks, max_iter and Ctrl-C end a run with the right status and the best point so far;
+    two threads give the bits of one.
 
     Parameters
     ----------
@@ -49,6 +54,7 @@ def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) ->
         _check_repeatable(solver_class, objective, result, params)
         _check_endings(solver_class, objective, params)
         _check_resume(solver_class, objective, result.objective, result.lower_bound, params)
+        _check_checkpoint(solver_class, objective, params)
 
 
 def _problem(seed: int) -> tuple[FloatArray, Any]:
@@ -119,6 +125,29 @@ def _check_resume(
     assert rest.objective >= bound
     assert value >= rest.lower_bound
     assert rest.n_passes >= first.n_passes, "passes must go on counting"
+
+
+def _check_checkpoint(solver_class: type[Solver], objective: Any, params: dict[str, Any]) -> None:
+    class Died(Exception):
+        pass
+
+    def die(progress: Progress) -> None:
+        if progress.iteration == 5:
+            raise Died
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole = solver_class(**params, checkpoint=Checkpoint(Path(folder, "whole"), 2, 0.0)).solve(objective())
+        own = Checkpoint(Path(folder, "own"), 2, 0.0)
+        with contextlib.suppress(Died):
+            solver_class(**params, checkpoint=own, callbacks=[die]).solve(objective())
+        rest = solver_class(**params, checkpoint=own).solve(objective())
+        again = solver_class(**params, checkpoint=own).solve(objective())
+    for name in ("w", "z", "objective", "lower_bound", "n_iter", "status"):
+        for other in (rest, again):
+            same = np.array_equal(getattr(other, name), getattr(whole, name))
+            assert same, f"{name} after a checkpoint is not that of a run that was not interrupted"
+    for name in set(whole.history) - {"seconds"}:
+        assert rest.history[name] == whole.history[name], f"history[{name!r}] is not that of one run"
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,0 +1,45 @@
+"""Files that are there as a whole or not at all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+
+@contextmanager
+def whole_file(path: Any) -> Iterator[BinaryIO]:
+    """Open a file to write that takes the place of `path` only when all of it is on the disk.
+
+    Whatever ends the process before, kill -9 and a full disk included, leaves what was at `path` as it was; an exception also
+    removes the part that was written.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        file = part.open("wb")
+    except OSError as error:
+        raise OSError(
+            error.errno, f"cannot write {path}: {error.strerror}; choose a folder that can be written to"
+        ) from error
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system allows that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,152 @@
+"""Checkpoints: a file from which a fit that was killed goes on, to the same bits.
+
+A fit may be several runs (a search over costs, a fit without held-out rows): the file holds the ends of those that are over,
+and where the one under way stood last. Every `every` iterations a run puts its state into a record and goes on from that
+record, as a run that was killed does. So both take the same steps, whatever a solver keeps beside its state; when the record
+is also written to the disk does not matter.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from scoreline._checks import check_number
+from scoreline.model_file import read_archive, write_archive
+
+KIND, VERSION = "scoreline checkpoint", 1
+FREE = ("callbacks", "checkpoint", "max_iter", "max_time")  # options that may differ when a run is continued
+RUNNING = "running"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often a fit writes down how far it has come: `solver_params={"checkpoint": Checkpoint(path)}`, or the path.
+
+    A fit that finds the file goes on from it, and gives the same coefficients as one that was never interrupted; it must have
+    the same data and parameters (max_iter and max_time may differ), or an error says what differs. The file is removed when the
+    fit has converged. A record costs what a start at given coefficients costs, two passes over X for most solvers, and the
+    coefficients may differ in their last digits from those of a fit without checkpoints.
+
+    Parameters
+    ----------
+    path : path
+        The file; its folder must exist.
+    every : int
+        Iterations between two records.
+    seconds : float
+        Least time between two writes to the disk.
+    """
+
+    path: Any
+    every: int = 20
+    seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, (str, Path)):
+            raise ValueError(f"checkpoint={self.path!r} must be the path of a file, or a Checkpoint")
+        check_number("every", self.every, least=1, integer=True)
+        check_number("seconds", self.seconds, least=0)
+        if not Path(self.path).absolute().parent.is_dir():
+            raise ValueError(f"checkpoint={str(self.path)!r} lies in a folder that does not exist; make it first")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run that the file has: RUNNING or how it ended, and the record of its state."""
+
+    status: str
+    record: Mapping[str, Any]
+
+
+class Journal:
+    """The runs of one fit, and their file."""
+
+    def __init__(self, settings: Checkpoint):
+        self.settings, self.path = settings, Path(settings.path)
+        self._runs: list[Kept] | None = None  # not read yet
+        self._number = -1  # of the run under way
+        self._seed: int | None = None
+        self._header: dict[str, Any] = {}
+        self._written, self._unwritten = -np.inf, False
+
+    @classmethod
+    def of(cls, checkpoint: Any) -> "Journal | None":
+        """Return the journal of an option `checkpoint`: a Checkpoint, a path, or None."""
+        if checkpoint is None:
+            return None
+        return cls(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint))
+
+    def begin(self, solver: Any) -> Kept | None:
+        """Return what the file has of the next run of this solver."""
+        runs = self._read(solver)
+        self._number += 1
+        return runs[self._number] if self._number < len(runs) else None
+
+    def due(self, iteration: int) -> bool:
+        """Tell whether an iteration ends with a record."""
+        return iteration % self.settings.every == 0
+
+    def keep(self, record: Mapping[str, Any], status: str = RUNNING) -> None:
+        """Take in where the run stands; write it if the last time is long enough ago, or the run is over."""
+        assert self._runs is not None
+        del self._runs[self._number :]
+        self._runs.append(Kept(status, record))
+        self._unwritten = True
+        if status != RUNNING or time.perf_counter() - self._written >= self.settings.seconds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has been kept."""
+        if self._unwritten and self._runs is not None:
+            runs = [{"status": kept.status, "state": kept.record} for kept in self._runs]
+            write_archive(self.path, KIND, VERSION, self._header | {"seed": self._seed, "runs": runs})
+            self._written, self._unwritten = time.perf_counter(), False
+
+    def seeded(self, solver: Any, random_state: Any) -> int:
+        """Return the seed that the fit began with; drawn from random_state at the beginning."""
+        self._read(solver)
+        if self._seed is None:
+            self._seed = int(check_random_state(random_state).randint(2**31 - 1))
+        return self._seed
+
+    def remove(self) -> None:
+        """Remove the file: the fit is over."""
+        self.path.unlink(missing_ok=True)
+        self._unwritten = False
+
+    def mismatch(self, what: str) -> ValueError:
+        """Return the error for a file that does not belong to this fit."""
+        return ValueError(f"checkpoint {str(self.path)!r} {what}; delete it to begin anew, or give another path")
+
+    def _read(self, solver: Any) -> list[Kept]:
+        if self._runs is not None:
+            return self._runs
+        self._header = {"solver": solver.name, "options": _options(solver)}
+        self._runs = []
+        if self.path.exists():
+            content = read_archive(self.path, KIND, VERSION)
+            try:
+                before = {"solver": content["solver"], **content["options"]}
+                seed, runs = content["seed"], [Kept(run["status"], run["state"]) for run in content["runs"]]
+            except (KeyError, TypeError) as error:
+                raise self.mismatch(f"is not complete ({error!r})") from error
+            now = {"solver": solver.name, **self._header["options"]}
+            differing = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+            if differing:
+                name = differing[0]
+                raise self.mismatch(
+                    f"belongs to a fit with {name}={before.get(name)!r}, this one has {now.get(name)!r}"
+                )
+            self._seed, self._runs = seed, runs
+        return self._runs
+
+
+def _options(solver: Any) -> dict[str, Any]:
+    """Return the options of a solver that its iterates depend on, as text."""
+    names = [name for name in solver.options() if name not in FREE and name in vars(solver)]
+    return {name: repr(getattr(solver, name)) for name in names}
