@@ -4,8 +4,10 @@ import bz2
 import gzip
 import lzma
 import random
+import re
 import struct
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -76,7 +78,7 @@ def test_short_decimals_are_the_nearest_floats():
     for _ in range(20_000):
         whole = rng.random() < 0.3
         number = rng.randrange(10 ** rng.randrange(1, 17)) if whole else rng.uniform(0, 10 ** rng.randrange(-3, 8))
-        text = ("-" if rng.random() < 0.3 else "") + (str(number) if whole else f"{number:.{rng.randrange(0, 12)}f}")
+        text = rng.choice(["", "-", "+"]) + (str(number) if whole else f"{number:.{rng.randrange(0, 12)}f}")
         data = np.frombuffer(text.encode(), dtype=np.uint8)
         value, end, fine = kernels.decimals.short_decimal(data, 0, len(data))
         assert fine == (sum(c.isdigit() for c in text) < 16)
@@ -170,34 +172,181 @@ def test_indices_beyond_32_bits_are_kept(tmp_path):
     assert read_libsvm(written(tmp_path, "1 2147483647:2\n"))[0].indices.dtype == np.int32
 
 
+def test_indices_of_many_digits(tmp_path):
+    X, _ = read_libsvm(written(tmp_path, f"1 00000000000000000000000003:1 {2**60 - 1}:2\n"))
+    assert X.shape == (1, 2**60 - 1)
+    assert X.indices.tolist() == [2, 2**60 - 2]
+
+
+@pytest.mark.parametrize("chunk", [1, 30, 1 << 20])
+@pytest.mark.parametrize("ending", ["\n", "\r\n", " \n", "# c q 1:1\n", "\n \n\r\n\n"])
+@pytest.mark.parametrize("separator", [" ", "\t", "  "])
+def test_whole_numbers_of_all_lengths(tmp_path, monkeypatch, separator, ending, chunk):
+    monkeypatch.setattr(libsvm, "CHUNK", chunk)
+    rng = random.Random(3)
+    rows = [
+        [
+            (rng.randrange(10 ** rng.randrange(1, 9)), rng.randrange(-99, 10 ** rng.randrange(1, 9)))
+            for _ in range(k % 7)
+        ]
+        for k in range(60)
+    ]
+    lines = [separator.join(["+1", *(f"{i}:{v}" for i, v in row)]) for row in rows]
+    for last in ("", ending):  # the last line ends, or the text does
+        X, y = read_libsvm(written(tmp_path, ending.join(lines) + last), zero_based=True)
+        assert y.tolist() == [1.0] * 60
+        assert X.indptr.tolist() == [0, *np.cumsum([len(row) for row in rows])]
+        assert list(zip(X.indices.tolist(), X.data.tolist(), strict=True)) == [pair for row in rows for pair in row]
+
+
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+LINE = re.compile(rf"[ \t\r]*({NUMBER})(?:[ \t\r]+qid:[0-9]+)?((?:[ \t\r]+[0-9]+:{NUMBER})*)[ \t\r]*(?:#.*)?")
+
+
+def slowly_read(text):
+    """Return (labels, entries of each row), or None if the text is malformed, by a regular expression."""
+    labels, rows = [], []
+    for line in text.split("\n"):
+        if not line.split("#")[0].strip(" \t\r"):
+            continue
+        found = LINE.fullmatch(line)
+        if not found:
+            return None
+        pairs = [word.split(":") for word in found[2].replace("\r", " ").split()]
+        labels.append(float(found[1]))
+        rows.append([(int(i), float(v)) for i, v in pairs])
+        if not np.isfinite([labels[-1], *(v for _, v in rows[-1])]).all() or any(i >= 2**60 for i, _ in rows[-1]):
+            return None
+    return (labels, rows) if labels else None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_changed_texts_are_read_or_refused_as_a_regular_expression_does(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(libsvm, "CHUNK", 40)
+    rng, refused = random.Random(seed), 0
+    for _ in range(300):
+        text = (
+            "+1 1:3 25:-12 117:255 1024:0.5\n-1 qid:3 2:1e-3 33:7\n# c 1:1\n\n1 4:123456 5:1 6:-0.125#c\n2 1:1 8:88\n"
+        )
+        for _ in range(rng.randrange(1, 5)):
+            at = rng.randrange(len(text))
+            text = text[:at] + rng.choice("0159:.-+e #q\n\t\r\v\0x,") + text[at + rng.randrange(2) :]
+        text = text[: len(text) - rng.randrange(2)]
+        path, expected = written(tmp_path, text), slowly_read(text)
+        if expected is None:
+            refused += 1
+            with pytest.raises(ValueError, match=r"line \d, column \d+: got .*, expected"):
+                read_libsvm(path)
+        else:
+            X, y = read_libsvm(path, zero_based=True)
+            assert y.tolist() == expected[0], text
+            found = list(zip(X.indices.tolist(), X.data.tolist(), strict=True))
+            assert [found[b:e] for b, e in pairwise(X.indptr.tolist())] == expected[1], text
+    assert 30 < refused < 270
+
+
+LABELS = (
+    "x", "\u00e9", "\ufeff1", "\u22121", "\u0661", "nan", "NaN", "inf", "-inf", "+inf", "Infinity", "1e999", "-1e999",
+    "1.7976931348623158079372897140531e308", "0x1", "1_0", "1,2", "1;", "1/2", "+", "-", "--1", "+-1", "1-", ".",
+    "1.2.3", "1e", "1e+", "e5", "1x", "True", "None", "'1'", "1\x00", "\x00", "1\u00a01", "1:2", "qid:3", "%", "//",
+    "<html>", '{"y":1}', "1,0.5,3", "a,b,c", "BZh91AY", "PK\x03\x04", "\x7fELF",
+)  # fmt: skip
+ENTRIES = (
+    "2", "-1", "+1", "a:4", ":3", "-2:3", "+2:3", "-0:1", "2.5:3", "2.:3", "1e3:2", "0x1:2", "1_0:2", "1,5", "1=2",
+    "1;2", "1-2", "nan:1", "qid:", "qid:x", "qid:1:2", "qid:-1", "qid", "Qid:1", "qid1:1", "q", "\u0662:1",
+    "\u22122:1", "2\u003b:1", "2\x00:1", "\x00", "'2':1", "(2,1)", "[2]:1", "//", "%c", "2\uff1a1", "x2:1",
+)  # fmt: skip
+VALUES = (
+    "nan", "NaN", "-nan", "inf", "-inf", "+inf", "Infinity", "1e400", "-1e400", "1e99999999999", "9e308", "1e309",
+    "1.7976931348623158079372897140531e308", "3:4", ":4", "3x", "x", "3e", "3e+", "3e-", "3e1.5", "e5", "3,4:5",
+    "3,5", "3;5", "1_0", "0x1F", "1d5", "1/2", "1%", "--1", "+-1", "-+1", "-", "+", ".", "-.", "1.2.3", "1..2", "1-",
+    "1+1", "\u0663", "\u22121", "1\u00a0", "1\x00", "\x001", "true", "None", "NA", "?", "null", '"1"', "(1)", "1f",
+    "1L", "1j", "1\\", "\ufb01",
+)  # fmt: skip
+WIDE = ("1152921504606846976", "9223372036854775808", "18446744073709551617", "99999999999999999999", "1" + 30 * "0")
 MALFORMED = {
-    "label": ("x 1:2", 1, "'x'", "a label"), "no label": ("1:2 3:4", 1, "'1:2'", "a label"),
-    "two labels": ("1,2 3:4", 1, "'1,2'", "a label"), "no colon": ("1 2 3:4", 3, "'2'", "index:value"),
-    "no index": ("1 :3", 3, "':3'", "index:value"), "word": ("1 a:4", 3, "'a:4'", "index:value"),
-    "negative index": ("1 -2:3", 3, "'-2:3'", "index:value"), "fraction": ("1 2.5:3", 3, "'2.5:3'", "index:value"),
+    **{f"{word!r} 1:2": (f"{word} 1:2", 1, repr(word), "a label") for word in LABELS},
+    **{f"1 {word!r} 9:1": (f"1 {word} 9:1", 3, repr(word), "index:value") for word in ENTRIES},
+    **{f"1 2:{word!r} 9:1": (f"1 2:{word} 9:1", 5, repr(word), "a finite number") for word in VALUES},
+    **{f"1 3:1 {word}:1": (f"1 3:1 {word}:1", 7, f"'{word}:1'", "an index below") for word in WIDE},
     "no value": ("1 2:", 5, "the end of the line", "a finite number"), "space": ("1 2: 3", 5, "'3'", "a finite number"),
-    "nan": ("1 2:nan", 5, "'nan'", "a finite number"), "overflow": ("1 2:1e400", 5, "'1e400'", "a finite number"),
-    "two colons": ("1 2:3:4", 5, "'3:4'", "a finite number"), "trailing": ("1 2:3x", 5, "'3x'", "a finite number"),
-    "half exponent": ("1 2:3e 4:1", 5, "'3e'", "a finite number"), "comma": ("1 2:3,4:5", 5, "'3,4:5'", "a finite number"),
-    "huge index": ("1 99999999999999999999:1", 3, "'99999999999999999999:1'", "an index below"),
-    "bytes": ("\u00e9 1:1", 1, "'\u00e9'", "a label"),
+    "comment": ("1 2:# 3", 5, "'#'", "a finite number"), "space before": ("1 2 :3", 3, "'2'", "index:value"),
+    "qid last": ("1 2:1 qid:3", 7, "'qid:3'", "index:value"),
+    "two qids": ("1 qid:3 qid:3", 9, "'qid:3'", "index:value"),
+    "two labels": ("1 -1 2:1", 3, "'-1'", "index:value"), "columns": ("1 0.5 0.25", 3, "'0.5'", "index:value"),
+    "old ends of lines": ("1 2:1\r-1 2:1\r", 7, "'-1'", "index:value"),
+    "form feed": ("1 2:1\f3:1", 5, "'1'", "a finite number"),
+    "vertical tab": ("1\v2:1", 1, "'1'", "a label"), "last": ("1 2:1 3:1 4:1 5:1 6", 19, "'6'", "index:value"),
+    "last value": ("1 2:1 3:1 4:1 5:1 6:a", 21, "'a'", "a finite number"),
+    "short": ("1 2:1 3:1a", 9, "'1a'", "a finite number"),
+}  # fmt: skip
+PLACES = {  # lines before, what follows, and how it is packed
+    "first": (0, "\n" + "-1 2:1\n" * 20, ""), "second": (1, "\r\n" + "-1 2:1\r\n" * 20, ".gz"),
+    "middle": (30, "\n-1 2:1\n", ".xz"),
+    "last": (30, "", ""), "alone": (0, "", ".bz2"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize("before", [0, 1, 30])
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", MALFORMED)
-def test_malformed_lines_are_named_with_file_line_column_and_what_was_expected(
-    tmp_path, monkeypatch, name, before, suffix
-):
+def test_malformed_lines_are_named_with_file_line_column_and_what_was_expected(tmp_path, monkeypatch, name, place):
     monkeypatch.setattr(libsvm, "CHUNK", 50)
     monkeypatch.setattr(libsvm, "PIECE", 64)
-    line, column, got, expected = MALFORMED[name]
-    path = written(tmp_path, "+1 1:0.25 7:1e-3\n" * before + line + "\n" + "-1 2:1\n" * 20, suffix)
+    (line, column, got, expected), (before, after, suffix) = MALFORMED[name], PLACES[place]
+    path = written(tmp_path, "+1 1:0.25 7:1e-3\n" * before + line + after, suffix)
     with pytest.raises(ValueError, match=f"line {before + 1}, column {column}: got .*expected {expected}") as caught:
         read_libsvm(path)
     assert str(path) in str(caught.value)
     assert got in str(caught.value)
+
+
+def damaged():
+    """Yield (name, suffix, bytes, what the error says) of files that are damaged, or not what their names say."""
+    text = b"".join(b"%d %d:%d.%d\n" % (k % 2, k % 7 + 1, k * 7919 % 1000, k) for k in range(3000))
+    for suffix, other in ((".gz", ".bz2"), (".bz2", ".xz"), (".xz", ".gz")):
+        whole = COMPRESSORS[suffix](text)
+        for name, part in {"10": 10, "half": len(whole) // 2, "all but 9": -9, "all but 1": -1}.items():
+            yield f"{name} of {suffix}", suffix, whole[:part], "cannot be unpacked"
+        yield f"sum of {suffix}", suffix, whole[:-6] + bytes([whole[-6] ^ 85]) + whole[-5:], "cannot be unpacked"
+        yield f"text as {suffix}", suffix, text, "cannot be unpacked"
+        yield f"zeros as {suffix}", suffix, bytes(100), "cannot be unpacked"
+        yield f"{other} as {suffix}", suffix, COMPRESSORS[other](text), "cannot be unpacked"
+        yield f"{suffix} as text", "", whole, "line 1, column 1: got"
+        yield f"{suffix} twice", suffix, COMPRESSORS[suffix](whole), "line 1, column 1: got"
+        yield f"nothing in {suffix}", suffix, COMPRESSORS[suffix](b""), "holds no rows"
+    for coding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
+        yield coding, "", "1 1:2\n-1 2:1\n".encode(coding), "line 1, column 1: got"
+    yield "zeros", "", bytes(1000), "line 1, column 1: got"
+    yield "all bytes", "", bytes(range(256)), "line 1, column 1: got"
+    yield "bytes above 127", "", bytes(range(128, 256)) * 9, "line 1, column 1: got"
+    yield "arrays", "", b"\x93NUMPY" + np.arange(1.0, 9.0).tobytes(), "line 1, column 1: got"
+    yield "table", "", b"label,a,b\n1,0.5,3\n-1,2,4\n", "line 1, column 1: got 'label,a,b'"
+    yield "table without head", "", b"1,0.5,3\n-1,2,4\n", "line 1, column 1: got '1,0.5,3'"
+    yield "columns", "", b"1 0.5 3\n-1 2 4\n", "line 1, column 3: got '0.5'"
+    yield "cut in an index", "", b"1 1:1\n-1 2:1 3", "line 2, column 8: got '3'"
+    yield "cut after a colon", "", b"1 1:1\n-1 2:1 3:", "line 2, column 10: got 'the end of the line'"
+    yield "cut in an exponent", "", b"1 1:1\n-1 2:1e", "line 2, column 6: got '1e'"
+    for name, nothing in {
+        "empty": b"",
+        "lines": b"\n\n",
+        "blanks": b" \t ",
+        "ends": b"\r\n\r\n",
+        "comments": b"# 1 1:1\n#",
+    }.items():
+        yield name, "", nothing, "holds no rows"
+
+
+@pytest.mark.parametrize(("suffix", "content", "message"), [pytest.param(*rest, id=name) for name, *rest in damaged()])
+def test_damaged_files_are_refused(tmp_path, suffix, content, message):
+    path = tmp_path / f"file.svm{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_libsvm(path)
+    assert str(path) in str(caught.value)
+
+
+def test_there_are_more_than_200_kinds_of_malformed_files():
+    assert len(MALFORMED) + len(list(damaged())) > 200
 
 
 def test_wrong_arguments_and_files(tmp_path):
@@ -209,17 +358,8 @@ def test_wrong_arguments_and_files(tmp_path):
     for options in ({"zero_based": "yes"}, {"n_features": 0}, {"n_features": 2.5}):
         with pytest.raises(ValueError, match=next(iter(options))):
             read_libsvm(path, **options)
-    for text in ("", "\n\n# nothing\n"):
-        with pytest.raises(ValueError, match="holds no rows"):
-            read_libsvm(written(tmp_path, text))
     with pytest.raises(FileNotFoundError):
         read_libsvm(tmp_path / "missing.svm")
-    for suffix in (".gz", ".bz2", ".xz"):
-        whole = COMPRESSORS[suffix](b"1 1:1\n" * 1000)
-        for wrong in (b"1 1:1\n", whole[: len(whole) // 2]):
-            (tmp_path / f"wrong.svm{suffix}").write_bytes(wrong)
-            with pytest.raises(ValueError, match="cannot be unpacked"):
-                read_libsvm(tmp_path / f"wrong.svm{suffix}")
 
 
 def test_the_result_trains(tmp_path):

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import itertools
 import logging
 import lzma
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ EXPECTED = (  # and how to repair it, by the code of `kernels.libsvm_text`
 )
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """What a piece of text holds: labels, entries up to each row's end, indices as written, values, their range, qids."""
 
     labels: FloatArray
@@ -72,35 +73,65 @@ def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int |
     >>> X.toarray().tolist(), y.tolist()
     ([[0.5, 0.0, 2.0], [0.0, 0.001, 0.0]], [1.0, -1.0])
     """
-    if not isinstance(zero_based, bool):
-        check_choice("zero_based", zero_based, ("auto",))
-    if n_features is not None:
-        check_number("n_features", n_features, least=1, integer=True)
+    check_indices(zero_based, n_features)
     path, line, pieces = Path(path), 1, []
     for text in _texts(path):
         pieces.append(_read_text(text, path, line))
         if path.suffix in OPENERS:
             line += int(np.count_nonzero(text == kernels.libsvm_text.NEW_LINE))
     whole = pieces[0] if len(pieces) == 1 else _joined(pieces)
-    if not len(whole.labels):
-        raise ValueError(f"{path} holds no rows, expected lines like '+1 1:0.5 3:2'")
-    if whole.qids:
-        logger.info("%s: %d qid:... were skipped; ranking by groups is not supported", path, whole.qids)
-    first = (0 if zero_based else 1) if isinstance(zero_based, bool) else int(whole.lowest > 0)
-    if whole.lowest < first:
-        raise ValueError(
-            f"{path} has a feature with index 0, which zero_based=False does not allow; pass zero_based='auto'"
-        )
-    needed = whole.highest + 1 - first
-    width = max(1, needed) if n_features is None else n_features
-    if width < needed:
-        raise ValueError(
-            f"{path} has a feature with index {whole.highest}, n_features={n_features} is too small for it"
-        )
+    _check_rows(path, len(whole.labels), whole.qids)
+    first, width = _columns(path, whole.lowest, whole.highest, zero_based, n_features)
     indices = whole.indices
     if first:
         indices -= 1
     return sp.csr_array((whole.data, indices, whole.indptr), shape=(len(whole.labels), width)), whole.labels
+
+
+def check_indices(zero_based: bool | str, n_features: int | None) -> None:
+    """Raise unless the two options of readers are what they should be."""
+    if not isinstance(zero_based, bool):
+        check_choice("zero_based", zero_based, ("auto",))
+    if n_features is not None:
+        check_number("n_features", n_features, least=1, integer=True)
+
+
+def libsvm_pieces(path: Path, n_features: int | None = None, zero_based: bool | str = "auto") -> Iterator[Piece]:
+    """Yield a file in pieces of about PIECE bytes of text, so that not all of it is in memory; indices as written."""
+    line, rows, qids, lowest, highest = 1, 0, 0, 2**62, -1
+    for text in _texts(path):
+        edges = _edges(text, PIECE)
+        for start, stop in itertools.pairwise(edges):
+            part = text[start:stop]
+            piece = _read_text(part, path, line)
+            line += int(np.count_nonzero(part == kernels.libsvm_text.NEW_LINE))
+            rows, qids = rows + len(piece.labels), qids + piece.qids
+            lowest, highest = min(lowest, piece.lowest), max(highest, piece.highest)
+            yield piece
+    _check_rows(path, rows, qids)
+    _columns(path, lowest, highest, zero_based, n_features)
+
+
+def _check_rows(path: Path, rows: int, qids: int) -> None:
+    """Raise if there are no rows; say how many qids were skipped."""
+    if not rows:
+        raise ValueError(f"{path} holds no rows, expected lines like '+1 1:0.5 3:2'")
+    if qids:
+        logger.info("%s: %d qid:... were skipped; ranking by groups is not supported", path, qids)
+
+
+def _columns(path: Path, lowest: int, highest: int, zero_based: bool | str, n_features: int | None) -> tuple[int, int]:
+    """Return the index of the first feature and the number of features."""
+    first = (0 if zero_based else 1) if isinstance(zero_based, bool) else int(lowest > 0)
+    if lowest < first:
+        raise ValueError(
+            f"{path} has a feature with index 0, which zero_based=False does not allow; pass zero_based='auto'"
+        )
+    needed = highest + 1 - first
+    width = max(1, needed) if n_features is None else n_features
+    if width < needed:
+        raise ValueError(f"{path} has a feature with index {highest}, n_features={n_features} is too small for it")
+    return first, width
 
 
 def _texts(path: Path) -> Iterator[AnyArray]:
@@ -128,7 +159,7 @@ def _texts(path: Path) -> Iterator[AnyArray]:
                 return
 
 
-def _read_text(text: AnyArray, path: Path, line: int) -> _Piece:
+def _read_text(text: AnyArray, path: Path, line: int) -> Piece:
     """Read whole lines, the first of which is number `line` of the file."""
     module, parallel = kernels.libsvm_text, kernels.parallel
     edges = _edges(text)
@@ -160,19 +191,22 @@ def _read_text(text: AnyArray, path: Path, line: int) -> _Piece:
     ):  # numbers whose nearest float the kernel could not tell, about one in a thousand of 20 digits
         for target, begin, end in unsure[c, : info[c, module.UNSURES]]:
             value = float(bytes(text[begin:end]))
+            if not np.isfinite(value):
+                code = module.BAD_VALUE if target >= 0 else module.BAD_LABEL
+                raise ValueError(_message(text, path, line, code, int(begin)))
             if target >= 0:
                 data[target] = value
             else:
                 labels[-1 - target] = value
     low, high = info[:, module.LOWEST].min(initial=np.iinfo(np.int64).max), info[:, module.HIGHEST].max(initial=-1)
-    return _Piece(labels, indptr, indices, data, int(low), int(high), int(info[:, module.QIDS].sum()))
+    return Piece(labels, indptr, indices, data, int(low), int(high), int(info[:, module.QIDS].sum()))
 
 
-def _edges(text: AnyArray) -> AnyArray:
-    """Return the ends of chunks of about CHUNK bytes, each after a line."""
+def _edges(text: AnyArray, size: int = CHUNK) -> AnyArray:
+    """Return the ends of chunks of about `size` bytes, each after a line."""
     n, edges = len(text), [0]
     while edges[-1] < n:
-        at = edges[-1] + CHUNK
+        at = edges[-1] + size
         while at < n:
             found = np.flatnonzero(text[at : at + 65536] == kernels.libsvm_text.NEW_LINE)
             if len(found):
@@ -193,7 +227,7 @@ def _message(text: AnyArray, path: Path, line: int, code: int, place: int) -> st
     return f"{path}, line {line + len(before)}, column {place - begin + 1}: got {got!r}, expected {expected}; {repair}"
 
 
-def _joined(pieces: list[_Piece]) -> _Piece:
+def _joined(pieces: list[Piece]) -> Piece:
     """Put pieces together."""
     entries = sum(len(p.data) for p in pieces)
     indptr = np.zeros(sum(len(p.labels) for p in pieces) + 1, dtype=np.int32 if entries <= NARROW else np.int64)
@@ -205,4 +239,4 @@ def _joined(pieces: list[_Piece]) -> _Piece:
         np.concatenate([getattr(p, name) for p in pieces]) for name in ("labels", "indices", "data")
     )
     low, high = min(p.lowest for p in pieces), max(p.highest for p in pieces)
-    return _Piece(labels, indptr, indices, data, low, high, sum(p.qids for p in pieces))
+    return Piece(labels, indptr, indices, data, low, high, sum(p.qids for p in pieces))

@@ -2,5 +2,6 @@
 
 from scoreline.estimators.catalog import list_measures, list_solvers
 from scoreline.estimators.classifier import MeasureClassifier
+from scoreline.estimators.persist import load_model
 
-__all__ = ["MeasureClassifier", "list_measures", "list_solvers"]
+__all__ = ["MeasureClassifier", "list_measures", "list_solvers", "load_model"]

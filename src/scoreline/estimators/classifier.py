@@ -14,6 +14,7 @@ from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.moments_training import MomentsTraining
+from scoreline.estimators.persist import Saving
 from scoreline.estimators.row_training import RowTraining
 from scoreline.estimators.streaming import Streaming
 from scoreline.estimators.training import Judged, Problem, cut_on, train, unreached, with_cost
@@ -28,7 +29,7 @@ from scoreline.solvers.row_method import RowMethod
 from scoreline.solvers.run_warnings import warn_if_not_converged
 
 
-class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):
+class MeasureClassifier(Saving, Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
 
     Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
@@ -48,7 +49,8 @@ class MeasureClassifier(Streaming, MomentsTraining, RowTraining, ClassifierMixin
         The convex bound R; "auto" takes the one that served the measure best in tests (docs/choose.md). The one used is
         `risk_`.
     solver_params : dict, default=None
-        Options of the solver: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "memory"
+        Options of the solver: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "checkpoint" (a file
+        that a fit which was killed goes on from; see `scoreline.solvers.Checkpoint`), "memory"
         (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS),
         "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments),
         "max_planes" and "zero_plane" (bundle, bundle_ocas), "passes", "step", "weights" and "first_epoch" (spade, stamp),

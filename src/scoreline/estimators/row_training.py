@@ -1,6 +1,7 @@
 """Training row by row: a few passes of SPADE or STAMP, then the exact cut; or a stream, with a cut from a sketch."""
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,17 @@ class RowStream:
     seen: tuple[float, float] = (0.0, 0.0)
     blocks: int = 0
     unit: float = 1.0
+
+    def record(self) -> dict[str, Any]:
+        """Return a copy as a dict of arrays, numbers and text."""
+        own = {name: copy.copy(getattr(self, name)) for name in ("problem", "seed", "seen", "blocks", "unit")}
+        return own | {"state": self.state.record(), "scores": self.scores.record()}
+
+    @classmethod
+    def restored(cls, record: Mapping[str, Any]) -> "RowStream":
+        """Return the stream that `record` described."""
+        parts = {"state": RowState.restored(record["state"]), "scores": RecentScores.restored(record["scores"])}
+        return cls(**{**record, **parts})
 
 
 class RowTraining:

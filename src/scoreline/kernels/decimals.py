@@ -16,6 +16,13 @@ NOT_A_NUMBER, UNSURE, EXACT = -1, 0, 1
 ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 LOW = np.uint64(0xFFFFFFFF)
 EXACT_INTEGERS = np.uint64(1 << 53)
+NEW_LINE, PLUS, MINUS, POINT, SMALL_E = 10, 43, 45, 46, 101
+ONE = np.uint64(1)
+BYTE = np.uint64(8)  # bits
+ONES = np.uint64(0x0101010101010101)  # a one in each of eight bytes
+TOPS = np.uint64(0x8080808080808080)  # the top bit of each of eight bytes
+ZEROS = np.uint64(0x3030303030303030)  # the digit 0 eight times
+ABOVE_NINE = np.uint64(0x7676767676767676)  # added to eight bytes below 128, it sets the top bits of those above 9
 
 
 def _five_powers() -> np.ndarray:
@@ -102,25 +109,88 @@ def scaled(w, q, tables, bits):
 
 
 @kernel
+def byte_at(text, i, stop):
+    """Return text[i], and the end of a line beyond the end of the text, so that every loop finds one."""
+    return text[np.uint64(i)] if i < stop else np.uint8(NEW_LINE)
+
+
+@kernel
+def is_digit(c):
+    """Tell whether a byte is a digit."""
+    return (c >= 48) & (c <= 57)
+
+
+@kernel
+def eight_bytes(text, i):
+    """Return text[i : i + 8] as one number, the first byte lowest, xor the digit 0: a single load when compiled."""
+    word = np.uint64(0)
+    for k in range(np.uint64(8)):  # without signs: no index needs a look whether it counts from the end
+        word |= np.uint64(text[np.uint64(i) + k]) << (k * BYTE)
+    return word ^ ZEROS
+
+
+@kernel
+def no_digits(word):
+    """Return the top bits of those of the eight bytes that are no digits."""
+    return (((word & ~TOPS) + ABOVE_NINE) | word) & TOPS
+
+
+@kernel
+def lowest_bit(marks):
+    """Return the lowest bit alone; 0 if there is none."""
+    return marks & (~marks + ONE)
+
+
+@kernel
+def bytes_below(mark):
+    """Return the number of bytes below the one whose top bit is given; 8 for 0."""
+    return ((((mark >> np.uint64(7)) - ONE) & ONES) * ONES) >> np.uint64(56)
+
+
+@kernel
+def byte_of(word, k):
+    """Return byte k of the `eight_bytes`, as it was in the text."""
+    return np.uint8((word >> (k * BYTE)) ^ ZEROS)
+
+
+@kernel
+def number_below(word, count):
+    """Return the number that the lowest `count` of eight bytes spell: digits in pairs, these in pairs, both halves."""
+    half = np.uint64(4) * (BYTE - count)
+    word = word << half << half  # a shift of 64 bits at once would be undefined
+    word = (word * np.uint64(10) + (word >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+    word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    return np.int64((word * np.uint64(10000) + (word >> np.uint64(32))) & LOW)
+
+
+@kernel
+def append_digits(w, text, i, stop):
+    """Append the digits from text[i] on to the integer w; return (that integer, modulo 2^64, where they end)."""
+    c = byte_at(text, i, stop)
+    while is_digit(c):
+        w, i = 10 * w + (np.int64(c) - 48), i + 1
+        c = byte_at(text, i, stop)
+    return w, i
+
+
+@kernel
 def short_decimal(text, i, stop):
-    """Read a number of at most 15 digits without exponent, most of what there is; return (value, end, whether it is one)."""
-    w, digits, behind, point = 0, 0, 0, False
-    negative = i < stop and text[i] == 45
-    i += 1 if negative else 0
-    while i < stop and digits < 16:
-        c = text[i]
-        if 48 <= c <= 57:
-            w = 10 * w + (np.int64(c) - 48)
-            digits += 1
-            behind += 1 if point else 0
-        elif c == 46 and not point:
-            point = True
-        else:
-            break
-        i += 1
-    fine = 0 < digits < 16 and not (i < stop and (text[i] | 32) == 101)
-    value = np.float64(w) / POWERS[behind]
-    return (-value if negative else value), i, fine
+    """Read a number of at most 15 digits without exponent, most of what there is: (value, end, whether it is one).
+
+    It has few branches: with more Numba counts the references to `text` at every call, which takes as long as the rest.
+    """
+    c = byte_at(text, i, stop)
+    begin = i + np.int64((c == MINUS) | (c == PLUS))
+    w, i = append_digits(np.int64(0), text, begin, stop)
+    digits, behind = i - begin, 0
+    if byte_at(text, i, stop) == POINT:
+        begin = i + 1
+        w, i = append_digits(w, text, begin, stop)
+        behind = i - begin
+    digits += behind
+    fine = (digits > 0) & (digits < 16) & ((byte_at(text, i, stop) | 32) != SMALL_E)
+    value = np.float64(w) / POWERS[min(behind, 22)]
+    return (-value if c == MINUS else value), i, fine
 
 
 @kernel

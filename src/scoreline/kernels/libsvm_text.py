@@ -1,6 +1,10 @@
 """Lines of LIBSVM text, `label index:value index:value ... # comment`: count them, then read them into CSR arrays.
 
 Chunks of whole lines are independent of each other. A line may have `qid:number` after its label, which is skipped.
+
+Small functions take bytes where they can, not the text: one that takes an array and is not inlined counts references
+to it, by atomic operations on a number that all threads share. With few branches the compiler sees that it need not:
+hence & and | in conditions.
 """
 
 import math
@@ -8,18 +12,34 @@ import math
 import numpy as np
 
 from scoreline.kernels.compile import kernel
-from scoreline.kernels.decimals import NOT_A_NUMBER, UNSURE, decimal, short_decimal
+from scoreline.kernels.decimals import (
+    NEW_LINE,
+    NOT_A_NUMBER,
+    ONE,
+    UNSURE,
+    append_digits,
+    byte_at,
+    byte_of,
+    bytes_below,
+    decimal,
+    eight_bytes,
+    lowest_bit,
+    no_digits,
+    number_below,
+    short_decimal,
+)
 
 FINE, BAD_LABEL, BAD_INDEX, BAD_VALUE, WIDE_INDEX = 0, 1, 2, 3, 4
 # Columns of `info`, one row a chunk: how it ended and where, numbers that are unsure, smallest and largest index, qids skipped.
 CODE, PLACE, UNSURES, LOWEST, HIGHEST, QIDS = 0, 1, 2, 3, 4, 5
-NEW_LINE, HASH, COLON = 10, 35, 58
+HASH, COLON, SMALL_Q = 35, 58, 113
+MAY_WRAP = 2.0**62  # an index beyond, of more than 18 digits, may not be what its integer says
 
 
 @kernel
 def is_blank(c):
     """Tell whether a byte separates words: space, tab, carriage return."""
-    return c == 32 or c == 9 or c == 13
+    return (c == 32) | (c == 9) | (c == 13)
 
 
 @kernel
@@ -32,23 +52,54 @@ def is_qid(text, i):
 def count_chunks(text, edges, counts, first, last):
     """counts[c] = (rows, entries) of the lines in text[edges[c]:edges[c + 1]]: an upper bound if they are malformed."""
     for c in range(first, last):
-        rows = entries = 0
-        begun = comment = False
-        for i in range(edges[c], edges[c + 1]):
-            byte = text[i]
-            if byte == NEW_LINE:
-                begun = comment = False
-            elif comment or is_blank(byte):
-                continue
-            elif byte == HASH:
-                comment = True
-            else:
-                if not begun:
-                    begun = True
-                    rows += 1
-                if byte == COLON and not is_qid(text, i):
-                    entries += 1
+        rows, entries, plain = count_plain_lines(text, edges[c], edges[c + 1])
+        if not plain:
+            rows, entries = count_lines(text, edges[c], edges[c + 1])
         counts[c, 0], counts[c, 1] = rows, entries
+
+
+@kernel
+def count_plain_lines(text, i, stop):
+    """Return (rows, entries, True), or False if there may be a comment, a qid, or a line that begins with a blank.
+
+    Without them every line that is not empty is a row and every colon an entry: a loop without branches, for many bytes
+    at once.
+    """
+    rows, entries, unusual = int(text[i] != NEW_LINE), int(text[i] == COLON), int(unusual_byte(NEW_LINE, text[i]))
+    for k in range(np.uint64(i), np.uint64(stop - 1)):  # no signs: see `eight_bytes`
+        before, byte = text[k], text[k + ONE]
+        rows += (before == NEW_LINE) & (byte != NEW_LINE)
+        entries += byte == COLON
+        unusual += unusual_byte(before, byte)
+    return rows, entries, unusual == 0
+
+
+@kernel
+def unusual_byte(before, byte):
+    """Tell whether a byte needs `count_lines`: # or q, or a blank at the beginning of a line."""
+    return (byte == HASH) | (byte == SMALL_Q) | ((before == NEW_LINE) & is_blank(byte))
+
+
+@kernel
+def count_lines(text, i, stop):
+    """Return (rows, entries) of any lines."""
+    rows = entries = 0
+    begun = comment = False
+    for k in range(i, stop):
+        byte = text[k]
+        if byte == NEW_LINE:
+            begun = comment = False
+        elif comment or is_blank(byte):
+            continue
+        elif byte == HASH:
+            comment = True
+        else:
+            if not begun:
+                begun = True
+                rows += 1
+            if byte == COLON and not is_qid(text, k):
+                entries += 1
+    return rows, entries
 
 
 @kernel
@@ -80,42 +131,52 @@ def read_lines(text, i, stop, row, entry, labels, indptr, indices, data, tables,
         if byte == HASH:
             i = end_of_line(text, i, stop)
             continue
-        value, end, state = decimal(text, i, stop, tables, bits)
-        if state == NOT_A_NUMBER or not ends_word(text, end, stop):
+        value, end, fine = short_decimal(text, i, stop)
+        if not fine:
+            value, end, state = decimal(text, i, stop, tables, bits)
+            if state == NOT_A_NUMBER or not math.isfinite(value):
+                return BAD_LABEL, i
+            if state == UNSURE:
+                note(unsure, info, -1 - row, i, end)
+        if not ends_word(byte_at(text, end, stop)):
             return BAD_LABEL, i
-        if state == UNSURE:
-            note(unsure, info, -1 - row, i, end)
         labels[row], i = value, end
+        begin = end_of_blanks(text, i, stop)
+        if byte_at(text, begin, stop) == SMALL_Q:
+            i = end_of_qid(text, begin, stop)
+            if i == begin:
+                return BAD_INDEX, i
+            info[QIDS] += 1
         while True:
-            while i < stop and is_blank(text[i]):
-                i += 1
-            if i >= stop or text[i] == NEW_LINE:
+            while i + 9 <= stop and is_blank(text[np.uint64(i)]):
+                index, number, length = short_entry(eight_bytes(text, i + 1))
+                if length == 0:
+                    break
+                indices[np.uint64(entry)], data[np.uint64(entry)] = index, number
+                low, high = min(low, index), max(high, index)
+                entry, i = entry + 1, i + 1 + length
+            i = end_of_blanks(text, i, stop)
+            byte = byte_at(text, i, stop)
+            if byte == NEW_LINE:
                 break
-            if text[i] == HASH:
+            if byte == HASH:
                 i = end_of_line(text, i, stop)
                 break
-            begin, index = i, np.int64(0)
-            if text[i] == 113 and i + 3 < stop and text[i + 3] == COLON and is_qid(text, i + 3):
-                while i < stop and not ends_word(text, i, stop):
-                    i += 1
-                info[QIDS] += 1
-                continue
-            while i < stop and 48 <= text[i] <= 57:
-                index = min(np.int64(1) << 60, 10 * index + np.int64(text[i] - 48))
-                i += 1
-            if i == begin or i >= stop or text[i] != COLON:
-                return BAD_INDEX, begin
-            if index > most:
-                return WIDE_INDEX, begin
-            value, end, fine = short_decimal(text, i + 1, stop)
+            index, end = append_digits(np.int64(0), text, i, stop)
+            if end == i or byte_at(text, end, stop) != COLON:
+                return BAD_INDEX, i
+            if index > most or (end - i > 18 and decimal(text, i, end, tables, bits)[0] > MAY_WRAP):
+                return WIDE_INDEX, i
+            i = end + 1
+            value, end, fine = short_decimal(text, i, stop)
             if not fine:
-                value, end, state = decimal(text, i + 1, stop, tables, bits)
+                value, end, state = decimal(text, i, stop, tables, bits)
                 if state == NOT_A_NUMBER or not math.isfinite(value):
-                    return BAD_VALUE, i + 1
+                    return BAD_VALUE, i
                 if state == UNSURE:
-                    note(unsure, info, entry, i + 1, end)
-            if not ends_word(text, end, stop):
-                return BAD_VALUE, i + 1
+                    note(unsure, info, entry, i, end)
+            if not ends_word(byte_at(text, end, stop)):
+                return BAD_VALUE, i
             indices[entry], data[entry] = index, value
             low, high = min(low, index), max(high, index)
             entry, i = entry + 1, end
@@ -126,15 +187,51 @@ def read_lines(text, i, stop, row, entry, labels, indptr, indices, data, tables,
 
 
 @kernel
-def ends_word(text, i, stop):
-    """Tell whether a word ends before i."""
-    return i >= stop or text[i] == NEW_LINE or text[i] == HASH or is_blank(text[i])
+def short_entry(word):
+    """Read index:value of whole numbers that, with what ends it, is within the `eight_bytes`.
+
+    Return (index, value, length), length 0 if it is another. There is no loop over digits: how many there are is hard
+    to predict, and a branch predicted wrongly costs more than all of this.
+    """
+    marks = no_digits(word)
+    colon = lowest_bit(marks)
+    end = lowest_bit(marks ^ colon)
+    digits, length = bytes_below(colon), bytes_below(end)
+    if end == np.uint64(0) or digits == np.uint64(0) or length == digits + ONE or byte_of(word, digits) != COLON:
+        return 0, 0, 0
+    if not ends_word(byte_of(word, length)):
+        return 0, 0, 0
+    up_to_colon = (colon << ONE) - ONE
+    return number_below(word, digits), number_below(word & ~up_to_colon, length), np.int64(length)
+
+
+@kernel
+def ends_word(c):
+    """Tell whether a byte ends a word."""
+    return (c == NEW_LINE) | (c == HASH) | is_blank(c)
+
+
+@kernel
+def end_of_blanks(text, i, stop):
+    """Return where the blanks end."""
+    while is_blank(byte_at(text, i, stop)):
+        i += 1
+    return i
+
+
+@kernel
+def end_of_qid(text, i, stop):
+    """Return where the word qid:number ends, or i if there is another."""
+    if byte_at(text, i + 3, stop) != COLON or not is_qid(text, i + 3):
+        return i
+    _, end = append_digits(np.int64(0), text, i + 4, stop)
+    return end if end > i + 4 and ends_word(byte_at(text, end, stop)) else i
 
 
 @kernel
 def end_of_line(text, i, stop):
     """Return where the line ends."""
-    while i < stop and text[i] != NEW_LINE:
+    while byte_at(text, i, stop) != NEW_LINE:
         i += 1
     return i
 

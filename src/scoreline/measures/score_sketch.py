@@ -1,6 +1,8 @@
 """Scores of a stream in bounded memory, for a cut whose error is known."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -110,6 +112,16 @@ class RecentScores:
                 weights.append(w)
         return best_cut(np.concatenate(signs), np.concatenate(points), measure, np.concatenate(weights))
 
+    def record(self) -> dict[str, Any]:
+        """Return a copy as a dict of arrays and numbers."""
+        return asdict(self)
+
+    @classmethod
+    def restored(cls, record: Mapping[str, Any]) -> "RecentScores":
+        """Return the scores that `record` described."""
+        pairs = [(_sketch(first), _sketch(second)) for first, second in record["generations"]]
+        return cls(pairs, float(record["total"]))
+
     @property
     def rank_error(self) -> float:
         """Share of a class by which the rank of the cut may be off, at most: the larger of the two classes."""
@@ -119,6 +131,10 @@ class RecentScores:
             off = sum(sketch.rank_error * sketch.weight for sketch in sketches)
             errors.append(off / weight if weight > 0.0 else 0.0)
         return max(errors)
+
+
+def _sketch(record: Mapping[str, Any]) -> ScoreSketch:
+    return ScoreSketch(record["weight"], Part(**record["loose"]), [Part(**part) for part in record["parts"]])
 
 
 def _weight(generations: list[tuple[ScoreSketch, ScoreSketch]]) -> float:

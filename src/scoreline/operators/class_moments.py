@@ -1,6 +1,6 @@
 """Class moments in one pass: blocks of rows through BLAS, or outer products of sparse rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,14 @@ from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.moments import ClassMoments, Moments
 from scoreline.operators.base import default_block_rows
-from scoreline.operators.second_order import block_gram
+from scoreline.operators.csr_rows import csr_listed
+from scoreline.operators.second_order import block_gram, block_sums
 
 CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
 FAR = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
 LEAST_ROWS, ROWS_BYTES = 512, 1 << 21  # rows handed to BLAS at a time: fewer, and p x p sums are read too often
 FIRST_ROWS = 64  # rows whose mean is the origin of a chunk
+BLOCK_ENTRIES = 1 << 22  # of sparse rows that are copied at a time
 
 
 def moments_of_blocks(
@@ -112,33 +114,37 @@ def _sparse_side(X: Any, weight: FloatArray) -> Moments:
     """Return the moments with these weights; columns far from 0 that have no zeros are summed around an origin.
 
     A column with at least one zero among n rows has a variance of at least mean^2 / n, so its sum of squares loses no more than
-    the rounding of n terms. One without zeros can be moved without filling X in.
+    the rounding of n terms. One without zeros can be moved without filling X in, a block of rows at a time.
     """
     p, total = X.shape[1], float(weight.sum())
     if total <= 0.0:
         return Moments.empty(p)
-    scatter, mean = block_gram(X, weight), np.asarray(X.T @ weight) / total
-    squares = np.diag(scatter).copy()
-    far = squares - total * mean**2 < FAR * squares
-    origin = np.zeros(p)
-    if far.any():
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        stored = int(X.indptr[-1])
-        if len(X.indices) != stored:  # arrays may be longer than what they hold
-            X = type(X)((X.data[:stored], X.indices[:stored], X.indptr), shape=X.shape)
-        rows = np.flatnonzero(weight)
-        present = np.bincount(X.indices, minlength=p) if len(rows) == X.shape[0] else _entries(X[rows], p)
-        full = far & (present == len(rows))
-        if full.any():
-            origin = np.where(full, mean, 0.0)
-            moved = sp.csr_array((X.data - origin[X.indices], X.indices, X.indptr), shape=X.shape)
-            scatter, mean = block_gram(moved, weight), np.asarray(moved.T @ weight) / total
+    scatter, mean, origin = block_gram(X, weight), block_sums(X, weight) / total, np.zeros(p)
+    squares = np.diag(scatter)
+    full = squares - total * mean**2 < FAR * squares
+    if full.any():
+        present = sum(np.bincount(block.indices, minlength=p) for _, block in _sparse_blocks(X, weight))
+        full &= present == np.count_nonzero(weight)
+    if full.any():
+        origin = np.where(full, mean, 0.0)
+        scatter, sums = np.zeros((p, p)), np.zeros(p)
+        for own, block in _sparse_blocks(X, weight):
+            block.data = block.data - origin[block.indices]
+            scatter += block_gram(block, own)
+            sums += block_sums(block, own)
+        mean = sums / total
     scatter -= total * np.outer(mean, mean)
     return Moments(total, origin + mean, scatter)
 
 
-def _entries(X: Any, p: int) -> AnyArray:
-    """Return how many rows have an entry in each column."""
-    return np.bincount(X.indices, minlength=p)
+def _sparse_blocks(X: Any, weight: FloatArray) -> Iterator[tuple[FloatArray, sp.csr_array]]:
+    """Yield the weights and the rows of blocks of about BLOCK_ENTRIES entries, without rows of weight 0, each column once."""
+    n = X.shape[0]
+    step = max(1, int(BLOCK_ENTRIES * n / max(1, int(X.indptr[-1]))))
+    for start in range(0, n, step):
+        own = weight[start : start + step]
+        rows = np.flatnonzero(own)
+        block = csr_listed(X, start + rows)
+        if not X.has_canonical_format:
+            block.sum_duplicates()
+        yield own[rows], block

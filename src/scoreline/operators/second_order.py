@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from scoreline import kernels
 from scoreline._typing import FloatArray
 from scoreline.operators.base import default_block_rows, read_only
+from scoreline.operators.csr_rows import is_sparse
 
 GRAM_BYTES = 1 << 26  # of private sums at most, whatever the number of threads
 
@@ -51,7 +51,7 @@ def quadratics_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, 
 
 def block_gram(block: Any, weight: FloatArray) -> FloatArray:
     """Return X'DX with D = diag(weight >= 0): p x p. Dense: n p^2 flops by BLAS. CSR: half the squared row lengths."""
-    if not sp.issparse(block):
+    if not is_sparse(block):
         root = np.sqrt(weight)[:, None] * block
         return np.asarray(root.T @ root)
     data, indices, indptr = _arrays(block)
@@ -66,9 +66,20 @@ def block_gram(block: Any, weight: FloatArray) -> FloatArray:
     return np.asarray(total + total.T)
 
 
+def block_sums(block: Any, weight: FloatArray) -> FloatArray:
+    """Return X'weight of a CSR block."""
+    n, p = block.shape
+    per_row = 4.0 * block.nnz / max(1, n)
+    bounds = kernels.parallel.even_bounds(n, per_row, max(1, min(16, block.nnz // (4 * p))))
+    partial = np.empty((len(bounds) - 1, p))
+    arguments = (*_arrays(block), None, np.ascontiguousarray(weight), partial, bounds)
+    kernels.parallel.run_chunks(kernels.csr.scatter, len(partial), *arguments)
+    return np.asarray(partial.sum(axis=0))
+
+
 def block_quadratics(block: Any, matrix: FloatArray) -> FloatArray:
     """Return x_i' M x_i for every row i, M symmetric. As costly as `block_gram`."""
-    if not sp.issparse(block):
+    if not is_sparse(block):
         return np.asarray(np.einsum("ij,ij->i", block @ matrix, block))
     data, indices, indptr = _arrays(block)
     out = np.empty(block.shape[0])
@@ -81,7 +92,7 @@ def block_quadratics(block: Any, matrix: FloatArray) -> FloatArray:
 
 def block_leverages(block: Any, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
     """Return sum_j x_ij^2 / (diagonal_j - weight_i x_ij^2) for every row i."""
-    if not sp.issparse(block):
+    if not is_sparse(block):
         squares = np.square(block, dtype=np.float64)
         rest = np.maximum(diagonal - weight[:, None] * squares, 1e-12 * diagonal)  # rounding must not make it 0
         return np.asarray((squares / rest).sum(axis=1))
@@ -97,7 +108,7 @@ def block_leverages(block: Any, diagonal: FloatArray, weight: FloatArray) -> Flo
 
 def block_squares(block: Any) -> Any:
     """Return the block with every entry squared: a copy of one block, never of X."""
-    if not sp.issparse(block):
+    if not is_sparse(block):
         return np.square(block, dtype=np.float64)
     squared = block.astype(np.float64, copy=True)
     squared.sum_duplicates()

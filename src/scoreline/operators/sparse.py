@@ -11,6 +11,7 @@ from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray
 from scoreline.moments import ClassMoments
 from scoreline.operators.base import Operator, RowArrays, RowBlock, read_only
 from scoreline.operators.class_moments import moments_of_sparse
+from scoreline.operators.csr_rows import csr_between, csr_listed
 from scoreline.operators.second_order import block_gram, block_leverages, block_quadratics
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 
@@ -54,7 +55,7 @@ class CompressedOperator(Operator):
             and indptr[0] == 0
             and np.all(indptr[1:] >= indptr[:-1])
             and stored <= min(len(indices), len(self._data))
-            and (stored == 0 or (indices[:stored].min() >= 0 and indices[:stored].max() < width))
+            and (stored == 0 or self._indices[:stored].max() < width)  # unsigned: what was negative is large
         ):
             raise ValueError(
                 f"X is not a valid {self._X.format.upper()} matrix of shape {self.shape}: indptr must rise from 0 and "
@@ -108,19 +109,16 @@ class CompressedOperator(Operator):
         return kernels.parallel.even_bounds(len(lines), per_line, max_chunks)
 
     def _block(self, start: int, stop: int) -> Any:
-        if self._by_row:
-            # Slices of the stored arrays (SciPy copies those that are less than half of theirs); the indptr is new.
-            indptr = self._X.indptr
-            lo, hi = int(indptr[start]), int(indptr[stop])
-            parts = (self._X.data[lo:hi], self._X.indices[lo:hi], indptr[start : stop + 1] - indptr[start])
-            return type(self._X)(parts, shape=(stop - start, self.shape[1]), copy=False)
-        return self._X[start:stop].tocsr()
+        return csr_between(self._X, start, stop) if self._by_row else self._X[start:stop].tocsr()
 
     def _listed(self, lines: BoundsArray) -> Any:
+        rows = lines.astype(np.intp)
+        if self._by_row:
+            return csr_listed(self._X, rows)
         X, stored = self._X, int(self._X.indptr[-1])
         if len(X.data) > stored or len(X.indices) > stored:  # SciPy would read the room at the end
             X = type(X)((X.data[:stored], X.indices[:stored], X.indptr), shape=X.shape, copy=False)
-        return X[lines.astype(np.intp)].tocsr()
+        return X[rows].tocsr()
 
     @property
     def cheap_rows(self) -> bool:

@@ -179,66 +179,52 @@ class Solver(Method, ABC):
         self._check_risk(objective)
         clock, journal = Clock(), self.journal
         passes_before = objective.n_passes
-        kept = None if journal is None or state is not None else journal.begin(self)
-        if kept is not None:
-            state = kept.record
-        restored = state is not None
-        if isinstance(state, Mapping):
-            unknown = sorted(set(state) - {f.name for f in fields(self.state_class)})
-            if unknown:
-                raise ValueError(
-                    f"the record is not one of solver {self.name!r}, which knows no {', '.join(unknown)}; continue with the "
-                    "solver and the version that made it"
-                )
-            state = self.state_class.restored(state)
-        if state is not None and not isinstance(state, self.state_class):
-            raise ValueError(
-                f"the state is a {type(state).__name__}, solver {self.name!r} needs {self.state_class.__name__}"
-            )
-        interruption: BaseException | None = None
-        if state is None:
-            state, interruption = self._begin(objective, w0)
+        kept = None if journal is None else journal.begin(self)
+        if state is not None:
+            kept = None
+        given = self._checked_state(state if kept is None else kept.record)
+        now, interruption = self._begin(objective, w0) if given is None else (given, None)
         problem = _fingerprint(objective)
-        if state.problem and state.problem != problem:
-            what = f"belongs to another problem: it has {state.problem}, this objective {problem}"
+        if now.problem and now.problem != problem:
+            what = f"belongs to another problem: it has {now.problem}, this objective {problem}"
             raise ValueError(f"the state {what}") if kept is None or journal is None else journal.mismatch(what)
-        state.problem = problem
+        now.problem = problem
         status = "max_iter"
-        seconds_before, passes_before = state.seconds, passes_before - state.passes
+        seconds_before, passes_before = now.seconds, passes_before - now.passes
         floor = 1e-3 * problem["value_at_zero"]
-        if kept is not None and self._over(kept.status, state, floor):
-            return self._finish(objective, state, kept.status, None, passes_before, floor)
+        if kept is not None and self._over(kept.status, now, floor):
+            return self._finish(objective, now, kept.status, None, passes_before, floor)
 
         def record() -> None:
-            state.seconds = seconds_before + clock.elapsed()
-            state.passes = objective.n_passes - passes_before
-            row = (state.iteration, state.seconds, state.passes, state.best_objective, state.lower_bound)
+            now.seconds = seconds_before + clock.elapsed()
+            now.passes = objective.n_passes - passes_before
+            row = (now.iteration, now.seconds, now.passes, now.best_objective, now.lower_bound)
             for name, value in zip(HISTORY, row, strict=True):
-                state.history[name].append(value)
+                now.history[name].append(value)
             logger.debug("%s iteration %d: objective %.8g, lower bound %.8g, %.1f passes", self.name, *_log_row(row))
 
         try:
-            self.resume(objective, state)
-            if not restored:
+            self.resume(objective, now)
+            if given is None:
                 record()
             if interruption is not None:
                 raise interruption
             while True:
-                proved = self._proved(state.best_objective, state.lower_bound, floor)
-                if proved and state.iteration >= min(self.least_iterations, self.max_iter):
+                proved = self._proved(now.best_objective, now.lower_bound, floor)
+                if proved and now.iteration >= min(self.least_iterations, self.max_iter):
                     status = "converged"
                     break
-                if state.iteration >= self.max_iter:
+                if now.iteration >= self.max_iter:
                     break
-                if self.max_time is not None and state.seconds >= self.max_time:
+                if self.max_time is not None and now.seconds >= self.max_time:
                     status = "max_time"
                     break
-                moved = self.step(objective, state)
-                state.iteration += 1
+                moved = self.step(objective, now)
+                now.iteration += 1
                 record()
-                if moved and journal is not None and journal.due(state.iteration):
-                    state = self._written(objective, state, passes_before)
-                if self._call_back(state, clock):
+                if moved and journal is not None and journal.due(now.iteration):
+                    now = self._written(objective, now, passes_before)
+                if self._call_back(now, clock):
                     status = "interrupted"
                     break
                 if not moved:
@@ -249,10 +235,26 @@ class Solver(Method, ABC):
         finally:
             if journal is not None:
                 journal.flush()
-        result = self._finish(objective, state, status, interruption, passes_before, floor)
+        result = self._finish(objective, now, status, interruption, passes_before, floor)
         if journal is not None and result.status not in ("interrupted", "max_time"):
             journal.keep(result.state.record(), result.status)
         return result
+
+    def _checked_state(self, state: State | Mapping[str, Any] | None) -> State | None:
+        """Return the state that a record describes, or raise if it is not one of this solver."""
+        if isinstance(state, Mapping):
+            unknown = sorted(set(state) - {f.name for f in fields(self.state_class)})
+            if unknown:
+                raise ValueError(
+                    f"the record is not one of solver {self.name!r}, which knows no {', '.join(unknown)}; continue with the "
+                    "solver and the version that made it"
+                )
+            return self.state_class.restored(state)
+        if state is not None and not isinstance(state, self.state_class):
+            raise ValueError(
+                f"the state is a {type(state).__name__}, solver {self.name!r} needs {self.state_class.__name__}"
+            )
+        return state
 
     def _written(self, objective: Objective, state: State, passes_before: float) -> State:
         """Put the state into a record for the checkpoint, and go on from the record, as a run that was killed will."""

@@ -7,6 +7,7 @@ is also written to the disk does not matter.
 """
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,10 +102,13 @@ class Journal:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has been kept."""
+        """Write what has been kept; a disk that is full costs a warning, not the fit."""
         if self._unwritten and self._runs is not None:
             runs = [{"status": kept.status, "state": kept.record} for kept in self._runs]
-            write_archive(self.path, KIND, VERSION, self._header | {"seed": self._seed, "runs": runs})
+            try:
+                write_archive(self.path, KIND, VERSION, self._header | {"seed": self._seed, "runs": runs})
+            except OSError as error:
+                warnings.warn(f"checkpoint not written: {error}. The fit goes on", UserWarning, stacklevel=2)
             self._written, self._unwritten = time.perf_counter(), False
 
     def seeded(self, solver: Any, random_state: Any) -> int:

@@ -292,7 +292,7 @@ class RowMethod(Method):
 def _checksum(operator: Any, sign: AnyArray, weight: FloatArray | None) -> int:
     """Return a number that tells one set of rows from another without a pass."""
     parts = [sign] + [np.asarray(part) for part in (weight, operator.largest) if part is not None]
-    return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part)).to_bytes(4, "big") for part in parts))
+    return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part).data).to_bytes(4, "big") for part in parts))
 
 
 def default_passes(n: int, p: int) -> int:

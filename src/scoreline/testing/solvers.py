@@ -128,17 +128,17 @@ def _check_resume(
 
 
 def _check_checkpoint(solver_class: type[Solver], objective: Any, params: dict[str, Any]) -> None:
-    class Died(Exception):
+    class DiedError(Exception):
         pass
 
     def die(progress: Progress) -> None:
         if progress.iteration == 5:
-            raise Died
+            raise DiedError
 
     with tempfile.TemporaryDirectory() as folder:
         whole = solver_class(**params, checkpoint=Checkpoint(Path(folder, "whole"), 2, 0.0)).solve(objective())
         own = Checkpoint(Path(folder, "own"), 2, 0.0)
-        with contextlib.suppress(Died):
+        with contextlib.suppress(DiedError):
             solver_class(**params, checkpoint=own, callbacks=[die]).solve(objective())
         rest = solver_class(**params, checkpoint=own).solve(objective())
         again = solver_class(**params, checkpoint=own).solve(objective())

@@ -1,0 +1,220 @@
+"""Data sets on disk: a folder of .npy files and a JSON header, written by `convert`, opened by `open_mapped`."""
+
+import json
+import logging
+import math
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scoreline._checks import check_choice
+from scoreline._files import sync_folder, whole_file
+from scoreline.data.dataset import Dataset
+from scoreline.data.encoding import Encoding
+from scoreline.data.mapped_writer import RowsWriter, checksum
+from scoreline.data.sources import open_source
+from scoreline.operators.mapped import mapped_array, mapped_csr, mapped_dense
+
+logger = logging.getLogger("scoreline")
+
+FORMAT, VERSION, HEADER = "scoreline mapped data", 1, "header.json"
+FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest")}
+
+
+def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool = False, **options: Any) -> Path:
+    """Write a data set into a folder that `open_mapped` trains from without reading it into memory.
+
+    The source is read in blocks, so memory stays small whatever its size. The folder appears when it is complete: after a
+    conversion that was interrupted it is not there, and the next one begins anew.
+
+    Parameters
+    ----------
+    source : path, frame or tuple (X, y)
+        A file as for `read_data`, a frame, or arrays in memory.
+    folder : path
+        The folder to make; the folder that it lies in must exist.
+    dtype : {"float64", "float32"}
+        Type of the numbers on disk. float32 halves the time of a pass over dense data that comes from the disk.
+    overwrite : bool
+        Replace a folder that is there, when the new one is complete.
+    **options
+        How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ...
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from scoreline import MeasureClassifier
+    >>> from scoreline.data import convert, open_mapped
+    >>> folder = convert(load_breast_cancer(return_X_y=True), pathlib.Path(tempfile.mkdtemp(), "cancer"))
+    >>> data = open_mapped(folder)
+    >>> clf = MeasureClassifier("f1", scaling="standard").fit(data.X, data.y)
+    """
+    check_choice("dtype", dtype, ("float64", "float32"))
+    folder = Path(folder).absolute()
+    if not folder.parent.is_dir():
+        raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
+    old = folder.with_name(f".{folder.name}.old")
+    if old.exists() and not folder.exists():  # killed between the two renames below
+        old.rename(folder)
+    if folder.exists() and not overwrite:
+        raise ValueError(f"folder={str(folder)!r} exists already; pass overwrite=True to replace it, or choose another")
+    if folder.exists() and not (folder / HEADER).is_file():
+        raise ValueError(f"folder={str(folder)!r} exists and is not one that convert has made; it is not replaced")
+    opened = open_source(source, **options)
+    with _part(folder) as part:
+        writer = RowsWriter(part, dtype)
+        for X, labels in opened.blocks():
+            writer.append(X, labels)
+            logger.info("converting %s: %d rows", opened.name, writer.rows)
+        header = writer.finish(*opened.width())
+        encoding = opened.encoding
+        header |= {
+            "names": opened.names,
+            "encoding": None if encoding is None else encoding.to_json(),
+            "source": opened.name,
+        }
+        header["files"] = {
+            path.name: {"bytes": path.stat().st_size, "crc32": checksum(path)} for path in sorted(part.glob("*.npy"))
+        }
+        _sync(part)
+        with whole_file(part / HEADER) as file:
+            file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
+        (part / "lock").unlink()
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            folder.rename(old)
+        part.rename(folder)
+        sync_folder(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+@contextmanager
+def _part(folder: Path) -> Iterator[Path]:
+    """Make the folder that is filled before it takes its name; one that a dead process has left is removed first."""
+    import fcntl
+
+    part = folder.with_name(f".{folder.name}.part")
+    found = part.exists()
+    part.mkdir(exist_ok=True)
+    with (part / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"another process is converting to {folder} just now; wait for it, or choose another"
+            ) from None
+        if found:
+            logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
+        for path in part.iterdir():
+            if path.name != "lock":
+                path.unlink()
+        try:
+            yield part
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+
+
+def _sync(folder: Path) -> None:
+    """Bring all files of a folder to the disk."""
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
+    """Open a folder that `convert` has written: X stays on the disk, and is read as it is needed.
+
+    Results have the same bits as with the data in memory. Opening reads the indices of sparse rows once, and the labels.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+    verify : bool
+        Also compare all files with their checksums, which reads them once.
+
+    Returns
+    -------
+    Dataset
+        X as an Operator, y, names of the features, and the encoding if it was a table.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not complete, damaged, or written by a newer version.
+    """
+    folder = Path(folder)
+    header = _header(folder)
+    try:
+        storage, (n, p) = header["storage"], header["shape"]
+        names = FILES[storage] + (() if header["classes"] is None else ("labels",))
+        for name in names:
+            _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
+        operator = mapped_csr(folder, (n, p)) if storage == "csr" else mapped_dense(folder)
+        if operator.shape != (n, p):
+            raise ValueError(f"X has shape {operator.shape}, the header says {(n, p)}")
+        operator.largest = np.array(mapped_array(folder / "largest.npy"), dtype=np.float64)
+        if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
+            raise ValueError("largest.npy does not hold a finite number for every column")
+        y = None
+        if header["classes"] is not None:
+            codes, classes = mapped_array(folder / "labels.npy"), np.array(header["classes"])
+            if codes.shape != (n,) or codes.dtype != np.int8 or codes.min() < 0 or codes.max() >= len(classes):
+                raise ValueError("labels.npy does not hold a class for every row")
+            if classes.dtype == np.int64 and np.abs(classes).max() < 128:
+                classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
+            y = classes[codes]
+        encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
+        if header["names"] is not None and len(header["names"]) != p:
+            raise ValueError(f"there are {len(header['names'])} names for {p} features")
+        return Dataset(operator, y, header["names"], encoding)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError) as error:
+        raise ValueError(f"{folder} is damaged ({type(error).__name__}: {error}); convert the data again") from error
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    """Return the header of a folder, or say why there is none."""
+    if not folder.is_dir():
+        hint = ""
+        with suppress(OSError):
+            if folder.with_name(f".{folder.name}.part").exists() or folder.with_name(f".{folder.name}.old").exists():
+                hint = "; a conversion to it was interrupted, run it again"
+        raise FileNotFoundError(f"there is no folder {folder}{hint}")
+    try:
+        header = json.loads((folder / HEADER).read_bytes())
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no {HEADER}: it is not one that convert has made, or not complete") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{folder / HEADER} is damaged ({error}); convert the data again") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT or not isinstance(header.get("version"), int):
+        raise ValueError(f"{folder / HEADER} is not one that convert has made: expected format {FORMAT!r}")
+    if header["version"] > VERSION:
+        raise ValueError(
+            f"{folder} was written by a newer scoreline (format {header['version']}, this one reads up to {VERSION}): upgrade"
+        )
+    return header
+
+
+def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
+    """Raise unless a file has the size and, if asked for, the checksum that the header says, and can hold its array."""
+    size = path.stat().st_size
+    if size != said["bytes"]:
+        raise ValueError(f"{path.name} has {size} bytes, the header says {said['bytes']}")
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if array.dtype.kind not in "fi" or math.prod(array.shape) * array.itemsize > size:
+        raise ValueError(f"{path.name} holds {array.dtype}, expected numbers")
+    if verify and checksum(path) != said["crc32"]:
+        raise ValueError(f"{path.name} has changed: its checksum is not that of the header")

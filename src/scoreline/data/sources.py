@@ -1,0 +1,265 @@
+"""Where rows come from, block by block: files of text, tables, arrays. `open_source` is the only place that asks which."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from scoreline._checks import check_number
+from scoreline._typing import AnyArray
+from scoreline.data.encoding import Encoding
+from scoreline.data.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm
+from scoreline.data.tables import ARROW, PARQUET, SEPARATORS, Table, learn_table, read_table, table_blocks
+
+BLOCK_BYTES = 1 << 25
+TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
+Block = tuple[Any, AnyArray | None]
+
+
+class Source:
+    """Rows with labels.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    names : list of str or None
+        Names of the features.
+    encoding : Encoding or None
+        How columns of a table became features.
+    """
+
+    name = "the arrays"
+    names: list[str] | None = None
+    encoding: Encoding | None = None
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of rows, dense or CSR, with their labels, in bounded memory."""
+        raise NotImplementedError
+
+    def whole(self) -> Block:
+        """Return all rows and labels."""
+        raise NotImplementedError
+
+    def width(self) -> tuple[int, int]:
+        """Return the number of features, and the index of the first one in the blocks; known when all have been read."""
+        raise NotImplementedError
+
+
+def open_source(source: Any, *, label: Any = None, positive: Any = None, **options: Any) -> Source:
+    """Return the source of a path, a frame or a tuple (X, y); see `read_data` for the options."""
+    if isinstance(source, tuple) and len(source) == 2:
+        opened: Source = ArraySource(*source, **_no(options, label, "arrays"))
+    elif not isinstance(source, (str, Path)):
+        opened = TableSource(source, label, **options)
+    else:
+        path = Path(source)
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist")
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder, expected a file; open_mapped opens folders that convert has made")
+        suffix = Path(path.stem).suffix.lower() if path.suffix.lower() in (*OPENERS, ".zst") else path.suffix.lower()
+        if suffix in TABLES:
+            opened = TableSource(path, label, **options)
+        elif path.suffix.lower() in ARRAYS:
+            opened = array_file(path, label, **options)
+        else:
+            opened = LibsvmSource(path, **_no(options, label, "LIBSVM text", ("zero_based", "n_features")))
+        opened.name = str(path)
+    return opened if positive is None else OneAgainstRest(opened, positive)
+
+
+def _no(options: dict[str, Any], label: Any, what: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return options, or raise if one of them is for tables."""
+    given = {name: value for name, value in {**options, "label": label}.items() if value is not None and value != ()}
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{name}={given[name]!r} is for tables; {what} takes {', '.join(known) or 'no options'}")
+    return given
+
+
+class LibsvmSource(Source):
+    """A file of LIBSVM text."""
+
+    def __init__(self, path: Path, zero_based: bool | str = "auto", n_features: int | None = None):
+        self.path, self.zero_based, self.n_features = path, zero_based, n_features
+        check_indices(zero_based, n_features)
+        self._lowest, self._highest = 2**62, -1
+
+    def whole(self) -> Block:
+        """Return all rows and labels."""
+        X, y = read_libsvm(self.path, zero_based=self.zero_based, n_features=self.n_features)
+        return X, _whole_numbers(y)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks; indices as they are written."""
+        self._lowest, self._highest = 2**62, -1
+        for piece in libsvm_pieces(self.path, self.n_features, self.zero_based):
+            self._lowest, self._highest = min(self._lowest, piece.lowest), max(self._highest, piece.highest)
+            parts = (piece.data, piece.indices, piece.indptr)
+            yield sp.csr_array(parts, shape=(len(piece.labels), self._highest + 1)), _whole_numbers(piece.labels)
+
+    def width(self) -> tuple[int, int]:
+        """Return the number of features and the index of the first."""
+        first = int(self._lowest > 0) if self.zero_based == "auto" else int(not self.zero_based)
+        return (max(1, self._highest + 1 - first) if self.n_features is None else self.n_features), first
+
+
+def _whole_numbers(labels: AnyArray) -> AnyArray:
+    """Return labels as integers where they are: 1, not 1.0."""
+    whole = len(labels) > 0 and np.abs(labels).max() < 2**53 and np.array_equal(labels, np.rint(labels))
+    return labels.astype(np.int64) if whole else labels
+
+
+class TableSource(Source):
+    """A table: CSV, Parquet, Arrow, or a frame."""
+
+    def __init__(self, source: Any, label: Any, **options: Any):
+        for name in ("zero_based", "n_features"):
+            if options.pop(name, None) not in (None, "auto"):
+                raise ValueError(f"{name} is for LIBSVM text, and the source is a table")
+        self.source, self.label, self.options = source, label, options
+        self.encoding = options.get("encoding")
+        if not isinstance(source, (str, Path)):
+            self.name = "the table"
+
+    def whole(self) -> Block:
+        """Return all rows and labels."""
+        X, y, self.encoding = read_table(self.source, self.label, **self.options)
+        self.names = self.encoding.names
+        return X, y
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks; unless the encoding is known, it is learnt first, in a pass of its own."""
+        options = {
+            name: value for name, value in self.options.items() if name not in ("encoding", "separator", "missing")
+        }
+        known = self.options.get("encoding")
+        missing = [*(self.options.get("missing") or ()), *(known.missing if known is not None else ())]
+        table = Table.open(self.source, missing=missing, separator=self.options.get("separator"))
+        if known is None:
+            if self.label is None:
+                read_table(self.source, None)  # which says what is missing
+            self.encoding = learn_table(table, self.label, **options)
+        assert self.encoding is not None
+        self.names = self.encoding.names
+        yield from table_blocks(table, self.encoding, self.label)
+
+    def width(self) -> tuple[int, int]:
+        """Return the number of features and the index of the first."""
+        assert self.encoding is not None
+        return self.encoding.n_features, 0
+
+
+class ArraySource(Source):
+    """Arrays: X dense or sparse, and labels or None."""
+
+    def __init__(self, X: Any, y: Any = None):
+        self.X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        self.y = None if y is None else np.asarray(y)
+        if self.X.ndim != 2 or min(self.X.shape) < 1:
+            raise ValueError(f"X has shape {self.X.shape}, expected rows and columns")
+        if self.X.dtype.kind not in "biuf":
+            raise ValueError(f"X has dtype {self.X.dtype}, expected numbers; encode text first, or pass a frame")
+        if self.y is not None and self.y.shape != (self.X.shape[0],):
+            raise ValueError(f"y has shape {self.y.shape}, expected one label for each of {self.X.shape[0]} rows")
+
+    def whole(self) -> Block:
+        """Return X and y."""
+        return self.X, self.y
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of about 32 MB."""
+        n = self.X.shape[0]
+        stored: Any = self.X.data if sp.issparse(self.X) else self.X
+        step = max(1, int(BLOCK_BYTES * n / max(1, stored.nbytes)))
+        for start in range(0, n, step):
+            yield self.X[start : start + step], None if self.y is None else self.y[start : start + step]
+
+    def width(self) -> tuple[int, int]:
+        """Return the number of columns, 0."""
+        return self.X.shape[1], 0
+
+
+def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
+    """Return the arrays of an .npz file (X and y, or a SciPy matrix and y) or of an .npy file (`label`: number of a column)."""
+    _no(options, None, "an array file", ("label",))
+    try:
+        content: Any = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
+        arrays: Any = content if path.suffix == ".npy" else {name: content[name] for name in content.files}
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(
+            f"{path} cannot be read as {path.suffix} ({error}); it is damaged, or holds objects"
+        ) from error
+    if path.suffix == ".npz":
+        if label is not None:
+            raise ValueError(f"label={label!r} is for tables; an .npz file has the labels in its array y")
+        if "X" in arrays:
+            return ArraySource(arrays["X"], arrays.get("y"))
+        try:
+            parts = arrays["data"], arrays["indices"], arrays["indptr"]
+            kind = sp.csc_array if bytes(arrays.get("format", b"csr").item()) == b"csc" else sp.csr_array
+            return ArraySource(kind(parts, shape=tuple(arrays["shape"].tolist())), arrays.get("y"))
+        except (KeyError, ValueError, TypeError) as error:
+            raise ValueError(
+                f"{path} holds {sorted(arrays)}, expected arrays X and y, or data, indices, indptr, shape and y ({error})"
+            ) from error
+    if arrays.ndim != 2:
+        raise ValueError(f"{path} has {arrays.ndim} dimension(s), expected 2: rows and columns")
+    if label is None:
+        return ArraySource(arrays)
+    check_number("label", label, least=-arrays.shape[1], integer=True)
+    if label >= arrays.shape[1]:
+        raise ValueError(f"label={label!r} is not a column of {path}, which has {arrays.shape[1]}")
+    return ArraySource(np.delete(arrays, label, axis=1), arrays[:, label])
+
+
+class OneAgainstRest(Source):
+    """A source whose labels become True where they are `positive`, and False elsewhere."""
+
+    def __init__(self, inner: Source, positive: Any):
+        self.inner, self.positive, self.name = inner, positive, inner.name
+        self.names, self.encoding = inner.names, inner.encoding
+
+    def whole(self) -> Block:
+        """Return all rows, and whether they are positive."""
+        X, y = self.inner.whole()
+        self.names, self.encoding = self.inner.names, self.inner.encoding
+        truth = self._truth(y)
+        if truth is not None and not truth.any():
+            raise self._never(np.unique(np.asarray(y)).tolist())
+        return X, truth
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks, and whether their rows are positive."""
+        seen: set[Any] = set()
+        found = False
+        for X, y in self.inner.blocks():
+            self.names, self.encoding = self.inner.names, self.inner.encoding
+            truth = self._truth(y)
+            found = found or truth is None or bool(truth.any())
+            seen.update(() if found else np.unique(np.asarray(y)).tolist())
+            yield X, truth
+        if not found:
+            raise self._never(sorted(seen))
+
+    def width(self) -> tuple[int, int]:
+        """Return the number of features and the index of the first."""
+        return self.inner.width()
+
+    def _truth(self, y: AnyArray | None) -> AnyArray | None:
+        if y is None:
+            return None
+        positive = self.positive
+        if y.dtype.kind in "biuf" and isinstance(positive, str):  # from a command line
+            try:
+                positive = {"true": True, "false": False}[positive.lower()] if y.dtype.kind == "b" else float(positive)
+            except (KeyError, ValueError):
+                return np.zeros(len(y), dtype=bool)
+        return np.asarray(y == (str(positive) if y.dtype.kind == "U" else positive))
+
+    def _never(self, labels: list[Any]) -> ValueError:
+        shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+        return ValueError(f"positive={self.positive!r} is not a label of {self.name}, which has {shown}")

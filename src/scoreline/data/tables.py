@@ -1,0 +1,444 @@
+"""Tables (CSV, Parquet, Arrow, frames) as matrices: opened once, read in blocks, encoded as an `Encoding` says."""
+
+import contextlib
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from scoreline._registry import unknown_name
+from scoreline._typing import AnyArray
+from scoreline.data.encoding import Encoding
+from scoreline.data.table_files import (
+    ArrowTable,
+    CsvTable,
+    MemoryTable,
+    ParquetTable,
+    TableError,
+    arrow,
+    is_text,
+    label_values,
+    listed,
+    names_of,
+    twice,
+)
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+
+
+class Table:
+    """A table that can be read again and again, in blocks of rows.
+
+    `Table.open` makes one.
+
+    Parameters
+    ----------
+    source : object
+        Has `names`, `rows` (None if not known) and `batches(columns, exact, text)`.
+    name : str
+        What errors call it.
+    missing : sequence of str
+        Texts that stand for missing values.
+    """
+
+    def __init__(self, source: Any, name: str, missing: Iterable[str] = ()):
+        self.source, self.name, self.missing = source, name, tuple(missing)
+        self.lines = source  # where lines are looked up
+        if twice(self.columns):
+            raise ValueError(f"{name}: column {twice(self.columns)[0]!r} occurs more than once; rename one")
+        if not self.columns:
+            raise ValueError(f"{name} has no columns")
+
+    @classmethod
+    def open(cls, source: Any, *, missing: Iterable[str] = (), separator: str | None = None) -> "Table":
+        """Open a file or wrap a frame.
+
+        Parameters
+        ----------
+        source : path, pandas or polars frame, pyarrow Table or RecordBatch
+            Files are known by their suffix: .csv and .tsv (also .csv.gz, .bz2, .xz, .zst), .parquet or .pq, and .arrow,
+            .feather or .ipc. CSV is UTF-8 with a header.
+        missing : iterable of str
+            Texts that stand for missing values. CSV has its usual ones besides: empty, NA, N/A, n/a, NaN, nan, NULL, null.
+        separator : str, optional
+            Character between the values of CSV; by default a comma, a tab for .tsv.
+
+        Returns
+        -------
+        Table
+            The table; of a file only the beginning has been read.
+        """
+        markers = names_of("missing", missing)
+        if not isinstance(source, (str, Path)):
+            if separator is not None:
+                raise ValueError(f"separator={separator!r} is for CSV files, source is a {type(source).__name__}")
+            return cls(MemoryTable(_from_frame(source)), "the table", markers)
+        path = Path(source)
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist")
+        suffixes = [suffix.lower() for suffix in path.suffixes]
+        packed = suffixes[-1:] if suffixes[-1:] and suffixes[-1] in PACKED else []
+        suffix = "".join(suffixes[-1 - len(packed) :][:1])
+        if path.is_dir() or suffix not in (*SEPARATORS, *(() if packed else PARQUET + ARROW)):
+            raise ValueError(
+                f"{path} is no file that can be read; expected one that ends in {listed((*SEPARATORS, *PARQUET, *ARROW))}, "
+                f"or .csv or .tsv followed by one of {listed(PACKED)}"
+            )
+        if suffix in SEPARATORS:
+            mark = SEPARATORS[suffix] if separator is None else separator
+            if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '\r\n"':
+                raise ValueError(f"separator={separator!r} must be one ASCII character, like ',' or ';'")
+            return cls(CsvTable(path, mark, markers), str(path), markers)
+        if separator is not None:
+            raise ValueError(f"separator={separator!r} is for CSV files, got {path}")
+        return cls(ParquetTable(path) if suffix in PARQUET else ArrowTable(path), str(path), markers)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.source.names)
+
+    def batches(
+        self, columns: Iterable[str] | None = None, *, exact: Iterable[str] = (), text: Iterable[str] = ()
+    ) -> Iterator[Any]:
+        """Yield the rows as `pyarrow.RecordBatch`, of at most 65,536 rows each; every call starts from the first.
+
+        Parameters
+        ----------
+        columns : iterable of str, optional
+            The columns to read; by default all.
+        exact : iterable of str
+            Columns of a CSV file whose integers stay integers: labels. Others become float64.
+        text : iterable of str
+            Columns of a CSV file that stay text: categories.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            Rows. Where CSV has text in a column that began with numbers, its type changes; the next call knows it.
+        """
+        chosen = self.columns if columns is None else list(columns)
+        for name in chosen:
+            if name not in self.columns:
+                raise unknown_name("column", name, self.columns)
+        for batch in self.source.batches(chosen, set(exact), set(text)):
+            yield self._without_markers(batch)
+
+    def _without_markers(self, batch: Any) -> Any:
+        """Return a batch with null for texts that stand for missing values; CSV has been read so."""
+        if not self.missing or isinstance(self.lines, CsvTable):
+            return batch
+        pa, pc = arrow(), arrow("pyarrow.compute")
+        lost, marks = pa.scalar(None, pa.large_string()), pa.array(self.missing, pa.large_string())
+        arrays = []
+        for array in batch.columns:
+            coded = pa.types.is_dictionary(array.type)
+            if is_text(array.type.value_type if coded else array.type):
+                words = (array.dictionary if coded else array).cast(pa.large_string())
+                words = pc.if_else(pc.is_in(words, marks), lost, words)
+                array = pa.DictionaryArray.from_arrays(array.indices, words) if coded else words
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def _loaded(self, columns: Iterable[str] | None = None, *, text: Iterable[str] = ()) -> "Table":
+        """Return a table of some columns that is read fast twice: CSV is parsed once by all threads, others stay."""
+        if not isinstance(self.source, CsvTable):
+            return self
+        chosen = self.columns if columns is None else list(columns)
+        loaded = Table(MemoryTable(self.source.load(chosen, text)), self.name, self.missing)
+        loaded.lines = self.source
+        return loaded
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """Add the name of the table, and for CSV the line, to errors about its content."""
+        try:
+            yield
+        except TableError as error:
+            line = self.lines.line_of(error.row) if error.row and isinstance(self.lines, CsvTable) else None
+            where = self.name if line is None else f"{self.name}, line {line}"
+            raise ValueError(f"{where}: {error}") from error
+
+
+def _from_frame(source: Any) -> Any:
+    """Return a frame as a `pyarrow.Table`, without importing pandas or polars."""
+    package = type(source).__module__.partition(".")[0]
+    pa: Any = arrow() if package in ("pandas", "polars", "pyarrow") else None
+    if package == "pyarrow" and isinstance(source, pa.Table):
+        return source
+    if package == "pyarrow" and isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if package == "polars" and hasattr(source, "to_arrow") and hasattr(source, "columns"):
+        try:
+            return source.to_arrow()
+        except Exception as error:  # polars has its own errors, which cannot be named without importing it
+            raise ValueError(f"the frame cannot be converted to Arrow ({error}); drop columns of objects") from error
+    if package == "pandas" and hasattr(source, "columns"):
+        names = [str(name) for name in source.columns]
+        if twice(names):
+            raise ValueError(f"the frame has the column {twice(names)[0]!r} more than once; rename one")
+        for name, dtype in zip(names, source.dtypes, strict=True):
+            if type(dtype).__name__ == "SparseDtype" or getattr(dtype, "kind", "") == "c":
+                raise ValueError(
+                    f"column {name!r} has dtype {dtype}, expected real numbers or text that is not sparse; convert it with "
+                    "astype, or for sparse features pass a matrix of scipy.sparse instead of a table"
+                )
+        try:
+            return pa.Table.from_pandas(source, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            said = "; ".join(map(str, error.args))
+            found = re.search(r"Conversion failed for column (.*) with type", said, re.S)
+            where = f"column {found[1]!r}" if found else "the frame"
+            raise ValueError(f"{where} mixes types or holds objects ({said}); convert it with astype") from error
+    hint = "; call collect() first" if type(source).__name__ == "LazyFrame" else ""
+    raise ValueError(
+        f"source is a {type(source).__name__}, expected a path, a pandas or polars frame, or a pyarrow table{hint}"
+    )
+
+
+def learn_table(
+    table: Table,
+    label: str | None,
+    *,
+    categories: Iterable[str] = (),
+    drop: Iterable[str] = (),
+    impute: str | None = None,
+    max_categories: int = 100_000,
+) -> Encoding:
+    """Learn the encoding of a table; columns that are dropped are not read.
+
+    Parameters
+    ----------
+    table : Table
+        The training rows.
+    label : str or None
+        Name of the column of labels.
+    categories, drop, impute, max_categories
+        As for `Encoding.learn`.
+
+    Returns
+    -------
+    Encoding
+        The encoding.
+    """
+    wanted, dropped = _checked_names(table, label, categories, drop)
+    kept = [name for name in table.columns if name not in dropped]
+    with table.named():
+        return Encoding.learn(
+            lambda: table.batches(kept, exact=[] if label is None else [label], text=wanted),
+            label=label,
+            categories=wanted,
+            impute=impute,
+            max_categories=max_categories,
+            missing=table.missing,
+        )
+
+
+def table_blocks(table: Table, encoding: Encoding, label: str | None = None) -> Iterator[tuple[Any, AnyArray | None]]:
+    """Yield blocks of features with their labels, in bounded memory.
+
+    Parameters
+    ----------
+    table : Table
+        The rows; columns in any order, others than those of the encoding are not read.
+    encoding : Encoding
+        How columns become features.
+    label : str, optional
+        Name of the column of labels.
+
+    Yields
+    ------
+    tuple
+        A dense or CSR block as `encoding.storage` says, and its labels or None.
+    """
+    columns, text = _needed(table, encoding, label)
+    row = 0
+    with table.named():
+        for batch in table.batches(columns, exact=[] if label is None else [label], text=text):
+            y = None if label is None else label_values(label, batch.column(label), row)
+            yield encoding.encode(batch, row), y
+            row += batch.num_rows
+
+
+def read_table(
+    source: Any,
+    label: str | None = None,
+    *,
+    categories: Iterable[str] = (),
+    drop: Iterable[str] = (),
+    missing: Iterable[str] = (),
+    impute: str | None = None,
+    max_categories: int = 100_000,
+    encoding: Encoding | None = None,
+    separator: str | None = None,
+) -> tuple[Any, AnyArray | None, Encoding]:
+    r"""Read a table as a matrix of features, labels, and the encoding that makes the same features of other tables.
+
+    Numbers and truth values become one feature, texts one feature per category. CSV is parsed once by all threads;
+    Parquet and Arrow files are read twice in blocks. Beyond the result, memory is needed for the columns of CSV, or for
+    the blocks of a CSR matrix before they are joined.
+
+    Parameters
+    ----------
+    source : path, pandas or polars frame, pyarrow Table or RecordBatch
+        CSV, TSV (plain or compressed), Parquet, Arrow IPC or Feather by the suffix; see `Table.open`.
+    label : str, optional
+        Name of the column of labels; needed unless `encoding` is given.
+    categories : iterable of str
+        Columns that are categories though they hold numbers or dates.
+    drop : iterable of str
+        Columns that are left out.
+    missing : iterable of str
+        Texts that stand for missing values, like "?"; the encoding keeps them.
+    impute : {None, "mean", "zero"}
+        What missing numbers become; missing categories become a category of their own. None: they are an error.
+    max_categories : int
+        Most categories of a column.
+    encoding : Encoding, optional
+        The one of the training table, for a test table: its features in its order. Categories that it does not know are
+        no feature, with a warning.
+    separator : str, optional
+        Character between the values of CSV; by default a comma, a tab for .tsv.
+
+    Returns
+    -------
+    tuple
+        X, a float64 array or `scipy.sparse.csr_array` as `encoding.storage` says; the labels as int64, float64, bool or
+        unicode array, None without `label`; and the encoding.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scoreline.data.tables import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.csv")
+    >>> _ = path.write_text("age,color,bought\n31,red,yes\n45,blue,no\n")
+    >>> X, y, encoding = read_table(path, "bought")
+    >>> encoding.names, X.tolist(), y.tolist()
+    (['age', 'color=blue', 'color=red'], [[31.0, 0.0, 1.0], [45.0, 1.0, 0.0]], ['yes', 'no'])
+    """
+    markers = names_of("missing", missing)
+    if encoding is not None:
+        if not isinstance(encoding, Encoding):
+            raise ValueError(f"encoding is a {type(encoding).__name__}, expected an Encoding")
+        if names_of("categories", categories) or names_of("drop", drop) or impute is not None:
+            raise ValueError("categories, drop and impute are part of encoding=...; pass them when it is learnt")
+        markers = [*markers, *encoding.missing]
+    table = Table.open(source, missing=markers, separator=separator)
+    if encoding is None:
+        if label is None:
+            raise ValueError(f"{table.name}: label=None, expected the column of labels: one of {listed(table.columns)}")
+        wanted, dropped = _checked_names(table, label, categories, drop)
+        table = table._loaded([name for name in table.columns if name not in dropped], text=wanted)
+        rest: Any = {"categories": wanted, "impute": impute, "max_categories": max_categories}
+        encoding = learn_table(table, label, drop=[name for name in dropped if name in table.columns], **rest)
+        rows = encoding.rows
+    else:
+        columns, text = _needed(table, encoding, label)
+        table = table._loaded(columns, text=text)
+        rows = table.source.rows
+    if not rows:
+        raise ValueError(f"{table.name} holds no rows, expected at least one")
+    encoding.forget_unseen()
+    X, y = _assembled(table_blocks(table, encoding, label), encoding, rows)
+    if encoding.unseen:
+        counts = ", ".join(f"{name} {count} of {rows} rows" for name, count in encoding.unseen.items())
+        warnings.warn(
+            f"{table.name}: unseen categories: {counts}; they count as none of the known ones",
+            UserWarning,
+            stacklevel=2,
+        )
+    return X, y, encoding
+
+
+def _assembled(
+    blocks: Iterator[tuple[Any, AnyArray | None]], encoding: Encoding, rows: int
+) -> tuple[Any, AnyArray | None]:
+    """Put blocks together, into arrays that are there from the start: beyond the result one block is in memory."""
+    X: Any = np.empty((rows, encoding.n_features)) if encoding.storage == "dense" else _Rows(rows, encoding.n_features)
+    labels: list[Any] = []
+    row = 0
+    for block, y in blocks:
+        if isinstance(X, _Rows):
+            X.append(block)
+        else:
+            X[row : row + len(block)] = block
+        row += block.shape[0]
+        labels.append(y)
+    return X.matrix() if isinstance(X, _Rows) else X, None if labels[0] is None else np.concatenate(labels)
+
+
+class _Rows:
+    """A CSR matrix that grows: room is made for as many entries as the rows so far let expect."""
+
+    def __init__(self, rows: int, width: int):
+        self.shape, self.row, self.entries = (rows, width), 0, 0
+        self.indptr = np.zeros(rows + 1, dtype=np.int64)
+        self.data, self.indices = np.empty(0), np.empty(0, dtype=np.int32)
+
+    def append(self, block: Any) -> None:
+        """Add the rows of a block."""
+        start, end, row = self.entries, self.entries + block.nnz, self.row + block.shape[0]
+        if end > len(self.data):
+            room = max(end, int(end / row * self.shape[0] * 1.02))
+            if start:  # realloc moves pages, not bytes, where arrays are large
+                self.data.resize(room, refcheck=False)
+                self.indices.resize(room, refcheck=False)
+            else:
+                self.data, self.indices = np.empty(room), np.empty(room, dtype=np.int32)
+        self.data[start:end], self.indices[start:end] = block.data, block.indices
+        self.indptr[self.row + 1 : row + 1] = block.indptr[1:]
+        self.indptr[self.row + 1 : row + 1] += start
+        self.row, self.entries = row, end
+
+    def matrix(self) -> Any:
+        """Return the matrix."""
+        self.data.resize(self.entries, refcheck=False)
+        self.indices.resize(self.entries, refcheck=False)
+        kind = np.int32 if self.entries < 2**31 else np.int64  # SciPy wants both index arrays of one type
+        arrays = (self.data, self.indices.astype(kind, copy=False), self.indptr.astype(kind, copy=False))
+        return sp.csr_array(arrays, shape=self.shape)
+
+
+def _checked_names(table: Table, label: Any, categories: Any, drop: Any) -> tuple[list[str], list[str]]:
+    """Return categories and drop as lists, or raise if a name is unknown or used twice."""
+    wanted, dropped = names_of("categories", categories), names_of("drop", drop)
+    for argument, names in (("label", [] if label is None else [label]), ("categories", wanted), ("drop", dropped)):
+        for name in names:
+            _check_name(table, argument, name)
+    both = set(dropped) & {label, *wanted} or {label} & set(wanted)
+    if both:
+        raise ValueError(f"column {both.pop()!r} is named more than once among label, categories and drop; choose one")
+    return wanted, dropped
+
+
+def _check_name(table: Table, argument: str, name: Any) -> None:
+    """Raise unless the table has a column of this name."""
+    if name in table.columns:
+        return
+    error = unknown_name(argument, name, table.columns)
+    only = table.columns[0] if len(table.columns) == 1 and isinstance(table.lines, CsvTable) else ""
+    marks = [mark for mark in ";\t|," if mark in only]
+    hint = f" The header is one name; pass separator={marks[0]!r}?" if marks else ""
+    raise ValueError(f"{table.name}: {error}{hint}")
+
+
+def _needed(table: Table, encoding: Encoding, label: str | None) -> tuple[list[str], list[str]]:
+    """Return the columns to read for an encoding, and which of them as text."""
+    absent = [c.name for c in encoding.columns if c.name not in table.columns]
+    if absent:
+        raise ValueError(
+            f"{table.name}: column(s) {listed(absent)} are not there, the encoding was learnt with them; got the columns "
+            f"{listed(table.columns)}"
+        )
+    if label is not None:
+        _check_name(table, "label", label)
+    names = [c.name for c in encoding.columns]
+    if label in names:
+        raise ValueError(f"label={label!r} is a feature of the encoding; pass the column of labels, or None")
+    return names + ([] if label is None else [label]), [c.name for c in encoding.columns if c.kind == "category"]

@@ -1,0 +1,194 @@
+"""Models on disk: `MeasureClassifier.save` and `load_model`. A file holds plain values, and loading it runs no code."""
+
+import inspect
+import platform
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from scoreline._typing import AnyArray
+from scoreline.data.encoding import Encoding
+from scoreline.estimators.row_training import RowStream
+from scoreline.measures import CountsBasedMeasure, Measure
+from scoreline.measures.registry import all_measures, get_measure
+from scoreline.model_file import read_archive, write_archive
+from scoreline.moments import ClassMoments
+
+KIND, VERSION = "scoreline model", 1
+NO_CODE = "a model file holds no code"
+
+
+class LostMeasure(CountsBasedMeasure):
+    """Stands for a measure that was a function of the user, whose name is all that a file keeps."""
+
+    summary = "a function of the user that was not kept"
+    range = (-np.inf, np.inf)
+    risks = ()
+
+    def __init__(self, name: str):
+        self.name = name  # type: ignore[misc]
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Raise: the function is not known."""
+        raise ValueError(
+            f"measure {self.name!r} was a function of yours, and {NO_CODE}: pass it again, load_model(path, measure=...)"
+        )
+
+
+class Saving:
+    """The part of MeasureClassifier that goes to disk."""
+
+    def save(self: Any, path: Any, encoding: Encoding | None = None) -> None:
+        """Write the classifier to a file that `load_model` reads: an .npz with a JSON header, without pickle.
+
+        All parameters and fitted attributes are kept, and what `partial_fit` needs to go on. What is code is not: callbacks,
+        and the function of a CountMeasure (its name is). The file replaces an older one only when it is complete.
+
+        Parameters
+        ----------
+        path : path
+            The file, "model.npz", say.
+        encoding : Encoding, optional
+            How columns of a table became features (`read_data(...).encoding`), to be kept with the model as `encoding_`; by
+            default the one it has from an earlier file.
+        """
+        if not any(getattr(self, name, None) is not None for name in ("coef_", "_moments", "_stream")):
+            raise ValueError("this classifier has learnt nothing yet: call fit or partial_fit before save")
+        encoding = getattr(self, "encoding_", None) if encoding is None else encoding
+        if encoding is not None and encoding.n_features != self.n_features_in_:
+            raise ValueError(
+                f"encoding has {encoding.n_features} features, the classifier {self.n_features_in_}: pass the one of its X"
+            )
+        stream, moments = getattr(self, "_stream", None), getattr(self, "_moments", None)
+        content = {
+            "estimator": "MeasureClassifier",
+            "versions": _versions(),
+            "parameters": {name: _parameter(name, value) for name, value in self.get_params(deep=False).items()},
+            "trained": {name: value for name, value in vars(self).items() if _is_trained(name)},
+            "encoding": None if encoding is None else encoding.to_json(),
+            "moments": None if moments is None else moments.record(),
+            "stream": None if stream is None else stream.record(),
+        }
+        write_archive(path, KIND, VERSION, content)
+
+
+def load_model(path: Any, measure: Measure | None = None) -> Any:
+    """Read a classifier that `save` has written; it predicts, scores and goes on with `partial_fit` as before.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    measure : Measure, optional
+        The measure, where it was a function of yours (CountMeasure), which the file does not hold. Without it the classifier
+        predicts, and `score` asks for it.
+
+    Returns
+    -------
+    MeasureClassifier
+        The classifier.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, not a model, or written by a newer version.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from scoreline import MeasureClassifier, load_model
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "model.npz")
+    >>> MeasureClassifier("f1", scaling="standard").fit(X, y).save(path)
+    >>> clf = load_model(path)
+    >>> clf.measure, clf.predict(X[:3]).tolist()
+    ('f1', [0, 0, 0])
+    """
+    from scoreline.estimators.classifier import MeasureClassifier
+
+    content = read_archive(path, KIND, VERSION)
+    try:
+        parameters, trained = dict(content["parameters"]), content["trained"]
+        known = inspect.signature(MeasureClassifier.__init__).parameters
+        unknown = sorted(set(parameters) - set(known)) + sorted(name for name in trained if not _is_trained(name))
+        if content["estimator"] != "MeasureClassifier" or unknown:
+            raise ValueError(f"unknown content {content['estimator']!r} {unknown}")
+        parameters["measure"] = _measure(parameters["measure"], measure)
+        clf = MeasureClassifier(**parameters)
+        clf.__dict__.update(trained)
+        _check_trained(clf)
+        if content["encoding"] is not None:
+            clf.encoding_ = Encoding.from_json(content["encoding"])
+        clf._moments = None if content["moments"] is None else ClassMoments.restored(content["moments"])
+        clf._stream = None if content["stream"] is None else RowStream.restored(content["stream"])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ValueError(f"{path} is not a complete model: {type(error).__name__}: {error}") from error
+    return clf
+
+
+def _versions() -> dict[str, str]:
+    from scoreline import __version__
+
+    return {
+        "scoreline": __version__, "python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }  # fmt: skip
+
+
+def _is_trained(name: str) -> bool:
+    """Tell whether an attribute is one that training has set: a name with an underscore at its end, or the penalty."""
+    return (name.endswith("_") and not name.startswith("_") and name != "encoding_") or name == "_penalty"
+
+
+def _parameter(name: str, value: Any) -> Any:
+    """Return a parameter without code."""
+    if name == "measure" and isinstance(value, Measure):
+        own = all_measures().get(value.name)
+        if own is not type(value):
+            return {"function": value.name}
+        arguments = [argument for argument in inspect.signature(own).parameters if hasattr(value, argument)]
+        return {"name": value.name, "params": {argument: getattr(value, argument) for argument in arguments}}
+    if name == "solver_params" and isinstance(value, dict):
+        dropped = sorted(key for key in value if key in ("callbacks", "checkpoint"))
+        if dropped:
+            warnings.warn(f"solver_params {dropped} are not saved: {NO_CODE}", UserWarning, stacklevel=3)
+        return {key: item for key, item in value.items() if key not in dropped}
+    if name == "random_state" and not (value is None or isinstance(value, (int, np.integer))):
+        warnings.warn(f"random_state={value!r} is not saved: {NO_CODE}; use a number", UserWarning, stacklevel=3)
+        return None
+    return value
+
+
+def _measure(saved: Any, given: Measure | None) -> Any:
+    """Return the measure of a file, or the one that was given in its place."""
+    name = saved if isinstance(saved, str) else saved.get("function") or saved["name"]
+    if given is not None:
+        if not isinstance(given, Measure) or given.name != name:
+            raise ValueError(f"measure={given!r} must be the measure {name!r} that the model was trained for")
+        return given
+    if isinstance(saved, str):
+        return saved
+    return LostMeasure(name) if "function" in saved else get_measure(name, saved["params"])
+
+
+def _check_trained(clf: Any) -> None:
+    """Raise unless the attributes that `predict` rests on fit together."""
+    p = clf.n_features_in_
+    if not isinstance(clf.classes_, np.ndarray) or clf.classes_.shape != (2,) or not isinstance(p, int) or p < 1:
+        raise ValueError("classes_ or n_features_in_ is not what it should be")
+    if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, p)) and _is_vector(clf.intercept_, (1,))):
+        raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {p} features")
+
+
+def _is_vector(value: Any, shape: tuple[int, ...]) -> bool:
+    array: AnyArray = value
+    return (
+        isinstance(value, np.ndarray)
+        and array.dtype == np.float64
+        and array.shape == shape
+        and bool(np.isfinite(array).all())
+    )

@@ -1,0 +1,262 @@
+"""Encodings: what is learnt does not depend on the order of rows, survives JSON, and is applied row by row."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoreline.data.encoding import Column, Encoding
+
+
+def batch(**columns):
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def learn(*batches, **arguments):
+    return Encoding.learn(lambda: iter(batches), **arguments)
+
+
+def example(**arguments):
+    first = batch(age=[1.5, 2.5], color=["red", "blue"], ok=[True, False], y=["a", "b"])
+    second = batch(age=[3.5, 0.5], color=["red", "green"], ok=[True, True], y=["b", "c"])
+    return learn(first, second, label="y", **arguments), (first, second)
+
+
+def test_what_is_learnt():
+    encoding, (first, second) = example()
+    assert encoding.names == ["age", "color=blue", "color=green", "color=red", "ok"]
+    assert encoding.n_features == 5
+    assert encoding.rows == 4
+    assert encoding.labels == ["a", "b", "c"]
+    assert encoding.storage == "dense"
+    assert encoding.columns[1] == Column("color", "category", ("blue", "green", "red"), None)
+    assert encoding.encode(first).tolist() == [[1.5, 0, 0, 1, 1], [2.5, 1, 0, 0, 0]]
+    assert encoding.encode(second).tolist() == [[3.5, 0, 0, 1, 1], [0.5, 0, 1, 0, 1]]
+    assert encoding.labels_of(second).tolist() == ["b", "c"]
+    assert encoding.encode(first.slice(1, 0)).shape == (0, 5)
+    assert repr(encoding) == "Encoding(2 numbers, 1 categories, n_features=5)"
+
+
+def test_the_order_of_rows_does_not_matter():
+    encoding, (first, second) = example()
+    assert learn(second, first, label="y") == encoding
+    assert learn(pa.concat_batches([second, first]), label="y") == encoding
+    assert learn(first, label="y") != encoding
+
+
+def test_impute_mean_and_zero():
+    rows = batch(v=[1.0, None, float("nan"), 4.0], w=[1, 2, 3, 4], c=["a", None, "?", "b"])
+    mean, zero = learn(rows, impute="mean"), learn(rows, impute="zero")
+    assert [c.fill for c in mean.columns] == [2.5, 2.5, "?"]
+    assert [c.fill for c in zero.columns] == [0.0, 0.0, "?"]
+    assert mean.names == ["v", "w", "c=?", "c=a", "c=b"]
+    assert mean.encode(rows)[:, 0].tolist() == [1, 2.5, 2.5, 4]
+    assert zero.encode(rows)[:, 0].tolist() == [1, 0, 0, 4]
+    assert mean.encode(rows)[:, 2].tolist() == [0, 1, 1, 0]
+    assert mean.encode(batch(v=pa.nulls(1), w=pa.nulls(1), c=pa.nulls(1))).tolist() == [[2.5, 2.5, 1, 0, 0]]
+
+
+def test_a_missing_category_is_unseen_where_none_was_missing():
+    encoding = learn(batch(c=["a", "b"], v=[1, 2]), impute="zero")
+    assert encoding.encode(batch(c=["b", None, "z"], v=[1, None, 2])).tolist() == [[0, 1, 1], [0, 0, 0], [0, 0, 2]]
+    assert encoding.unseen == {"c": 2}
+    encoding.encode(batch(c=["x"], v=[1]))
+    assert encoding.unseen == {"c": 3}
+    encoding.forget_unseen()
+    assert encoding.unseen == {}
+
+
+def test_csr_is_canonical():
+    rng = np.random.default_rng(0)
+    codes, values = rng.integers(0, 40, 300), rng.integers(-1, 2, 300)
+    rows = batch(v=values, c=[f"c{k:02d}" for k in codes], w=values * 0.5)
+    encoding = learn(rows)
+    X = encoding.encode(rows)
+    assert encoding.storage == "csr"
+    assert isinstance(X, sp.csr_array)
+    assert X.has_canonical_format
+    assert X.indices.dtype == X.indptr.dtype == np.int32
+    assert (X.data != 0).all()
+    expected = np.column_stack([values, np.eye(40)[codes], values * 0.5])
+    np.testing.assert_array_equal(X.toarray(), expected)
+
+
+def test_storage_depends_on_the_share_that_can_be_filled():
+    assert Encoding([Column("c", "category", ("a", "b", "c", "d"))]).storage == "dense"
+    assert Encoding([Column("c", "category", ("a", "b", "c", "d", "e"))]).storage == "csr"
+    assert Encoding([Column("v", "number")]).storage == "dense"
+
+
+def test_numbers_as_categories_have_one_text():
+    floats = [3.0, -0.0, 0.1, 1e10, 1e300, -2.5, float(2**60)]
+    encoding = learn(batch(k=floats), categories=["k"])
+    assert encoding.columns[0].categories == ("-2.5", "0", "0.1", "3", "10000000000", "1152921504606846976", "1e+300")
+    assert learn(batch(k=[3, 0, 10**10, 2**60]), categories=["k"]).columns[0].categories == (
+        "0",
+        "3",
+        "10000000000",
+        "1152921504606846976",
+    )
+    hits = encoding.encode(batch(k=["3.00", "-0.0", "0.10", "1e+300", "3.01"])).toarray().nonzero()
+    assert hits[1].tolist() == [3, 1, 2, 6]
+    assert encoding.unseen == {"k": 1}
+    truth = learn(batch(k=[True, False]), categories=["k"])
+    assert truth.names == ["k=false", "k=true"]
+    assert truth.encode(batch(k=["True", "FALSE"])).tolist() == [[0, 1], [1, 0]]
+
+
+def test_dictionaries():
+    words = pa.DictionaryArray.from_arrays(pa.array([1, 2, None, 1]), pa.array(["unused", "x", None, "z"]))
+    encoding = learn(pa.record_batch([words, pa.array([1, 2, 3, 4])], names=["c", "v"]), impute="zero")
+    assert encoding.columns[0] == Column("c", "category", ("x", "?"), "?")
+    numbers = pa.array([5, 7, 5]).dictionary_encode()
+    assert learn(pa.record_batch([numbers], names=["c"])).names == ["c=5", "c=7"]
+    declared = pa.array(["5", "7"]).dictionary_encode()
+    assert learn(pa.record_batch([declared], names=["c"])).names == ["c=5", "c=7"]
+    with pytest.raises(ValueError, match="column 'c' has type list"):
+        learn(pa.record_batch([pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[1]]))], names=["c"]))
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.decimal128(9, 2), pa.bool_()])
+def test_types_of_numbers(kind):
+    rows = pa.record_batch([pa.array([0, 1, None], pa.int8()).cast(kind)], names=["v"])
+    assert learn(rows, impute="zero").encode(rows).tolist() == [[0], [1], [0]]
+
+
+def test_a_source_whose_types_settle_is_read_again():
+    settled = [False]
+
+    def batches():
+        yield batch(v=["1"] if settled[0] else [1.0])
+        settled[0] = True
+        yield batch(v=["x"])
+
+    assert Encoding.learn(batches).names == ["v=1", "v=x"]
+    with pytest.raises(ValueError, match="types of columns differ between batches"):
+        learn(batch(v=[1.0]), batch(v=["x"]))
+
+
+def test_learning_checks_its_arguments():
+    rows = batch(v=[1], y=[0])
+    for arguments, message in (
+        ({"label": "z"}, "label='z' is unknown"),
+        ({"drop": ["z"]}, "drop='z' is unknown"),
+        ({"categories": "v"}, "categories='v' must be a list"),
+        ({"categories": ["v"], "drop": ["v"]}, "column 'v' is the label or dropped"),
+        ({"label": "y", "drop": ["y"]}, "column 'y' is the label or dropped"),
+        ({"drop": ["v", "y"]}, "no column is left"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            learn(rows, **arguments)
+    with pytest.raises(ValueError, match="no rows"):
+        learn(rows.slice(0, 0))
+    with pytest.raises(ValueError, match="no rows"):
+        learn()
+
+
+def test_rows_in_messages_count_from_the_first_batch():
+    with pytest.raises(ValueError, match="column 'v', row 4: the value is missing"):
+        learn(batch(v=[1.0, 2.0]), batch(v=[1.0, None]))
+    encoding = learn(batch(v=[1.0], y=[0]), label="y")
+    with pytest.raises(ValueError, match="column 'v', row 12: got inf"):
+        encoding.encode(batch(v=[1.0, np.inf]), first_row=10)
+    with pytest.raises(ValueError, match="column 'y', row 11: the label is missing"):
+        encoding.labels_of(batch(y=[None]), first_row=10)
+    with pytest.raises(ValueError, match="'v' are missing, the encoding was learnt with them; got columns 'y'"):
+        encoding.encode(batch(y=[1.0]))
+    with pytest.raises(ValueError, match="the column of labels, 'y', is not in 'v'"):
+        encoding.labels_of(batch(v=[1.0]))
+
+
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
+values = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.none() | values, st.none() | names.map("t".__add__), st.integers(-3, 3)), min_size=1, max_size=15
+    ),
+    st.sampled_from(["mean", "zero"]),
+)
+def test_json_round_trip(rows, impute):
+    v, c, y = (list(column) for column in zip(*rows, strict=True))
+    table = pa.record_batch([pa.array([1.0, *v]), pa.array(["t", *c]), pa.array([0, *y])], names=["v", "c=", "y"])
+    encoding = learn(table, label="y", impute=impute, missing=["?"])
+    again = Encoding.from_json(json.loads(json.dumps(encoding.to_json())))
+    assert again == encoding
+    assert again.names == encoding.names
+    assert again.missing == ("?",)
+    for other in (again, pickle.loads(pickle.dumps(encoding)), copy.deepcopy(encoding)):
+        X, expected = other.encode(table), encoding.encode(table)
+        assert type(X) is type(expected)
+        np.testing.assert_array_equal(sp.csr_array(X).toarray(), sp.csr_array(expected).toarray())
+
+
+def test_json_is_plain():
+    content = example(impute="mean")[0].to_json()
+    assert content["columns"][0] == {"name": "age", "kind": "number", "categories": [], "fill": 2.0}
+    assert json.loads(json.dumps(content)) == content
+
+
+def changed(path, value):
+    content = example(impute="mean")[0].to_json()
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return content
+
+
+HOSTILE = [
+    ([], "got list, expected a dict"),
+    (None, "got NoneType, expected a dict"),
+    ({}, "expected a dict with the keys 'columns', 'label'"),
+    (changed(["extra"], 1), "expected a dict with the keys"),
+    (changed([3], 1), "expected a dict with the keys"),
+    (changed(["version"], 2), "version=2, expected 1"),
+    (changed(["version"], True), "version: got True, expected int"),
+    (changed(["columns"], {}), "columns: got dict, expected a list"),
+    (changed(["columns"], []), "at least one column"),
+    (changed(["columns"], ["age"]), "columns: got 'age', expected dict"),
+    (changed(["columns", 0], {"name": "age"}), r"columns\[0\]: got .*expected a dict with the keys"),
+    (changed(["columns", 0, "name"], 3), r"columns\[0\]: name and kind: got 3, expected str"),
+    (changed(["columns", 0, "name"], "color"), "column 'color' occurs more than once"),
+    (changed(["columns", 0, "name"], "color=red"), "feature 'color=red' occurs more than once"),
+    (changed(["columns", 0, "name"], "y"), "column 'y' occurs more than once"),
+    (changed(["columns", 0, "kind"], "text"), "kind of column 'age'='text' is unknown"),
+    (changed(["columns", 0, "kind"], None), "got None, expected str"),
+    (changed(["columns", 0, "fill"], float("nan")), r"columns\[0\]: fill: got nan"),
+    (changed(["columns", 0, "fill"], float("inf")), r"columns\[0\]: fill: got inf"),
+    (changed(["columns", 0, "fill"], 10**400), r"columns\[0\]: fill: got 1000.*, expected float"),
+    (changed(["columns", 0, "fill"], "mean"), "column 'age': fill='mean' must be"),
+    (changed(["columns", 0, "fill"], [1]), "fill: got .1., expected float"),
+    (changed(["columns", 0, "fill"], True), "fill: got True, expected float"),
+    (changed(["columns", 0, "categories"], ["a"]), "numbers have no categories"),
+    (changed(["columns", 1, "categories"], "red"), r"columns\[1\]: categories: got str, expected a list"),
+    (changed(["columns", 1, "categories"], ["a", 1]), r"columns\[1\]: categories: got 1, expected str"),
+    (changed(["columns", 1, "categories"], ["a", "a"]), r"categories: 'a' occurs more than once"),
+    (changed(["columns", 1, "fill"], "none"), "column 'color': fill='none' must be"),
+    (changed(["columns", 1, "fill"], 1.0), "column 'color': fill=1.0 must be"),
+    (changed(["label"], 1), "label: got 1, expected str or NoneType"),
+    (changed(["labels"], "ab"), "labels: got str, expected a list"),
+    (changed(["labels"], [[1]]), "labels: got .1., expected bool"),
+    (changed(["labels"], [1, 1]), "labels: 1 occurs more than once"),
+    (changed(["labels"], [float("nan")]), "labels: got nan"),
+    (changed(["rows"], "3"), "rows: got '3', expected int"),
+    (changed(["rows"], -1), "rows=-1 must be"),
+    (changed(["columns", 1, "categories"], ["\ud800"]), r"columns\[1\]: categories: got '.ud800'"),
+    (changed(["missing"], [None]), "missing: got None, expected str"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), HOSTILE)
+def test_hostile_json(content, message):
+    with pytest.raises(ValueError, match=message):
+        Encoding.from_json(content)
