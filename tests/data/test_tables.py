@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
 from scoreline.data import table_files
+from scoreline.data.columns import is_text
 from scoreline.data.encoding import Encoding
 from scoreline.data.tables import Table, learn_table, read_table, table_blocks
 
@@ -77,7 +78,7 @@ def arrow_file(data, path):
 
 def string_view(data):
     table = pa.Table.from_pandas(data, preserve_index=False)
-    types = [pa.string_view() if table_files.is_text(field.type) else field.type for field in table.schema]
+    types = [pa.string_view() if is_text(field.type) else field.type for field in table.schema]
     return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
 
 

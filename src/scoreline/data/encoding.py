@@ -3,49 +3,20 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from scoreline._checks import check_choice, check_number
-from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray
-from scoreline.data import table_files as files
-from scoreline.data.table_files import TableError
+from scoreline.data import columns as cells
+from scoreline.data.columns import Column, TableError
+from scoreline.data.survey import Survey
 
 VERSION = 1
 SPARSE_BELOW = 0.25  # share of entries per row that can differ from zero, below which a matrix is stored as CSR
-MISSING = "?"  # the category of missing values
-MOSTLY = 0.9  # share of distinct texts that are numbers, from which a text column looks like numbers with slips
 SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold them, UTF-8 cannot
-# Texts for which 3, 3.0 and 3.00, or True and true, are one category; 007 and 1.2.0 are not among them: they are codes.
-PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?|(?i:true|false)")
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: name, kind ("number" or "category"), categories in the order of their features, fill for what is missing.
-
-    `fill` is a number, or for categories the one that missing values belong to; None: there is none.
-    """
-
-    name: str
-    kind: str
-    categories: tuple[str, ...] = ()
-    fill: float | str | None = None
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return len(self.categories) if self.kind == "category" else 1
-
-    @cached_property
-    def plain(self) -> bool:
-        """Whether all categories are written like numbers or truth values, so that 3 and 3.0 are the same."""
-        return all(PLAIN.fullmatch(text) for text in self.categories if text != self.fill)
 
 
 class Encoding:
@@ -92,7 +63,7 @@ class Encoding:
             raise ValueError("an encoding needs at least one column of features")
         names = [column.name for column in self.columns] + ([] if self.label is None else [self.label])
         for what, texts in (("column", names), ("feature", self.names)):
-            again = files.twice(texts)
+            again = cells.twice(texts)
             if again:
                 raise ValueError(f"{what} {again[0]!r} occurs more than once in the encoding; rename a column")
         for column in self.columns:
@@ -166,8 +137,8 @@ class Encoding:
         check_choice("impute", impute, (None, "mean", "zero"))
         check_number("max_categories", max_categories, least=1, integer=True)
         for _ in range(1000):  # a source widens a type only so often; others that do not settle must not run for ever
-            survey = _Survey(
-                label, files.names_of("categories", categories), files.names_of("drop", drop), impute, max_categories
+            survey = Survey(
+                label, cells.names_of("categories", categories), cells.names_of("drop", drop), impute, max_categories
             )
             if survey.read(batches()):
                 columns = [survey.column(name, batches) for name in survey.seen]
@@ -195,8 +166,8 @@ class Encoding:
         absent = [c.name for c in self.columns if c.name not in batch.schema.names]
         if absent:
             raise TableError(
-                f"column(s) {files.listed(absent)} are missing, the encoding was learnt with them; "
-                f"got columns {files.listed(batch.schema.names)}"
+                f"column(s) {cells.listed(absent)} are missing, the encoding was learnt with them; "
+                f"got columns {cells.listed(batch.schema.names)}"
             )
         n, sparse = batch.num_rows, self.storage == "csr"
         shape = (n, len(self.columns)) if sparse else (n, self.n_features)
@@ -204,7 +175,7 @@ class Encoding:
         for k, (column, start) in enumerate(zip(self.columns, self.starts, strict=False)):
             array = batch.column(column.name)
             if column.kind == "number":
-                X[:, k if sparse else start] = files.numbers_of(column.name, array, first_row, column.fill)
+                X[:, k if sparse else start] = cells.numbers_of(column.name, array, first_row, column.fill)
                 if sparse:
                     places[:, k] = start
                 continue
@@ -223,11 +194,11 @@ class Encoding:
 
     def _codes(self, column: Column, array: Any, first_row: int) -> AnyArray:
         """Return the position of each row's category, -1 if it is unseen, which is counted."""
-        pc = files.arrow("pyarrow.compute")
+        pc = cells.arrow("pyarrow.compute")
         if column.name not in self._known:
-            self._known[column.name] = files.arrow().array(column.categories, files.arrow().large_string())
-        texts, codes = files.distinct_texts(column.name, array, first_row)
-        found = pc.index_in(files.shorter(texts) if column.plain else texts, value_set=self._known[column.name])
+            self._known[column.name] = cells.arrow().array(column.categories, cells.arrow().large_string())
+        texts, codes = cells.distinct_texts(column.name, array, first_row)
+        found = pc.index_in(cells.shorter(texts) if column.plain else texts, value_set=self._known[column.name])
         lost = -1 if column.fill is None else column.categories.index(str(column.fill))
         table = np.append(found.fill_null(-1).to_numpy(zero_copy_only=False), lost)  # code -1 takes the last
         codes = table[codes]
@@ -243,8 +214,8 @@ class Encoding:
     def labels_of(self, batch: Any, first_row: int = 0) -> AnyArray:
         """Return the labels of a batch as int64, float64, bool or unicode; `first_row` is for messages."""
         if self.label is None or self.label not in batch.schema.names:
-            raise TableError(f"the column of labels, {self.label!r}, is not in {files.listed(batch.schema.names)}")
-        return files.label_values(self.label, batch.column(self.label), first_row)
+            raise TableError(f"the column of labels, {self.label!r}, is not in {cells.listed(batch.schema.names)}")
+        return cells.label_values(self.label, batch.column(self.label), first_row)
 
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists, strings and numbers from which `from_json` makes the same encoding."""
@@ -287,151 +258,11 @@ class Encoding:
         return f"Encoding({numbers} numbers, {len(self.columns) - numbers} categories, n_features={self.n_features})"
 
 
-@dataclass
-class _Seen:
-    """What the rows so far have shown of a column."""
-
-    kind: str
-    declared: bool  # a dictionary, or named in categories: texts that look like numbers are meant
-    known: Any = None
-    total: float = 0.0
-    count: int = 0
-    missing: bool = False
-
-
-@dataclass
-class _Survey:
-    """One pass over training rows."""
-
-    label: str | None
-    categories: list[str]
-    drop: list[str]
-    impute: str | None
-    most: int
-    rows: int = 0
-    seen: dict[str, _Seen] = field(default_factory=dict)
-    labels: set[Any] = field(default_factory=set)
-
-    def read(self, batches: Iterator[Any]) -> bool:
-        """Read all rows; False if a column changed its type, and what was seen of it so far is of no use."""
-        types: Any = None
-        for batch in batches:
-            if types is None:
-                self._start(batch.schema)
-            elif batch.schema.types != types:
-                return False
-            types = batch.schema.types
-            for name, seen in self.seen.items():
-                self._add(name, seen, batch.column(name))
-            if self.label is not None:
-                self.labels.update(
-                    files.label_array(self.label, batch.column(self.label), self.rows).unique().to_pylist()
-                )
-                if len(self.labels) > self.most:
-                    raise TableError(
-                        f"column {self.label!r} holds more than {self.most} distinct labels, expected classes"
-                    )
-            self.rows += batch.num_rows
-        return True
-
-    def _start(self, schema: Any) -> None:
-        """Say what each column is."""
-        names = schema.names
-        if files.twice(names):
-            raise TableError(f"column {files.twice(names)[0]!r} occurs more than once; rename one")
-        labels = [] if self.label is None else [self.label]
-        for argument, given in (("label", labels), ("categories", self.categories), ("drop", self.drop)):
-            for name in given:
-                if name not in names:
-                    raise unknown_name(argument, name, names)
-                if argument != "label" and name in (*labels, *(self.drop if argument == "categories" else ())):
-                    raise ValueError(f"{argument}: column {name!r} is the label or dropped as well; name it once")
-        for name in names:
-            if name not in (*labels, *self.drop):
-                declared = name in self.categories
-                kind = files.kind_of(name, schema.field(name).type, declared)
-                self.seen[name] = _Seen(kind, declared or files.arrow().types.is_dictionary(schema.field(name).type))
-        if not self.seen:
-            raise TableError(f"no column is left for features: got columns {files.listed(names)}")
-
-    def _add(self, name: str, seen: _Seen, array: Any) -> None:
-        """Take note of the rows of a batch."""
-        if seen.kind == "number":
-            values = files.numbers_of(name, array, self.rows, None if self.impute is None else math.nan)
-            if self.impute == "mean":
-                values = values[~np.isnan(values)]
-                with np.errstate(over="ignore"):  # looked for where the mean is needed
-                    seen.total += float(values.sum())
-                seen.count += len(values)
-            return
-        texts, codes = files.distinct_texts(name, array, self.rows)
-        counts = np.bincount(codes + 1, minlength=1)
-        seen.missing |= bool(counts[0])
-        if counts[0] and self.impute is None:
-            raise files.missing_value(name, self.rows + int(np.argmax(codes < 0)) + 1)
-        present = np.flatnonzero(counts[1:])  # a dictionary may hold more than the rows use
-        texts = texts.take(files.arrow().array(present))
-        seen.known = texts if seen.known is None else files.arrow().concat_arrays([seen.known, texts]).unique()
-        if len(seen.known) > self.most:
-            raise TableError(
-                f"column {name!r} holds more than max_categories={self.most} distinct values "
-                f"({len(seen.known)} in the first {self.rows + len(array)} rows); pass drop=[{name!r}] if it names rows, "
-                "or a larger max_categories"
-            )
-
-    def column(self, name: str, batches: Callable[[], Iterator[Any]]) -> Column:
-        """Return what was learnt of a column."""
-        seen = self.seen[name]
-        if seen.kind == "number":
-            if self.rows and self.impute == "mean" and not (seen.count and math.isfinite(seen.total)):
-                why = "the sum of its values is too large" if seen.count else "it has no values at all"
-                raise TableError(f"column {name!r} has no mean: {why}; pass drop=[{name!r}], or fill it in or scale it")
-            fill = {None: None, "zero": 0.0, "mean": seen.total / max(seen.count, 1)}[self.impute]
-            return Column(name, "number", fill=fill)
-        if not seen.declared and seen.known is not None and len(seen.known):
-            self._check_texts(name, seen.known, batches)
-        texts = [] if seen.known is None else seen.known.to_pylist()
-        if Column(name, "category", tuple(texts)).plain:
-            texts = list(set(files.shorter(seen.known).to_pylist())) if texts else []
-            texts.sort(key=lambda text: (float(text) if text[-1] != "e" else -1.0, text))  # true and false end in e
-        else:
-            texts.sort()
-        if seen.missing and MISSING not in texts:
-            texts.append(MISSING)
-        return Column(name, "category", tuple(texts), MISSING if seen.missing else None)
-
-    def _check_texts(self, name: str, texts: Any, batches: Callable[[], Iterator[Any]]) -> None:
-        """Raise if most texts of a column are numbers: a slip would turn it into a hundred categories."""
-        pc = files.arrow("pyarrow.compute")
-        numeric = pc.match_substring_regex(texts, files.NUMBER)
-        if pc.mean(numeric).as_py() < MOSTLY:
-            return
-        others = texts.filter(pc.invert(numeric))
-        if not len(others):
-            raise TableError(
-                f"column {name!r} is text, but all its values are numbers, like {texts[0].as_py()!r}; convert it to "
-                f"numbers, or pass categories=[{name!r}]"
-            )
-        row = 0
-        for batch in batches():
-            hits = pc.is_in(batch.column(name).cast(texts.type), value_set=others).to_numpy(zero_copy_only=False)
-            if hits.any():
-                at = int(np.argmax(hits))
-                value = batch.column(name)[at].as_py()
-                raise files.fail(
-                    name,
-                    row + at + 1,
-                    f"got {value!r} in a column of numbers; pass missing=[{value!r}] if it stands for a missing value, "
-                    f"or categories=[{name!r}] if the numbers are categories",
-                )
-            row += batch.num_rows
-
-
 def _fields(what: str, content: Any, expected: set[str]) -> None:
     """Raise unless content is a dict with exactly the expected keys."""
     if not isinstance(content, dict) or set(content) != expected:
         got = sorted(map(repr, content)) if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"{what}: got {got}, expected a dict with the keys {files.listed(sorted(expected))}")
+        raise ValueError(f"{what}: got {got}, expected a dict with the keys {cells.listed(sorted(expected))}")
 
 
 def _typed(what: str, values: Any, *kinds: type, distinct: bool = False) -> None:
@@ -444,4 +275,4 @@ def _typed(what: str, values: Any, *kinds: type, distinct: bool = False) -> None
             names = " or ".join(kind.__name__ for kind in kinds)
             raise ValueError(f"{what}: got {value!r:.100}, expected {names} (finite, Unicode)")
     if distinct and len(set(values)) < len(values):
-        raise ValueError(f"{what}: {files.twice(values)[0]!r:.100} occurs more than once")
+        raise ValueError(f"{what}: {cells.twice(values)[0]!r:.100} occurs more than once")

@@ -162,7 +162,7 @@ def _texts(path: Path) -> Iterator[AnyArray]:
 def _read_text(text: AnyArray, path: Path, line: int) -> Piece:
     """Read whole lines, the first of which is number `line` of the file."""
     module, parallel = kernels.libsvm_text, kernels.parallel
-    edges = _edges(text)
+    edges = _edges(text, CHUNK)
     chunks = len(edges) - 1
     counts = np.zeros((chunks, 2), dtype=np.int64)
     parallel.run_chunks(module.count_chunks, chunks, text, edges, counts)

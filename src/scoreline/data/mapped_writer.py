@@ -160,7 +160,8 @@ class RowsWriter:
             for piece in pieces(np.load(self.folder / "indices.npy", mmap_mode="r+")):
                 piece -= first_index
         largest = np.zeros(width)
-        largest[: len(self.largest) - first_index] = self.largest[first_index:]
+        known = self.largest[first_index:]
+        largest[: len(known)] = known
         np.save(self.folder / "largest.npy", largest, allow_pickle=False)
         storage = "csr" if "indptr" in self.files else "dense"
         header = {"storage": storage, "shape": [self.rows, width], "entries": self.entries, "dtype": str(self.dtype)}

@@ -12,20 +12,9 @@ import scipy.sparse as sp
 
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray
+from scoreline.data.columns import TableError, arrow, is_text, label_values, listed, names_of, twice
 from scoreline.data.encoding import Encoding
-from scoreline.data.table_files import (
-    ArrowTable,
-    CsvTable,
-    MemoryTable,
-    ParquetTable,
-    TableError,
-    arrow,
-    is_text,
-    label_values,
-    listed,
-    names_of,
-    twice,
-)
+from scoreline.data.table_files import ArrowTable, CsvTable, MemoryTable, ParquetTable
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PACKED = (".gz", ".bz2", ".xz", ".zst")

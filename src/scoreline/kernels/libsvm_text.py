@@ -60,24 +60,23 @@ def count_chunks(text, edges, counts, first, last):
 
 @kernel
 def count_plain_lines(text, i, stop):
-    """Return (rows, entries, True), or False if there may be a comment, a qid, or a line that begins with a blank.
+    """Return (rows, entries, True), or False if there may be a comment, a qid, or a line that is empty or begins blank.
 
-    Without them every line that is not empty is a row and every colon an entry: a loop without branches, for many bytes
-    at once.
+    Without them every line is a row and every colon an entry: a loop without branches, for many bytes at once.
     """
-    rows, entries, unusual = int(text[i] != NEW_LINE), int(text[i] == COLON), int(unusual_byte(NEW_LINE, text[i]))
+    rows, entries, unusual = 1, int(text[i] == COLON), int(is_unusual(True, text[i]))
     for k in range(np.uint64(i), np.uint64(stop - 1)):  # no signs: see `eight_bytes`
-        before, byte = text[k], text[k + ONE]
-        rows += (before == NEW_LINE) & (byte != NEW_LINE)
+        begins, byte = text[k] == NEW_LINE, text[k + ONE]
+        rows += begins
         entries += byte == COLON
-        unusual += unusual_byte(before, byte)
+        unusual += is_unusual(begins, byte)
     return rows, entries, unusual == 0
 
 
 @kernel
-def unusual_byte(before, byte):
-    """Tell whether a byte needs `count_lines`: # or q, or a blank at the beginning of a line."""
-    return (byte == HASH) | (byte == SMALL_Q) | ((before == NEW_LINE) & is_blank(byte))
+def is_unusual(begins, byte):
+    """Tell whether a byte needs `count_lines`: # or q, or a blank or no byte at all where a line begins."""
+    return (byte == HASH) | (byte == SMALL_Q) | (begins & (byte <= 32))
 
 
 @kernel

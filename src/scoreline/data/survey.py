@@ -1,0 +1,155 @@
+"""One pass over the rows of a table: what its columns are, which categories they have, what is missing."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scoreline._registry import unknown_name
+from scoreline.data import columns as cells
+from scoreline.data.columns import Column, TableError
+
+MISSING = "?"  # the category of missing values
+MOSTLY = 0.9  # share of distinct texts that are numbers, from which a text column looks like numbers with slips
+
+
+@dataclass
+class Seen:
+    """What the rows so far have shown of a column."""
+
+    kind: str
+    declared: bool  # a dictionary, or named in categories: texts that look like numbers are meant
+    known: Any = None
+    total: float = 0.0
+    count: int = 0
+    missing: bool = False
+
+
+@dataclass
+class Survey:
+    """One pass over training rows."""
+
+    label: str | None
+    categories: list[str]
+    drop: list[str]
+    impute: str | None
+    most: int
+    rows: int = 0
+    seen: dict[str, Seen] = field(default_factory=dict)
+    labels: set[Any] = field(default_factory=set)
+
+    def read(self, batches: Iterator[Any]) -> bool:
+        """Read all rows; False if a column changed its type, and what was seen of it so far is of no use."""
+        types: Any = None
+        for batch in batches:
+            if types is None:
+                self._start(batch.schema)
+            elif batch.schema.types != types:
+                return False
+            types = batch.schema.types
+            for name, seen in self.seen.items():
+                self._add(name, seen, batch.column(name))
+            if self.label is not None:
+                self.labels.update(
+                    cells.label_array(self.label, batch.column(self.label), self.rows).unique().to_pylist()
+                )
+                if len(self.labels) > self.most:
+                    raise TableError(
+                        f"column {self.label!r} holds more than {self.most} distinct labels, expected classes"
+                    )
+            self.rows += batch.num_rows
+        return True
+
+    def _start(self, schema: Any) -> None:
+        """Say what each column is."""
+        names = schema.names
+        if cells.twice(names):
+            raise TableError(f"column {cells.twice(names)[0]!r} occurs more than once; rename one")
+        labels = [] if self.label is None else [self.label]
+        for argument, given in (("label", labels), ("categories", self.categories), ("drop", self.drop)):
+            for name in given:
+                if name not in names:
+                    raise unknown_name(argument, name, names)
+                if argument != "label" and name in (*labels, *(self.drop if argument == "categories" else ())):
+                    raise ValueError(f"{argument}: column {name!r} is the label or dropped as well; name it once")
+        for name in names:
+            if name not in (*labels, *self.drop):
+                declared = name in self.categories
+                kind = cells.kind_of(name, schema.field(name).type, declared)
+                self.seen[name] = Seen(kind, declared or cells.arrow().types.is_dictionary(schema.field(name).type))
+        if not self.seen:
+            raise TableError(f"no column is left for features: got columns {cells.listed(names)}")
+
+    def _add(self, name: str, seen: Seen, array: Any) -> None:
+        """Take note of the rows of a batch."""
+        if seen.kind == "number":
+            values = cells.numbers_of(name, array, self.rows, None if self.impute is None else math.nan)
+            if self.impute == "mean":
+                values = values[~np.isnan(values)]
+                with np.errstate(over="ignore"):  # looked for where the mean is needed
+                    seen.total += float(values.sum())
+                seen.count += len(values)
+            return
+        texts, codes = cells.distinct_texts(name, array, self.rows)
+        counts = np.bincount(codes + 1, minlength=1)
+        seen.missing |= bool(counts[0])
+        if counts[0] and self.impute is None:
+            raise cells.missing_value(name, self.rows + int(np.argmax(codes < 0)) + 1)
+        present = np.flatnonzero(counts[1:])  # a dictionary may hold more than the rows use
+        texts = texts.take(cells.arrow().array(present))
+        seen.known = texts if seen.known is None else cells.arrow().concat_arrays([seen.known, texts]).unique()
+        if len(seen.known) > self.most:
+            raise TableError(
+                f"column {name!r} holds more than max_categories={self.most} distinct values "
+                f"({len(seen.known)} in the first {self.rows + len(array)} rows); pass drop=[{name!r}] if it names rows, "
+                "or a larger max_categories"
+            )
+
+    def column(self, name: str, batches: Callable[[], Iterator[Any]]) -> Column:
+        """Return what was learnt of a column."""
+        seen = self.seen[name]
+        if seen.kind == "number":
+            if self.rows and self.impute == "mean" and not (seen.count and math.isfinite(seen.total)):
+                why = "the sum of its values is too large" if seen.count else "it has no values at all"
+                raise TableError(f"column {name!r} has no mean: {why}; pass drop=[{name!r}], or fill it in or scale it")
+            fill = {None: None, "zero": 0.0, "mean": seen.total / max(seen.count, 1)}[self.impute]
+            return Column(name, "number", fill=fill)
+        if not seen.declared and seen.known is not None and len(seen.known):
+            self._check_texts(name, seen.known, batches)
+        texts = [] if seen.known is None else seen.known.to_pylist()
+        if Column(name, "category", tuple(texts)).plain:
+            texts = list(set(cells.shorter(seen.known).to_pylist())) if texts else []
+            texts.sort(key=lambda text: (float(text) if text[-1] != "e" else -1.0, text))  # true and false end in e
+        else:
+            texts.sort()
+        if seen.missing and MISSING not in texts:
+            texts.append(MISSING)
+        return Column(name, "category", tuple(texts), MISSING if seen.missing else None)
+
+    def _check_texts(self, name: str, texts: Any, batches: Callable[[], Iterator[Any]]) -> None:
+        """Raise if most texts of a column are numbers: a slip would turn it into a hundred categories."""
+        pc = cells.arrow("pyarrow.compute")
+        numeric = pc.match_substring_regex(texts, cells.NUMBER)
+        if pc.mean(numeric).as_py() < MOSTLY:
+            return
+        others = texts.filter(pc.invert(numeric))
+        if not len(others):
+            raise TableError(
+                f"column {name!r} is text, but all its values are numbers, like {texts[0].as_py()!r}; convert it to "
+                f"numbers, or pass categories=[{name!r}]"
+            )
+        row = 0
+        for batch in batches():
+            hits = pc.is_in(batch.column(name).cast(texts.type), value_set=others).to_numpy(zero_copy_only=False)
+            if hits.any():
+                at = int(np.argmax(hits))
+                value = batch.column(name)[at].as_py()
+                raise cells.fail(
+                    name,
+                    row + at + 1,
+                    f"got {value!r} in a column of numbers; pass missing=[{value!r}] if it stands for a missing value, "
+                    f"or categories=[{name!r}] if the numbers are categories",
+                )
+            row += batch.num_rows

@@ -1,0 +1,409 @@
+"""Data that stay on disk: what `convert` writes, `open_mapped` reads, and a fit cannot tell from data in memory."""
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scoreline import MeasureClassifier
+from scoreline.data import convert, libsvm, mapped, mapped_writer, open_mapped, read_data, read_libsvm
+from scoreline.operators import as_operator
+from scoreline.solvers.registry import all_solvers
+from scoreline.testing import check_operator
+
+
+def problem(n=150, p=7, density=0.4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, p)) < density, rng.standard_normal((n, p)), 0.0)
+    y = np.where(X @ rng.standard_normal(p) + 0.5 * rng.standard_normal(n) > 0.3, 1, -1)
+    return X, y
+
+
+def with_long_indices(X):
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+MATRICES = {
+    "dense": lambda X: X,
+    "dense_f": lambda X: np.asfortranarray(X),
+    "integers": lambda X: np.rint(4 * X).astype(np.int16),
+    "csr": sp.csr_array,
+    "csr_matrix": sp.csr_matrix,
+    "csc": sp.csc_array,
+    "coo": sp.coo_array,
+    "int64": lambda X: with_long_indices(sp.csr_array(X)),
+    "empty_rows": lambda X: sp.csr_array(np.where(np.arange(len(X))[:, None] % 3 == 0, 0.0, X)),
+    "all_zero": lambda X: sp.csr_array(np.zeros_like(X)),
+    "one_column": lambda X: X[:, :1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", MATRICES)
+def test_every_matrix_comes_back_as_an_operator_that_keeps_the_contract(tmp_path, kind, dtype):
+    X, y = problem()
+    X = MATRICES[kind](X)
+    data = open_mapped(convert((X, y), tmp_path / "set", dtype=dtype), verify=True)
+    dense = (X.toarray() if sp.issparse(X) else X).astype(dtype).astype(np.float64)
+    check_operator(data.X, dense)
+    assert np.array_equal(data.y, y)
+    memory = as_operator(
+        sp.csr_array(dense.astype(dtype)) if sp.issparse(X) else np.ascontiguousarray(dense.astype(dtype))
+    )
+    assert np.array_equal(memory.largest, data.X.largest)
+
+
+@pytest.mark.parametrize("narrow", [2**31 - 1, 100])
+def test_index_types_are_as_wide_as_they_must_be(tmp_path, monkeypatch, narrow):
+    monkeypatch.setattr(mapped_writer, "NARROW", narrow)
+    X, y = problem(n=80, p=130)
+    folder = convert((sp.csr_array(X), y), tmp_path / "set")
+    indices, indptr = (np.load(folder / f"{name}.npy") for name in ("indices", "indptr"))
+    assert indptr.dtype == indices.dtype == (np.int32 if narrow > 1000 else np.int64)
+    monkeypatch.setattr(
+        mapped_writer, "NARROW", 1000
+    )  # columns fit, entries do not: a mixture that SciPy does not have
+    folder = convert((sp.csr_array(X), y), tmp_path / "mixed")
+    indices, indptr = (np.load(folder / f"{name}.npy") for name in ("indices", "indptr"))
+    assert (indices.dtype, indptr.dtype) == (np.int32, np.int64)
+    data = open_mapped(folder)
+    check_operator(data.X, X)
+    for solver, measure in (("moments", "roc_auc"), ("newton", "accuracy"), ("hybrid", "accuracy"), ("spade", "qmean")):
+        fits = [MeasureClassifier(measure, solver=solver, random_state=0).fit(Z, y) for Z in (sp.csr_array(X), data.X)]
+        assert np.array_equal(fits[0].coef_, fits[1].coef_)
+
+
+@pytest.mark.filterwarnings("ignore")  # of fits that are not normal, or end early
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("solver", all_solvers())
+def test_every_solver_gives_the_bits_of_data_in_memory(tmp_path, solver, storage):
+    X, y = problem(n=400)
+    X = sp.csr_array(X) if storage == "csr" else X
+    data = open_mapped(convert((X, y), tmp_path / "set"))
+    measure = (all_solvers()[solver].measures or ("accuracy",))[0]
+    params = {"solver": solver, "random_state": 0, "alpha": 1e-2, "scaling": "maxabs"}
+    if solver == "excessive_gap":
+        params["max_iter"] = 200
+    fits = [MeasureClassifier(measure, **params).fit(Z, labels) for Z, labels in ((X, y), (data.X, data.y))]
+    assert np.array_equal(fits[0].coef_, fits[1].coef_)
+    assert np.array_equal(fits[0].intercept_, fits[1].intercept_)
+    assert fits[0].lower_bound_ == fits[1].lower_bound_
+    assert np.array_equal(fits[1].predict(data.X), fits[0].predict(X))
+
+
+@pytest.mark.filterwarnings("ignore:solver='moments'")
+def test_columns_far_from_zero_have_the_same_moments(tmp_path):
+    X, y = problem(n=3000)
+    X[:, 0] = 1e6 + X[:, 0]
+    X = sp.csr_array(X)
+    data = open_mapped(convert((X, y), tmp_path / "set"))
+    fits = [MeasureClassifier(solver="moments").fit(Z, y) for Z in (X, data.X)]
+    assert np.array_equal(fits[0].coef_, fits[1].coef_)
+    dense = MeasureClassifier(solver="moments").fit(X.toarray(), y)
+    np.testing.assert_allclose(fits[0].coef_, dense.coef_, rtol=1e-8)
+
+
+LABELS = {
+    "signs": [1, -1],
+    "numbers": [3, 1000],
+    "fractions": [0.5, 1.5],
+    "words": ["spam", "ham"],
+    "umlauts": ["grün", "blau"],
+    "truth": [True, False],
+    "many": list(range(100)),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_of_any_kind_come_back(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("scoreline.data.sources.BLOCK_BYTES", 200)
+    y = np.array(LABELS[kind] * 2 + LABELS[kind][::-1])
+    X = np.arange(2.0 * len(y)).reshape(-1, 2)
+    data = open_mapped(convert((X, y), tmp_path / "set"))
+    assert data.y.tolist() == y.tolist()
+
+
+def test_data_without_labels_can_be_kept(tmp_path):
+    assert open_mapped(convert((np.eye(3), None), tmp_path / "set")).y is None
+
+
+def write_text(path, X, y, first=1):
+    lines = (
+        f"{label} " + " ".join(f"{j + first}:{v!r}" for j, v in enumerate(row) if v)
+        for label, row in zip(y, X.tolist(), strict=True)
+    )
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("piece", [60, 500, 1 << 26])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
+def test_text_is_converted_in_pieces(tmp_path, monkeypatch, suffix, first, piece):
+    monkeypatch.setattr(libsvm, "PIECE", piece)
+    X, y = problem(n=60)
+    X[:, 0] = 0.25  # so that the first index occurs
+    path = write_text(tmp_path / "some.svm", X, y, first)
+    if suffix:
+        packed = libsvm.OPENERS[suffix](str(path) + suffix, "wb")
+        with packed:
+            packed.write(path.read_bytes())
+        path = tmp_path / f"some.svm{suffix}"
+    data = open_mapped(convert(path, tmp_path / "set"))
+    check_operator(data.X, X)
+    assert data.y.tolist() == y.tolist()
+    memory = as_operator(read_libsvm(path)[0])
+    assert np.array_equal(memory.largest, data.X.largest)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(1, 9), st.floats(-9, 9)), max_size=5), min_size=1, max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_text_with_columns_named_twice_or_out_of_order_is_the_same_matrix(rows):
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "some.svm")
+        path.write_text("\n".join("1 " + " ".join(f"{j}:{v!r}" for j, v in row) for row in rows) + "\n")
+        X, _ = read_libsvm(path, zero_based=False, n_features=9)
+        data = open_mapped(convert(path, Path(folder, "set"), zero_based=False, n_features=9))
+        np.testing.assert_allclose(data.X.matvec(np.arange(9.0)), X @ np.arange(9.0), rtol=1e-12, atol=1e-12)
+
+
+def test_a_table_is_converted_with_its_encoding(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.random(90), "c": rng.choice(["x", "y", "z"], 90), "out": rng.choice(["no", "yes"], 90)}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    memory = read_data(tmp_path / "t.csv", "out")
+    for source in (tmp_path / "t.csv", frame):
+        data = open_mapped(convert(source, tmp_path / "set", label="out", overwrite=True))
+        assert data.names == memory.names == ["a", "c=x", "c=y", "c=z"]
+        assert data.encoding == memory.encoding
+        assert data.y.tolist() == memory.y.tolist()
+        assert np.array_equal(data.X.matvec([1.0, 2.0, 3.0, 4.0]), memory.X @ [1.0, 2.0, 3.0, 4.0])
+    data = open_mapped(convert(frame, tmp_path / "one", label="out", positive="no"))
+    assert data.y.tolist() == (frame["out"] == "no").tolist()
+
+
+BAD = {
+    "nan": lambda X, y, t: (np.where(X == X[3, 2], np.nan, X), y),
+    "infinite": lambda X, y, t: (sp.csr_array(np.where(X == X[3, 2], np.inf, X)), y),
+    "labels_short": lambda X, y, t: (X, y[:-1]),
+    "text": lambda X, y, t: (X.astype(str), y),
+    "one_dimension": lambda X, y, t: (X[:, 0], y),
+    "no_rows": lambda X, y, t: (X[:0], y[:0]),
+    "measurements": lambda X, y, t: (X, np.arange(len(y)) / 7),
+    "no_file": lambda X, y, t: t / "nothing.svm",
+    "a_folder": lambda X, y, t: t,
+    "an_object": lambda X, y, t: 7,
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_input_is_refused_and_leaves_nothing(tmp_path, kind):
+    X, y = problem(density=1.0)
+    with pytest.raises((ValueError, FileNotFoundError)):
+        convert(BAD[kind](X, y, tmp_path), tmp_path / "set")
+    assert os.listdir(tmp_path) == []
+
+
+def test_numbers_too_large_for_float32_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"row 2, column 1 .*float32"):
+        convert((np.array([[1.0, 2.0], [3.0, 1e39]]), [0, 1]), tmp_path / "set", dtype="float32")
+
+
+@pytest.mark.parametrize("options", [{"dtype": "float16"}, {"label": "a"}, {"unknown": 3}])
+def test_bad_options_are_refused(tmp_path, options):
+    with pytest.raises((ValueError, TypeError)):
+        convert(problem(), tmp_path / "set", **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_exists_is_replaced_only_when_asked_and_only_by_a_whole_one(tmp_path):
+    X, y = problem()
+    folder = convert((X, y), tmp_path / "set")
+    with pytest.raises(ValueError, match="overwrite=True"):
+        convert((2 * X, y), folder)
+    with pytest.raises(ValueError, match="NaN"):
+        convert((X * np.nan, y), folder, overwrite=True)
+    assert open_mapped(folder, verify=True).X.largest.max() == np.abs(X).max()
+    convert((2 * X, y), folder, overwrite=True)
+    assert open_mapped(folder).X.largest.max() == 2 * np.abs(X).max()
+    assert os.listdir(tmp_path) == ["set"]
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(ValueError, match="not one that convert has made"):
+        convert((X, y), tmp_path / "mine", overwrite=True)
+    with pytest.raises(ValueError, match="does not exist"):
+        convert((X, y), tmp_path / "no" / "set")
+
+
+def test_an_interrupted_conversion_is_found_and_begun_anew(tmp_path, caplog):
+    X, y = problem()
+    part = tmp_path / ".set.part"
+    part.mkdir()
+    (part / "lock").touch()
+    (part / "X.npy").write_bytes(b"half of it")
+    with pytest.raises(FileNotFoundError, match="interrupted"):
+        open_mapped(tmp_path / "set")
+    with caplog.at_level(logging.INFO, "scoreline"):
+        folder = convert((X, y), tmp_path / "set")
+    assert "begun anew" in caplog.text
+    check_operator(open_mapped(folder).X, X)
+    assert os.listdir(tmp_path) == ["set"]
+
+
+def test_a_folder_lost_between_two_names_is_brought_back(tmp_path):
+    folder = convert(problem(), tmp_path / "set")
+    folder.rename(tmp_path / ".set.old")
+    with pytest.raises(FileNotFoundError, match="interrupted"):
+        open_mapped(folder)
+    with pytest.raises(ValueError, match="exists already"):
+        convert(problem(), folder)
+    open_mapped(folder, verify=True)
+
+
+def test_two_conversions_to_one_folder_do_not_meet(tmp_path):
+    with mapped._part(tmp_path / "set"), pytest.raises(ValueError, match="another process"):
+        convert(problem(), tmp_path / "set")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    X, y = problem()
+    return convert((sp.csr_array(X), y), tmp_path / "set")
+
+
+def changed(folder, **values):
+    header = json.loads((folder / "header.json").read_text())
+    (folder / "header.json").write_text(json.dumps(header | values))
+
+
+ARRAYS = ("data.npy", "indices.npy", "indptr.npy", "labels.npy", "largest.npy")
+DAMAGE = {
+    "no header": lambda f: (f / "header.json").unlink(),
+    "empty header": lambda f: (f / "header.json").write_text(""),
+    "binary header": lambda f: (f / "header.json").write_bytes(bytes(range(256))),
+    "deep header": lambda f: (f / "header.json").write_text("[" * 100_000),
+    "header is a list": lambda f: (f / "header.json").write_text("[]"),
+    "other format": lambda f: changed(f, format="something"),
+    "newer": lambda f: changed(f, version=2),
+    "version is text": lambda f: changed(f, version="1"),
+    "storage": lambda f: changed(f, storage="dense"),
+    "storage unknown": lambda f: changed(f, storage="cubes"),
+    "rows": lambda f: changed(f, shape=[151, 7]),
+    "columns": lambda f: changed(f, shape=[150, 6]),
+    "huge": lambda f: changed(f, shape=[2**62, 7]),
+    "negative": lambda f: changed(f, shape=[-150, 7]),
+    "shape is text": lambda f: changed(f, shape="150 7"),
+    "no files": lambda f: changed(f, files={}),
+    "classes": lambda f: changed(f, classes=[1]),
+    "classes is a number": lambda f: changed(f, classes=1),
+    "names": lambda f: changed(f, names=["a"]),
+    "encoding": lambda f: changed(f, encoding={"columns": []}),
+    "path": lambda f: changed(f, files={"../../etc/passwd": {}}),
+    **{f"no {name}": lambda f, name=name: (f / name).unlink() for name in ARRAYS},
+    **{f"short {name}": lambda f, name=name: os.truncate(f / name, os.path.getsize(f / name) - 4) for name in ARRAYS},
+    **{f"long {name}": lambda f, name=name: (f / name).open("ab").write(b"1234") for name in ARRAYS},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_folder_is_an_error_that_names_it(folder, kind):
+    DAMAGE[kind](folder)
+    with pytest.raises(ValueError, match="set"):
+        open_mapped(folder)
+
+
+def write_at(folder, name, place, value):
+    array = np.load(folder / f"{name}.npy", mmap_mode="r+")
+    array[place] = value
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [("indices", 5, 7), ("indices", 0, -1), ("indices", 9, 2**31 - 1), ("indptr", 3, 10**6), ("indptr", 0, 1),
+     ("indptr", 4, -5), ("indptr", -1, 0), ("labels", 2, 2), ("labels", 2, -1), ("largest", 0, np.nan)],
+)  # fmt: skip
+def test_indices_that_lead_out_of_memory_are_refused_at_once(folder, name, place, value):
+    write_at(folder, name, place, value)
+    with pytest.raises(ValueError, match="damaged"):
+        open_mapped(folder)
+
+
+@pytest.mark.parametrize("name", ["data", "indices", "indptr", "labels", "largest"])
+def test_any_change_is_found_by_the_checksums(folder, name):
+    path = folder / f"{name}.npy"
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(ValueError, match="damaged"):
+        open_mapped(folder, verify=True)
+
+
+def test_an_object_array_in_place_of_numbers_runs_no_code(folder, tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "trapped"),))
+
+    np.save(folder / "data.npy", np.array([Trap()], dtype=object), allow_pickle=True)
+    changed(folder, files={name: {"bytes": os.path.getsize(folder / name), "crc32": 0} for name in ARRAYS})
+    with pytest.raises(ValueError, match="damaged"):
+        open_mapped(folder)
+    assert not (tmp_path / "trapped").exists()
+
+
+def test_a_folder_can_be_moved_and_is_opened_by_read_data(folder, tmp_path):
+    shutil.move(folder, tmp_path / "elsewhere")
+    data = read_data(tmp_path / "elsewhere")
+    assert data.X.shape == (150, 7)
+    with pytest.raises(ValueError, match="label was settled"):
+        read_data(tmp_path / "elsewhere", "a")
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+from scoreline import MeasureClassifier
+from scoreline.data import convert, open_mapped
+{warm}
+before = next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmData")) * 1024
+resource.setrlimit(resource.RLIMIT_DATA, (before + {limit}, before + {limit}))
+{call}
+print("done")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA and /proc")
+def test_a_conversion_needs_little_memory(tmp_path, monkeypatch):
+    """48 MB of text and 57 MB of arrays with 40 MB of data memory, most of it the working memory of one piece."""
+    rng = np.random.default_rng(0)
+    block = "".join(
+        f"{s} " + " ".join(f"{j + 1}:{v:.3f}" for j, v in enumerate(row)) + "\n"
+        for s, row in zip(rng.choice([1, -1], 500), rng.random((500, 20)), strict=True)
+    )
+    path = tmp_path / "large.svm"
+    path.write_text(block * 480)
+    warm = (
+        "from pathlib import Path\nfrom scoreline.data import libsvm\nlibsvm.PIECE = 1 << 22\n"
+        "tiny = Path(sys.argv[1]).with_name('tiny.svm')\ntiny.write_text('1 1:1\\n-1 2:0.5\\n')\n"
+        "open_mapped(convert(tiny, str(tiny) + '.d'))"
+    )
+    call = "convert(sys.argv[1], sys.argv[2])"
+    code = LIMITED.format(warm=warm, limit=40 << 20, call=call)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), str(tmp_path / "set")], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "done", done.stderr[-2000:]
+    assert open_mapped(tmp_path / "set").X.shape == (240_000, 20)
