@@ -15,10 +15,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
+from scoreline._files import whole_file
 from scoreline.model_file import HEADER, SPARSE_SIZE, read_archive, write_archive
 
 KIND = "test file"
 few = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 def same(one, other):
@@ -119,12 +125,26 @@ def test_numpy_scalars_come_back_as_python_numbers(tmp_path):
 
 @pytest.mark.parametrize(
     "array",
-    [np.zeros(()), np.array("é"), np.zeros((0, 3)), np.zeros((3, 0), order="F"), np.array([], dtype="U3"), np.arange(12.0).reshape(3, 4)[:, ::2]],
+    [
+        np.zeros(()),
+        np.array("é"),
+        np.zeros((0, 3)),
+        np.zeros((3, 0), order="F"),
+        np.array([], dtype="U3"),
+        np.arange(12.0).reshape(3, 4)[:, ::2],
+    ],
     ids=["0-d", "0-d text", "empty", "empty Fortran", "empty text", "strided"],
-)  # fmt: skip
+)
 def test_arrays_of_odd_shapes_come_back(array, tmp_path):
     back = round_trip(tmp_path / "file", {"a": array})["a"]
     assert (back.dtype, back.shape, back.tobytes()) == (array.dtype, array.shape, array.tobytes())
+
+
+def test_integers_of_any_size_and_objects_of_any_plain_kind_come_back(tmp_path):
+    objects = np.empty(3, dtype=object)
+    objects[:] = [(1, 2), (3, 4), (5, 6)]
+    content = {"large": -(10**4000), "tuples": objects}
+    assert same(round_trip(tmp_path / "file", content), content)
 
 
 def test_numpy_opens_the_arrays(tmp_path):
@@ -180,6 +200,17 @@ def test_a_failing_disk_leaves_the_old_file(tmp_path, monkeypatch):
         write_archive(path, KIND, 1, {"new": np.arange(100)})
     assert list(tmp_path.iterdir()) == [path]
     assert read_archive(path, KIND, 1) == {"old": 1}
+
+
+def test_two_writers_of_one_process_leave_the_file_of_one_of_them(tmp_path):
+    """One begins, the other begins and ends, the first ends."""
+    with whole_file(tmp_path / "file") as first:
+        first.write(b"first")
+        with whole_file(tmp_path / "file") as second:
+            second.write(b"second, longer")
+        assert (tmp_path / "file").read_bytes() == b"second, longer"
+    assert (tmp_path / "file").read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):

@@ -1,10 +1,16 @@
 """Files that are there as a whole or not at all."""
 
+import glob
+import itertools
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+STALE = 3600.0  # seconds
+NUMBERS = itertools.count()  # so that no two writers of a process meet
 
 
 @contextmanager
@@ -15,7 +21,8 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
     removes the part that was written.
     """
     path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _remove_stale(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.{next(NUMBERS)}.part")
     try:
         file = part.open("wb")
     except OSError as error:
@@ -33,6 +40,17 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
             part.unlink()
         raise
     sync_folder(path.parent)
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove parts that processes which were killed an hour ago or more have left."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        with suppress(OSError, ValueError, IndexError):
+            if time.time() - part.stat().st_mtime > STALE:
+                try:
+                    os.kill(int(part.name.split(".")[-3]), 0)
+                except ProcessLookupError:
+                    part.unlink()
 
 
 def sync_folder(folder: Path) -> None:

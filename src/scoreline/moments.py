@@ -106,10 +106,13 @@ class ClassMoments:
         }
 
     @classmethod
-    def restored(cls, record: Mapping[str, Any]) -> "ClassMoments":
-        """Return the moments that `record` described."""
+    def restored(cls, record: Mapping[str, Any], p: int | None = None) -> "ClassMoments":
+        """Return the moments that `record` described, for p features if that is known."""
         parts = [
             Moments(float(part["weight"]), np.array(part["mean"], dtype=float), np.array(part["scatter"], dtype=float))
             for part in (record["positive"], record["negative"])
         ]
+        p = len(parts[0].mean) if p is None else p
+        if any(part.mean.shape != (p,) or part.scatter.shape != (p, p) or not part.weight >= 0.0 for part in parts):
+            raise ValueError(f"the moments are not those of {p} features")
         return cls(*parts)

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -407,3 +408,36 @@ def test_a_conversion_needs_little_memory(tmp_path, monkeypatch):
     )
     assert done.stdout.strip() == "done", done.stderr[-2000:]
     assert open_mapped(tmp_path / "set").X.shape == (240_000, 20)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("share", [1 / 50, 1 / 4])
+def test_rows_that_come_again_are_read_from_memory_with_the_same_bits(tmp_path, storage, dtype, share):
+    X, y = problem(n=5000, p=30)
+    X = sp.csr_array(X.astype(dtype)) if storage == "csr" else X.astype(dtype)
+    data = open_mapped(convert((X, y), tmp_path / "set", dtype=dtype))
+    rng = np.random.default_rng(3)
+    rows, w = rng.permutation(5000)[: int(5000 * share)], rng.standard_normal(30)
+    u = rng.standard_normal(len(rows))
+    part, other = data.X.on_rows(rows), as_operator(X).on_rows(rows)
+    for _ in range(3):
+        assert np.array_equal(part.matvec(w), other.matvec(w))
+        assert np.array_equal(part.rmatvec(u), other.rmatvec(u))
+    assert "copy" in data.X._again
+    another = data.X.on_rows(rows[::-1].copy())
+    assert np.array_equal(another.matvec(w), part.matvec(w)[::-1])
+    del part, another
+    assert not data.X._again, "the copy goes with the rows"
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_an_operator_of_files_goes_to_another_process_as_their_names(tmp_path, storage):
+    X, y = problem(n=5000, p=30)
+    data = open_mapped(convert((sp.csr_array(X) if storage == "csr" else X, y), tmp_path / "set"))
+    raw = pickle.dumps(data.X)
+    assert len(raw) < 2000
+    again = pickle.loads(raw)
+    w = np.arange(30.0)
+    assert np.array_equal(again.matvec(w), data.X.matvec(w))
+    assert np.array_equal(again.largest, data.X.largest)

@@ -5,6 +5,7 @@ import gzip
 import itertools
 import logging
 import lzma
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
 EXPECTED = (  # and how to repair it, by the code of `kernels.libsvm_text`
     ("", ""),
     ("a label, a number like 1 or -1, followed by a space", "labels must be numbers"),
-    ("index:value with a whole index, like 3:0.25", "separate entries by spaces"),
+    ("index:value with a whole index, like 3:0.25, or qid:7 after the label", "separate entries by spaces"),
     ("a finite number after the colon, like 0.25 or 1e-3", "missing values must be left out"),
     ("an index below 2^60", "number the features from 0 or 1"),
 )
@@ -145,7 +146,7 @@ def _texts(path: Path) -> Iterator[AnyArray]:
         while True:
             try:
                 block = file.read(PIECE)
-            except (OSError, EOFError, lzma.LZMAError) as error:
+            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
                 raise ValueError(
                     f"{path} cannot be unpacked ({error}); it is damaged or not what its name says"
                 ) from error
@@ -186,9 +187,7 @@ def _read_text(text: AnyArray, path: Path, line: int) -> Piece:
         if info[:, module.UNSURES].max(initial=0) <= room:
             break
         room = int(info[:, module.UNSURES].max())
-    for c in range(
-        chunks
-    ):  # numbers whose nearest float the kernel could not tell, about one in a thousand of 20 digits
+    for c in range(chunks):  # numbers whose nearest float the kernel could not tell, one in a thousand of 20 digits
         for target, begin, end in unsure[c, : info[c, module.UNSURES]]:
             value = float(bytes(text[begin:end]))
             if not np.isfinite(value):
@@ -202,7 +201,7 @@ def _read_text(text: AnyArray, path: Path, line: int) -> Piece:
     return Piece(labels, indptr, indices, data, int(low), int(high), int(info[:, module.QIDS].sum()))
 
 
-def _edges(text: AnyArray, size: int = CHUNK) -> AnyArray:
+def _edges(text: AnyArray, size: int) -> AnyArray:
     """Return the ends of chunks of about `size` bytes, each after a line."""
     n, edges = len(text), [0]
     while edges[-1] < n:

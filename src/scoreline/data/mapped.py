@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -18,11 +17,15 @@ from scoreline.data.dataset import Dataset
 from scoreline.data.encoding import Encoding
 from scoreline.data.mapped_writer import RowsWriter, checksum
 from scoreline.data.sources import open_source
-from scoreline.operators.mapped import mapped_array, mapped_csr, mapped_dense
+from scoreline.operators.mapped import MappedCsr, MappedDense, mapped_array
 
 logger = logging.getLogger("scoreline")
 
 FORMAT, VERSION, HEADER = "scoreline mapped data", 1, "header.json"
+FLOATS, INTEGERS = ("float64", "float32"), ("int32", "int64")
+TYPES = {
+    "X": FLOATS, "data": FLOATS, "largest": FLOATS[:1], "indices": INTEGERS, "indptr": INTEGERS, "labels": ("int8",),
+}  # fmt: skip
 FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest")}
 
 
@@ -34,8 +37,8 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
 
     Parameters
     ----------
-    source : path, frame or tuple (X, y)
-        A file as for `read_data`, a frame, or arrays in memory.
+    source : path, frame, tuple (X, y) or Source
+        A file as for `read_data`, a frame, arrays in memory, or a `scoreline.data.sources.Source` of your own.
     folder : path
         The folder to make; the folder that it lies in must exist.
     dtype : {"float64", "float32"}
@@ -163,7 +166,7 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
         names = FILES[storage] + (() if header["classes"] is None else ("labels",))
         for name in names:
             _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
-        operator = mapped_csr(folder, (n, p)) if storage == "csr" else mapped_dense(folder)
+        operator = MappedCsr(folder, (n, p)) if storage == "csr" else MappedDense(folder)
         if operator.shape != (n, p):
             raise ValueError(f"X has shape {operator.shape}, the header says {(n, p)}")
         operator.largest = np.array(mapped_array(folder / "largest.npy"), dtype=np.float64)
@@ -172,7 +175,7 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
         y = None
         if header["classes"] is not None:
             codes, classes = mapped_array(folder / "labels.npy"), np.array(header["classes"])
-            if codes.shape != (n,) or codes.dtype != np.int8 or codes.min() < 0 or codes.max() >= len(classes):
+            if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
                 raise ValueError("labels.npy does not hold a class for every row")
             if classes.dtype == np.int64 and np.abs(classes).max() < 128:
                 classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
@@ -214,7 +217,7 @@ def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
     if size != said["bytes"]:
         raise ValueError(f"{path.name} has {size} bytes, the header says {said['bytes']}")
     array = np.load(path, mmap_mode="r", allow_pickle=False)
-    if array.dtype.kind not in "fi" or math.prod(array.shape) * array.itemsize > size:
-        raise ValueError(f"{path.name} holds {array.dtype}, expected numbers")
+    if array.dtype not in TYPES[path.stem] or not array.flags.c_contiguous:
+        raise ValueError(f"{path.name} holds {array.dtype}, expected one of {', '.join(TYPES[path.stem])}")
     if verify and checksum(path) != said["crc32"]:
         raise ValueError(f"{path.name} has changed: its checksum is not that of the header")

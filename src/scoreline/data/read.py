@@ -38,10 +38,12 @@ def read_data(
     positive : label, optional
         The class that is to be found: y is True for it and False for all others. By default labels stay as they are, and the
         larger one in sorted order is positive.
-    categories, drop, missing, impute, max_categories, separator
+    categories, drop, missing, impute, max_categories
         For tables, see `read_table`.
     encoding : Encoding, optional
         The encoding of the training table, for a table to predict; without `label`, y is None.
+    separator : str, optional
+        Character between the values of CSV; by default a comma, a tab for .tsv.
     zero_based, n_features
         For LIBSVM text, see `read_libsvm`.
 

@@ -9,9 +9,10 @@ import scipy.sparse as sp
 
 from scoreline._checks import check_number
 from scoreline._typing import AnyArray
+from scoreline.data.columns import listed
 from scoreline.data.encoding import Encoding
 from scoreline.data.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm
-from scoreline.data.tables import ARROW, PARQUET, SEPARATORS, Table, learn_table, read_table, table_blocks
+from scoreline.data.tables import ARROW, PARQUET, SEPARATORS, Table, learn_table, load_table, table_blocks, warn_unseen
 
 BLOCK_BYTES = 1 << 25
 TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
@@ -19,7 +20,7 @@ Block = tuple[Any, AnyArray | None]
 
 
 class Source:
-    """Rows with labels.
+    """Rows with labels; a subclass writes `blocks` and `width`, and `whole` if `read_data` is to take it.
 
     Attributes
     ----------
@@ -50,8 +51,11 @@ class Source:
 
 def open_source(source: Any, *, label: Any = None, positive: Any = None, **options: Any) -> Source:
     """Return the source of a path, a frame or a tuple (X, y); see `read_data` for the options."""
-    if isinstance(source, tuple) and len(source) == 2:
-        opened: Source = ArraySource(*source, **_no(options, label, "arrays"))
+    if isinstance(source, Source):
+        _no(options, label, "a Source")
+        opened: Source = source
+    elif isinstance(source, tuple) and len(source) == 2:
+        opened = ArraySource(*source, **_no(options, label, "arrays"))
     elif not isinstance(source, (str, Path)):
         opened = TableSource(source, label, **options)
     else:
@@ -127,8 +131,9 @@ class TableSource(Source):
 
     def whole(self) -> Block:
         """Return all rows and labels."""
-        X, y, self.encoding = read_table(self.source, self.label, **self.options)
+        X, y, self.encoding = load_table(self.source, self.label, **self.options)
         self.names = self.encoding.names
+        warn_unseen(self.encoding, self.source, X.shape[0], stacklevel=4)
         return X, y
 
     def blocks(self) -> Iterator[Block]:
@@ -141,11 +146,17 @@ class TableSource(Source):
         table = Table.open(self.source, missing=missing, separator=self.options.get("separator"))
         if known is None:
             if self.label is None:
-                read_table(self.source, None)  # which says what is missing
+                raise ValueError(
+                    f"{table.name}: label=None, expected the column of labels: one of {listed(table.columns)}"
+                )
             self.encoding = learn_table(table, self.label, **options)
         assert self.encoding is not None
-        self.names = self.encoding.names
-        yield from table_blocks(table, self.encoding, self.label)
+        self.names, rows = self.encoding.names, 0
+        self.encoding.forget_unseen()
+        for X, y in table_blocks(table, self.encoding, self.label):
+            rows += X.shape[0]
+            yield X, y
+        warn_unseen(self.encoding, self.source, rows, stacklevel=4)
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""

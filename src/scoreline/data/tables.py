@@ -1,7 +1,6 @@
 """Tables (CSV, Parquet, Arrow, frames) as matrices: opened once, read in blocks, encoded as an `Encoding` says."""
 
 import contextlib
-import re
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray
 from scoreline.data.columns import TableError, arrow, is_text, label_values, listed, names_of, twice
 from scoreline.data.encoding import Encoding
+from scoreline.data.frames import from_frame
 from scoreline.data.table_files import ArrowTable, CsvTable, MemoryTable, ParquetTable
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -67,7 +67,7 @@ class Table:
         if not isinstance(source, (str, Path)):
             if separator is not None:
                 raise ValueError(f"separator={separator!r} is for CSV files, source is a {type(source).__name__}")
-            return cls(MemoryTable(_from_frame(source)), "the table", markers)
+            return cls(MemoryTable(from_frame(source)), "the table", markers)
         path = Path(source)
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist")
@@ -153,42 +153,6 @@ class Table:
             line = self.lines.line_of(error.row) if error.row and isinstance(self.lines, CsvTable) else None
             where = self.name if line is None else f"{self.name}, line {line}"
             raise ValueError(f"{where}: {error}") from error
-
-
-def _from_frame(source: Any) -> Any:
-    """Return a frame as a `pyarrow.Table`, without importing pandas or polars."""
-    package = type(source).__module__.partition(".")[0]
-    pa: Any = arrow() if package in ("pandas", "polars", "pyarrow") else None
-    if package == "pyarrow" and isinstance(source, pa.Table):
-        return source
-    if package == "pyarrow" and isinstance(source, pa.RecordBatch):
-        return pa.Table.from_batches([source])
-    if package == "polars" and hasattr(source, "to_arrow") and hasattr(source, "columns"):
-        try:
-            return source.to_arrow()
-        except Exception as error:  # polars has its own errors, which cannot be named without importing it
-            raise ValueError(f"the frame cannot be converted to Arrow ({error}); drop columns of objects") from error
-    if package == "pandas" and hasattr(source, "columns"):
-        names = [str(name) for name in source.columns]
-        if twice(names):
-            raise ValueError(f"the frame has the column {twice(names)[0]!r} more than once; rename one")
-        for name, dtype in zip(names, source.dtypes, strict=True):
-            if type(dtype).__name__ == "SparseDtype" or getattr(dtype, "kind", "") == "c":
-                raise ValueError(
-                    f"column {name!r} has dtype {dtype}, expected real numbers or text that is not sparse; convert it with "
-                    "astype, or for sparse features pass a matrix of scipy.sparse instead of a table"
-                )
-        try:
-            return pa.Table.from_pandas(source, preserve_index=False)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            said = "; ".join(map(str, error.args))
-            found = re.search(r"Conversion failed for column (.*) with type", said, re.S)
-            where = f"column {found[1]!r}" if found else "the frame"
-            raise ValueError(f"{where} mixes types or holds objects ({said}); convert it with astype") from error
-    hint = "; call collect() first" if type(source).__name__ == "LazyFrame" else ""
-    raise ValueError(
-        f"source is a {type(source).__name__}, expected a path, a pandas or polars frame, or a pyarrow table{hint}"
-    )
 
 
 def learn_table(
@@ -311,6 +275,27 @@ def read_table(
     >>> encoding.names, X.tolist(), y.tolist()
     (['age', 'color=blue', 'color=red'], [[31.0, 0.0, 1.0], [45.0, 1.0, 0.0]], ['yes', 'no'])
     """
+    rest: Any = {"missing": missing, "impute": impute, "max_categories": max_categories}
+    X, y, encoding = load_table(
+        source, label, categories=categories, drop=drop, encoding=encoding, separator=separator, **rest
+    )
+    warn_unseen(encoding, source, X.shape[0], stacklevel=3)
+    return X, y, encoding
+
+
+def load_table(
+    source: Any,
+    label: str | None,
+    *,
+    categories: Iterable[str] = (),
+    drop: Iterable[str] = (),
+    missing: Iterable[str] = (),
+    impute: str | None = None,
+    max_categories: int = 100_000,
+    encoding: Encoding | None = None,
+    separator: str | None = None,
+) -> tuple[Any, AnyArray | None, Encoding]:
+    """Do the work of `read_table`; unseen categories are only counted."""
     markers = names_of("missing", missing)
     if encoding is not None:
         if not isinstance(encoding, Encoding):
@@ -335,14 +320,16 @@ def read_table(
         raise ValueError(f"{table.name} holds no rows, expected at least one")
     encoding.forget_unseen()
     X, y = _assembled(table_blocks(table, encoding, label), encoding, rows)
-    if encoding.unseen:
-        counts = ", ".join(f"{name} {count} of {rows} rows" for name, count in encoding.unseen.items())
-        warnings.warn(
-            f"{table.name}: unseen categories: {counts}; they count as none of the known ones",
-            UserWarning,
-            stacklevel=2,
-        )
     return X, y, encoding
+
+
+def warn_unseen(encoding: Encoding, source: Any, rows: int, stacklevel: int) -> None:
+    """Warn of categories that the encoding did not know, with their counts."""
+    if encoding.unseen:
+        name = str(source) if isinstance(source, (str, Path)) else "the table"
+        counts = ", ".join(f"{column} {count} of {rows} rows" for column, count in encoding.unseen.items())
+        message = f"{name}: unseen categories: {counts}; they count as none of the known ones"
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)
 
 
 def _assembled(

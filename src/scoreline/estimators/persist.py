@@ -26,16 +26,20 @@ class LostMeasure(CountsBasedMeasure):
 
     summary = "a function of the user that was not kept"
     range = (-np.inf, np.inf)
-    risks = ()
 
     def __init__(self, name: str):
         self.name = name  # type: ignore[misc]
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Raise: the function is not known."""
+    @property
+    def risks(self) -> Any:  # type: ignore[override]
+        """Raise: without the function there is nothing to train for."""
         raise ValueError(
             f"measure {self.name!r} was a function of yours, and {NO_CODE}: pass it again, load_model(path, measure=...)"
         )
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Raise: the function is not known."""
+        return self.risks
 
 
 class Saving:
@@ -123,8 +127,14 @@ def load_model(path: Any, measure: Measure | None = None) -> Any:
         _check_trained(clf)
         if content["encoding"] is not None:
             clf.encoding_ = Encoding.from_json(content["encoding"])
-        clf._moments = None if content["moments"] is None else ClassMoments.restored(content["moments"])
-        clf._stream = None if content["stream"] is None else RowStream.restored(content["stream"])
+            if clf.encoding_.n_features != clf.n_features_in_:
+                raise ValueError(
+                    f"the encoding has {clf.encoding_.n_features} features, the model {clf.n_features_in_}"
+                )
+        clf._moments = (
+            None if content["moments"] is None else ClassMoments.restored(content["moments"], clf.n_features_in_)
+        )
+        clf._stream = None if content["stream"] is None else RowStream.restored(content["stream"], clf.n_features_in_)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ValueError(f"{path} is not a complete model: {type(error).__name__}: {error}") from error
     return clf

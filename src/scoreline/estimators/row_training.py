@@ -42,9 +42,9 @@ class RowStream:
         return own | {"state": self.state.record(), "scores": self.scores.record()}
 
     @classmethod
-    def restored(cls, record: Mapping[str, Any]) -> "RowStream":
-        """Return the stream that `record` described."""
-        parts = {"state": RowState.restored(record["state"]), "scores": RecentScores.restored(record["scores"])}
+    def restored(cls, record: Mapping[str, Any], p: int) -> "RowStream":
+        """Return the stream that `record` described, for p features."""
+        parts = {"state": RowState.restored(record["state"], p), "scores": RecentScores.restored(record["scores"])}
         return cls(**{**record, **parts})
 
 

@@ -34,7 +34,7 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
 
 def _two_numbers(labels: AnyArray) -> AnyArray | None:
     """Return the two values of numeric labels, or None if that is not what they are; no sort, little memory."""
-    if labels.dtype.kind not in "biu" or len(labels) == 0:
+    if labels.dtype.kind not in "biuf" or len(labels) == 0:
         return None
     low, high = labels.min(), labels.max()
     if low == high or not ((labels == low) | (labels == high)).all():

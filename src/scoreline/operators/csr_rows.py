@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 from scoreline._typing import AnyArray
 
+LISTED = 1 << 20  # entries that are looked up at a time
+
 
 @dataclass(frozen=True)
 class CsrRows:
@@ -42,9 +44,20 @@ def csr_between(X: Any, start: int, stop: int) -> sp.csr_array:
 
 
 def csr_listed(X: Any, rows: AnyArray) -> sp.csr_array:
-    """Return the listed rows of a CSR matrix, a copy."""
-    begins, lengths = X.indptr[rows].astype(np.int64), (X.indptr[rows + 1] - X.indptr[rows]).astype(np.int64)
+    """Return the listed rows of a CSR matrix, a copy; beyond it memory for LISTED entries."""
+    lengths = (X.indptr[rows + 1] - X.indptr[rows]).astype(np.int64)
     starts = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
-    places = np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
-    return sp.csr_array((X.data[places], X.indices[places], starts), shape=(len(rows), X.shape[1]))
+    total = int(starts[-1])
+    data, indices = np.empty(total, dtype=X.data.dtype), np.empty(total, dtype=X.indices.dtype)
+    first = 0
+    while first < len(rows):
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + LISTED, side="right")) - 1)
+        begin, end = int(starts[first]), int(starts[last])
+        shifts = X.indptr[rows[first:last]].astype(np.int64) - starts[first:last]
+        places = np.repeat(shifts, lengths[first:last]) + np.arange(begin, end)
+        data[begin:end], indices[begin:end] = X.data[places], X.indices[places]
+        first = last
+    kind = np.int32 if max(total, X.shape[1]) < 2**31 else np.int64
+    parts = (data, indices.astype(kind, copy=False), starts.astype(kind))
+    return sp.csr_array(parts, shape=(len(rows), X.shape[1]))

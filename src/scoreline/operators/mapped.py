@@ -1,37 +1,116 @@
 """Matrices that stay on disk: arrays are mapped into memory and read by the kernels of those that lie in it."""
 
 import mmap
+import weakref
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from scoreline._typing import AnyArray
-from scoreline.operators.base import Operator
+from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.operators.base import Operator, read_only
 from scoreline.operators.csr_rows import CsrRows
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.sparse import CompressedOperator
 
+# Share of the rows up to which single ones are read without those after them: where page reads at random (100 MB/s) take as
+# long as reading all rows (1.4 GB/s), for rows of half a page.
+FEW = 1 / 32
+COPY_BYTES = 1 << 28  # of rows that are asked for again and again
 
-def mapped_array(path: Path) -> AnyArray:
-    """Return the array of an .npy file, read from the disk when its entries are; the system is told to read ahead."""
+
+def mapped_array(path: Path, advice: str = "MADV_SEQUENTIAL") -> AnyArray:
+    """Return the array of an .npy file, read from the disk when its entries are; the system is told how they will be read.
+
+    Products walk each part of an array from its beginning to its end, so what comes next may be read already and what is past
+    may go: the default. Not all systems know the advice.
+    """
     array = np.load(path, mmap_mode="r", allow_pickle=False)
-    # Products walk each part of an array from its beginning to its end, so what comes next may be read already and what is
-    # past may go. Not all systems know the advice.
     with suppress(AttributeError, ValueError, OSError):
-        array.base.madvise(mmap.MADV_SEQUENTIAL)
+        array.base.madvise(getattr(mmap, advice))
     return np.asarray(array)
 
 
-def mapped_csr(folder: Path, shape: tuple[int, int]) -> Operator:
-    """Return the operator of data.npy, indices.npy and indptr.npy in a folder; rows sorted, no column twice.
+class FewRows(Operator):
+    """Reads lists of rows, which are scattered over the file, as disks like it.
 
-    One read of the indices: those out of range would lead kernels out of memory.
+    Short lists go through `scattered`, the same operator over a second mapping of the same files, where the system is told not
+    to read on; both share the pages in memory. A list that comes again (a sample that is trained on) is copied into memory if
+    it takes at most COPY_BYTES, and let go with the list.
     """
-    data, indices, indptr = (mapped_array(folder / f"{name}.npy") for name in ("data", "indices", "indptr"))
-    return CompressedOperator(CsrRows(data, indices, indptr, shape))
+
+    scattered: Any
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        self._again: dict[str, Any] = {}
+
+    def _copied(self, lines: BoundsArray) -> Operator:
+        """Return an operator of the listed rows in memory, with the same bits in its products."""
+        raise NotImplementedError
+
+    def _read(self, product: str, vector: Any, lines: BoundsArray) -> Any:
+        again = self._again  # one read: another thread may come with another list
+        if again.get("lines", lambda: None)() is not lines:
+            again = {}
+            again["lines"] = weakref.ref(lines, lambda _: again.clear())
+            self._again = again
+        elif len(lines) * self.row_bytes <= COPY_BYTES:
+            if "copy" not in again:
+                again["copy"], again["every"] = self._copied(lines), np.arange(len(lines), dtype=np.uint64)
+            return getattr(again["copy"], product)(vector, again["every"])
+        return getattr(self._reader(lines), product)(vector, lines)
+
+    def _reader(self, lines: BoundsArray) -> Any:
+        return self.scattered if len(lines) <= FEW * self.shape[0] else super()
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
+        return self._read("_matvec_rows", w, lines)
+
+    def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
+        return np.asarray(self._read("_rmatvec_rows", u, lines))
+
+    def _listed(self, lines: BoundsArray) -> Any:
+        return self._reader(lines)._listed(lines)
 
 
-def mapped_dense(folder: Path) -> Operator:
-    """Return the operator of X.npy in a folder."""
-    return DenseOperator(mapped_array(folder / "X.npy"))
+class MappedDense(FewRows, DenseOperator):
+    """The array X.npy of a folder."""
+
+    def __init__(self, folder: Path):
+        super().__init__(mapped_array(folder / "X.npy"))
+        self.folder = folder
+        self.scattered = DenseOperator(mapped_array(folder / "X.npy", "MADV_RANDOM"))
+
+    def _copied(self, lines: BoundsArray) -> Operator:
+        return DenseOperator(self._listed(lines))
+
+    def __reduce__(self) -> Any:  # other processes open the files themselves
+        return type(self), (self.folder,), {"largest": self.largest}
+
+
+class MappedCsr(FewRows, CompressedOperator):
+    """The arrays data.npy, indices.npy and indptr.npy of a folder; rows are sorted and name no column twice.
+
+    Opening it reads the indices once: those out of range would lead kernels out of memory.
+    """
+
+    def __init__(self, folder: Path, shape: tuple[int, int]):
+        self.folder = folder
+        arrays = [mapped_array(folder / f"{name}.npy") for name in ("data", "indices", "indptr")]
+        super().__init__(CsrRows(arrays[0], arrays[1], arrays[2], shape))
+        data, indices = (mapped_array(folder / f"{name}.npy", "MADV_RANDOM") for name in ("data", "indices"))
+        # Not a new operator: the indices have been looked through.
+        self.scattered = object.__new__(CompressedOperator)
+        self.scattered.__dict__.update(self.__dict__)
+        self.scattered._X = CsrRows(data, indices, arrays[2], shape)
+        self.scattered._data, self.scattered._indices = read_only(data), read_only(indices.view(self._indices.dtype))
+
+    def _copied(self, lines: BoundsArray) -> Operator:
+        copied = CompressedOperator(self._listed(lines))
+        copied._line_work = self._line_work  # which decides where chunks end, and so about bits
+        return copied
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.folder, self.shape), {"largest": self.largest}

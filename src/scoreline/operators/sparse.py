@@ -42,6 +42,7 @@ class CompressedOperator(Operator):
         self._check_structure()
         n_out = self.shape[1] if self._by_row else self.shape[0]
         stored = int(X.indptr[-1])
+        self._line_work = 4 * len(self._data) / max(1, len(self._indptr) - 1)
         self._bounds = self._line_bounds(stored, kernels.parallel.MAX_CHUNKS)
         self._scatter_bounds = self._line_bounds(stored, max(1, min(SCATTER_CHUNKS, stored // (4 * n_out))))
 
@@ -105,8 +106,7 @@ class CompressedOperator(Operator):
         return partial[0] if len(partial) == 1 else partial.sum(axis=0)
 
     def _list_bounds(self, lines: BoundsArray, max_chunks: int) -> BoundsArray:
-        per_line = 4 * len(self._data) / max(1, len(self._indptr) - 1)
-        return kernels.parallel.even_bounds(len(lines), per_line, max_chunks)
+        return kernels.parallel.even_bounds(len(lines), self._line_work, max_chunks)
 
     def _block(self, start: int, stop: int) -> Any:
         return csr_between(self._X, start, stop) if self._by_row else self._X[start:stop].tocsr()

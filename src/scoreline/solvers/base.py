@@ -5,7 +5,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
-from scoreline.solvers.checkpoint import Journal
+from scoreline.solvers.checkpoint import Journal, checked_entries
 from scoreline.solvers.method import Method
 
 logger = logging.getLogger("scoreline")
@@ -182,10 +182,11 @@ class Solver(Method, ABC):
         kept = None if journal is None else journal.begin(self)
         if state is not None:
             kept = None
-        given = self._checked_state(state if kept is None else kept.record)
+        with nullcontext() if kept is None or journal is None else journal.complete():
+            given = self._checked_state(state if kept is None else kept.record)
         now, interruption = self._begin(objective, w0) if given is None else (given, None)
-        problem = _fingerprint(objective)
-        if now.problem and now.problem != problem:
+        problem = _fingerprint(objective, journal is not None)
+        if any(problem.get(name, value) != value for name, value in now.problem.items()):
             what = f"belongs to another problem: it has {now.problem}, this objective {problem}"
             raise ValueError(f"the state {what}") if kept is None or journal is None else journal.mismatch(what)
         now.problem = problem
@@ -385,13 +386,16 @@ def _checked_start(objective: Objective, w0: FloatArray | None) -> FloatArray:
     return w
 
 
-def _fingerprint(objective: Objective) -> dict[str, float]:
-    """Return what tells one problem from another without a pass: shape, alpha, magnitudes if known, the risk and its rows."""
+def _fingerprint(objective: Objective, entries: bool) -> dict[str, float]:
+    """Return what tells one problem from another: shape, alpha, magnitudes if known, the risk and its rows.
+
+    With `entries` also a number that changes with any entry of X, which takes a pass.
+    """
     (n, p), risk, largest = objective.operator.shape, objective.risk, objective.operator.largest
     return {
         "rows": n, "features": p, "alpha": objective.alpha, "magnitudes": -1.0 if largest is None else float(largest.sum()),
         "value_at_zero": risk.value_at_zero(), "risk": risk.fingerprint(),
-    }  # fmt: skip
+    } | ({"entries": checked_entries(objective.operator)} if entries else {})  # fmt: skip
 
 
 def _log_row(row: tuple[float, ...]) -> tuple[Any, ...]:

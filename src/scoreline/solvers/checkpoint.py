@@ -8,7 +8,8 @@ is also written to the disk does not matter.
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from scoreline._checks import check_number
 from scoreline.model_file import read_archive, write_archive
+from scoreline.scorespace import space_for
 
 KIND, VERSION = "scoreline checkpoint", 1
 FREE = ("callbacks", "checkpoint", "max_iter", "max_time")  # options that may differ when a run is continued
@@ -127,6 +129,14 @@ class Journal:
         """Return the error for a file that does not belong to this fit."""
         return ValueError(f"checkpoint {str(self.path)!r} {what}; delete it to begin anew, or give another path")
 
+    @contextmanager
+    def complete(self) -> Iterator[None]:
+        """Say that the file is not complete where what is done with its content fails."""
+        try:
+            yield
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise self.mismatch(f"is not complete ({type(error).__name__}: {error})") from error
+
     def _read(self, solver: Any) -> list[Kept]:
         if self._runs is not None:
             return self._runs
@@ -134,11 +144,9 @@ class Journal:
         self._runs = []
         if self.path.exists():
             content = read_archive(self.path, KIND, VERSION)
-            try:
+            with self.complete():
                 before = {"solver": content["solver"], **content["options"]}
                 seed, runs = content["seed"], [Kept(run["status"], run["state"]) for run in content["runs"]]
-            except (KeyError, TypeError) as error:
-                raise self.mismatch(f"is not complete ({error!r})") from error
             now = {"solver": solver.name, **self._header["options"]}
             differing = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
             if differing:
@@ -148,6 +156,12 @@ class Journal:
                 )
             self._seed, self._runs = seed, runs
         return self._runs
+
+
+def checked_entries(operator: Any) -> float:
+    """Return a number that changes if an entry of X does: the length of the scores of fixed coefficients. One pass."""
+    z = operator.matvec(np.cos(np.arange(operator.shape[1])))
+    return float(space_for(operator.scores).dot(z, z))
 
 
 def _options(solver: Any) -> dict[str, Any]:

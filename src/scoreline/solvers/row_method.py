@@ -17,7 +17,7 @@ from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure
 from scoreline.solvers.base import Clock, Progress
-from scoreline.solvers.checkpoint import RUNNING, Journal
+from scoreline.solvers.checkpoint import RUNNING, Journal, checked_entries
 from scoreline.solvers.method import Method
 
 logger = logging.getLogger("scoreline")
@@ -83,9 +83,18 @@ class RowState:
         return {f.name: copy.copy(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
-    def restored(cls, record: Mapping[str, Any]) -> "RowState":
-        """Return the state that `record` described."""
-        return cls(**{name: copy.copy(value) for name, value in record.items()})
+    def restored(cls, record: Mapping[str, Any], p: int) -> "RowState":
+        """Return the state that `record` described, for p features; kernels do not check bounds, so this does."""
+        state = cls(**{name: copy.copy(value) for name, value in record.items()})
+        lengths = {"v": p + 1, "behind": p + 1, "units": p + 1, "numbers": kernels.point_updates.STATE}
+        lengths |= {name: p + 1 for name in ("squares", "counts") if getattr(state, name) is not None}
+        for name, length in lengths.items():
+            array = getattr(state, name)
+            if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != (length,):
+                raise ValueError(f"{name} of the state is not an array of {length} numbers")
+        if not isinstance(state.kind, int):
+            raise ValueError(f"kind={state.kind!r} of the state must be a number")
+        return state
 
     def fade(self, after: float, until: float) -> None:
         """Let steps fade to 0 from `after` rows on until `until`."""
@@ -220,10 +229,17 @@ class RowMethod(Method):
         trial = passes // TRIAL if judge is not None else 0
         rows = float(n) if weight is None else float(weight.sum())
         sign = np.ascontiguousarray(sign, dtype=np.int8)
-        problem = {"shape": [n, p], "alpha": alpha, "passes": passes, "rows": _checksum(operator, sign, weight)}
         kept = None if self.journal is None else self.journal.begin(self)
+        problem: dict[str, Any] = {}
+        if self.journal is not None:
+            problem = {"shape": [n, p], "alpha": alpha, "passes": passes, "constant": constant, "measure": measure.name}
+            problem |= {
+                "parameters": vars(measure),
+                "rows": _checksum(sign, weight),
+                "entries": checked_entries(operator),
+            }
         if kept is not None:
-            state = self._restored(kept.record, problem, run)
+            state = self._restored(kept.record, problem, run, p)
         else:
             state.learn_units(operator, weight, constant)
         for each in others if kept is not None else (state, *others):
@@ -271,13 +287,16 @@ class RowMethod(Method):
         record = {"problem": problem, "passes": run.passes, "seconds": list(run.seconds), "state": state.record()}
         self.journal.keep(record, status)
 
-    def _restored(self, record: Mapping[str, Any], problem: dict[str, Any], run: RowRun) -> RowState:
+    def _restored(self, record: Mapping[str, Any], problem: dict[str, Any], run: RowRun, p: int) -> RowState:
         """Go on from a record of the checkpoint."""
         assert self.journal is not None
-        if record["problem"] != problem:
-            raise self.journal.mismatch(f"belongs to another problem: it has {record['problem']}, this fit {problem}")
-        run.passes, run.seconds = record["passes"], list(record["seconds"])
-        return RowState.restored(record["state"])
+        with self.journal.complete():
+            if record["problem"] != problem:
+                raise self.journal.mismatch(
+                    f"belongs to another problem: it has {record['problem']}, this fit {problem}"
+                )
+            run.passes, run.seconds = record["passes"], list(record["seconds"])
+            return RowState.restored(record["state"], p)
 
     def _stopped(self, run: RowRun, state: RowState, clock: Clock) -> bool:
         """Show the progress to the callbacks with the clock stopped; True if one of them asks to stop."""
@@ -289,9 +308,9 @@ class RowMethod(Method):
             return any(answer is True for answer in answers)
 
 
-def _checksum(operator: Any, sign: AnyArray, weight: FloatArray | None) -> int:
-    """Return a number that tells one set of rows from another without a pass."""
-    parts = [sign] + [np.asarray(part) for part in (weight, operator.largest) if part is not None]
+def _checksum(sign: AnyArray, weight: FloatArray | None) -> int:
+    """Return a number that tells one set of labels and weights from another."""
+    parts = [sign] if weight is None else [sign, weight]
     return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part).data).to_bytes(4, "big") for part in parts))
 
 

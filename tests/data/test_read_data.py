@@ -1,0 +1,224 @@
+"""read_data: every kind of file, the same matrix; labels of any kind; options where they belong."""
+
+import gzip
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from scoreline import MeasureClassifier, load_model
+from scoreline.data import Dataset, open_mapped, read_data
+from scoreline.data.mapped import convert
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((40, 3))
+Y = np.where(np.arange(40) % 3 == 0, 1, -1)
+FRAME = pd.DataFrame(X, columns=list("abc")).assign(out=Y)
+SPARSE = sp.csr_array(np.where(np.abs(X) > 0.7, X, 0.0))
+
+
+def save_npz(path, **arrays):
+    np.savez(path, **arrays)
+
+
+def libsvm(path):
+    dump_svmlight_file(X, Y, str(path), zero_based=False)
+
+
+FILES = {
+    "t.svm": libsvm,
+    "no_suffix": libsvm,
+    "set.t": libsvm,
+    "t.csv": lambda path: FRAME.to_csv(path, index=False),
+    "t.tsv": lambda path: FRAME.to_csv(path, index=False, sep="\t"),
+    "t.csv.gz": lambda path: FRAME.to_csv(path, index=False),
+    "t.parquet": lambda path: FRAME.to_parquet(path),
+    "t.feather": lambda path: FRAME.to_feather(path),
+    "t.npz": lambda path: np.savez(path, X=X, y=Y),
+    "t.npy": lambda path: np.save(path, np.column_stack([X, Y])),
+    "folder": lambda path: convert((X, Y), path),
+}
+OPTIONS = {"t.csv": "out", "t.tsv": "out", "t.csv.gz": "out", "t.parquet": "out", "t.feather": "out", "t.npy": -1}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_is_the_same_data(tmp_path, name):
+    FILES[name](tmp_path / name)
+    data = read_data(tmp_path / name, OPTIONS.get(name))
+    assert isinstance(data, Dataset)
+    w = np.array([1.0, -2.0, 0.5])
+    z = data.X.matvec(w) if hasattr(data.X, "matvec") else data.X @ w
+    np.testing.assert_allclose(z, X @ w, rtol=1e-12, atol=1e-12)
+    assert data.y.tolist() == Y.tolist()
+    assert data.names == (["a", "b", "c"] if OPTIONS.get(name) == "out" else None)
+    MeasureClassifier().fit(data.X, data.y)
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"folder"}))
+def test_every_file_is_the_same_data_when_converted(tmp_path, name):
+    FILES[name](tmp_path / name)
+    memory = read_data(tmp_path / name, OPTIONS.get(name))
+    data = open_mapped(convert(tmp_path / name, tmp_path / "set", label=OPTIONS.get(name)), verify=True)
+    w = np.array([1.0, -2.0, 0.5])
+    np.testing.assert_allclose(data.X.matvec(w), memory.X @ w, rtol=1e-12, atol=1e-12)
+    assert data.y.tolist() == Y.tolist()
+    assert data.names == memory.names
+
+
+@pytest.mark.parametrize(
+    "frame", [FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME)], ids=["pandas", "polars", "arrow"]
+)
+def test_frames_are_tables_in_memory(frame):
+    data = read_data(frame, "out")
+    np.testing.assert_array_equal(data.X, X)
+    assert data.y.tolist() == Y.tolist()
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_scipy_files_with_labels_are_read(tmp_path, kind):
+    matrix = SPARSE.asformat(kind)
+    np.savez(
+        tmp_path / "t.npz",
+        data=matrix.data,
+        indices=matrix.indices,
+        indptr=matrix.indptr,
+        shape=matrix.shape,
+        format=kind.encode(),
+        y=Y,
+    )
+    data = read_data(tmp_path / "t.npz")
+    np.testing.assert_array_equal(data.X.toarray(), SPARSE.toarray())
+    sp.save_npz(tmp_path / "plain.npz", matrix)
+    assert read_data(tmp_path / "plain.npz").y is None
+
+
+POSITIVE = {
+    "words": (["fraud", "fine", "fine", "fraud"], "fraud"),
+    "numbers": ([0, 3, 3, 0], 0),
+    "text for a number": ([0, 3, 3, 0], "0"),
+    "fractions": ([0.5, 1.5, 1.5, 0.5], 0.5),
+    "truth": ([False, True, True, False], "false"),
+    "number for text": (["1", "2", "2", "1"], 1),
+    "many": ([7, 1, 2, 7], 7),
+}
+
+
+@pytest.mark.parametrize("kind", POSITIVE)
+def test_the_class_that_is_to_be_found_is_named(tmp_path, kind):
+    labels, positive = POSITIVE[kind]
+    frame = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "out": pa.array(labels)})
+    for data in (
+        read_data(frame, "out", positive=positive),
+        open_mapped(convert(frame, tmp_path / "set", label="out", positive=positive)),
+    ):
+        assert data.y.tolist() == [True, False, False, True]
+        assert data.encoding.n_features == 1
+
+
+@pytest.mark.parametrize("positive", ["frau", 7, "True"])
+def test_a_class_that_does_not_occur_is_refused(tmp_path, positive):
+    frame = pa.table({"a": [1.0, 2.0], "out": ["fraud", "fine"]})
+    with pytest.raises(ValueError, match=r"is not a label of .*'fine', 'fraud'"):
+        read_data(frame, "out", positive=positive)
+    with pytest.raises(ValueError, match="is not a label of"):
+        convert(frame, tmp_path / "set", label="out", positive=positive)
+
+
+@pytest.mark.parametrize("labels", [[0.5, 1.5], [1, 2], [0, 1], [-1, 1], [3, -7]])
+def test_any_two_labels_of_libsvm_text_can_be_trained(tmp_path, labels):
+    dump_svmlight_file(X, np.where(Y > 0, *labels[::-1]), str(tmp_path / "t.svm"), zero_based=False)
+    data = read_data(tmp_path / "t.svm")
+    clf = MeasureClassifier().fit(data.X, data.y)
+    assert clf.classes_.tolist() == sorted(labels)
+
+
+def test_a_model_keeps_the_encoding_and_counts_what_it_has_not_seen(tmp_path):
+    frame = pd.DataFrame({"a": X[:, 0], "c": np.where(X[:, 1] > 0, "x", "y"), "out": Y})
+    data = read_data(frame, "out")
+    clf = MeasureClassifier().fit(data.X, data.y)
+    clf.save(tmp_path / "m.npz", data.encoding)
+    loaded = load_model(tmp_path / "m.npz")
+    assert loaded.encoding_ == data.encoding
+    loaded.save(tmp_path / "again.npz")
+    assert load_model(tmp_path / "again.npz").encoding_ == data.encoding
+    new = frame.drop(columns="out").assign(c="z", other=1)[["other", "c", "a"]]
+    with pytest.warns(UserWarning, match="c 40 of 40 rows") as caught:
+        table = read_data(new, encoding=loaded.encoding_)
+    assert caught[0].filename == __file__
+    assert table.y is None
+    assert loaded.encoding_.unseen == {"c": 40}
+    assert loaded.decision_function(table.X).shape == (40,)
+
+
+WRONG = {
+    "no label": ("t.csv", {}, "label=None"),
+    "label of text": ("t.svm", {"label": "out"}, "label='out' is for tables"),
+    "unknown label": ("t.csv", {"label": "oot"}, "Did you mean 'out'"),
+    "zero_based of a table": ("t.csv", {"label": "out", "zero_based": True}, "zero_based is for LIBSVM"),
+    "n_features of a table": ("t.csv", {"label": "out", "n_features": 3}, "n_features is for LIBSVM"),
+    "impute of text": ("t.svm", {"impute": "mean"}, "impute='mean' is for tables"),
+    "zero_based": ("t.svm", {"zero_based": "maybe"}, "zero_based"),
+    "n_features": ("t.svm", {"n_features": 2}, "n_features=2 is too small"),
+    "column of npy": ("t.npy", {"label": 4}, "label=4"),
+    "column by name of npy": ("t.npy", {"label": "out"}, "label='out'"),
+    "label of npz": ("t.npz", {"label": "out"}, "array y"),
+    "impute of npz": ("t.npz", {"impute": "mean"}, "is for tables"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_options_that_do_not_fit_are_refused(tmp_path, kind):
+    name, options, message = WRONG[kind]
+    FILES[name](tmp_path / name)
+    for call in (read_data, lambda source, **rest: convert(source, tmp_path / "set", **rest)):
+        with pytest.raises(ValueError, match=message):
+            call(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "message"),
+    [
+        ("t.npz", b"", "cannot be read as .npz"),
+        ("t.npz", b"PK\x03\x04 not a zip", "cannot be read as .npz"),
+        ("t.npy", b"\x93NUMPY", "cannot be read as .npy"),
+        ("t.npy", np.array([{}], dtype=object).dumps(), "cannot be read as .npy"),
+        ("t.xlsx", b"PK\x03\x04\x00", "t.xlsx, line 1, column 1"),
+        ("t.parquet", b"PAR1", "t.parquet"),
+        ("t.csv", b"", "t.csv is empty"),
+        ("t.svm.gz", gzip.compress(b"1 1:1\n-1 1:2\n" * 50, mtime=0)[:-20], "cannot be unpacked"),
+        ("t.svm.gz", bytes(b ^ (i == 20) * 255 for i, b in enumerate(gzip.compress(rng.bytes(999), mtime=0))), "cannot be unpacked"),
+    ],
+)  # fmt: skip
+def test_files_that_are_not_what_they_seem_are_refused(tmp_path, name, raw, message):
+    (tmp_path / name).write_bytes(raw)
+    with pytest.raises(ValueError, match=message):
+        read_data(tmp_path / name, "out" if name.endswith((".csv", ".parquet")) else None)
+
+
+def test_arrays_that_are_not_there_or_have_other_shapes_are_named(tmp_path):
+    np.savez(tmp_path / "a.npz", features=X)
+    with pytest.raises(ValueError, match=r"holds \['features'\], expected arrays X and y"):
+        read_data(tmp_path / "a.npz")
+    np.save(tmp_path / "v.npy", Y)
+    with pytest.raises(ValueError, match="expected 2"):
+        read_data(tmp_path / "v.npy")
+    np.savez(tmp_path / "b.npz", X=X, y=Y[:3])
+    with pytest.raises(ValueError, match="one label for each of 40 rows"):
+        read_data(tmp_path / "b.npz")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        read_data(tmp_path / "nothing.csv", "out")
+    with pytest.raises(ValueError, match="expected a path"):
+        read_data(7, "out")
+
+
+def test_reading_twice_gives_no_warning(tmp_path):
+    libsvm(tmp_path / "t.svm")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_data(tmp_path / "t.svm")
+        read_data(FRAME, "out")
