@@ -1,5 +1,6 @@
 """Where rows come from, block by block: files of text, tables, arrays. `open_source` is the only place that asks which."""
 
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ class TableSource(Source):
         """Return all rows and labels."""
         X, y, self.encoding = load_table(self.source, self.label, **self.options)
         self.names = self.encoding.names
-        warn_unseen(self.encoding, self.source, X.shape[0], stacklevel=4)
+        warn_unseen(self.encoding, self.source, X.shape[0])
         return X, y
 
     def blocks(self) -> Iterator[Block]:
@@ -156,7 +157,7 @@ class TableSource(Source):
         for X, y in table_blocks(table, self.encoding, self.label):
             rows += X.shape[0]
             yield X, y
-        warn_unseen(self.encoding, self.source, rows, stacklevel=4)
+        warn_unseen(self.encoding, self.source, rows)
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""
@@ -200,7 +201,7 @@ def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
     try:
         content: Any = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
         arrays: Any = content if path.suffix == ".npy" else {name: content[name] for name in content.files}
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"{path} cannot be read as {path.suffix} ({error}); it is damaged, or holds objects"
         ) from error

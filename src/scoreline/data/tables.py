@@ -1,6 +1,7 @@
 """Tables (CSV, Parquet, Arrow, frames) as matrices: opened once, read in blocks, encoded as an `Encoding` says."""
 
 import contextlib
+import inspect
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -279,7 +280,7 @@ def read_table(
     X, y, encoding = load_table(
         source, label, categories=categories, drop=drop, encoding=encoding, separator=separator, **rest
     )
-    warn_unseen(encoding, source, X.shape[0], stacklevel=3)
+    warn_unseen(encoding, source, X.shape[0])
     return X, y, encoding
 
 
@@ -323,13 +324,16 @@ def load_table(
     return X, y, encoding
 
 
-def warn_unseen(encoding: Encoding, source: Any, rows: int, stacklevel: int) -> None:
+def warn_unseen(encoding: Encoding, source: Any, rows: int) -> None:
     """Warn of categories that the encoding did not know, with their counts."""
     if encoding.unseen:
         name = str(source) if isinstance(source, (str, Path)) else "the table"
         counts = ", ".join(f"{column} {count} of {rows} rows" for column, count in encoding.unseen.items())
         message = f"{name}: unseen categories: {counts}; they count as none of the known ones"
-        warnings.warn(message, UserWarning, stacklevel=stacklevel)
+        level, frame = 1, inspect.currentframe()
+        while frame is not None and frame.f_globals.get("__name__", "").startswith("scoreline."):
+            level, frame = level + 1, frame.f_back  # the line of the caller, whichever function was called
+        warnings.warn(message, UserWarning, stacklevel=level - 1)
 
 
 def _assembled(
