@@ -333,7 +333,7 @@ def warn_unseen(encoding: Encoding, source: Any, rows: int) -> None:
         level, frame = 1, inspect.currentframe()
         while frame is not None and frame.f_globals.get("__name__", "").startswith("scoreline."):
             level, frame = level + 1, frame.f_back  # the line of the caller, whichever function was called
-        warnings.warn(message, UserWarning, stacklevel=level - 1)
+        warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def _assembled(
