@@ -8,6 +8,7 @@ names a class.
 import io
 import json
 import math
+import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,6 @@ SPARSE_SHARE, SPARSE_SIZE = (
     0.25,
     1000,
 )  # an array this long with fewer entries other than 0 is stored as a list of those
-MOST_ENTRIES = 1 << 36  # of a sparse array, whose size the file does not bear out
 DATE = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
 
@@ -153,8 +153,8 @@ def _packed_array(value: AnyArray, arrays: dict[str, AnyArray], place: str) -> A
             "$objects": [_packed(item, arrays, place) for item in value.ravel().tolist()],
             "shape": list(value.shape),
         }
-    if value.dtype.kind not in "biufU":
-        raise TypeError(f"{place.lstrip('.')} is an array of {value.dtype}, expected numbers or text")
+    if value.dtype.kind not in "biufU" or isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{place.lstrip('.')} is an array of {value.dtype}, expected numbers or text, none masked")
     if value.dtype == np.float64 and value.size >= SPARSE_SIZE:
         flat = np.ascontiguousarray(value).reshape(-1)
         places = np.flatnonzero(flat.view(np.uint64))  # by bits: -0.0 is kept
@@ -168,6 +168,14 @@ def _put(array: AnyArray, arrays: dict[str, AnyArray]) -> str:
     name = f"array{len(arrays)}"
     arrays[name] = array
     return name
+
+
+def _memory() -> float:
+    """Return the bytes of memory of this machine, which a sparse array must not ask for more than."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def _unpacked(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
@@ -192,7 +200,9 @@ def _unpacked(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
     if "$sparse" in value:
         places, entries = (arrays[f"{name}.npy"] for name in value["$sparse"])
         size = math.prod(value["shape"])
-        fits = 0 <= size <= MOST_ENTRIES and len(places) == len(entries) and places.dtype.kind == "i"
+        if size * 8 > _memory():
+            raise MemoryError
+        fits = size >= 0 and len(places) == len(entries) and places.dtype.kind == "i"
         if not fits or np.any((places < 0) | (places >= size)):
             raise DamagedError("a sparse array does not fit its shape")
         flat = np.zeros(size)

@@ -254,7 +254,6 @@ def test_an_interrupted_conversion_is_found_and_begun_anew(tmp_path, caplog):
     X, y = problem()
     part = tmp_path / ".set.part"
     part.mkdir()
-    (part / "lock").touch()
     (part / "X.npy").write_bytes(b"half of it")
     with pytest.raises(FileNotFoundError, match="interrupted"):
         open_mapped(tmp_path / "set")

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -487,3 +488,45 @@ def test_a_disk_that_becomes_full_leaves_the_last_record(tmp_path, monkeypatch):
             assert interrupted("lbfgs", path, 5)
     assert path.read_bytes() == before
     assert model_after("lbfgs", path) == expected
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "bundle_ocas", "lbfgs", "newton", "smoothed"])
+@pytest.mark.parametrize("first", [1, 3, 4])
+def test_more_iterations_later_are_the_iterations_of_one_run(solver, first, tmp_path):
+    whole, own = tmp_path / "whole", tmp_path / "own"
+    kind = {
+        "measure": "roc_auc" if solver in ("smoothed", "bundle_ocas") else "accuracy",
+        "solver": solver,
+        "tol": 1e-9,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fits = [
+            MeasureClassifier(**kind, max_iter=n, solver_params={"checkpoint": Checkpoint(path, 2, 0)}).fit(*data())
+            for n, path in ((7, whole), (first, own), (7, own))
+        ]
+    assert fits[1].n_iter_ == first
+    assert fits[2].coef_.tobytes() == fits[0].coef_.tobytes()
+    assert fits[2].history_["objective"] == fits[0].history_["objective"]
+
+
+def test_another_seed_is_refused_and_the_same_one_is_used_as_it_is(tmp_path):
+    X, y = data()
+    kind = {"measure": "qmean", "solver": "spade", "solver_params": {"checkpoint": Checkpoint(tmp_path / "own", 1, 0)}}
+    plain = MeasureClassifier("qmean", solver="spade", random_state=3).fit(X, y)
+    assert MeasureClassifier(**kind, random_state=3).fit(X, y).coef_.tobytes() == plain.coef_.tobytes()
+    kind["solver_params"]["callbacks"] = [stop_with_an_error]
+    with pytest.raises(RuntimeError):
+        MeasureClassifier(**kind, random_state=3).fit(X, y)
+    with pytest.raises(ValueError, match="random_state=3, this one has 4; delete it"):
+        MeasureClassifier(**kind, random_state=4).fit(X, y)
+
+
+def stop_with_an_error(progress):
+    raise RuntimeError
+
+
+def test_a_stream_takes_no_checkpoint(tmp_path):
+    clf = MeasureClassifier("qmean", solver="spade", solver_params={"checkpoint": tmp_path / "own"})
+    with pytest.raises(ValueError, match="checkpoint goes with fit"):
+        clf.partial_fit(*data())

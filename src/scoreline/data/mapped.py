@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,6 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
         _sync(part)
         with whole_file(part / HEADER) as file:
             file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
-        (part / "lock").unlink()
         if folder.exists():
             shutil.rmtree(old, ignore_errors=True)
             folder.rename(old)
@@ -106,28 +105,42 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
 @contextmanager
 def _part(folder: Path) -> Iterator[Path]:
     """Make the folder that is filled before it takes its name; one that a dead process has left is removed first."""
-    import fcntl
-
     part = folder.with_name(f".{folder.name}.part")
-    found = part.exists()
-    part.mkdir(exist_ok=True)
-    with (part / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"another process is converting to {folder} just now; wait for it, or choose another"
-            ) from None
-        if found:
+    with _lock(folder):
+        if part.exists():
             logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
-        for path in part.iterdir():
-            if path.name != "lock":
-                path.unlink()
+            shutil.rmtree(part)
+        part.mkdir()
         try:
             yield part
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Keep other conversions to the same folder away, until it has its name; the lock of a dead process does not count."""
+    import fcntl
+
+    path = folder.with_name(f".{folder.name}.lock")
+    while True:
+        lock = path.open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and path.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+                break
+        except BlockingIOError:
+            lock.close()
+            raise ValueError(
+                f"another process is converting to {folder} just now; wait for it, or choose another"
+            ) from None
+        lock.close()  # the one before has removed it between our opening and locking it
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.close()
 
 
 def _sync(folder: Path) -> None:
@@ -191,10 +204,8 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
 def _header(folder: Path) -> dict[str, Any]:
     """Return the header of a folder, or say why there is none."""
     if not folder.is_dir():
-        hint = ""
-        with suppress(OSError):
-            if folder.with_name(f".{folder.name}.part").exists() or folder.with_name(f".{folder.name}.old").exists():
-                hint = "; a conversion to it was interrupted, run it again"
+        left = any(folder.with_name(f".{folder.name}.{end}").exists() for end in ("lock", "part", "old"))
+        hint = "; a conversion to it was interrupted, run it again" if left else ""
         raise FileNotFoundError(f"there is no folder {folder}{hint}")
     try:
         header = json.loads((folder / HEADER).read_bytes())

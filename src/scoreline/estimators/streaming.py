@@ -103,6 +103,8 @@ class Streaming:
             sign = np.where(check_truth(y, known, operator.shape[0]), 1, -1)
             weight = check_sample_weight(sample_weight, len(sign))
             _, solver_class = choose(measure, self.risk, self.solver)
+            if (self.solver_params or {}).get("checkpoint") is not None:
+                raise ValueError("solver_params: checkpoint goes with fit; save() keeps what partial_fit has learnt")
             take_in = self._take_in_moments if by_moments else self._take_in_rows
             return take_in(operator, known, sign, weight, measure, self._make_solver(solver_class), first)
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from scoreline._optional import require
-
-INK, ABOVE, BELOW, BAND = "#222222", "#c0392b", "#1f6fb2", "#e8e2d4"
+from scoreline.report.palette import ABOVE, BAND, BELOW, GRID, INK
 
 
 def plot_convergence(
@@ -34,8 +33,8 @@ def plot_convergence(
     if ax is None:
         ax = require("matplotlib.pyplot", "plot", "plot_convergence").subplots(figsize=(6, 4))[1]
     across, above, below = (np.asarray(history[name], dtype=float) for name in (x, "objective", "lower_bound"))
-    # One more point, so that the last step has a length.
-    end = across[-1] + 0.04 * max(across[-1] - across[0], 1e-9)
+    # One more point, so that the last step has a length; a fit that took no step has nothing else.
+    end = across[-1] + (0.04 * (across[-1] - across[0]) or max(1.0, across[-1]))
     across, above, below = (np.append(a, last) for a, last in ((across, end), (above, above[-1]), (below, below[-1])))
     ax.fill_between(across, below, above, color=BAND, step="post", linewidth=0, label="not yet decided")
     ax.step(across, above, where="post", color=ABOVE, linewidth=1.8, label="objective of the best model so far")
@@ -58,7 +57,7 @@ def plot_convergence(
 def _tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(colors=INK, labelsize=9)
-    ax.grid(axis="y", color="#dddddd", linewidth=0.6)
+    ax.grid(axis="y", color=GRID, linewidth=0.6)
     ax.set_axisbelow(True)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
-from scoreline.solvers.checkpoint import Journal, checked_entries
+from scoreline.solvers.checkpoint import RUNNING, Journal, Kept, checked_entries
 from scoreline.solvers.method import Method
 
 logger = logging.getLogger("scoreline")
@@ -178,14 +178,16 @@ class Solver(Method, ABC):
         """
         self._check_risk(objective)
         clock, journal = Clock(), self.journal
+        problem = _fingerprint(objective, journal is not None)
         passes_before = objective.n_passes
         kept = None if journal is None else journal.begin(self)
+        if kept is not None and not self._over(kept):
+            kept = kept.running()
         if state is not None:
             kept = None
         with nullcontext() if kept is None or journal is None else journal.complete():
             given = self._checked_state(state if kept is None else kept.record)
         now, interruption = self._begin(objective, w0) if given is None else (given, None)
-        problem = _fingerprint(objective, journal is not None)
         if any(problem.get(name, value) != value for name, value in now.problem.items()):
             what = f"belongs to another problem: it has {now.problem}, this objective {problem}"
             raise ValueError(f"the state {what}") if kept is None or journal is None else journal.mismatch(what)
@@ -193,7 +195,7 @@ class Solver(Method, ABC):
         status = "max_iter"
         seconds_before, passes_before = now.seconds, passes_before - now.passes
         floor = 1e-3 * problem["value_at_zero"]
-        if kept is not None and self._over(kept.status, now, floor):
+        if kept is not None and kept.status != RUNNING:
             return self._finish(objective, now, kept.status, None, passes_before, floor)
 
         def record() -> None:
@@ -269,11 +271,9 @@ class Solver(Method, ABC):
         self.resume(objective, state)
         return state
 
-    def _over(self, status: str, state: State, floor: float) -> bool:
-        """Tell whether a run that a checkpoint has ended so, with the tolerance and the limits of now."""
-        if status == "converged":
-            return self._proved(state.best_objective, state.lower_bound, floor)
-        return status == "stalled" or (status == "max_iter" and state.iteration >= self.max_iter)
+    def _over(self, kept: Kept) -> bool:
+        """Tell whether a run that a checkpoint has is over: also by max_iter, unless that has been raised."""
+        return kept.status != "max_iter" or int(kept.record.get("iteration", 0)) >= self.max_iter
 
     def _begin(self, objective: Objective, w0: FloatArray | None) -> tuple[State, BaseException | None]:
         """Return the state at w0, or where `init` says, and what interrupted the way there."""

@@ -6,6 +6,7 @@ record, as a run that was killed does. So both take the same steps, whatever a s
 is also written to the disk does not matter.
 """
 
+import numbers
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -60,10 +61,18 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Kept:
-    """A run that the file has: RUNNING or how it ended, and the record of its state."""
+    """A run that the file has: RUNNING or how it ended, the record of its state, and if it ended the one before that.
+
+    A run that ended by max_iter and is to go on goes on from the record before, as one with more iterations would have.
+    """
 
     status: str
     record: Mapping[str, Any]
+    before: Mapping[str, Any] | None = None
+
+    def running(self) -> "Kept | None":
+        """Return the run as it was before its end; None: it had not come as far as a record."""
+        return None if self.before is None else Kept(RUNNING, self.before)
 
 
 class Journal:
@@ -97,8 +106,10 @@ class Journal:
     def keep(self, record: Mapping[str, Any], status: str = RUNNING) -> None:
         """Take in where the run stands; write it if the last time is long enough ago, or the run is over."""
         assert self._runs is not None
+        last = self._runs[self._number] if self._number < len(self._runs) else Kept(RUNNING, {}, None)
+        before = None if status == RUNNING else (last.record or None) if last.status == RUNNING else last.before
         del self._runs[self._number :]
-        self._runs.append(Kept(status, record))
+        self._runs.append(Kept(status, record, before))
         self._unwritten = True
         if status != RUNNING or time.perf_counter() - self._written >= self.settings.seconds:
             self.flush()
@@ -106,7 +117,7 @@ class Journal:
     def flush(self) -> None:
         """Write what has been kept; a disk that is full costs a warning, not the fit."""
         if self._unwritten and self._runs is not None:
-            runs = [{"status": kept.status, "state": kept.record} for kept in self._runs]
+            runs = [{"status": kept.status, "state": kept.record, "before": kept.before} for kept in self._runs]
             try:
                 write_archive(self.path, KIND, VERSION, self._header | {"seed": self._seed, "runs": runs})
             except OSError as error:
@@ -114,10 +125,13 @@ class Journal:
             self._written, self._unwritten = time.perf_counter(), False
 
     def seeded(self, solver: Any, random_state: Any) -> int:
-        """Return the seed that the fit began with; drawn from random_state at the beginning."""
+        """Return the seed that the fit began with: random_state if it is a number, else drawn from it at the beginning."""
         self._read(solver)
+        given = int(random_state) if isinstance(random_state, numbers.Integral) else None
         if self._seed is None:
-            self._seed = int(check_random_state(random_state).randint(2**31 - 1))
+            self._seed = int(check_random_state(random_state).randint(2**31 - 1)) if given is None else given
+        if given is not None and given != self._seed:
+            raise self.mismatch(f"belongs to a fit with random_state={self._seed}, this one has {given}")
         return self._seed
 
     def remove(self) -> None:
@@ -146,7 +160,10 @@ class Journal:
             content = read_archive(self.path, KIND, VERSION)
             with self.complete():
                 before = {"solver": content["solver"], **content["options"]}
-                seed, runs = content["seed"], [Kept(run["status"], run["state"]) for run in content["runs"]]
+                seed, runs = (
+                    content["seed"],
+                    [Kept(run["status"], run["state"], run["before"]) for run in content["runs"]],
+                )
             now = {"solver": solver.name, **self._header["options"]}
             differing = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
             if differing:
@@ -167,4 +184,5 @@ def checked_entries(operator: Any) -> float:
 def _options(solver: Any) -> dict[str, Any]:
     """Return the options of a solver that its iterates depend on, as text."""
     names = [name for name in solver.options() if name not in FREE and name in vars(solver)]
-    return {name: repr(getattr(solver, name)) for name in names}
+    values = {name: getattr(solver, name) for name in names}
+    return {name: repr(value.item() if isinstance(value, np.generic) else value) for name, value in values.items()}
