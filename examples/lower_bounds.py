@@ -14,63 +14,12 @@ import numpy as np
 from scoreline.data import hard_for_cutting_planes
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
-from scoreline.risks import ContingencyRisk, HingeRisk, PrbepRisk, RocAreaRisk
-from scoreline.solvers import (
-    AcceleratedSolver,
-    BundleLineSearchSolver,
-    BundleOcasSolver,
-    BundleSolver,
-    SmoothedSolver,
-)
+from scoreline.report.zhang2010 import LEAST, PLANES, RISKS, SMOOTHING, WORDS, gaps_of, proved, risk_of
 
-PLANES = {"bundle": BundleSolver, "bundle_ls": BundleLineSearchSolver, "bundle_ocas": BundleOcasSolver}
-SMOOTHING = {"smoothed": SmoothedSolver, "accelerated": AcceleratedSolver}
-RISKS = {"prbep": PrbepRisk, "roc_area": RocAreaRisk, "hinge": HingeRisk}
-WORDS = {"prbep": "break-even point", "roc_area": "ROC area", "hinge": "hinge", "contingency": "F1"}
 LOOKS = {  # colour, width of the line, size of the dot at its end; what comes first is wider, so that it shows below the rest
     "bundle": ("#f1b5ae", 6.0, 11), "bundle_ls": ("#c0392b", 2.6, 8.5), "bundle_ocas": ("#8e44ad", 1.5, 6),
     "smoothed": ("#1f6fb2", 2.0, 7), "accelerated": ("#2e9c6a", 1.5, 6),
 }  # fmt: skip
-LEAST = 1e-12  # a gap below this is drawn here
-LINE_SEARCH_RATE = 1.0 / 8.0  # k times the gap of bundle_ls tends to it; the paper prints 1/4
-
-
-def risk_of(example, name):
-    """Return the risk of an example: for cutting planes with the ties of the theorem, for others as it is."""
-    if name in SMOOTHING:
-        return RISKS[example.risk]()
-    if example.measure:
-        return ContingencyRisk(example.measure, ties="smallest")
-    return RISKS[example.risk](ties="smallest")
-
-
-def gaps(example, name, most):
-    """Return the smallest J(w_1..k) - min J after each iteration k, or None if the solver cannot minimise this risk.
-
-    Step by step, because the history of `Solver.solve` has the start w_0 among the best: on two of the examples that is
-    better than all that follow. `bundle_ocas` never leaves its best point, w_0 included.
-    """
-    if name in SMOOTHING and example.risk not in RISKS:
-        return None
-    options = {"zero_plane": False} if name in ("bundle", "bundle_ocas") else {}
-    solver = (PLANES | SMOOTHING)[name](**options)
-    objective = Objective(as_operator(example.X), risk_of(example, name).prepare(example.y), example.alpha)
-    found = []
-    for state in solver.iterates(objective, example.w0):
-        w = state.best_w if name == "bundle_ocas" else state.w
-        found.append(objective.value(w) - example.optimum)
-        if found[-1] <= LEAST or len(found) >= most:
-            break
-    return np.minimum.accumulate(found)
-
-
-def proved(example, most):
-    """Return iterations and the gap that the theorem proves for them; for the line search it is a limit, from k = 4 on."""
-    if example.objective is None:
-        k = np.arange(4, most + 1)
-        return k, LINE_SEARCH_RATE / k
-    k = np.arange(1, example.steps + 1)
-    return k, np.array([example.objective(i) for i in k]) - example.optimum
 
 
 def title(example):
@@ -167,7 +116,7 @@ def main():
     options = parser.parse_args()
     most = 10 * options.n
     examples = hard_for_cutting_planes(options.n)
-    curves = [{name: gaps(example, name, most) for name in LOOKS} for example in examples]
+    curves = [{name: gaps_of(example, name, most) for name in LOOKS} for example in examples]
     show(examples, curves, options.eps, most)
     draw(examples, curves, options.n, most, options.out)
     print(f"Figure: {options.out}")

@@ -6,15 +6,16 @@ from typing import Any
 from scoreline._optional import require
 from scoreline.report.palette import GRID, INK, MUTED
 
-SIZE = 9.0  # of letters; figures are 5 inches wide, so that they can be read on a phone at full width
+SIZE = 9.5  # of letters
+WIDTH, HEIGHT = 4.3, 3.5  # inches; no wider, so that letters can be read where a phone shows the whole width
 
 
-def axes_for(ax: Any, purpose: str, height: float = 3.9) -> Any:
+def axes_for(ax: Any, purpose: str, height: float = HEIGHT) -> Any:
     """Return the axes to draw on: those given, or those of a new figure."""
     if ax is not None:
         return ax
     pyplot = require("matplotlib.pyplot", "plot", purpose)
-    return pyplot.subplots(figsize=(5.0, height), layout="constrained")[1]
+    return pyplot.subplots(figsize=(WIDTH, height), layout="constrained")[1]
 
 
 def tidy(ax: Any, grid: str = "y") -> None:
@@ -63,7 +64,7 @@ def note(ax: Any, words: str) -> None:
 def plain_log_ticks(axis: Any, low: float, high: float) -> None:
     """Label a logarithmic axis with plain numbers: 1, 2, 5 within few decades, else powers of ten."""
     ticker = require("matplotlib.ticker", "plot", "a logarithmic axis")
-    few = high / low < 300.0
+    few = high / low < 1000.0
     axis.set_major_locator(ticker.LogLocator(base=10.0, subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=8))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(ticker.NullLocator())

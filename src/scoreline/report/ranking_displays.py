@@ -6,7 +6,7 @@ import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import ratio
-from scoreline.report.axes import axes_for, label, legend, note, tidy
+from scoreline.report.axes import HEIGHT, axes_for, label, legend, note, tidy
 from scoreline.report.curves import POINTS, above_zero, check_models, check_truth, levels_of, thin
 from scoreline.report.palette import DASHES, INK, MODELS, MUTED
 from scoreline.report.wording import clean, count, joined, percent, rate, shorten
@@ -29,6 +29,7 @@ class _CurveDisplay:
 
     title: ClassVar[str]
     area_name: ClassVar[str]
+    short: ClassVar[str]
     drawstyle: ClassVar[str] = "default"
     axes_labels: ClassVar[tuple[str, str]]
 
@@ -102,6 +103,15 @@ class _CurveDisplay:
         """Return the heights of the chance line at 0 and 1, and its name."""
         raise NotImplementedError
 
+    def _top(self) -> float:
+        """Return the height of the axes."""
+        return 1.02
+
+    @property
+    def height(self) -> float:
+        """Inches that a figure of it needs."""
+        return HEIGHT + 0.18 * (len(self.curves) - 1)
+
     @property
     def is_defined(self) -> bool:
         """Whether both classes are there."""
@@ -113,7 +123,8 @@ class _CurveDisplay:
             return "There is no curve: these rows are all of one class."
         named = joined([f"{rate(area)} for {clean(name)}" for name, area in self.areas.items()])
         first = next(iter(self.points))
-        return f"{self.area_name.capitalize()}: {named}; {self._chance()[1]}. {self._point_words(clean(first), first)}"
+        title = self.area_name[0].upper() + self.area_name[1:]
+        return f"{title}: {named}; {self._chance()[1]}. {self._point_words(clean(first), first)}"
 
     def _point_words(self, name: str, key: str) -> str:
         raise NotImplementedError
@@ -134,7 +145,7 @@ class _CurveDisplay:
             The display, with ax_ and figure_.
         """
         given = ax is not None
-        self.ax_ = ax = axes_for(ax, type(self).__name__, 3.9 + 0.17 * len(self.curves))
+        self.ax_ = ax = axes_for(ax, type(self).__name__, self.height)
         self.figure_ = ax.figure
         if not self.is_defined:
             note(ax, "no curve:\nall of these rows are of one class")
@@ -144,14 +155,15 @@ class _CurveDisplay:
         entries = [(line, chance)]
         for k, (name, (x, y)) in reversed(list(enumerate(self.curves.items()))):  # the first model lies on top
             keep = thin(POINTS, x, y)
-            colour, dashes = MODELS[k % len(MODELS)], DASHES[k % len(DASHES)]
+            # The seventh model has the first colour again, but not its dashes.
+            colour, dashes = MODELS[k % len(MODELS)], DASHES[(k + k // len(MODELS)) % len(DASHES)]
             style = {"color": colour, "linewidth": 2.0 if k == 0 else 1.4, "drawstyle": self.drawstyle}
             (line,) = ax.plot(x[keep], y[keep], **style, **({"dashes": dashes} if dashes else {}))
-            entries.insert(0, (line, f"{shorten(name, 34)}: {rate(self.areas[name])}"))
+            entries.insert(0, (line, f"{shorten(name, 26)}, {self.short} {rate(self.areas[name])}"))
             ax.plot(*self.points[name], "o", markersize=6.0, color=colour, markeredgecolor="white", clip_on=False)
         handle = ax.plot([], [], "o", markersize=6.0, color=INK, markeredgecolor="white")[0]
         entries.append((handle, "the cut: decision > 0"))
-        ax.set(xlim=(-0.01, 1.0), ylim=(0.0, 1.02))
+        ax.set(xlim=(-0.01, 1.0), ylim=(0.0, self._top()))
         tidy(ax, "both")
         label(ax, *self.axes_labels)
         legend(ax, entries, legend_at, given)
@@ -177,6 +189,7 @@ class RocDisplay(_CurveDisplay):
 
     title = "ROC curve"
     area_name = "area under the ROC curve"
+    short = "area"
     axes_labels = ("false positive rate", "true positive rate")
 
     @staticmethod
@@ -193,8 +206,8 @@ class RocDisplay(_CurveDisplay):
     def _point_words(self, name: str, key: str) -> str:
         x, y = self.points[key]
         return (
-            f"At its cut {name} finds {percent(y)} of the {count(self.positives, 'positive')} and "
-            f"calls {percent(x)} of the {count(self.negatives, 'negative')} positive."
+            f"At its cut {name} finds {y * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(y)}) and "
+            f"calls {x * self.negatives:,.0f} of {count(self.negatives, 'negative')} positive ({percent(x)})."
         )
 
 
@@ -217,6 +230,7 @@ class PrecisionRecallDisplay(_CurveDisplay):
 
     title = "Precision-recall curve"
     area_name = "average precision"
+    short = "AP"
     drawstyle = "steps-pre"
     axes_labels = ("recall", "precision")
 
@@ -229,6 +243,11 @@ class PrecisionRecallDisplay(_CurveDisplay):
         point = float(ratio(tp, at.positives)), float(ratio(tp, tp + fp))
         return (np.append(0.0, recall), np.append(precision[0], precision)), area, point
 
+    def _top(self) -> float:
+        # Where positives are rare and hard to find, all curves would lie on the axis.
+        highest = max(float(y.max()) for _, y in self.curves.values())
+        return 1.02 if highest > 0.5 else 1.15 * highest
+
     def _chance(self) -> tuple[tuple[float, float], str]:
         share = self.positives / (self.positives + self.negatives)
         return (share, share), f"chance: {rate(share)}"
@@ -236,8 +255,8 @@ class PrecisionRecallDisplay(_CurveDisplay):
     def _point_words(self, name: str, key: str) -> str:
         x, y = self.points[key]
         if x == 0.0 and y == 0.0:
-            return f"At its cut {name} finds none of the {count(self.positives, 'positive')}."
+            return f"At its cut {name} finds none of {count(self.positives, 'positive')}."
         return (
-            f"At its cut {name} finds {percent(x)} of the {count(self.positives, 'positive')}; "
+            f"At its cut {name} finds {x * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(x)}), and "
             f"{percent(y)} of what it calls positive is."
         )

@@ -188,7 +188,7 @@ class ThresholdDisplay:
         if self.best is not None:
             place = self.best.threshold, self.best.value
             handle = ax.plot(*place, "D", color=MODELS[3], markersize=6.0, markeredgecolor="white", zorder=5)[0]
-            entries.append((handle, f"best on these rows, afterwards: {rate(self.best.value)}"))
+            entries.append((handle, f"best afterwards: {clean(self.main)} {rate(self.best.value)}"))
             drawn.append(np.array([self.best.value]))
         if not any(len(y) for y in drawn):
             ax.text(0.5, 0.5, "not defined on these rows", transform=ax.transAxes, ha="center", color=MUTED)

@@ -18,7 +18,7 @@ def shorten(text: Any, length: int) -> str:
     text = clean(text)
     if len(text) <= length:
         return text
-    head = (length - 1 + 1) // 2
+    head = length // 2
     return f"{text[:head].rstrip()}…{text[len(text) - (length - 1 - head) :].lstrip()}"
 
 
@@ -41,11 +41,22 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def apart(low: float, high: float) -> tuple[str, str]:
+    """Return two numbers with as many digits as tell them apart, four at least."""
+    for digits in range(4, 13):
+        texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
 def percent(share: float) -> str:
     """Return a share in percent with the digits that matter."""
     if not np.isfinite(share):
         return "not defined"
     hundred = 100.0 * share
+    if 0.0 < hundred < 0.001:
+        return "less than 0.001 %"
     if hundred == 0.0 or abs(hundred) >= 99.95:
         return f"{hundred:.3g} %" if hundred in (0.0, 100.0) else f"{hundred:.2f} %"
     return f"{hundred:.1f} %" if abs(hundred) >= 1.0 else f"{hundred:.2g} %"

@@ -1,0 +1,118 @@
+"""Compare direct training with plain baselines on one data set, and say whether it pays here."""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from scoreline.cli.output import Output
+from scoreline.cli.parser import add_output, add_reading, add_training, names
+from scoreline.cli.reading import labels_of, read
+from scoreline.report.compare import ALPHAS, Comparison, compare
+
+EXAMPLES = """examples:
+  scoreline compare payments.csv --label outcome --positive fraud --measure average_precision --report compare.html
+  scoreline compare a9a.svm --measure f1 --solvers amp,cost_search --splits 20
+  scoreline compare demo:fraud"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument(
+        "file", help="data: CSV, Parquet, LIBSVM text, ..., a folder, or demo:fraud, demo:breast-cancer, demo:digits"
+    )
+    parser.add_argument("--report", metavar="HTML", help="write a page with pictures")
+    add_training(parser)
+    group = parser.add_argument_group("comparison")
+    group.add_argument(
+        "--solvers",
+        type=names,
+        metavar="A,B",
+        help="solvers of ours beside auto (by default those made for the measure)",
+    )
+    group.add_argument("--splits", type=int, help="random splits (10, or 5 from 20000 rows on)")
+    group.add_argument("--test-share", type=float, default=0.3, help="share of the rows to test on (0.3)")
+    group.add_argument(
+        "--alphas", type=_numbers, default=ALPHAS, metavar="A,B", help="penalties to choose from (1e-2,1e-4,1e-6)"
+    )
+    group.add_argument("--max-rows", type=int, default=200_000, help="take a sample of larger sets (200000)")
+    add_reading(parser)
+    add_output(parser)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(","))
+
+
+def run(options: Any, output: Output) -> int:
+    """Read, compare, print the table and the verdict."""
+    if options.report:
+        from scoreline.cli.train import _check_folder
+
+        _check_folder("--report", options.report)
+    data = read(options, output)
+    y = labels_of(data)
+    scaling = None if options.scaling == "none" else options.scaling
+    with output.progress("comparing") as progress:
+        found = compare(
+            data.X,
+            y,
+            options.measure,
+            dict(options.measure_param) or None,
+            solvers=options.solvers,
+            splits=options.splits,
+            test_share=options.test_share,
+            alphas=options.alphas,
+            scaling=scaling,
+            max_rows=options.max_rows,
+            random_state=options.seed,
+            progress=lambda done, total, what: progress.update(what, done, total),
+        )
+    _print(found, options, output, data.X.shape)
+    if options.report:
+        from scoreline.cli.pages import comparison_page
+
+        comparison_page(options, found, data)
+        output.result("report", options.report)
+        output.text(f"report in {options.report}")
+    return 0
+
+
+def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
+    output.result("verdict", found.verdict)
+    output.result("kind", found.kind)
+    output.result("measure", found.measure.name)
+    output.result("splits", found.splits)
+    output.result(
+        "contenders",
+        [
+            {
+                "name": c.name, "kind": c.kind, "value": c.value, "values": c.values, "seconds": c.seconds, "alphas": c.alphas,
+                "difference": c.difference, "failure": c.failure,
+            }
+            for c in found.contenders
+        ],
+    )  # fmt: skip
+    output.text(
+        f"{options.file}: {shape[0]:,} rows, {shape[1]:,} features; {found.splits} splits of {found.train_rows:,} training and "
+        f"{found.test_rows:,} test rows"
+    )
+    output.table(table(found), right=(1, 4))
+    for contender in found.contenders:
+        if contender.failure:
+            output.note(f"{contender.name} failed: {contender.failure}")
+    output.text(found.verdict)
+
+
+def table(found: Comparison) -> list[tuple[str, ...]]:
+    """Return the rows of the table, its head first."""
+    rows: list[tuple[str, ...]] = [("model", found.measure.name, "difference", "95 % interval", "seconds")]
+    for c in found.contenders:
+        if not c.values:
+            rows.append((c.name, "failed", "", "", ""))
+            continue
+        mean, interval = "best baseline", ""
+        if c.difference is not None:
+            mean, interval = f"{c.difference[0]:+.4f}", f"{c.difference[1]:+.4f} to {c.difference[2]:+.4f}"
+        rows.append((c.name, f"{c.value:.4f}", mean, interval, f"{np.mean(c.seconds):.3f}"))
+    return rows

@@ -1,0 +1,72 @@
+"""Evaluate a saved model on labelled rows: its measure, the others, and the confusion counts."""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from scoreline import load_model
+from scoreline.cli.output import Output
+from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.reading import labels_of, read
+from scoreline.measures import all_measures, get_measure
+
+EXAMPLES = """examples:
+  scoreline evaluate model.npz holdout.csv --label outcome
+  scoreline evaluate a9a.npz a9a.t.svm --json"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("model", help="a model that train has saved")
+    parser.add_argument("file", help="labelled rows")
+    add_reading(parser)
+    add_output(parser)
+
+
+def run(options: Any, output: Output) -> int:
+    """Load, read, score, print."""
+    clf = load_model(options.model)
+    encoding = getattr(clf, "encoding_", None)
+    if options.label is None and encoding is not None:
+        options.label = encoding.label
+    options.positive = None
+    data = read(options, output, encoding=encoding, n_features=clf.n_features_in_)
+    truth = positive_rows(labels_of(data), clf.classes_)
+    scores = clf.decision_function(data.X)
+    own = get_measure(clf.measure, clf.measure_params)
+    values = {own.name: own.value(truth, scores)}
+    for name, kind in all_measures().items():
+        if name not in values:
+            values[name] = kind().value(truth, scores)
+    predicted = scores > 0
+    counts = {n: int(np.count_nonzero((truth == t) & (predicted == q))) for n, t, q in COUNTS}
+    for name, value in (("rows", len(truth)), ("measure", own.name), ("values", values), ("counts", counts)):
+        output.result(name, value)
+    output.text(f"{own.name} (trained for): {values[own.name]:.4f} on {len(truth):,} rows, {truth.mean():.2%} positive")
+    output.table([("measure", "value"), *((name, f"{value:.4f}") for name, value in values.items())], right=(1,))
+    output.text(
+        f"{counts['tp']:,} true positives, {counts['fp']:,} false, {counts['fn']:,} missed, {counts['tn']:,} true negatives"
+    )
+    return 0
+
+
+COUNTS = (("tp", True, True), ("fp", False, True), ("fn", True, False), ("tn", False, False))
+
+
+def positive_rows(labels: Any, classes: Any) -> Any:
+    """Return which rows are of the positive class of a model, whatever type its labels have here."""
+    labels, (negative, positive) = np.asarray(labels), (str(c) for c in classes.tolist())
+    words = labels.astype(str)
+    if labels.dtype.kind == "f" and np.array_equal(labels, np.rint(labels)):
+        words = labels.astype(np.int64).astype(str)
+    truth = words == positive
+    unknown = ~truth & (words != negative)
+    if unknown.any() and not negative.startswith("not ") and (negative, positive) != ("False", "True"):
+        row = int(np.argmax(unknown))
+        raise ValueError(f"row {row + 1} has the label {words[row]!r}, the model knows {negative!r} and {positive!r}")
+    if not truth.any() or truth.all():
+        raise ValueError(
+            f"the rows have one class only, expected {positive!r} and {negative!r}: no measure can be computed"
+        )
+    return truth

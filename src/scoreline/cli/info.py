@@ -1,0 +1,67 @@
+"""Look at data or at a model: shape, balance, scale, problems, advice."""
+
+import argparse
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from scoreline import load_model
+from scoreline.cli.output import Output
+from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.reading import read
+from scoreline.report.facts import describe
+
+EXAMPLES = """examples:
+  scoreline info payments.csv --label outcome
+  scoreline info model.npz"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("file", help="data, or a model")
+    add_reading(parser)
+    add_output(parser)
+
+
+def run(options: Any, output: Output) -> int:
+    """Describe what the file holds."""
+    return _model(options, output) if _is_model(Path(options.file)) else _data(options, output)
+
+
+def _is_model(path: Path) -> bool:
+    """Tell whether a file is a model: an archive with our header."""
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "header.json" in archive.namelist()
+
+
+def _data(options: Any, output: Output) -> int:
+    data = read(options, output)
+    facts = describe(data.X, data.y, data.names)
+    for name, value in facts.numbers.items():
+        output.result(name, value)
+    output.result("warnings", output.content.get("warnings", []) + facts.warnings)
+    output.result("advice", facts.advice)
+    output.table([("", options.file), *facts.lines])
+    for text in facts.warnings:
+        output.text(f"warning: {text}")
+    for text in facts.advice:
+        output.text(f"advice: {text}")
+    return 0
+
+
+def _model(options: Any, output: Output) -> int:
+    clf = load_model(options.file)
+    measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
+    rows = [
+        ("measure", measure), ("classes", ", ".join(map(str, clf.classes_.tolist()))), ("features", f"{clf.n_features_in_:,}"),
+        ("solver", f"{clf.solver_}, risk {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("scaling", str(clf.scaling)),
+        ("status", clf.status_), ("non-zero weights", f"{int((clf.coef_ != 0).sum()):,}"),
+    ]  # fmt: skip
+    if clf.gap_ is not None:
+        rows.append(("proved", f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"))
+    for name, value in rows:
+        output.result(name.replace(" ", "_"), value)
+    output.table([("", options.file), *rows])
+    return 0

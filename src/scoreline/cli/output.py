@@ -1,0 +1,157 @@
+"""What the verbs print: text for people, one JSON object for programs, progress on a terminal or as plain lines."""
+
+import json as json_module
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+EVERY = 5.0  # seconds between two lines of progress where there is no terminal
+
+
+class Output:
+    """Collects results: text goes to standard output at once, or all of it as one JSON object at the end.
+
+    Messages, warnings and progress go to standard error; `quiet` leaves only errors.
+    """
+
+    def __init__(self, json: bool = False, quiet: bool = False):
+        self.json, self.quiet = json, quiet
+        self.content: dict[str, Any] = {}
+
+    def result(self, name: str, value: Any) -> None:
+        """Note a result for the JSON object."""
+        self.content[name] = value
+
+    def text(self, line: str = "") -> None:
+        """Print a line for people."""
+        if not self.json:
+            print(line)
+
+    def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+        """Print rows as columns, the first row as their heads; columns in `right` end flush."""
+        widths = [max(len(str(row[k])) for row in rows) for k in range(len(rows[0]))]
+        for row in rows:
+            cells = [
+                f"{c:>{w}}" if k in right else f"{c:<{w}}" for k, (c, w) in enumerate(zip(row, widths, strict=True))
+            ]
+            self.text("  " + "  ".join(cells).rstrip())
+
+    def note(self, line: str) -> None:
+        """Print a message to standard error, unless quiet."""
+        if not self.quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    def error(self, line: str) -> None:
+        """Print an error to standard error."""
+        print(f"scoreline: error: {line}", file=sys.stderr, flush=True)
+
+    def finish(self) -> None:
+        """Print the JSON object."""
+        if self.json:
+            print(json_module.dumps(plain(self.content), allow_nan=False))
+
+    @contextmanager
+    def messages(self) -> Iterator[None]:
+        """Show warnings as plain lines, and keep them for the JSON object."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        texts = list(dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)))
+        if texts:
+            self.content.setdefault("warnings", []).extend(texts)
+        for text in texts:
+            self.note(f"warning: {text}")
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator["Progress"]:
+        """Show how far something has come: a bar on a terminal if rich is installed, else lines now and then."""
+        bar = None if self.quiet or not sys.stderr.isatty() else _bar()
+        shown = Progress(what, bar, self.quiet)
+        try:
+            yield shown
+        finally:
+            shown.close()
+
+
+class Progress:
+    """Progress of one piece of work."""
+
+    def __init__(self, what: str, bar: Any, quiet: bool):
+        self.what, self.bar, self.quiet = what, bar, quiet
+        self.last = time.perf_counter()
+        self.task = None
+        if bar is not None:
+            bar.start()
+            self.task = bar.add_task(what, total=None)
+
+    def update(self, text: str, done: float | None = None, total: float | None = None) -> None:
+        """Say how far it is."""
+        if self.bar is not None:
+            self.bar.update(self.task, description=f"{self.what}: {text}", completed=done, total=total)
+        elif not self.quiet and time.perf_counter() - self.last >= EVERY:
+            self.last = time.perf_counter()
+            share = f" ({done:.0f} of {total:.0f})" if done is not None and total else ""
+            print(f"{self.what}: {text}{share}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def _bar() -> Any:
+    """Return rich's progress bar, or None where it is not installed."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    except ImportError:
+        return None
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+class LogLines(logging.Handler):
+    """Shows what the library reports as progress."""
+
+    def __init__(self, progress: Progress):
+        super().__init__(logging.INFO)
+        self.progress = progress
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a message."""
+        self.progress.update(record.getMessage())
+
+
+@contextmanager
+def reported(progress: Progress) -> Iterator[None]:
+    """Show the messages of the library's logger as progress."""
+    logger, handler = logging.getLogger("scoreline"), LogLines(progress)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as strict JSON has it: no NumPy types, None for what is not finite."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,92 @@
+"""What the verbs put on their report pages."""
+
+import datetime
+import shlex
+import sys
+from typing import Any
+
+import numpy as np
+
+from scoreline import MeasureClassifier, __version__
+from scoreline.cli.compare import table
+from scoreline.cli.reading import labels_of
+from scoreline.data import Dataset
+from scoreline.operators import as_operator
+from scoreline.report import PageContent, write_page
+from scoreline.report.compare import Comparison
+from scoreline.report.facts import Facts, describe
+
+MOST_COLUMNS = 100_000  # beyond, weights are shown as they are: deviations of so many columns take as long as a fit
+
+
+def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: Dataset | None) -> None:
+    """Write the page of `train`: the model on test rows, or on the rows it was trained on."""
+    rows = data if tested is None else tested
+    decision = clf.decision_function(rows.X)
+    y = np.asarray(labels_of(rows))
+    truth = y if y.dtype == bool else y == np.unique(np.asarray(labels_of(data)))[-1]
+    where = f"the {len(y):,} rows of {options.test}" if tested is not None else f"the {len(y):,} training rows"
+    measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
+    value = clf.score(rows.X, clf.classes_[truth.astype(int)])
+    facts = describe(data.X, data.y, data.names)
+    warnings = list(facts.warnings)
+    if tested is None:
+        warnings.insert(
+            0, "All figures are those of the rows that the model was trained on: new rows will do worse. Use --test."
+        )
+    content = PageContent(
+        title=f"{measure} on {options.file}",
+        verdict=f"{measure} is {value:.4f} on {where}.",
+        verdict_kind="model",
+        table=[],
+        classifier=clf,
+        y_true=truth,
+        decisions={clf.solver_: decision},
+        evaluated_on=where,
+        names=data.names,
+        facts=facts.lines + [("advice", text) for text in facts.advice],
+        warnings=warnings,
+        commands=[command()],
+        column_scale=_deviations(data),
+        created=_created(),
+    )
+    write_page(options.report, content)
+
+
+def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:
+    """Write the page of `compare`: the table, and the models of the last split on its test rows."""
+    head, *rows = table(found)
+    facts: Facts = describe(data.X, data.y, data.names)
+    content = PageContent(
+        title=f"{found.measure.name} on {options.file}",
+        verdict=found.verdict,
+        verdict_kind=found.kind,
+        table=[dict(zip(head, row, strict=True)) for row in rows],
+        classifier=found.classifier,
+        y_true=found.truth,
+        decisions=found.decisions,
+        evaluated_on=f"the {found.test_rows:,} test rows of the last of {found.splits} splits",
+        names=data.names,
+        facts=facts.lines + [("advice", text) for text in facts.advice],
+        warnings=facts.warnings,
+        commands=[command()],
+        column_scale=_deviations(data),
+        created=_created(),
+    )
+    write_page(options.report, content)
+
+
+def command() -> str:
+    """Return the command that was typed."""
+    return shlex.join(["scoreline", *sys.argv[1:]])
+
+
+def _deviations(data: Dataset) -> Any:
+    operator = as_operator(data.X, check_finite=False)
+    if operator.shape[1] > MOST_COLUMNS or "statistics" not in operator.capabilities:
+        return None
+    return np.sqrt(operator.column_statistics().variance)
+
+
+def _created() -> str:
+    return f"{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}, scoreline {__version__}"

@@ -1,0 +1,142 @@
+"""The arguments of all verbs, with their help."""
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+VERBS = {
+    "train": "train a model for a measure and save it",
+    "predict": "predict rows with a saved model, as CSV",
+    "evaluate": "evaluate a saved model on labelled rows",
+    "compare": "compare direct training with plain baselines: does it pay here?",
+    "convert": "convert data to a folder that is trained from disk, whatever its size",
+    "info": "look at data or at a model: shape, balance, scale, problems, advice",
+    "measures": "list what can be trained for, and by which solvers",
+    "reproduce": "reproduce what the papers behind the solvers claim",
+}
+EPILOG = """examples:
+  scoreline info payments.csv --label outcome
+  scoreline compare payments.csv --label outcome --positive fraud --measure average_precision
+  scoreline train payments.csv --label outcome --positive fraud --measure average_precision --out model.npz
+  scoreline predict model.npz today.csv > scores.csv
+
+exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted"""
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps examples as they are."""
+
+
+def make_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of the command line; of the verbs that `arguments` do not name only the help is there.
+
+    A verb is a module of this folder, imported only where it is needed, so that asking for help or for a version is quick.
+    """
+    from scoreline import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="scoreline",
+        description="Linear classifiers trained for the score you report, with a proof of optimality.",
+        epilog=EPILOG,
+        formatter_class=Formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"scoreline {__version__}")
+    parser.add_argument(
+        "--completion", action=Completion, choices=("bash", "zsh", "tcsh"), help="print completions for a shell"
+    )
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB")
+    for name, summary in VERBS.items():
+        verb = verbs.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ("" if summary.endswith("?") else "."),
+            formatter_class=Formatter,
+        )
+        if name in arguments or any(argument.startswith("--completion") for argument in arguments):
+            module = importlib.import_module(f"scoreline.cli.{name}")
+            verb.epilog = module.EXAMPLES
+            module.add_arguments(verb)
+            verb.set_defaults(run=module.run)
+    return parser
+
+
+class Completion(argparse.Action):
+    """Prints the completions of a shell, which shtab makes from the parser."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
+        """Print and end."""
+        from scoreline._optional import require
+
+        try:
+            shtab = require("shtab", "cli", "shell completion")
+        except ImportError as error:
+            parser.error(str(error))
+        print(shtab.complete(parser, values))
+        parser.exit()
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add what every verb has."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON object")
+    group.add_argument("--quiet", action="store_true", help="no progress and no notes, only results and errors")
+
+
+def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
+    """Add how files are read."""
+    group = parser.add_argument_group("reading the file")
+    if label:
+        group.add_argument("--label", metavar="COLUMN", help="column of the labels (tables)")
+        group.add_argument(
+            "--positive", metavar="VALUE", help="the class to find; by default the larger label in sorted order"
+        )
+        group.add_argument(
+            "--categories", type=names, default=(), metavar="A,B", help="columns of numbers that are categories"
+        )
+        group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
+        group.add_argument("--impute", choices=("mean", "zero"), help="fill in missing values (by default an error)")
+    group.add_argument(
+        "--missing", type=names, default=(), metavar="A,B", help="texts that stand for missing values, like ?"
+    )
+    group.add_argument(
+        "--separator", metavar="CHAR", help="between the values of CSV (by default a comma, a tab for .tsv)"
+    )
+    group.add_argument("--zero-based", action=argparse.BooleanOptionalAction, help="LIBSVM text: indices begin at 0")
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """Add what is trained for."""
+    group = parser.add_argument_group("training")
+    group.add_argument(
+        "--measure", default="roc_auc", help="what to train for; `scoreline measures` lists them (roc_auc)"
+    )
+    group.add_argument(
+        "--measure-param",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="parameter of the measure: beta=2",
+    )
+    scales = ("auto", "none", "maxabs", "standard")
+    group.add_argument("--scaling", choices=scales, default="auto", help="auto: standard if dense, maxabs if sparse")
+    group.add_argument("--seed", type=int, default=0, help="of everything random (0)")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return names separated by commas."""
+    return tuple(name for name in text.split(",") if name)
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """Return NAME=VALUE as a name and a number, or text where it is none."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    return name, value

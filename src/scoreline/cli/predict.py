@@ -1,0 +1,59 @@
+"""Predict rows with a saved model: class and score of each, as CSV."""
+
+import argparse
+import sys
+from typing import Any
+
+from scoreline import load_model
+from scoreline._files import whole_file
+from scoreline.cli.output import Output
+from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.reading import read
+
+EXAMPLES = """examples:
+  scoreline predict model.npz today.csv > scores.csv
+  scoreline predict model.npz today.parquet --out scores.csv --quiet"""
+ROWS = 100_000  # that are turned into text at a time
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("model", help="a model that train has saved")
+    parser.add_argument("file", help="rows to predict")
+    parser.add_argument("--out", metavar="CSV", help="where to write (by default to standard output)")
+    parser.add_argument("--label", metavar="COLUMN", type=_number, help=argparse.SUPPRESS)
+    add_reading(parser, label=False)
+    add_output(parser)
+
+
+def _number(text: str) -> Any:
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def run(options: Any, output: Output) -> int:
+    """Load, read, predict, write."""
+    clf = load_model(options.model)
+    data = read(options, output, encoding=getattr(clf, "encoding_", None), n_features=clf.n_features_in_)
+    scores = clf.decision_function(data.X)
+    classes = [str(label) for label in clf.classes_.tolist()]
+    if output.json:
+        output.result("predictions", [classes[int(score > 0)] for score in scores])
+        output.result("scores", scores)
+        return 0
+    if options.out:
+        with whole_file(options.out) as file:
+            for text in _lines(scores, classes):
+                file.write(text.encode())
+        output.note(f"{len(scores):,} predictions in {options.out}")
+    else:
+        for text in _lines(scores, classes):
+            sys.stdout.write(text)
+    return 0
+
+
+def _lines(scores: Any, classes: list[str]) -> Any:
+    """Yield CSV, quoted where it must be."""
+    quoted = [f'"{name.replace(chr(34), 2 * chr(34))}"' if set(name) & set(',"\n\r') else name for name in classes]
+    yield "prediction,score\n"
+    for start in range(0, len(scores), ROWS):
+        yield "".join(f"{quoted[score > 0]},{score!r}\n" for score in scores[start : start + ROWS].tolist())

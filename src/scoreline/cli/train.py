@@ -1,0 +1,173 @@
+"""Train a model for a measure and save it.
+
+Ctrl-C saves the best model so far.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scoreline import MeasureClassifier
+from scoreline.cli.output import Output, reported
+from scoreline.cli.parser import add_output, add_reading, add_training
+from scoreline.cli.reading import labels_of, read, scaling_of
+from scoreline.data import Dataset
+from scoreline.solvers import Checkpoint, Progress
+from scoreline.solvers.moments import MomentsSolver
+from scoreline.solvers.registry import get_solver
+
+EXAMPLES = """examples:
+  scoreline train payments.csv --label outcome --positive fraud --measure average_precision
+  scoreline train a9a.svm --measure f1 --alpha 1e-3 --test a9a.t.svm --out a9a.npz --report a9a.html
+  scoreline train clicks/ --measure roc_auc --max-time 600 --checkpoint clicks.ckpt"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("file", help="data: CSV, Parquet, LIBSVM text, ..., a folder made by convert, or demo:fraud")
+    parser.add_argument("--out", metavar="MODEL", default="model.npz", help="where to save the model (model.npz)")
+    parser.add_argument("--test", metavar="FILE", help="rows to evaluate on")
+    parser.add_argument("--report", metavar="HTML", help="write a page with pictures")
+    add_training(parser)
+    group = parser.add_argument_group("solver")
+    group.add_argument("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
+    group.add_argument("--alpha", type=float, default=1e-4, help="strength of the penalty (1e-4)")
+    group.add_argument(
+        "--tol", type=float, default=1e-2, help="stop when the proved gap is this share of the optimum (0.01)"
+    )
+    group.add_argument("--max-iter", type=int, default=5000)
+    group.add_argument("--max-time", type=float, metavar="SECONDS")
+    group.add_argument("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
+    add_reading(parser)
+    add_output(parser)
+
+
+def run(options: Any, output: Output) -> int:
+    """Read, train, save, evaluate; 130 if Ctrl-C ended the training."""
+    _check_folder("--out", options.out)
+    if options.report:
+        _check_folder("--report", options.report)
+    begin = time.perf_counter()
+    data = read(options, output)
+    y = labels_of(data)
+    output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
+    clf = classifier(options, data)
+    begin, interrupted = time.perf_counter(), False
+    with output.progress("training") as progress, reported(progress), output.messages():
+        _watch(clf, progress)
+        try:
+            clf.fit(data.X, y)
+        except KeyboardInterrupt:
+            if not hasattr(clf, "coef_"):
+                raise
+            interrupted = True
+    seconds = time.perf_counter() - begin
+    clf.solver_params = None
+    name_classes(clf, options, data)
+    with output.messages():
+        clf.save(options.out, data.encoding)
+    summary = {
+        "model": str(options.out), "measure": clf.measure, "solver": clf.solver_, "risk": clf.risk_, "status": clf.status_,
+        "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_, "iterations": clf.n_iter_,
+        "passes": clf.n_passes_, "seconds": seconds, "rows": data.X.shape[0], "features": data.X.shape[1],
+    }  # fmt: skip
+    if not interrupted:
+        summary["train"] = clf.score(data.X, clf.classes_[_codes(y)])
+    for name, value in summary.items():
+        output.result(name, value)
+    output.text(_sentence(clf, summary))
+    if interrupted:
+        output.note(f"interrupted: the best model so far is saved in {options.out}")
+        return 130
+    output.text(f"{_measure_name(clf)} on the training rows: {summary['train']:.4f}")
+    tested = None
+    if options.test:
+        tested = read(options, output, options.test, encoding=data.encoding, n_features=clf.n_features_in_)
+        value = clf.score(tested.X, _original(tested, clf, options))
+        output.result("test", value)
+        output.text(f"{_measure_name(clf)} on {options.test}: {value:.4f}")
+    output.text(f"saved in {options.out}")
+    if options.report:
+        from scoreline.cli.pages import training_page
+
+        training_page(options, clf, data, tested)
+        output.result("report", options.report)
+        output.text(f"report in {options.report}")
+    return 0
+
+
+def classifier(options: Any, data: Dataset) -> MeasureClassifier:
+    """Return the classifier that the options describe."""
+    params: dict[str, Any] = {}
+    if options.checkpoint:
+        params["checkpoint"] = Checkpoint(options.checkpoint)
+    return MeasureClassifier(
+        options.measure,
+        dict(options.measure_param) or None,
+        solver=options.solver,
+        solver_params=params or None,
+        alpha=options.alpha,
+        scaling=scaling_of(options, data.X),
+        tol=options.tol,
+        max_iter=options.max_iter,
+        max_time=options.max_time,
+        random_state=options.seed,
+    )
+
+
+def _watch(clf: MeasureClassifier, progress: Any) -> None:
+    """Show the proved gap of every iteration, where the solver calls back."""
+    if clf.solver != "auto" and issubclass(get_solver(clf.solver), MomentsSolver):
+        return
+
+    def show(now: Progress) -> None:
+        gap = (now.objective - now.lower_bound) / max(now.lower_bound, 1e-300)
+        proved = f", proved within {gap:.2%}" if np.isfinite(gap) and gap < 10 else ""
+        progress.update(f"iteration {now.iteration}, {now.passes:.0f} passes{proved}")
+
+    clf.solver_params = {**(clf.solver_params or {}), "callbacks": [show]}
+
+
+def name_classes(clf: MeasureClassifier, options: Any, data: Dataset) -> None:
+    """Give classes their names back: with --positive the labels were True and False while training."""
+    if getattr(options, "positive", None) is None or clf.classes_.dtype != bool:
+        return
+    known = [] if data.encoding is None else [str(label) for label in data.encoding.labels]
+    others = [label for label in known if label != options.positive]
+    clf.classes_ = np.array([others[0] if len(others) == 1 else f"not {options.positive}", options.positive])
+
+
+def _codes(y: Any) -> Any:
+    return np.unique(np.asarray(y), return_inverse=True)[1].ravel()
+
+
+def _original(data: Dataset, clf: MeasureClassifier, options: Any) -> Any:
+    """Return the labels of other rows in the words of the model."""
+    y = np.asarray(labels_of(data))
+    return clf.classes_[y.astype(int)] if y.dtype == bool and clf.classes_.dtype != bool else y
+
+
+def _measure_name(clf: MeasureClassifier) -> str:
+    return clf.measure if isinstance(clf.measure, str) else clf.measure.name
+
+
+def _sentence(clf: MeasureClassifier, summary: dict[str, Any]) -> str:
+    """Say what was proved."""
+    head = (
+        f"{clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {summary['seconds']:.2f} s"
+    )
+    if clf.gap_ is None:
+        return f"{head} (no certificate)"
+    return f"{head}; proved: {clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"
+
+
+def _check_folder(option: str, path: str) -> None:
+    """Raise before the work where its result could not be written."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"{option} {path}: the folder {folder} does not exist; make it first")
+    if Path(path).is_dir():
+        raise ValueError(f"{option} {path} is a folder, expected a file")

@@ -1,0 +1,102 @@
+"""Figures as SVG inside a page: small, with colours that follow the page, and with a text for those who cannot see them."""
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+from xml.etree import ElementTree
+
+from scoreline._optional import require
+from scoreline.report.axes import HEIGHT, WIDTH
+from scoreline.report.palette import LIGHT
+from scoreline.report.wording import clean
+
+VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
+VARIABLES |= {"#ffffff": "var(--paper)", "#000000": "var(--ink)"}
+COLOUR, DECIMALS = re.compile(r"#[0-9a-f]{6}\b"), re.compile(r"-?\d+\.\d{3,}")
+REFERENCE = re.compile(r"(?<=url\(#)[\w.-]+|(?<=^#)[\w.-]+")
+# Text stays text: small, sharp, found by a search. The page's own font is narrower than the one that is measured.
+SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "scoreline", "path.simplify": True, "path.simplify_threshold": 0.15}
+
+
+@contextmanager
+def plain_style() -> Any:
+    """Draw with matplotlib's defaults, whatever the user's style is."""
+    style = require("matplotlib.style", "plot", "a page")
+    matplotlib = require("matplotlib", "plot", "a page")
+    with style.context("default"), matplotlib.rc_context(SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has more letters than matplotlib
+        yield
+
+
+def draw(plot: Callable[[Any], Any], prefix: str, title: str, description: str, height: float = HEIGHT) -> str:
+    """Return the SVG element of what `plot` draws on the axes it is given.
+
+    Parameters
+    ----------
+    plot : callable
+        Draws on the axes that it is called with.
+    prefix : str
+        Begins every id: unique in the page.
+    title, description : str
+        What the figure is, and what it shows.
+    height : float
+        Inches; all figures are equally wide, so that letters have one size in a page.
+
+    Returns
+    -------
+    str
+        An svg element.
+    """
+    figure_class = require("matplotlib.figure", "plot", "a page").Figure  # not pyplot: no window, no global state
+    with plain_style():
+        figure = figure_class(figsize=(WIDTH, height), layout="constrained")
+        plot(figure.subplots())
+        written = io.StringIO()
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(written, format="svg", transparent=True, metadata=nothing)
+    return _tidied(written.getvalue(), prefix, title, description)
+
+
+def _tidied(source: str, prefix: str, title: str, description: str) -> str:
+    root = ElementTree.fromstring(source)
+    for parent in root.iter():
+        for child in list(parent):
+            if _local(child.tag) in ("metadata", "style"):
+                parent.remove(child)
+    used = {name for element in root.iter() for value in element.attrib.values() for name in REFERENCE.findall(value)}
+    for element in root.iter():
+        element.tag, element.tail = _local(element.tag), (element.tail or "").strip()
+        element.text = element.text if element.tag in ("text", "tspan") else None
+        element.attrib = {
+            _local(name): _value(_local(name), value, prefix)
+            for name, value in element.attrib.items()
+            if _local(name) != "id" or value in used
+        }
+    box = root.attrib["viewBox"]
+    root.attrib = {"viewBox": box, "role": "img", "aria-labelledby": f"{prefix}-title {prefix}-desc"}
+    for place, (tag, words) in enumerate((("title", title), ("desc", description))):
+        element = ElementTree.Element(tag, {"id": f"{prefix}-{tag}"})
+        element.text = clean(words)
+        root.insert(place, element)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _local(name: Any) -> str:
+    """Return a name without its namespace: inside HTML there is none to write."""
+    return str(name).rpartition("}")[2]
+
+
+def _value(name: str, value: str, prefix: str) -> str:
+    if name == "id":
+        return f"{prefix}-{value}"
+    value = REFERENCE.sub(lambda m: f"{prefix}-{m[0]}", value)
+    if name == "style":
+        value = COLOUR.sub(lambda m: VARIABLES.get(m[0], m[0]), value)
+        value = re.sub(r"font:\s*[^;]*?([\d.]+)px[^;]*", r"font-size: \1px", value)
+        value = re.sub(r"font-family:[^;]*;?\s*", "", value)
+        return re.sub(r"\s*([:;])\s*", r"\1", value).rstrip(";")
+    # Hundredths of a point cannot be seen, and paths are most of a page.
+    return DECIMALS.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), " ".join(value.split()))
