@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: help setup demo test test-slow lint format bench docs clean
 
 help:
-	@echo "make demo       train for AUC beside logistic regression: a table and a picture (under 3 minutes)"
+	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
 	@echo "make test       unit tests and doctests (under 10 minutes)"
 	@echo "make test-slow  the slow checks"
 	@echo "make lint       ruff, mypy"
@@ -33,7 +33,9 @@ $(VENV)/%: $(VENV)/core pyproject.toml
 setup: $(VENV)/core $(VENV)/test
 
 demo: $(VENV)/core $(VENV)/plot
-	@$(BIN)/python examples/demo.py
+	@mkdir -p demo-output
+	@$(BIN)/scoreline compare demo:fraud --measure roc_auc --report demo-output/fraud.html
+	@$(BIN)/scoreline compare demo:breast-cancer --measure f1 --report demo-output/breast-cancer.html
 
 test: $(VENV)/core $(VENV)/test
 	@$(BIN)/python -m pytest -n 2 -m "not slow"

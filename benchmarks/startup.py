@@ -2,12 +2,10 @@
 
 import sys
 import tempfile
-from pathlib import Path
 
 from common import Report, child, standalone
 
 NAME, TITLE = "startup", "import and first call"
-DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo.py"
 REPEATS = 5
 
 IMPORT = """
@@ -41,16 +39,6 @@ for name in sys.argv[1:]:
 print(json.dumps(found))
 """
 
-RUN = """
-import contextlib, io, json, os, runpy, sys, time
-os.chdir(sys.argv[2])  # whatever it writes goes to a temporary folder
-sys.argv = sys.argv[1:2]
-start = time.perf_counter()
-with contextlib.redirect_stdout(io.StringIO()):
-    runpy.run_path(sys.argv[0], run_name="__main__")
-print(json.dumps(time.perf_counter() - start))
-"""
-
 CASES = (["dense:roc_auc"], ["csr:roc_auc"], ["dense:accuracy"], ["dense:roc_auc", "dense:accuracy"])
 
 
@@ -67,24 +55,13 @@ def compilation(report: Report) -> None:
         with tempfile.TemporaryDirectory() as cache:
             cold, warm = (sum(child(FIT, *names, NUMBA_CACHE_DIR=cache).values()) for _ in range(2))
         both = len(names) > 1
-        target = "< 15" if both and not DEMO.exists() else ""
+        target = "< 15" if both else ""
         report.add(f"compile: fit {' + '.join(names)}", cold, "s", target, f"from the cache {warm:.2f} s")
-
-
-def demo(report: Report) -> None:
-    if not DEMO.exists():
-        report.say("examples/demo.py is not there: dense roc_auc + dense accuracy stand in for it")
-        return
-    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
-        cold, warm = (child(RUN, str(DEMO), folder, NUMBA_CACHE_DIR=cache) for _ in range(2))
-    note = f"{cold:.1f} s with an empty cache, {warm:.1f} s with a filled one"
-    report.add("compile: examples/demo.py, first run minus second", cold - warm, "s", "< 15", note)
 
 
 def main(report: Report) -> None:
     imports(report)
     compilation(report)
-    demo(report)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ def test_public_names_and_version():
         "__version__",
         "list_measures",
         "list_solvers",
+        "load_model",
     }
     assert all(hasattr(scoreline, name) for name in scoreline.__all__)
     assert metadata.version("scoreline") == scoreline.__version__

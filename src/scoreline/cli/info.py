@@ -5,10 +5,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from scoreline import load_model
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import read
+from scoreline.estimators import load_model
 from scoreline.report.facts import describe
 
 EXAMPLES = """examples:

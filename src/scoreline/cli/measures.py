@@ -3,9 +3,9 @@
 import argparse
 from typing import Any
 
-from scoreline import list_measures, list_solvers
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_output
+from scoreline.estimators import list_measures, list_solvers
 
 EXAMPLES = """examples:
   scoreline measures

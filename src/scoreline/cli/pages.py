@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from scoreline import MeasureClassifier, __version__
+from scoreline import __version__
 from scoreline.cli.compare import table
 from scoreline.cli.reading import labels_of
 from scoreline.data import Dataset
+from scoreline.estimators import MeasureClassifier
 from scoreline.operators import as_operator
 from scoreline.report import PageContent, write_page
 from scoreline.report.compare import Comparison

@@ -4,11 +4,11 @@ import argparse
 import sys
 from typing import Any
 
-from scoreline import load_model
 from scoreline._files import whole_file
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import read
+from scoreline.estimators import load_model
 
 EXAMPLES = """examples:
   scoreline predict model.npz today.csv > scores.csv

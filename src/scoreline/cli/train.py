@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from scoreline import MeasureClassifier
 from scoreline.cli.output import Output, reported
 from scoreline.cli.parser import add_output, add_reading, add_training
 from scoreline.cli.reading import labels_of, read, scaling_of
 from scoreline.data import Dataset
+from scoreline.estimators import MeasureClassifier
 from scoreline.solvers import Checkpoint, Progress
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.registry import get_solver

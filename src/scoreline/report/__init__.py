@@ -1,5 +1,6 @@
 """Pictures of a fit and a page about a model; matplotlib is imported when one is drawn."""
 
+from scoreline.report.compare import Comparison, Contender, compare
 from scoreline.report.displays import (
     ConvergenceDisplay,
     PrecisionRecallDisplay,
@@ -9,11 +10,15 @@ from scoreline.report.displays import (
     ThresholdDisplay,
     WeightsDisplay,
 )
+from scoreline.report.facts import Facts, describe
 from scoreline.report.page import PageContent, write_page
 from scoreline.report.plots import plot_convergence, plot_score_distributions
 
 __all__ = [
+    "Comparison",
+    "Contender",
     "ConvergenceDisplay",
+    "Facts",
     "PageContent",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
@@ -21,6 +26,8 @@ __all__ = [
     "ScoreDistributionDisplay",
     "ThresholdDisplay",
     "WeightsDisplay",
+    "compare",
+    "describe",
     "plot_convergence",
     "plot_score_distributions",
     "write_page",

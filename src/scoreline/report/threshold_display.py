@@ -181,13 +181,13 @@ class ThresholdDisplay:
         value = self.at_cut[self.main]
         if self.window[0] <= 0.0 <= self.window[1]:
             ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0))
-        handle = ax.plot(0.0, value, "o", color=INK, markersize=6.0, markeredgecolor="white", zorder=4)[0]
+        handle = ax.plot(0.0, value, "o", color=INK, markersize=5.5, markeredgecolor="white", zorder=5)[0]
         outside = "" if self.window[0] <= 0.0 <= self.window[1] else " (outside the picture)"
         entries.append((handle, f"chosen cut{outside}: {clean(self.main)} {rate(value)}"))
         drawn.append(np.array([value] if np.isfinite(value) and not outside else []))
         if self.best is not None:
             place = self.best.threshold, self.best.value
-            handle = ax.plot(*place, "D", color=MODELS[3], markersize=6.0, markeredgecolor="white", zorder=5)[0]
+            handle = ax.plot(*place, "D", color=MODELS[3], markersize=8.0, markeredgecolor="white", zorder=4)[0]
             entries.append((handle, f"best afterwards: {clean(self.main)} {rate(self.best.value)}"))
             drawn.append(np.array([self.best.value]))
         if not any(len(y) for y in drawn):
