@@ -67,6 +67,7 @@ def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:
         y_true=found.truth,
         decisions=found.decisions,
         evaluated_on=f"the {found.test_rows:,} test rows of the last of {found.splits} splits",
+        table_caption=f"Means over {found.splits} splits; differences to the best baseline, paired by split",
         names=data.names,
         facts=facts.lines + [("advice", text) for text in facts.advice],
         warnings=facts.warnings,

@@ -57,6 +57,8 @@ class PageContent:
         Standard deviations of the columns; weights are shown times these.
     created : str
         When, and by which version.
+    table_caption : str
+        What the numbers of the table are; by default those of the evaluated rows.
     """
 
     title: str
@@ -73,6 +75,7 @@ class PageContent:
     commands: list[str]
     column_scale: AnyArray | None = None
     created: str = ""
+    table_caption: str = ""
 
     def __post_init__(self) -> None:
         if self.verdict_kind not in KINDS:
@@ -178,4 +181,6 @@ def page_text(content: PageContent) -> str:
 def _results(content: PageContent) -> str:
     if not content.table:
         return ""
-    return parts.section("results", "Results", parts.table(content.table, f"On {content.evaluated_on}", True))
+    return parts.section(
+        "results", "Results", parts.table(content.table, content.table_caption or f"On {content.evaluated_on}", True)
+    )
