@@ -6,13 +6,14 @@ import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import ratio
-from scoreline.report.axes import HEIGHT, axes_for, label, legend, note, tidy
+from scoreline.report.axes import HEIGHT, label, note, tidy
 from scoreline.report.curves import POINTS, above_zero, check_models, check_truth, levels_of, thin
+from scoreline.report.display import Display
 from scoreline.report.palette import DASHES, INK, MODELS, MUTED
 from scoreline.report.wording import clean, count, joined, percent, rate, shorten
 
 
-class _CurveDisplay:
+class _CurveDisplay(Display):
     """One curve for each model, and the point where its decision values are cut.
 
     Parameters
@@ -129,27 +130,11 @@ class _CurveDisplay:
     def _point_words(self, name: str, key: str) -> str:
         raise NotImplementedError
 
-    def plot(self, ax: Any = None, *, legend_at: str | None = None) -> Any:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        legend_at : {"below", "best", "none"}, optional
-            Place of the legend: below a figure of its own, else the best place in the axes.
-
-        Returns
-        -------
-        RocDisplay or PrecisionRecallDisplay
-            The display, with ax_ and figure_.
-        """
-        given = ax is not None
-        self.ax_ = ax = axes_for(ax, type(self).__name__, self.height)
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> list[tuple[Any, str]]:
+        """Draw the curves."""
         if not self.is_defined:
             note(ax, "no curve:\nall of these rows are of one class")
-            return self
+            return []
         heights, chance = self._chance()
         (line,) = ax.plot([0.0, 1.0], heights, color=MUTED, linewidth=1.0, dashes=(2.0, 2.0))
         entries = [(line, chance)]
@@ -166,8 +151,7 @@ class _CurveDisplay:
         ax.set(xlim=(-0.01, 1.0), ylim=(0.0, self._top()))
         tidy(ax, "both")
         label(ax, *self.axes_labels)
-        legend(ax, entries, legend_at, given)
-        return self
+        return entries
 
 
 class RocDisplay(_CurveDisplay):

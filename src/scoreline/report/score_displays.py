@@ -5,15 +5,16 @@ from typing import Any
 import numpy as np
 
 from scoreline._typing import FloatArray
-from scoreline.report.axes import axes_for, label, legend, tidy
+from scoreline.report.axes import label, tidy
 from scoreline.report.curves import check_scores, check_truth, levels_of, score_window, wilson
+from scoreline.report.display import Display
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
 from scoreline.report.wording import count, joined, number, percent, shorten
 
 FEW = 10  # rows of a class that are drawn one by one
 
 
-class ScoreDistributionDisplay:
+class ScoreDistributionDisplay(Display):
     """Histograms of the scores of both classes, on the same bins, each as shares of its class.
 
     Made by `from_predictions` or `from_estimator`; `plot` draws it. A class of fewer than ten rows is drawn row by row.
@@ -106,24 +107,8 @@ class ScoreDistributionDisplay:
         tail = f" {count(hidden, 'row')} beyond the edges {'is' if hidden == 1 else 'are'} not drawn." if hidden else ""
         return text + tail
 
-    def plot(self, ax: Any = None, *, legend_at: str | None = None) -> "ScoreDistributionDisplay":
-        """Draw the histograms and the cut.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        legend_at : {"below", "best", "none"}, optional
-            Place of the legend: below a figure of its own, else the best place in the axes.
-
-        Returns
-        -------
-        ScoreDistributionDisplay
-            The display, with ax_ and figure_.
-        """
-        given = ax is not None
-        self.ax_ = ax = axes_for(ax, "ScoreDistributionDisplay")
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> list[tuple[Any, str]]:
+        """Draw the histograms and the cut."""
         entries = []
         rugs = []
         sides = (self.negative_scores, BELOW), (self.positive_scores, ABOVE)
@@ -152,11 +137,10 @@ class ScoreDistributionDisplay:
         ax.set_xlim(self.edges[0], self.edges[-1])
         tidy(ax)
         label(ax, "score (decision value)", "" if len(rugs) == 2 else "% of the class in a bin")
-        legend(ax, entries, legend_at, given)
-        return self
+        return entries
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """Share of positives in bins of the score, from the lowest rows to the highest.
 
     Made by `from_predictions` or `from_estimator`; `plot` draws it. Scores are no probabilities: what can be read is whether
@@ -253,24 +237,8 @@ class ReliabilityDisplay:
             f"{percent(self.upper[-1])}); over all rows it is {percent(self.base)}."
         )
 
-    def plot(self, ax: Any = None, *, legend_at: str | None = None) -> "ReliabilityDisplay":
-        """Draw the share of positives of each bin.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        legend_at : {"below", "best", "none"}, optional
-            Place of the legend: below a figure of its own, else the best place in the axes.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, with ax_ and figure_.
-        """
-        given = ax is not None
-        self.ax_ = ax = axes_for(ax, "ReliabilityDisplay")
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> list[tuple[Any, str]]:
+        """Draw the share of positives of each bin."""
         place = np.arange(1.0, len(self.shares) + 1.0)
         ends = 100.0 * np.array([self.shares - self.lower, self.upper - self.shares])
         ax.errorbar(
@@ -295,5 +263,4 @@ class ReliabilityDisplay:
         ax.set_ylim(0.0, min(104.0, 108.0 * float(self.upper.max())))
         tidy(ax)
         label(ax, "score bin, lowest to highest", "share of positives, %")
-        legend(ax, entries, legend_at, given)
-        return self
+        return entries

@@ -7,13 +7,14 @@ import numpy as np
 from scoreline._typing import FloatArray
 from scoreline.measures import CountsBasedMeasure, Cut, Measure, best_cut, get_measure
 from scoreline.measures.base import ratio
-from scoreline.report.axes import axes_for, label, legend, tidy
+from scoreline.report.axes import label, tidy
 from scoreline.report.curves import POINTS, above_zero, check_scores, check_truth, levels_of, score_window, thin
+from scoreline.report.display import Display
 from scoreline.report.palette import INK, MODELS, MUTED
 from scoreline.report.wording import clean, number, rate
 
 
-class ThresholdDisplay:
+class ThresholdDisplay(Display):
     """A measure of counts as a function of the threshold; for rankings precision, recall and F1.
 
     Made by `from_predictions` or `from_estimator`; `plot` draws it. The classifier's own cut is at 0, since its intercept
@@ -132,24 +133,8 @@ class ThresholdDisplay:
             f"{number(self.best.threshold)} with {clean(self.main)} {rate(self.best.value)}."
         )
 
-    def plot(self, ax: Any = None, *, legend_at: str | None = None) -> "ThresholdDisplay":
-        """Draw the values against the threshold.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        legend_at : {"below", "best", "none"}, optional
-            Place of the legend: below a figure of its own, else the best place in the axes.
-
-        Returns
-        -------
-        ThresholdDisplay
-            The display, with ax_ and figure_.
-        """
-        given = ax is not None
-        self.ax_ = ax = axes_for(ax, "ThresholdDisplay")
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> list[tuple[Any, str]]:
+        """Draw the values against the threshold."""
         low, high = self.window
         inside = np.flatnonzero((self.thresholds > low) & (self.thresholds < high))
         # One more on the left, so that the curve reaches the edge; the right edge is the end of the last step.
@@ -174,8 +159,7 @@ class ThresholdDisplay:
         _set_height(ax, drawn)
         tidy(ax)
         label(ax, "threshold (the chosen cut is 0)", clean(self.main) if len(self.values) == 1 else "value")
-        legend(ax, entries, legend_at, given)
-        return self
+        return entries
 
     def _mark(self, ax: Any, entries: list[tuple[Any, str]], drawn: list[FloatArray]) -> None:
         value = self.at_cut[self.main]

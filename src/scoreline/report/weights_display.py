@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from scoreline._typing import FloatArray
-from scoreline.report.axes import axes_for, label, legend, note, tidy
+from scoreline.report.axes import label, note, tidy
+from scoreline.report.display import Display
 from scoreline.report.palette import ABOVE, BELOW, INK
 from scoreline.report.wording import count, joined, number, shorten
 
 
-class WeightsDisplay:
+class WeightsDisplay(Display):
     """The largest weights of a linear model, with the names of their features.
 
     Made by `from_estimator`; `plot` draws it.
@@ -83,27 +84,11 @@ class WeightsDisplay:
         verb = "is" if len(first) == 1 else "are"
         return f"{which}{unit} {verb} {joined(first)}. A positive weight speaks for the positive class."
 
-    def plot(self, ax: Any = None, *, legend_at: str | None = None) -> "WeightsDisplay":
-        """Draw the weights as bars.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        legend_at : {"below", "best", "none"}, optional
-            Place of the legend: below a figure of its own, else the best place in the axes.
-
-        Returns
-        -------
-        WeightsDisplay
-            The display, with ax_ and figure_.
-        """
-        given = ax is not None
-        self.ax_ = ax = axes_for(ax, "WeightsDisplay", self.height)
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> list[tuple[Any, str]]:
+        """Draw the weights as bars."""
         if len(self.weights) == 0:
             note(ax, "all weights are 0:\nevery row has the same score")
-            return self
+            return []
         place = np.arange(len(self.weights))
         colours = np.where(self.weights > 0.0, ABOVE, BELOW)
         bars = ax.barh(place, self.weights, height=0.66, color=colours, alpha=0.85, linewidth=0)
@@ -119,8 +104,7 @@ class WeightsDisplay:
         words = ((True, "for the positive class"), (False, "against it"))
         entries = [(bars[int(np.argmax((self.weights > 0.0) == up))], text) for up, text in words
                    if ((self.weights > 0.0) == up).any()]  # fmt: skip
-        legend(ax, entries, legend_at, given)
-        return self
+        return entries
 
     @property
     def height(self) -> float:
