@@ -20,7 +20,7 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
     Whatever ends the process before, kill -9 and a full disk included, leaves what was at `path` as it was; an exception also
     removes the part that was written.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays one
     _remove_stale(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.{next(NUMBERS)}.part")
     try:
@@ -34,6 +34,8 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        with suppress(OSError):  # who may read the old one may read the new one
+            part.chmod(path.stat().st_mode & 0o777)
         part.replace(path)
     except BaseException:
         with suppress(OSError):
@@ -44,6 +46,8 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
 
 def _remove_stale(path: Path) -> None:
     """Remove parts that processes which were killed an hour ago or more have left."""
+    if os.name != "posix":  # elsewhere signal 0 is not a question
+        return
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError, ValueError, IndexError):
             if time.time() - part.stat().st_mtime > STALE:

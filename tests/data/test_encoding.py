@@ -218,7 +218,7 @@ def changed(path, value):
 HOSTILE = [
     ([], "got list, expected a dict"),
     (None, "got NoneType, expected a dict"),
-    ({}, "expected a dict with the keys 'columns', 'label'"),
+    ({}, "expected a dict with the keys 'columns', 'impute', 'label'"),
     (changed(["extra"], 1), "expected a dict with the keys"),
     (changed([3], 1), "expected a dict with the keys"),
     (changed(["version"], 2), "version=2, expected 1"),

@@ -275,7 +275,7 @@ def test_a_folder_lost_between_two_names_is_brought_back(tmp_path):
 
 
 def test_two_conversions_to_one_folder_do_not_meet(tmp_path):
-    with mapped._part(tmp_path / "set"), pytest.raises(ValueError, match="another process"):
+    with mapped._lock(tmp_path / "set"), pytest.raises(ValueError, match="another process"):
         convert(problem(), tmp_path / "set")
 
 
@@ -440,3 +440,49 @@ def test_an_operator_of_files_goes_to_another_process_as_their_names(tmp_path, s
     w = np.arange(30.0)
     assert np.array_equal(again.matvec(w), data.X.matvec(w))
     assert np.array_equal(again.largest, data.X.largest)
+
+
+def test_folders_that_hold_something_else_are_not_replaced(tmp_path):
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "header.json").write_text("{}")
+    (tmp_path / "web" / "precious.txt").write_text("mine")
+    with pytest.raises(ValueError, match="not one that convert has made"):
+        convert(problem(), tmp_path / "web", overwrite=True)
+    folder = convert(problem(), tmp_path / "set")
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"holds 'notes.txt'"):
+        convert(problem(), folder, overwrite=True)
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_blocks_without_rows_do_no_harm(tmp_path, monkeypatch):
+    monkeypatch.setattr(libsvm, "PIECE", 200)
+    path = tmp_path / "some.svm"
+    path.write_text("# a comment that goes on\n" * 50 + "1 1:0.5\n-1 2:3\n")
+    data = open_mapped(convert(path, tmp_path / "set"))
+    assert data.X.matvec([1.0, 1.0]).tolist() == [0.5, 3.0]
+
+
+@pytest.mark.parametrize("labels", [[1.0, np.nan], [b"a", b"b"], np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]")])
+def test_labels_that_cannot_be_kept_are_refused_at_once(tmp_path, labels):
+    with pytest.raises(ValueError, match="label"):
+        convert((np.eye(2), np.array(labels)), tmp_path / "set")
+
+
+def test_an_index_beyond_all_bounds_is_named(tmp_path):
+    path = tmp_path / "some.svm"
+    path.write_text(f"1 1:0.5\n-1 {10**15}:3\n")
+    for options in ({}, {"n_features": 10}):
+        with pytest.raises(ValueError, match=f"some.svm has a feature with index {10**15}"):
+            convert(path, tmp_path / "set", **options)
+    assert os.listdir(tmp_path) == ["some.svm"]
+
+
+def test_copies_of_rows_go_at_once_when_others_come(tmp_path):
+    X, y = problem(n=3000)
+    data = open_mapped(convert((X, y), tmp_path / "set"))
+    first, second = (data.X.on_rows(np.arange(k, 3000, 2)) for k in (0, 1))
+    w = np.ones(7)
+    for part in (first, first, second):
+        part.matvec(w)
+    assert "copy" not in data.X._again

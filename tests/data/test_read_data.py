@@ -157,17 +157,17 @@ def test_a_model_keeps_the_encoding_and_counts_what_it_has_not_seen(tmp_path):
 
 WRONG = {
     "no label": ("t.csv", {}, "label=None"),
-    "label of text": ("t.svm", {"label": "out"}, "label='out' is for tables"),
+    "label of text": ("t.svm", {"label": "out"}, "label='out' does not go with LIBSVM text"),
     "unknown label": ("t.csv", {"label": "oot"}, "Did you mean 'out'"),
     "zero_based of a table": ("t.csv", {"label": "out", "zero_based": True}, "zero_based is for LIBSVM"),
     "n_features of a table": ("t.csv", {"label": "out", "n_features": 3}, "n_features is for LIBSVM"),
-    "impute of text": ("t.svm", {"impute": "mean"}, "impute='mean' is for tables"),
+    "impute of text": ("t.svm", {"impute": "mean"}, "impute='mean' does not go with LIBSVM text"),
     "zero_based": ("t.svm", {"zero_based": "maybe"}, "zero_based"),
     "n_features": ("t.svm", {"n_features": 2}, "n_features=2 is too small"),
     "column of npy": ("t.npy", {"label": 4}, "label=4"),
     "column by name of npy": ("t.npy", {"label": "out"}, "label='out'"),
     "label of npz": ("t.npz", {"label": "out"}, "array y"),
-    "impute of npz": ("t.npz", {"impute": "mean"}, "is for tables"),
+    "impute of npz": ("t.npz", {"impute": "mean"}, "does not go with an array file"),
 }
 
 
@@ -222,3 +222,55 @@ def test_reading_twice_gives_no_warning(tmp_path):
         warnings.simplefilter("error")
         read_data(tmp_path / "t.svm")
         read_data(FRAME, "out")
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("index", [-1, 7, 10**6])
+def test_sparse_files_with_indices_out_of_range_are_refused(tmp_path, kind, index):
+    matrix = SPARSE.asformat(kind)
+    indices = matrix.indices.copy()
+    indices[3] = index if index > 0 and kind == "csr" else index if index < 0 else 10**6
+    parts = {"data": matrix.data, "indices": indices, "indptr": matrix.indptr, "shape": matrix.shape}
+    np.savez(tmp_path / "t.npz", **parts, format=kind.encode(), y=Y)
+    with pytest.raises(ValueError, match=r"t\.npz"):
+        read_data(tmp_path / "t.npz")
+
+
+def test_the_suffix_may_be_in_capitals(tmp_path):
+    np.save(tmp_path / "t.npy", np.column_stack([X, Y]))
+    (tmp_path / "t.npy").rename(tmp_path / "T.NPY")
+    assert read_data(tmp_path / "T.NPY", -1).y.tolist() == Y.tolist()
+    parts = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr, "shape": SPARSE.shape, "y": Y}
+    np.savez(tmp_path / "t.npz", **parts)  # no format: CSR
+    (tmp_path / "t.npz").rename(tmp_path / "T.NPZ")
+    assert read_data(tmp_path / "T.NPZ").X.shape == SPARSE.shape
+    (tmp_path / "T.SVM.GZ").write_bytes(gzip.compress(b"1 1:2\n-1 2:3\n"))
+    assert read_data(tmp_path / "T.SVM.GZ").X.shape == (2, 2)
+
+
+def test_a_real_question_mark_beside_missing_values_is_one_category(tmp_path):
+    (tmp_path / "t.csv").write_text("c,out\n1.0,a\n2.0,b\n?,a\n,b\n1.0,a\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data = read_data(tmp_path / "t.csv", "out", categories=["c"], impute="mean")
+    assert data.names == ["c=1", "c=2", "c=?"]
+    dense = data.X.toarray() if sp.issparse(data.X) else data.X
+    assert dense.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0]]
+
+
+def test_a_missing_category_is_an_error_unless_it_was_imputed():
+    frame = pa.table({"c": ["x", "y"], "out": [0, 1]})
+    new = pa.table({"c": pa.array(["x", None])})
+    with pytest.raises(ValueError, match="column 'c', row 2: the value is missing"):
+        read_data(new, encoding=read_data(frame, "out").encoding)
+    with pytest.warns(UserWarning, match="c 1 of 2 rows"):
+        read_data(new, encoding=read_data(frame, "out", impute="mean").encoding)
+
+
+def test_what_an_encoding_has_settled_is_refused(tmp_path):
+    encoding = read_data(FRAME, "out").encoding
+    for options in ({"drop": ["a"]}, {"impute": "mean"}, {"categories": ["a"]}):
+        with pytest.raises(ValueError, match="part of encoding"):
+            convert(FRAME, tmp_path / "set", label="out", encoding=encoding, **options)
+    with pytest.raises(ValueError, match="expected an Encoding"):
+        convert(FRAME, tmp_path / "set", label="out", encoding={"columns": []})

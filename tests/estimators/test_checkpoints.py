@@ -530,3 +530,22 @@ def test_a_stream_takes_no_checkpoint(tmp_path):
     clf = MeasureClassifier("qmean", solver="spade", solver_params={"checkpoint": tmp_path / "own"})
     with pytest.raises(ValueError, match="checkpoint goes with fit"):
         clf.partial_fit(*data())
+
+
+def test_rows_that_changed_their_sign_are_noticed(tmp_path):
+    X, y = data()
+    other = np.where(np.arange(len(X))[:, None] % 3 == 0, -X, X)
+    kind = {"measure": "accuracy", "solver": "lbfgs", "tol": 1e-9, "max_iter": 3}
+    with pytest.warns(ConvergenceWarning):
+        MeasureClassifier(**kind, solver_params={"checkpoint": Checkpoint(tmp_path / "own", 1, 0)}).fit(other, y)
+    with pytest.raises(ValueError, match="belongs to another problem"):
+        MeasureClassifier(**kind, solver_params={"checkpoint": Checkpoint(tmp_path / "own", 1, 0)}).fit(X, y)
+
+
+def test_a_subclass_is_not_saved_as_something_else(tmp_path):
+    class Own(MeasureClassifier):
+        pass
+
+    clf = Own("roc_auc").fit(*data())
+    with pytest.raises(TypeError, match="this is a Own"):
+        clf.save(tmp_path / "model")

@@ -5,9 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.cli.output import Output
-from scoreline.cli.parser import add_output, add_reading, add_training, names
-from scoreline.cli.reading import labels_of, read
+from scoreline.cli.output import Output, writing
+from scoreline.cli.parser import (
+    UsageError,
+    add_output,
+    add_reading,
+    add_training,
+    check_measure,
+    check_outputs,
+    names,
+    number,
+)
+from scoreline.cli.reading import read, two_classes
 from scoreline.report.compare import ALPHAS, Comparison, compare
 
 EXAMPLES = """examples:
@@ -30,28 +39,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="solvers of ours beside auto (by default those made for the measure)",
     )
-    group.add_argument("--splits", type=int, help="random splits (10, or 5 from 20000 rows on)")
-    group.add_argument("--test-share", type=float, default=0.3, help="share of the rows to test on (0.3)")
+    group.add_argument(
+        "--splits", type=number(least=2, integer=True), help="random splits (10, or 5 from 20000 rows on)"
+    )
+    group.add_argument("--test-share", type=number(above=0), default=0.3, help="share of the rows to test on (0.3)")
     group.add_argument(
         "--alphas", type=_numbers, default=ALPHAS, metavar="A,B", help="penalties to choose from (1e-2,1e-4,1e-6)"
     )
-    group.add_argument("--max-rows", type=int, default=200_000, help="take a sample of larger sets (200000)")
+    group.add_argument(
+        "--max-rows", type=number(least=8, integer=True), default=200_000, help="take a sample of larger sets (200000)"
+    )
     add_reading(parser)
     add_output(parser)
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(part) for part in text.split(","))
+    return tuple(number(above=0)(part) for part in text.split(","))
 
 
 def run(options: Any, output: Output) -> int:
     """Read, compare, print the table and the verdict."""
-    if options.report:
-        from scoreline.cli.train import _check_folder
-
-        _check_folder("--report", options.report)
+    check_measure(options, options.solvers or ())
+    if options.test_share >= 1.0:
+        raise UsageError(f"--test-share {options.test_share:g} must be below 1: it is the share of the rows to test on")
+    check_outputs(options, ("report",))
     data = read(options, output)
-    y = labels_of(data)
+    y = two_classes(data)
     scaling = None if options.scaling == "none" else options.scaling
     with output.progress("comparing") as progress:
         found = compare(
@@ -72,7 +85,8 @@ def run(options: Any, output: Output) -> int:
     if options.report:
         from scoreline.cli.pages import comparison_page
 
-        comparison_page(options, found, data)
+        with writing(options.report):
+            comparison_page(options, found, data)
         output.result("report", options.report)
         output.text(f"report in {options.report}")
     return 0
@@ -108,7 +122,7 @@ def table(found: Comparison) -> list[tuple[str, ...]]:
     """Return the rows of the table, its head first."""
     rows: list[tuple[str, ...]] = [("model", found.measure.name, "difference", "95 % interval", "seconds")]
     for c in found.contenders:
-        if not c.values:
+        if c.failure is not None:
             rows.append((c.name, "failed", "", "", ""))
             continue
         mean, interval = "best baseline", ""

@@ -1,10 +1,12 @@
 """Convert data to a folder that is trained from disk, whatever its size."""
 
 import argparse
+import os
+from pathlib import Path
 from typing import Any
 
-from scoreline.cli.output import Output, reported
-from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.output import Output, reported, writing
+from scoreline.cli.parser import UsageError, add_output, add_reading
 from scoreline.data import convert, open_mapped
 
 EXAMPLES = """examples:
@@ -24,11 +26,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any, output: Output) -> int:
     """Convert, and open what was made."""
+    if os.path.lexists(options.folder) and not options.overwrite:
+        raise ValueError(f"{options.folder} exists already; choose another folder, or replace it with --overwrite")
+    if options.overwrite and Path(options.folder).resolve() == Path(options.file).resolve():
+        raise UsageError(f"{options.folder} is also the file that is read; choose another folder")
     names = ("label", "positive", "categories", "drop", "missing", "impute", "separator", "zero_based")
     given = {name: getattr(options, name) for name in names}
     given = {name: value for name, value in given.items() if value is not None and value != ()}
     dtype = "float32" if options.float32 else "float64"
-    with output.progress(f"converting {options.file}") as progress, reported(progress), output.messages():
+    with (
+        output.progress(f"converting {options.file}") as progress,
+        reported(progress),
+        output.messages(),
+        writing(options.folder),
+    ):
         folder = convert(options.file, options.folder, dtype=dtype, overwrite=options.overwrite, **given)
     data = open_mapped(folder)
     size = sum(path.stat().st_size for path in folder.iterdir())

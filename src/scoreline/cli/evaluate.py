@@ -1,6 +1,7 @@
 """Evaluate a saved model on labelled rows: its measure, the others, and the confusion counts."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ def run(options: Any, output: Output) -> int:
     encoding = getattr(clf, "encoding_", None)
     if options.label is None and encoding is not None:
         options.label = encoding.label
-    options.positive = None
     data = read(options, output, encoding=encoding, n_features=clf.n_features_in_)
-    truth = positive_rows(labels_of(data), clf.classes_)
+    marked = options.positive is not None or Path(options.file).is_dir()
+    truth = positive_rows(labels_of(data), clf.classes_, marked)
     scores = clf.decision_function(data.X)
     own = get_measure(clf.measure, clf.measure_params)
     values = {own.name: own.value(truth, scores)}
@@ -54,19 +55,32 @@ def run(options: Any, output: Output) -> int:
 COUNTS = (("tp", True, True), ("fp", False, True), ("fn", True, False), ("tn", False, False))
 
 
-def positive_rows(labels: Any, classes: Any) -> Any:
-    """Return which rows are of the positive class of a model, whatever type its labels have here."""
-    labels, (negative, positive) = np.asarray(labels), (str(c) for c in classes.tolist())
-    words = labels.astype(str)
-    if labels.dtype.kind == "f" and np.array_equal(labels, np.rint(labels)):
-        words = labels.astype(np.int64).astype(str)
-    truth = words == positive
+def positive_rows(labels: Any, classes: Any, marked: bool = False) -> Any:
+    """Return which rows are of the positive class of a model, whatever type its labels have here.
+
+    `marked`: labels of True and False stand for the class that --positive has named, here or when the rows were converted.
+    """
+    labels = np.asarray(labels)
+    marked = marked and labels.dtype == bool
+    negative, positive = _words(classes).tolist()
+    words = _words(labels)
+    truth = labels if marked else words == positive
     unknown = ~truth & (words != negative)
-    if unknown.any() and not negative.startswith("not ") and (negative, positive) != ("False", "True"):
+    if unknown.any() and not marked and not negative.startswith("not "):
         row = int(np.argmax(unknown))
-        raise ValueError(f"row {row + 1} has the label {words[row]!r}, the model knows {negative!r} and {positive!r}")
+        hint = "; name the class to find with --positive" if (negative, positive) == ("False", "True") else ""
+        raise ValueError(
+            f"row {row + 1} has the label {str(words[row])!r}, the model knows {negative!r} and {positive!r}{hint}"
+        )
     if not truth.any() or truth.all():
         raise ValueError(
             f"the rows have one class only, expected {positive!r} and {negative!r}: no measure can be computed"
         )
     return truth
+
+
+def _words(labels: Any) -> Any:
+    """Return labels as texts: 1.0 is the same as 1."""
+    if labels.dtype.kind == "f" and np.array_equal(labels, np.rint(labels)):
+        labels = labels.astype(np.int64)
+    return labels.astype(str)

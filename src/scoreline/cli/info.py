@@ -5,6 +5,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import read
@@ -54,14 +56,20 @@ def _data(options: Any, output: Output) -> int:
 def _model(options: Any, output: Output) -> int:
     clf = load_model(options.file)
     measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
+    used = int(np.count_nonzero(clf.coef_))
+    numbers = {
+        "measure": measure, "measure_params": clf.measure_params, "classes": clf.classes_, "features": clf.n_features_in_,
+        "solver": clf.solver_, "risk": clf.risk_, "alpha": clf.alpha, "scaling": clf.scaling, "status": clf.status_,
+        "nonzero_weights": used, "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_,
+    }  # fmt: skip
     rows = [
         ("measure", measure), ("classes", ", ".join(map(str, clf.classes_.tolist()))), ("features", f"{clf.n_features_in_:,}"),
         ("solver", f"{clf.solver_}, risk {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("scaling", str(clf.scaling)),
-        ("status", clf.status_), ("non-zero weights", f"{int((clf.coef_ != 0).sum()):,}"),
+        ("status", clf.status_), ("non-zero weights", f"{used:,}"),
     ]  # fmt: skip
     if clf.gap_ is not None:
         rows.append(("proved", f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"))
-    for name, value in rows:
-        output.result(name.replace(" ", "_"), value)
+    for name, value in numbers.items():
+        output.result(name, value)
     output.table([("", options.file), *rows])
     return 0

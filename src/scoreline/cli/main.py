@@ -4,9 +4,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from scoreline.cli.output import Output
-from scoreline.cli.parser import make_parser
+from scoreline.cli.parser import UsageError, parse
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -17,22 +18,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: done. 1: failed, with a message on standard error. 2: wrong usage. 130: Ctrl-C (what was learnt so far is saved, and a
     line says where).
     """
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
     output = Output()
     try:
-        parser = make_parser(arguments)
-        options = parser.parse_args(arguments)
-        if not hasattr(options, "run"):
-            parser.print_help(sys.stderr)
-            return USAGE
-        output = Output(options.json, options.quiet)
-        code = options.run(options, output)
-        output.finish()
-        sys.stdout.flush()
-        return int(code or DONE)
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        if sys.stdout is not None:  # None: it is closed
+            sys.stdout.flush()
+        return code
     except BrokenPipeError:  # `| head` has what it wanted: nothing failed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return DONE
+    except UsageError as error:
+        output.error(_message(error))
+        return USAGE
     except KeyboardInterrupt:
         output.error("interrupted")
         return INTERRUPTED
@@ -42,7 +39,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except (ValueError, TypeError, OSError, ImportError) as error:
         output.error(_message(error))
+    _leave_stdout()
     return FAILED
+
+
+def _run(arguments: list[str]) -> int:
+    """Run the verb; return its exit code, also that of argparse, which ends by itself."""
+    try:
+        options, parser = parse(arguments)
+    except SystemExit as ended:
+        return int(ended.code or DONE)
+    if not hasattr(options, "run"):
+        parser.print_help(sys.stderr)
+        return USAGE
+    output = Output(options.json, options.quiet)
+    code = options.run(options, output)
+    output.finish()
+    return int(code or DONE)
+
+
+def _leave_stdout() -> None:
+    """Let what could not be written to standard output go: Python would try again, and complain, at its end."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: Exception) -> str:

@@ -6,12 +6,30 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 EVERY = 5.0  # seconds between two lines of progress where there is no terminal
+
+
+def say(line: str) -> None:
+    """Print a line to standard error; that nobody reads it there is no reason to stop working."""
+    if sys.stderr is not None:  # None: it is closed, and print would take standard output
+        with suppress(OSError):
+            print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def writing(path: Any) -> Iterator[None]:
+    """Name the file in an error of the system that does not: a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and "cannot write" not in str(error.strerror):
+            error.filename = str(path)
+        raise
 
 
 class Output:
@@ -45,11 +63,11 @@ class Output:
     def note(self, line: str) -> None:
         """Print a message to standard error, unless quiet."""
         if not self.quiet:
-            print(line, file=sys.stderr, flush=True)
+            say(line)
 
     def error(self, line: str) -> None:
         """Print an error to standard error."""
-        print(f"scoreline: error: {line}", file=sys.stderr, flush=True)
+        say(f"scoreline: error: {line}")
 
     def finish(self) -> None:
         """Print the JSON object."""
@@ -71,7 +89,7 @@ class Output:
     @contextmanager
     def progress(self, what: str) -> Iterator["Progress"]:
         """Show how far something has come: a bar on a terminal if rich is installed, else lines now and then."""
-        bar = None if self.quiet or not sys.stderr.isatty() else _bar()
+        bar = None if self.quiet or sys.stderr is None or not sys.stderr.isatty() else _bar()
         shown = Progress(what, bar, self.quiet)
         try:
             yield shown
@@ -97,7 +115,7 @@ class Progress:
         elif not self.quiet and time.perf_counter() - self.last >= EVERY:
             self.last = time.perf_counter()
             share = f" ({done:.0f} of {total:.0f})" if done is not None and total else ""
-            print(f"{self.what}: {text}{share}", file=sys.stderr, flush=True)
+            say(f"{self.what}: {text}{share}")
 
     def close(self) -> None:
         """Take the bar away."""
@@ -112,7 +130,7 @@ def _bar() -> Any:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     except ImportError:
         return None
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 

@@ -1,9 +1,13 @@
 """The arguments of all verbs, with their help."""
 
 import argparse
+import difflib
 import importlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from scoreline._checks import check_number
 
 VERBS = {
     "train": "train a model for a measure and save it",
@@ -24,18 +28,36 @@ EPILOG = """examples:
 exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted"""
 
 
+class UsageError(ValueError):
+    """Wrong usage that shows only after the arguments were read."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line: the usage of a verb fills a screen."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and end with the code of wrong usage."""
+        self.exit(2, f"scoreline: error: {message}\nsee {self.prog} --help\n")
+
+    def near(self, wrong: Sequence[str]) -> str:
+        """Return the words on the options nearest to those that are unknown."""
+        given = [text.partition("=")[0] for text in wrong if text.startswith("--")]
+        near = [name for text in given for name in difflib.get_close_matches(text, self._option_string_actions, n=1)]
+        return f"; did you mean {' and '.join(near)}?" if near else ""
+
+
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Keeps examples as they are."""
 
 
-def make_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
+def make_parser(arguments: Sequence[str] = ()) -> Parser:
     """Return the parser of the command line; of the verbs that `arguments` do not name only the help is there.
 
     A verb is a module of this folder, imported only where it is needed, so that asking for help or for a version is quick.
     """
     from scoreline import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="scoreline",
         description="Linear classifiers trained for the score you report, with a proof of optimality.",
         epilog=EPILOG,
@@ -57,8 +79,22 @@ def make_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
             module = importlib.import_module(f"scoreline.cli.{name}")
             verb.epilog = module.EXAMPLES
             module.add_arguments(verb)
-            verb.set_defaults(run=module.run)
+            verb.set_defaults(run=module.run, verb=verb)
     return parser
+
+
+def parse(arguments: Sequence[str]) -> tuple[Any, Parser]:
+    """Return the options and the parser; wrong verbs and options end the program with the nearest right ones."""
+    parser = make_parser(arguments)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
+        near = difflib.get_close_matches(arguments[0], VERBS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        parser.error(f"{arguments[0]!r} is no verb, expected one of {', '.join(VERBS)}{hint}")
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        verb: Parser = getattr(options, "verb", parser)
+        verb.error(f"unrecognized arguments: {' '.join(rest)}{verb.near(rest)}")
+    return options, parser
 
 
 class Completion(argparse.Action):
@@ -121,12 +157,67 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     )
     scales = ("auto", "none", "maxabs", "standard")
     group.add_argument("--scaling", choices=scales, default="auto", help="auto: standard if dense, maxabs if sparse")
-    group.add_argument("--seed", type=int, default=0, help="of everything random (0)")
+    group.add_argument("--seed", type=number(least=0, integer=True), default=0, help="of everything random (0)")
+
+
+def check_measure(options: Any, solvers: Sequence[str] = ()) -> None:
+    """Raise before anything is read where a measure or a solver is unknown, or a measure has other parameters."""
+    from scoreline.measures import get_measure
+    from scoreline.solvers.registry import get_solver
+
+    try:
+        get_measure(options.measure, dict(options.measure_param) or None)
+        for solver in solvers:
+            if solver != "auto":
+                get_solver(solver)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def check_outputs(options: Any, written: Sequence[str], read: Sequence[str] = ("file",)) -> None:
+    """Raise before the work where its results could not be written, or would take the place of one another or of the data.
+
+    `written` and `read` are the names of the options that hold paths.
+    """
+    taken = {Path(path).resolve(): name for name in read if (path := getattr(options, name, None))}
+    for name in written:
+        path = getattr(options, name, None)
+        if not path:
+            continue
+        option, folder = f"--{name}", Path(path).absolute().parent
+        if not folder.is_dir():
+            raise ValueError(f"{option} {path}: the folder {folder} does not exist; make it first")
+        if Path(path).is_dir():
+            raise ValueError(f"{option} {path} is a folder, expected a file")
+        other = taken.setdefault(Path(path).resolve(), option)
+        if other != option:
+            what = other if other.startswith("--") else f"the {other} that is read"
+            raise UsageError(f"{option} {path} is also {what}; choose another path")
 
 
 def names(text: str) -> tuple[str, ...]:
     """Return names separated by commas."""
     return tuple(name for name in text.split(",") if name)
+
+
+def number(**limits: Any) -> Callable[[str], Any]:
+    """Return what reads a number within limits (those of `check_number`)."""
+
+    def read(text: str) -> Any:
+        value: Any = text
+        for kind in (int,) if limits.get("integer") else (int, float):
+            try:
+                value = kind(text)
+                break
+            except ValueError:
+                continue
+        try:
+            check_number("", value, **limits)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r} {str(error).partition(' ')[2]}") from None
+        return value if limits.get("integer") else float(value)
+
+    return read
 
 
 def pair(text: str) -> tuple[str, Any]:

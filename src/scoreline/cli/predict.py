@@ -5,8 +5,8 @@ import sys
 from typing import Any
 
 from scoreline._files import whole_file
-from scoreline.cli.output import Output
-from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.output import Output, writing
+from scoreline.cli.parser import add_output, add_reading, check_outputs
 from scoreline.cli.reading import read
 from scoreline.estimators import load_model
 
@@ -32,19 +32,23 @@ def _number(text: str) -> Any:
 
 def run(options: Any, output: Output) -> int:
     """Load, read, predict, write."""
+    check_outputs(options, ("out",), ("model", "file"))
+    if not options.out and sys.stdout is None:
+        raise ValueError("standard output is closed; name a file with --out")
     clf = load_model(options.model)
     data = read(options, output, encoding=getattr(clf, "encoding_", None), n_features=clf.n_features_in_)
     scores = clf.decision_function(data.X)
     classes = [str(label) for label in clf.classes_.tolist()]
-    if output.json:
-        output.result("predictions", [classes[int(score > 0)] for score in scores])
-        output.result("scores", scores)
-        return 0
+    output.result("rows", len(scores))
     if options.out:
-        with whole_file(options.out) as file:
+        with writing(options.out), whole_file(options.out) as file:
             for text in _lines(scores, classes):
                 file.write(text.encode())
+        output.result("out", options.out)
         output.note(f"{len(scores):,} predictions in {options.out}")
+    elif output.json:
+        output.result("predictions", [classes[int(score > 0)] for score in scores])
+        output.result("scores", scores)
     else:
         for text in _lines(scores, classes):
             sys.stdout.write(text)

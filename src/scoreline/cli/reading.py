@@ -1,5 +1,6 @@
 """From the arguments of a verb to data: files, folders, and the built-in sets that need no file."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 from scoreline._registry import unknown_name
 from scoreline.cli.output import Output, reported
 from scoreline.data import Dataset, make_imbalanced, read_data
+from scoreline.data.mapped import HEADER
 
 BUILT_IN = "demo:"
 NOTHING: tuple[str, ...] = ()
@@ -20,6 +22,14 @@ def read(
     path = options.file if path is None else path
     if path.startswith(BUILT_IN):
         return built_in(path.removeprefix(BUILT_IN))
+    _check_path(path)
+    if encoding is not None and Path(path).is_dir():  # it was encoded when it was converted
+        data = read_data(path)
+        if data.names != encoding.names:
+            raise ValueError(
+                f"{path} has other features than the model was trained with; convert it from the same columns"
+            )
+        return data
     given: dict[str, Any] = {"label": getattr(options, "label", None), "positive": getattr(options, "positive", None)}
     given |= {name: getattr(options, name, NOTHING) for name in ("categories", "drop", "missing")}
     given |= {name: getattr(options, name, None) for name in ("impute", "separator", "zero_based")}
@@ -33,10 +43,17 @@ def read(
         return read_data(path, **given)
 
 
+def _check_path(path: str) -> None:
+    """Raise for what is there but is neither a file nor a folder of `convert`."""
+    place = Path(path)
+    if place.is_dir() and not (place / HEADER).exists():
+        raise ValueError(f"{path} is a folder without {HEADER}, expected a file, or a folder made by scoreline convert")
+    if place.exists() and not place.is_dir() and not place.is_file():
+        raise ValueError(f"{path} is no plain file, and data are read more than once; write them to a file first")
+
+
 def _is_text(path: str) -> bool:
     """Tell whether a path is that of LIBSVM text, as `read_data` decides."""
-    from pathlib import Path
-
     from scoreline.data.sources import ARRAYS, TABLES
 
     suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]
@@ -52,9 +69,7 @@ def built_in(name: str) -> Dataset:
         from sklearn.datasets import load_breast_cancer
 
         found = load_breast_cancer()
-        return Dataset(
-            found.data, np.where(found.target == 0, "malignant", "benign") == "malignant", list(found.feature_names)
-        )
+        return Dataset(found.data, np.where(found.target == 0, "malignant", "benign"), found.feature_names.tolist())
     if name == "digits":
         from sklearn.datasets import load_digits
 
@@ -76,3 +91,16 @@ def labels_of(data: Dataset) -> Any:
     if data.y is None:
         raise ValueError("the file has no labels; name their column with --label")
     return data.y
+
+
+def two_classes(data: Dataset) -> Any:
+    """Return the labels, or raise unless there are two classes."""
+    classes = np.unique(np.asarray(labels_of(data)))
+    if len(classes) == 2:
+        return data.y
+    shown = ", ".join(map(str, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+    if len(classes) == 1:
+        raise ValueError(f"the labels have one class only ({shown}), expected two: both kinds of rows are needed")
+    raise ValueError(
+        f"the labels have {len(classes)} classes ({shown}), expected two; --positive names the one to find against all others"
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scoreline._files import whole_file
-from scoreline.cli.output import Output, plain
+from scoreline.cli.output import Output, plain, writing
 from scoreline.cli.parser import add_output
 
 EXAMPLES = """examples:
@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any, output: Output) -> int:
     """Run the solvers and print what the paper says beside what happened."""
+    if options.out and not Path(options.out).absolute().parent.is_dir():
+        raise ValueError(f"--out {options.out}: its folder does not exist; make it first")
     from scoreline.report.zhang2010 import PLANES, SMOOTHING, lower_bound_cases
 
     n, eps = (30, 1e-2) if options.quick else (100, 1e-3)
@@ -63,7 +65,8 @@ def run(options: Any, output: Output) -> int:
     output.result("reproduces", good)
     output.text(verdict)
     if options.out:
-        _write(Path(options.out), rows, {"eps": eps, "rows": n, "theorems": content}, verdict)
+        with writing(options.out):
+            _write(Path(options.out), rows, {"eps": eps, "rows": n, "theorems": content}, verdict)
         output.text(f"written to {options.out}.json and {options.out}.md")
     return 0
 

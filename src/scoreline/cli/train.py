@@ -5,16 +5,25 @@ Ctrl-C saves the best model so far.
 
 import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scoreline.cli.output import Output, reported
-from scoreline.cli.parser import add_output, add_reading, add_training
-from scoreline.cli.reading import labels_of, read, scaling_of
+from scoreline.cli.output import Output, reported, writing
+from scoreline.cli.parser import (
+    UsageError,
+    add_output,
+    add_reading,
+    add_training,
+    check_measure,
+    check_outputs,
+    number,
+)
+from scoreline.cli.reading import labels_of, read, scaling_of, two_classes
 from scoreline.data import Dataset
 from scoreline.estimators import MeasureClassifier
+from scoreline.estimators.catalog import choose
+from scoreline.measures import get_measure
 from scoreline.solvers import Checkpoint, Progress
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.registry import get_solver
@@ -34,12 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
     group = parser.add_argument_group("solver")
     group.add_argument("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
-    group.add_argument("--alpha", type=float, default=1e-4, help="strength of the penalty (1e-4)")
+    group.add_argument("--alpha", type=number(above=0), default=1e-4, help="strength of the penalty (1e-4)")
     group.add_argument(
-        "--tol", type=float, default=1e-2, help="stop when the proved gap is this share of the optimum (0.01)"
+        "--tol", type=number(above=0), default=1e-2, help="stop when the proved gap is this share of the optimum (0.01)"
     )
-    group.add_argument("--max-iter", type=int, default=5000)
-    group.add_argument("--max-time", type=float, metavar="SECONDS")
+    group.add_argument("--max-iter", type=number(least=1, integer=True), default=5000, help="iterations at most (5000)")
+    group.add_argument(
+        "--max-time", type=number(above=0), metavar="SECONDS", help="stop then, with the best model so far"
+    )
     group.add_argument("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
     add_reading(parser)
     add_output(parser)
@@ -47,13 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any, output: Output) -> int:
     """Read, train, save, evaluate; 130 if Ctrl-C ended the training."""
-    _check_folder("--out", options.out)
-    if options.report:
-        _check_folder("--report", options.report)
+    check_measure(options, [options.solver])
+    _check_solver(options)
+    check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
     begin = time.perf_counter()
     data = read(options, output)
-    y = labels_of(data)
+    y = two_classes(data)
     output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
+    tested = _test_rows(options, output, data)
     clf = classifier(options, data)
     begin, interrupted = time.perf_counter(), False
     with output.progress("training") as progress, reported(progress), output.messages():
@@ -67,7 +79,7 @@ def run(options: Any, output: Output) -> int:
     seconds = time.perf_counter() - begin
     clf.solver_params = None
     name_classes(clf, options, data)
-    with output.messages():
+    with output.messages(), writing(options.out):
         clf.save(options.out, data.encoding)
     summary = {
         "model": str(options.out), "measure": clf.measure, "solver": clf.solver_, "risk": clf.risk_, "status": clf.status_,
@@ -83,9 +95,7 @@ def run(options: Any, output: Output) -> int:
         output.note(f"interrupted: the best model so far is saved in {options.out}")
         return 130
     output.text(f"{_measure_name(clf)} on the training rows: {summary['train']:.4f}")
-    tested = None
-    if options.test:
-        tested = read(options, output, options.test, encoding=data.encoding, n_features=clf.n_features_in_)
+    if tested is not None:
         value = clf.score(tested.X, _original(tested, clf, options))
         output.result("test", value)
         output.text(f"{_measure_name(clf)} on {options.test}: {value:.4f}")
@@ -93,7 +103,8 @@ def run(options: Any, output: Output) -> int:
     if options.report:
         from scoreline.cli.pages import training_page
 
-        training_page(options, clf, data, tested)
+        with writing(options.report):
+            training_page(options, clf, data, tested)
         output.result("report", options.report)
         output.text(f"report in {options.report}")
     return 0
@@ -125,7 +136,7 @@ def _watch(clf: MeasureClassifier, progress: Any) -> None:
 
     def show(now: Progress) -> None:
         gap = (now.objective - now.lower_bound) / max(now.lower_bound, 1e-300)
-        proved = f", proved within {gap:.2%}" if np.isfinite(gap) and gap < 10 else ""
+        proved = f", proved within {100 * gap:.2g} %" if np.isfinite(gap) and gap < 10 else ""
         progress.update(f"iteration {now.iteration}, {now.passes:.0f} passes{proved}")
 
     clf.solver_params = {**(clf.solver_params or {}), "callbacks": [show]}
@@ -164,10 +175,26 @@ def _sentence(clf: MeasureClassifier, summary: dict[str, Any]) -> str:
     return f"{head}; proved: {clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"
 
 
-def _check_folder(option: str, path: str) -> None:
-    """Raise before the work where its result could not be written."""
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise ValueError(f"{option} {path}: the folder {folder} does not exist; make it first")
-    if Path(path).is_dir():
-        raise ValueError(f"{option} {path} is a folder, expected a file")
+def _check_solver(options: Any) -> None:
+    """Raise before anything is read where the solver cannot train for the measure."""
+    try:
+        choose(get_measure(options.measure, dict(options.measure_param) or None), "auto", options.solver)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
+    """Read the rows to test on, before training: what is wrong with them should show at once."""
+    if not options.test:
+        return None
+    p, classes = data.X.shape[1], np.unique(np.asarray(data.y))
+    tested = read(options, output, options.test, encoding=data.encoding, n_features=p)
+    labels = np.asarray(labels_of(tested))
+    if tested.X.shape[1] != p:
+        raise ValueError(f"--test {options.test} has {tested.X.shape[1]:,} features, {options.file} has {p:,}")
+    unknown = ~np.isin(labels, classes)
+    if unknown.any() or len(np.unique(labels)) < 2:
+        wrong = labels[np.argmax(unknown)].item()
+        got = f"the label {wrong!r} in row {np.argmax(unknown) + 1:,}" if unknown.any() else f"{wrong!r} only"
+        raise ValueError(f"--test {options.test} has {got}, expected both {' and '.join(map(repr, classes.tolist()))}")
+    return tested

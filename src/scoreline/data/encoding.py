@@ -40,6 +40,8 @@ class Encoding:
         Number of rows it was learnt from.
     missing : sequence of str
         Texts that stand for missing values, beyond those that are always understood.
+    impute : {None, "mean", "zero"}
+        What was done about missing values; None: they are errors.
     """
 
     def __init__(
@@ -50,7 +52,9 @@ class Encoding:
         labels: Sequence[Any] = (),
         rows: int = 0,
         missing: Sequence[str] = (),
+        impute: str | None = None,
     ):
+        self.impute = impute
         self.columns, self.label, self.labels, self.rows = list(columns), label, list(labels), rows
         self.missing, self.unseen = tuple(missing), dict[str, int]()
         self._check()
@@ -145,7 +149,7 @@ class Encoding:
                 if not survey.rows:
                     raise TableError("there are no rows, expected at least one")
                 labels = sorted(survey.labels)
-                return cls(columns, label=label, labels=labels, rows=survey.rows, missing=tuple(missing))
+                return cls(columns, label=label, labels=labels, rows=survey.rows, missing=tuple(missing), impute=impute)
         raise TableError("the types of columns differ between batches; give every batch the same schema")
 
     def encode(self, batch: Any, first_row: int = 0) -> Any:
@@ -198,6 +202,8 @@ class Encoding:
         if column.name not in self._known:
             self._known[column.name] = cells.arrow().array(column.categories, cells.arrow().large_string())
         texts, codes = cells.distinct_texts(column.name, array, first_row)
+        if self.impute is None and column.fill is None and codes.min(initial=0) < 0:
+            raise cells.missing_value(column.name, first_row + int(np.argmax(codes < 0)) + 1)
         found = pc.index_in(cells.shorter(texts) if column.plain else texts, value_set=self._known[column.name])
         lost = -1 if column.fill is None else column.categories.index(str(column.fill))
         table = np.append(found.fill_null(-1).to_numpy(zero_copy_only=False), lost)  # code -1 takes the last
@@ -223,12 +229,13 @@ class Encoding:
             {"name": c.name, "kind": c.kind, "categories": list(c.categories), "fill": c.fill} for c in self.columns
         ]
         rest = {"label": self.label, "labels": list(self.labels), "rows": self.rows, "missing": list(self.missing)}
+        rest["impute"] = self.impute
         return {"version": VERSION, "columns": columns, **rest}
 
     @classmethod
     def from_json(cls, content: Any) -> "Encoding":
         """Return the encoding that `to_json` wrote; anything else is an error that says what is wrong."""
-        _fields("the encoding", content, {"version", "columns", "label", "labels", "rows", "missing"})
+        _fields("the encoding", content, {"version", "columns", "label", "labels", "rows", "missing", "impute"})
         _typed("version", [content["version"]], int)
         if content["version"] != VERSION:
             raise ValueError(f"the encoding has version={content['version']!r}, expected {VERSION}")
@@ -242,10 +249,11 @@ class Encoding:
         _typed("labels", content["labels"], bool, int, float, str, distinct=True)
         _typed("rows", [content["rows"]], int)
         _typed("missing", content["missing"], str)
+        check_choice("impute", content["impute"], (None, "mean", "zero"))
         if content["rows"] < 0:
             raise ValueError(f"rows={content['rows']} must be at least 0")
         columns = [Column(c["name"], c["kind"], tuple(c["categories"]), c["fill"]) for c in content["columns"]]
-        rest = {key: content[key] for key in ("label", "labels", "rows", "missing")}
+        rest = {key: content[key] for key in ("label", "labels", "rows", "missing", "impute")}
         return cls(columns, **rest)
 
     def __eq__(self, other: object) -> bool:

@@ -22,6 +22,7 @@ logger = logging.getLogger("scoreline")
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 CHUNK = 1 << 20  # bytes of a task
 PIECE = 1 << 26  # bytes of compressed text that are read at a time
+MOST_COLUMNS = 2**33  # coefficients alone would take 64 GB
 NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
 EXPECTED = (  # and how to repair it, by the code of `kernels.libsvm_text`
     ("", ""),
@@ -78,7 +79,7 @@ def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int |
     path, line, pieces = Path(path), 1, []
     for text in _texts(path):
         pieces.append(_read_text(text, path, line))
-        if path.suffix in OPENERS:
+        if path.suffix.lower() in OPENERS:
             line += int(np.count_nonzero(text == kernels.libsvm_text.NEW_LINE))
     whole = pieces[0] if len(pieces) == 1 else _joined(pieces)
     _check_rows(path, len(whole.labels), whole.qids)
@@ -108,6 +109,8 @@ def libsvm_pieces(path: Path, n_features: int | None = None, zero_based: bool | 
             line += int(np.count_nonzero(part == kernels.libsvm_text.NEW_LINE))
             rows, qids = rows + len(piece.labels), qids + piece.qids
             lowest, highest = min(lowest, piece.lowest), max(highest, piece.highest)
+            if highest >= (MOST_COLUMNS if n_features is None else n_features + 1):
+                _columns(path, min(lowest, 1), highest, zero_based, MOST_COLUMNS if n_features is None else n_features)
             yield piece
     _check_rows(path, rows, qids)
     _columns(path, lowest, highest, zero_based, n_features)
@@ -137,7 +140,7 @@ def _columns(path: Path, lowest: int, highest: int, zero_based: bool | str, n_fe
 
 def _texts(path: Path) -> Iterator[AnyArray]:
     """Yield the text as arrays of bytes that end with a line: the file itself, mapped, or pieces of what it unpacks to."""
-    opener: Any = OPENERS.get(path.suffix)
+    opener: Any = OPENERS.get(path.suffix.lower())
     if opener is None:
         yield np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, dtype=np.uint8)
         return

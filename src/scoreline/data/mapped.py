@@ -15,8 +15,8 @@ from scoreline._checks import check_choice
 from scoreline._files import sync_folder, whole_file
 from scoreline.data.dataset import Dataset
 from scoreline.data.encoding import Encoding
-from scoreline.data.mapped_writer import RowsWriter, checksum
-from scoreline.data.sources import open_source
+from scoreline.data.mapped_writer import RowsWriter, UnfitError, checksum
+from scoreline.data.sources import Source, open_source
 from scoreline.operators.mapped import MappedCsr, MappedDense, mapped_array
 
 logger = logging.getLogger("scoreline")
@@ -32,7 +32,7 @@ FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "larges
 def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool = False, **options: Any) -> Path:
     """Write a data set into a folder that `open_mapped` trains from without reading it into memory.
 
-    The source is read in blocks, so memory stays small whatever its size. The folder appears when it is complete: after a
+    The source is read in blocks (.npz as a whole), so memory stays small whatever its size. The folder appears when it is complete: after a
     conversion that was interrupted it is not there, and the next one begins anew.
 
     Parameters
@@ -67,61 +67,87 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     folder = Path(folder).absolute()
     if not folder.parent.is_dir():
         raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
-    old = folder.with_name(f".{folder.name}.old")
-    if old.exists() and not folder.exists():  # killed between the two renames below
-        old.rename(folder)
-    if folder.exists() and not overwrite:
-        raise ValueError(f"folder={str(folder)!r} exists already; pass overwrite=True to replace it, or choose another")
-    if folder.exists() and not (folder / HEADER).is_file():
-        raise ValueError(f"folder={str(folder)!r} exists and is not one that convert has made; it is not replaced")
     opened = open_source(source, **options)
-    with _part(folder) as part:
-        writer = RowsWriter(part, dtype)
+    with _lock(folder):
+        old = folder.with_name(f".{folder.name}.old")
+        if old.exists() and not folder.exists():  # killed between the two renames below
+            old.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+        _check_place(folder, overwrite)
+        with _part(folder) as part:
+            _fill(part, opened, dtype)
+            if folder.exists():
+                folder.rename(old)
+            part.rename(folder)
+            sync_folder(folder.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def _check_place(folder: Path, overwrite: bool) -> None:
+    """Raise unless the folder is not there, or may be replaced: made by convert, and with nothing else in it."""
+    if not folder.exists():
+        return
+    if not overwrite:
+        raise ValueError(f"folder={str(folder)!r} exists already; pass overwrite=True to replace it, or choose another")
+    try:
+        names = {f"{name}.npy" for name in TYPES} | {HEADER}
+        foreign = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else [folder.name]
+        _header(folder)
+    except ValueError as error:
+        raise ValueError(
+            f"folder={str(folder)!r} exists and is not one that convert has made; it is not replaced"
+        ) from error
+    if foreign:
+        raise ValueError(f"folder={str(folder)!r} holds {foreign[0]!r}, which convert has not made; it is not replaced")
+
+
+def _fill(part: Path, opened: Source, dtype: str) -> None:
+    """Write the rows of a source and the header."""
+    writer = RowsWriter(part, dtype)
+    try:
         for X, labels in opened.blocks():
             writer.append(X, labels)
             logger.info("converting %s: %d rows", opened.name, writer.rows)
         header = writer.finish(*opened.width())
-        encoding = opened.encoding
-        header |= {
-            "names": opened.names,
-            "encoding": None if encoding is None else encoding.to_json(),
-            "source": opened.name,
-        }
-        header["files"] = {
-            path.name: {"bytes": path.stat().st_size, "crc32": checksum(path)} for path in sorted(part.glob("*.npy"))
-        }
-        _sync(part)
-        with whole_file(part / HEADER) as file:
-            file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
-        if folder.exists():
-            shutil.rmtree(old, ignore_errors=True)
-            folder.rename(old)
-        part.rename(folder)
-        sync_folder(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
-    return folder
+    except UnfitError as error:
+        raise ValueError(f"{opened.name}: {error}") from None
+    encoding = opened.encoding
+    header |= {
+        "names": opened.names,
+        "encoding": None if encoding is None else encoding.to_json(),
+        "source": opened.name,
+    }
+    header["files"] = {
+        path.name: {"bytes": path.stat().st_size, "crc32": checksum(path)} for path in sorted(part.glob("*.npy"))
+    }
+    _sync(part)
+    with whole_file(part / HEADER) as file:
+        file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
 
 
 @contextmanager
 def _part(folder: Path) -> Iterator[Path]:
     """Make the folder that is filled before it takes its name; one that a dead process has left is removed first."""
     part = folder.with_name(f".{folder.name}.part")
-    with _lock(folder):
-        if part.exists():
-            logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
-            shutil.rmtree(part)
-        part.mkdir()
-        try:
-            yield part
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
+    if part.exists():
+        logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
+        shutil.rmtree(part)
+    part.mkdir()
+    try:
+        yield part
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
     """Keep other conversions to the same folder away, until it has its name; the lock of a dead process does not count."""
-    import fcntl
+    try:
+        import fcntl
+    except ImportError as error:
+        raise ImportError("convert needs file locks as Linux and macOS have them (fcntl)") from error
 
     path = folder.with_name(f".{folder.name}.lock")
     while True:
@@ -153,7 +179,7 @@ def _sync(folder: Path) -> None:
 def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
     """Open a folder that `convert` has written: X stays on the disk, and is read as it is needed.
 
-    Results have the same bits as with the data in memory. Opening reads the indices of sparse rows once, and the labels.
+    Results have the same bits as with the same data in memory, in C order or canonical CSR. Opening reads the indices of sparse rows once, and the labels.
 
     Parameters
     ----------
@@ -172,7 +198,7 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
     ValueError
         If the folder is not complete, damaged, or written by a newer version.
     """
-    folder = Path(folder)
+    folder = Path(folder).absolute()
     header = _header(folder)
     try:
         storage, (n, p) = header["storage"], header["shape"]
@@ -188,14 +214,17 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
         y = None
         if header["classes"] is not None:
             codes, classes = mapped_array(folder / "labels.npy"), np.array(header["classes"])
+            if classes.ndim != 1 or classes.dtype.kind not in "biufU" or len(set(header["classes"])) < len(classes):
+                raise ValueError("the classes of the header are not distinct numbers or texts")
             if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
                 raise ValueError("labels.npy does not hold a class for every row")
             if classes.dtype == np.int64 and np.abs(classes).max() < 128:
                 classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
             y = classes[codes]
         encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
-        if header["names"] is not None and len(header["names"]) != p:
-            raise ValueError(f"there are {len(header['names'])} names for {p} features")
+        names_fit = header["names"] is None or (isinstance(header["names"], list) and len(header["names"]) == p)
+        if not names_fit or not all(isinstance(name, str) for name in header["names"] or ()):
+            raise ValueError(f"there is not one name for each of {p} features")
         return Dataset(operator, y, header["names"], encoding)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError) as error:
         raise ValueError(f"{folder} is damaged ({type(error).__name__}: {error}); convert the data again") from error
@@ -213,7 +242,7 @@ def _header(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder} has no {HEADER}: it is not one that convert has made, or not complete") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{folder / HEADER} is damaged ({error}); convert the data again") from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT or not isinstance(header.get("version"), int):
+    if not isinstance(header, dict) or header.get("format") != FORMAT or type(header.get("version")) is not int:
         raise ValueError(f"{folder / HEADER} is not one that convert has made: expected format {FORMAT!r}")
     if header["version"] > VERSION:
         raise ValueError(

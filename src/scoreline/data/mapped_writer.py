@@ -14,6 +14,10 @@ NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
 MOST_CLASSES = 100
 
 
+class UnfitError(ValueError):
+    """Rows or labels that cannot be written; whoever knows the source adds its name."""
+
+
 class GrowingArray:
     """An .npy file that rows are appended to; NumPy leaves room in its header for any number of them."""
 
@@ -102,8 +106,8 @@ class RowsWriter:
         )
         if not len(self.largest) >= X.shape[1]:
             self.largest = np.append(self.largest, np.zeros(X.shape[1] - len(self.largest)))
-        np.maximum.at(self.largest, X.indices, np.abs(values).astype(np.float64))
-        if not self.rows:
+        np.maximum.at(self.largest, X.indices, np.abs(values, dtype=np.float64))
+        if "indptr" not in self.files:
             self._file("indptr", np.int64).append(np.zeros(1))
         self._file("indptr", np.int64).append(self.entries + X.indptr[1:].astype(np.int64))
         if X.shape[1] > NARROW + 1 and self._file("indices", np.int32).dtype == np.int32:
@@ -124,18 +128,26 @@ class RowsWriter:
             values = values.astype(self.dtype, copy=False)
         if not np.isfinite(values).all():
             row, column = place(int(np.argmin(np.isfinite(values))))
-            raise ValueError(
+            raise UnfitError(
                 f"row {self.rows + row + 1}, column {column} holds NaN, infinity or a number too large for {self.dtype}; "
                 "expected finite numbers"
             )
         return values
 
     def _append_labels(self, labels: AnyArray) -> None:
+        if labels.dtype == object:
+            labels = labels.astype(str)
+        if labels.dtype.kind not in "biufU":
+            raise UnfitError(f"labels are {labels.dtype}, expected numbers, text or truth values")
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise UnfitError(
+                f"row {self.rows + int(np.argmin(np.isfinite(labels))) + 1} has the label NaN or infinity; drop it"
+            )
         values, codes = np.unique(labels, return_inverse=True)
         for value in values.tolist():
             self._codes.setdefault(value, len(self._codes))
         if len(self._codes) > MOST_CLASSES:
-            raise ValueError(
+            raise UnfitError(
                 f"there are more than {MOST_CLASSES} different labels: measured values, it seems; expected classes, bin them"
             )
         table = np.array([self._codes[value] for value in values.tolist()], dtype=np.int8)
@@ -144,10 +156,10 @@ class RowsWriter:
     def finish(self, width: int, first_index: int = 0) -> dict[str, Any]:
         """Complete the files for a matrix with so many columns, whose indices were written from `first_index` on."""
         if not self.rows:
-            raise ValueError("there are no rows, expected at least one")
+            raise UnfitError("there are no rows, expected at least one")
         labelled = "labels" in self.files
         if labelled and self.files["labels"].length != self.rows:
-            raise ValueError(
+            raise UnfitError(
                 f"there are {self.files['labels'].length} labels for {self.rows} rows, expected one for each"
             )
         if "indptr" in self.files and self.entries <= NARROW:
@@ -169,7 +181,10 @@ class RowsWriter:
 
     def _sorted_classes(self) -> list[Any]:
         """Give the classes codes in sorted order, and return them."""
-        classes = sorted(self._codes)
+        try:
+            classes = sorted(self._codes)
+        except TypeError:
+            raise UnfitError("labels are numbers in some rows and text in others; make them of one kind") from None
         table = np.array([classes.index(value) for value in self._codes], dtype=np.int8)
         if not np.array_equal(table, np.arange(len(table))):
             for piece in pieces(np.load(self.folder / "labels.npy", mmap_mode="r+")):

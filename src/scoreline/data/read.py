@@ -7,7 +7,7 @@ from typing import Any
 from scoreline.data.dataset import Dataset
 from scoreline.data.encoding import Encoding
 from scoreline.data.mapped import open_mapped
-from scoreline.data.sources import open_source
+from scoreline.data.sources import is_empty, open_source
 
 
 def read_data(
@@ -67,7 +67,7 @@ def read_data(
         "encoding": encoding, "separator": separator, "zero_based": None if zero_based == "auto" else zero_based,
         "n_features": n_features,
     }  # fmt: skip
-    given = {name: value for name, value in options.items() if value is not None and value != ()}
+    given = {name: value for name, value in options.items() if not is_empty(value)}
     if isinstance(source, (str, Path)) and Path(source).is_dir():
         if given or label is not None or positive is not None:
             name = next(iter(given), "label" if label is not None else "positive")

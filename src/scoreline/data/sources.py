@@ -13,7 +13,17 @@ from scoreline._typing import AnyArray
 from scoreline.data.columns import listed
 from scoreline.data.encoding import Encoding
 from scoreline.data.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm
-from scoreline.data.tables import ARROW, PARQUET, SEPARATORS, Table, learn_table, load_table, table_blocks, warn_unseen
+from scoreline.data.tables import (
+    ARROW,
+    PARQUET,
+    SEPARATORS,
+    Table,
+    check_encoding,
+    learn_table,
+    load_table,
+    table_blocks,
+    warn_unseen,
+)
 
 BLOCK_BYTES = 1 << 25
 TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
@@ -76,12 +86,19 @@ def open_source(source: Any, *, label: Any = None, positive: Any = None, **optio
     return opened if positive is None else OneAgainstRest(opened, positive)
 
 
+def is_empty(value: Any) -> bool:
+    """Tell whether an option was left out, or names nothing."""
+    return value is None or (hasattr(value, "__len__") and not isinstance(value, str) and len(value) == 0)
+
+
 def _no(options: dict[str, Any], label: Any, what: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return options, or raise if one of them is for tables."""
-    given = {name: value for name, value in {**options, "label": label}.items() if value is not None and value != ()}
+    given = {name: value for name, value in {**options, "label": label}.items() if not is_empty(value)}
     for name in given:
         if name not in known:
-            raise ValueError(f"{name}={given[name]!r} is for tables; {what} takes {', '.join(known) or 'no options'}")
+            raise ValueError(
+                f"{name}={given[name]!r} does not go with {what}, which takes {', '.join(known) or 'no options'}"
+            )
     return given
 
 
@@ -127,6 +144,8 @@ class TableSource(Source):
                 raise ValueError(f"{name} is for LIBSVM text, and the source is a table")
         self.source, self.label, self.options = source, label, options
         self.encoding = options.get("encoding")
+        if self.encoding is not None:
+            check_encoding(self.encoding, options)
         if not isinstance(source, (str, Path)):
             self.name = "the table"
 
@@ -168,7 +187,10 @@ class TableSource(Source):
 class ArraySource(Source):
     """Arrays: X dense or sparse, and labels or None."""
 
-    def __init__(self, X: Any, y: Any = None):
+    def __init__(self, X: Any, y: Any = None, label: int | None = None):
+        self.label = label  # column of a dense X that holds the labels and is left out
+        if sp.issparse(X) and X.format in ("csr", "csc"):
+            X.check_format(full_check=True)
         self.X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         self.y = None if y is None else np.asarray(y)
         if self.X.ndim != 2 or min(self.X.shape) < 1:
@@ -180,7 +202,7 @@ class ArraySource(Source):
 
     def whole(self) -> Block:
         """Return X and y."""
-        return self.X, self.y
+        return self._features(self.X), self.y
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks of about 32 MB."""
@@ -188,33 +210,38 @@ class ArraySource(Source):
         stored: Any = self.X.data if sp.issparse(self.X) else self.X
         step = max(1, int(BLOCK_BYTES * n / max(1, stored.nbytes)))
         for start in range(0, n, step):
-            yield self.X[start : start + step], None if self.y is None else self.y[start : start + step]
+            y = None if self.y is None else self.y[start : start + step]
+            yield self._features(self.X[start : start + step]), y
 
     def width(self) -> tuple[int, int]:
         """Return the number of columns, 0."""
-        return self.X.shape[1], 0
+        return self.X.shape[1] - (self.label is not None), 0
+
+    def _features(self, X: Any) -> Any:
+        return X if self.label is None else np.delete(X, self.label, axis=1)
 
 
 def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
     """Return the arrays of an .npz file (X and y, or a SciPy matrix and y) or of an .npy file (`label`: number of a column)."""
     _no(options, None, "an array file", ("label",))
+    suffix = path.suffix.lower()
     try:
-        content: Any = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
-        arrays: Any = content if path.suffix == ".npy" else {name: content[name] for name in content.files}
+        content: Any = np.load(path, mmap_mode="r" if suffix == ".npy" else None, allow_pickle=False)
+        arrays: Any = content if suffix == ".npy" else {name: content[name] for name in content.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{path} cannot be read as {path.suffix} ({error}); it is damaged, or holds objects"
-        ) from error
-    if path.suffix == ".npz":
+        raise ValueError(f"{path} cannot be read as {suffix} ({error}); it is damaged, or holds objects") from error
+    if suffix == ".npz":
         if label is not None:
             raise ValueError(f"label={label!r} is for tables; an .npz file has the labels in its array y")
         if "X" in arrays:
             return ArraySource(arrays["X"], arrays.get("y"))
         try:
             parts = arrays["data"], arrays["indices"], arrays["indptr"]
-            kind = sp.csc_array if bytes(arrays.get("format", b"csr").item()) == b"csc" else sp.csr_array
-            return ArraySource(kind(parts, shape=tuple(arrays["shape"].tolist())), arrays.get("y"))
-        except (KeyError, ValueError, TypeError) as error:
+            columns = np.asarray(arrays.get("format", b"csr")).item() in (b"csc", "csc")
+            matrix = (sp.csc_array if columns else sp.csr_array)(parts, shape=tuple(arrays["shape"].tolist()))
+            matrix.check_format(full_check=True)  # indices out of range would lead SciPy out of memory
+            return ArraySource(matrix, arrays.get("y"))
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{path} holds {sorted(arrays)}, expected arrays X and y, or data, indices, indptr, shape and y ({error})"
             ) from error
@@ -225,7 +252,7 @@ def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
     check_number("label", label, least=-arrays.shape[1], integer=True)
     if label >= arrays.shape[1]:
         raise ValueError(f"label={label!r} is not a column of {path}, which has {arrays.shape[1]}")
-    return ArraySource(np.delete(arrays, label, axis=1), arrays[:, label])
+    return ArraySource(arrays, arrays[:, label], int(label) % arrays.shape[1])
 
 
 class OneAgainstRest(Source):

@@ -119,8 +119,12 @@ class Survey:
         if not seen.declared and seen.known is not None and len(seen.known):
             self._check_texts(name, seen.known, batches)
         texts = [] if seen.known is None else seen.known.to_pylist()
-        if Column(name, "category", tuple(texts)).plain:
-            texts = list(set(cells.shorter(seen.known).to_pylist())) if texts else []
+        if Column(name, "category", tuple(texts), MISSING if seen.missing else None).plain:
+            texts = (
+                list(set(cells.shorter(seen.known).to_pylist()) - ({MISSING} if seen.missing else set()))
+                if texts
+                else []
+            )
             texts.sort(key=lambda text: (float(text) if text[-1] != "e" else -1.0, text))  # true and false end in e
         else:
             texts.sort()

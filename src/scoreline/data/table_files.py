@@ -117,7 +117,7 @@ class CsvTable:
         convert["null_values"] = [*module.ConvertOptions().null_values, *self.missing]
         # Line breaks inside quotes cost about a tenth of the time; without them a file that has some cannot be read.
         return getattr(module, function)(
-            lzma.open(self.path) if self.path.suffix == ".xz" else self.path,
+            lzma.open(self.path) if self.path.suffix.lower() == ".xz" else self.path,
             read_options=module.ReadOptions(block_size=BLOCK, use_threads=ahead),
             parse_options=module.ParseOptions(delimiter=self.separator, newlines_in_values=True),
             convert_options=module.ConvertOptions(strings_can_be_null=True, **convert),
@@ -221,7 +221,7 @@ class CsvTable:
 
     def _bytes(self) -> Any:
         """Open the text that the file unpacks to."""
-        return arrow().input_stream(lzma.open(self.path) if self.path.suffix == ".xz" else self.path)
+        return arrow().input_stream(lzma.open(self.path) if self.path.suffix.lower() == ".xz" else self.path)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line at which each record starts, and its values; slow, for messages only."""

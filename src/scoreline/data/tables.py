@@ -3,7 +3,7 @@
 import contextlib
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -299,10 +299,7 @@ def load_table(
     """Do the work of `read_table`; unseen categories are only counted."""
     markers = names_of("missing", missing)
     if encoding is not None:
-        if not isinstance(encoding, Encoding):
-            raise ValueError(f"encoding is a {type(encoding).__name__}, expected an Encoding")
-        if names_of("categories", categories) or names_of("drop", drop) or impute is not None:
-            raise ValueError("categories, drop and impute are part of encoding=...; pass them when it is learnt")
+        check_encoding(encoding, {"categories": categories, "drop": drop, "impute": impute})
         markers = [*markers, *encoding.missing]
     table = Table.open(source, missing=markers, separator=separator)
     if encoding is None:
@@ -322,6 +319,15 @@ def load_table(
     encoding.forget_unseen()
     X, y = _assembled(table_blocks(table, encoding, label), encoding, rows)
     return X, y, encoding
+
+
+def check_encoding(encoding: Any, options: Mapping[str, Any]) -> None:
+    """Raise unless it is an encoding, and no option comes with it that it has settled."""
+    if not isinstance(encoding, Encoding):
+        raise ValueError(f"encoding is a {type(encoding).__name__}, expected an Encoding")
+    settled = [names_of(name, options.get(name) or ()) for name in ("categories", "drop")]
+    if any(settled) or options.get("impute") is not None:
+        raise ValueError("categories, drop and impute are part of encoding=...; pass them when it is learnt")
 
 
 def warn_unseen(encoding: Encoding, source: Any, rows: int) -> None:

@@ -61,6 +61,10 @@ class Saving:
         """
         if not any(getattr(self, name, None) is not None for name in ("coef_", "_moments", "_stream")):
             raise ValueError("this classifier has learnt nothing yet: call fit or partial_fit before save")
+        from scoreline.estimators.classifier import MeasureClassifier
+
+        if type(self) is not MeasureClassifier:
+            raise TypeError(f"save keeps a MeasureClassifier, and this is a {type(self).__name__}; {NO_CODE}")
         encoding = getattr(self, "encoding_", None) if encoding is None else encoding
         if encoding is not None and encoding.n_features != self.n_features_in_:
             raise ValueError(
@@ -188,7 +192,8 @@ def _measure(saved: Any, given: Measure | None) -> Any:
 def _check_trained(clf: Any) -> None:
     """Raise unless the attributes that `predict` rests on fit together."""
     p = clf.n_features_in_
-    if not isinstance(clf.classes_, np.ndarray) or clf.classes_.shape != (2,) or not isinstance(p, int) or p < 1:
+    two = isinstance(clf.classes_, np.ndarray) and clf.classes_.shape == (2,) and clf.classes_[0] != clf.classes_[1]
+    if not two or not isinstance(p, int) or p < 1:
         raise ValueError("classes_ or n_features_in_ is not what it should be")
     if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, p)) and _is_vector(clf.intercept_, (1,))):
         raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {p} features")

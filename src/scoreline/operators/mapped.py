@@ -53,6 +53,7 @@ class FewRows(Operator):
     def _read(self, product: str, vector: Any, lines: BoundsArray) -> Any:
         again = self._again  # one read: another thread may come with another list
         if again.get("lines", lambda: None)() is not lines:
+            again.clear()  # its copy goes now, not when Python looks for cycles
             again = {}
             again["lines"] = weakref.ref(lines, lambda _: again.clear())
             self._again = again

@@ -20,10 +20,11 @@ from scoreline.estimators import MeasureClassifier
 from scoreline.estimators.validation import check_labels
 from scoreline.measures import Measure, get_measure, get_scorer
 from scoreline.operators import Operator
-from scoreline.solvers.registry import all_solvers
+from scoreline.solvers.registry import all_solvers, get_solver
 
 OURS, BASELINE = "scoreline", "baseline"
 ALPHAS = (1e-2, 1e-4, 1e-6)
+MOST_BYTES = 1 << 30  # of rows from disk that are compared on
 LEVEL = 0.95  # of the intervals
 PLAIN, BALANCED, TUNED = "logistic regression", "logistic regression, balanced", "logistic regression, tuned threshold"
 
@@ -72,7 +73,7 @@ class Comparison:
     @property
     def baseline(self) -> Contender:
         """The baseline with the best mean."""
-        return max((c for c in self.contenders if c.kind == BASELINE and c.values), key=lambda c: c.value)
+        return _best_baseline(self.contenders)
 
 
 def compare(
@@ -141,11 +142,22 @@ def compare(
     """
     chosen = get_measure(measure, measure_params)
     check_number("test_share", test_share, above=0)
+    if test_share >= 1.0:
+        raise ValueError(f"test_share={test_share!r} must be a number below 1, the share of the rows to test on")
+    check_number("max_rows", max_rows, least=8, integer=True)
+    if len(alphas) == 0:
+        raise ValueError(f"alphas={alphas!r} must hold at least one number")
+    for alpha in alphas:
+        check_number("alphas", alpha, above=0)
     _, sign = check_labels(y, X.shape[0])
-    if min(np.count_nonzero(sign > 0), np.count_nonzero(sign < 0)) < 4:
-        raise ValueError("compare needs at least four rows of each class: to train, to choose alpha and to test on")
     rng = np.random.RandomState(random_state)
     matrix, truth = _matrix(X, sign > 0, max_rows, rng)
+    few = min(np.count_nonzero(truth), np.count_nonzero(~truth))
+    if few < 4:
+        where = f" among the max_rows={max_rows} sampled ones" if len(truth) < len(sign) else ""
+        raise ValueError(
+            f"compare needs at least four rows of each class, to train, to choose alpha and to test on; got {few}{where}"
+        )
     splits = (5 if len(truth) >= 20_000 else 10) if splits is None else splits
     check_number("splits", splits, least=2, integer=True)
     if scaling == "auto":
@@ -153,7 +165,7 @@ def compare(
     contenders = _contenders(chosen, solvers)
     done, total = 0, len(contenders) * splits
     for split in range(splits):
-        parts = train_test_split(matrix, truth, test_size=test_share, stratify=truth, random_state=rng)
+        parts = _split(matrix, truth, test_share, rng)
         decisions: dict[str, FloatArray] = {}
         for contender in contenders:
             try:
@@ -180,6 +192,8 @@ def compare(
 def _matrix(X: Any, truth: AnyArray, max_rows: int, rng: Any) -> tuple[Any, AnyArray]:
     """Return X as an array that scikit-learn can split, at most `max_rows` rows of it."""
     n = X.shape[0]
+    if isinstance(X, Operator):  # its rows are read into memory
+        max_rows = min(max_rows, max(1000, int(MOST_BYTES / max(1.0, X.row_bytes))))
     rows = np.arange(n)
     if n > max_rows:
         rows, _ = train_test_split(rows, train_size=max_rows, stratify=truth, random_state=rng)
@@ -191,12 +205,30 @@ def _matrix(X: Any, truth: AnyArray, max_rows: int, rng: Any) -> tuple[Any, AnyA
     return (matrix, truth) if len(rows) == n else (matrix[rows], truth[rows])
 
 
+def _split(X: Any, truth: AnyArray, share: float, rng: Any) -> Any:
+    """Return a stratified split with both classes on both sides, or raise and say what to change."""
+    try:
+        parts = train_test_split(X, truth, test_size=share, stratify=truth, random_state=rng)
+        fits = all(part.any() and not part.all() for part in parts[2:])
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"a split of {len(truth):,} rows, {np.count_nonzero(truth):,} of them positive, with a share of {share:g} to test "
+            "on has one class only on one side; change test_share, or take more rows"
+        )
+    return parts
+
+
 def _contenders(measure: Measure, solvers: Sequence[str] | None) -> list[Contender]:
     """Return what is compared, ours with solver="auto" first."""
     if solvers is None:
         fitting = [s for s in all_solvers().values() if measure.name in (*s.measures, *s.ample)]
         solvers = [s.name for s in fitting]
-    ours = [Contender(f"{OURS} {name}", OURS) for name in ("auto", *[s for s in solvers if s != "auto"])]
+    for name in solvers:
+        if name != "auto":
+            get_solver(name)
+    ours = [Contender(f"{OURS} {name}", OURS) for name in ("auto", *[s for s in dict.fromkeys(solvers) if s != "auto"])]
     rivals = [PLAIN, BALANCED] if measure.uses_order else [PLAIN, BALANCED, TUNED]
     return ours + [Contender(name, BASELINE) for name in rivals]
 
@@ -224,7 +256,7 @@ def _fitted(
         warnings.simplefilter("ignore")  # a fit that has not converged shows in its value
         alpha = float(alphas[0])
         if len(alphas) > 1:
-            inner = train_test_split(X, y, test_size=0.25, stratify=y, random_state=seed)
+            inner = _split(X, y, 0.25, seed)
             tried = []
             for each in alphas:
                 model = _model(contender, measure, each, scaling, len(inner[2]), seed).fit(inner[0], inner[2])
@@ -253,14 +285,19 @@ def _logit(model: Any) -> float:
 
 
 def _best_baseline(contenders: list[Contender]) -> Contender:
-    return max((c for c in contenders if c.kind == BASELINE and c.values), key=lambda c: c.value)
+    """Return the baseline of the highest mean among those that came through all splits."""
+    rivals = [c for c in contenders if c.kind == BASELINE]
+    through = [c for c in rivals if c.failure is None and c.values]
+    if not through:
+        raise ValueError("every baseline failed: " + "; ".join(f"{c.name}: {c.failure}" for c in rivals))
+    return max(through, key=lambda c: c.value)
 
 
 def _differences(contenders: list[Contender], ratio: float) -> None:
     """Set the paired differences to the best baseline."""
     best = _best_baseline(contenders)
     for contender in contenders:
-        if contender is best or len(contender.values) != len(best.values):
+        if contender is best or contender.failure is not None:
             continue
         d = np.array(contender.values) - np.array(best.values)
         error = float(np.sqrt((1.0 / len(d) + ratio) * d.var(ddof=1)))

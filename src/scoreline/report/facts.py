@@ -135,7 +135,11 @@ def _named(columns: Any, names: list[str] | None) -> str:
 
 def _duplicates(operator: Operator, y: Any, lines: list[Any], numbers: dict[str, Any], warnings: list[str]) -> None:
     rng = np.random.default_rng(0)
-    scores = [np.asarray(operator.matvec(rng.standard_normal(operator.shape[1]))) for _ in range(2)]
+    weight = np.ones(operator.shape[1])
+    if "statistics" in operator.capabilities:  # so that no column is lost in the rounding of another
+        largest = np.asarray(operator.column_statistics().max_abs)
+        weight = 1.0 / np.where(largest > 0.0, largest, 1.0)
+    scores = [np.asarray(operator.matvec(weight * rng.standard_normal(len(weight)))) for _ in range(2)]
     order = np.lexsort(scores)
     same = np.ones(len(order) - 1, dtype=bool)
     for z in scores:
@@ -145,7 +149,9 @@ def _duplicates(operator: Operator, y: Any, lines: list[Any], numbers: dict[str,
     lines.append(("rows that repeat another", f"{count:,} ({count / len(order):.2%})"))
     if y is not None and count:
         labels: AnyArray = np.asarray(y)[order]
-        torn = int(np.count_nonzero(same & (labels[1:] != labels[:-1])))
+        group = np.concatenate([[0], np.cumsum(~same)])  # of equal rows
+        mixed = np.unique(group[1:][same & (labels[1:] != labels[:-1])])
+        torn = int(np.bincount(group)[mixed].sum())
         numbers["contradicting_rows"] = torn
         if torn:
             warnings.append(f"{torn:,} rows equal another one but have another label: no model can tell them apart.")

@@ -14,7 +14,7 @@ import numpy as np
 from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
-from scoreline.solvers.checkpoint import RUNNING, Journal, Kept, checked_entries
+from scoreline.solvers.checkpoint import RUNNING, Journal, Kept, checked_entries, same_problem
 from scoreline.solvers.method import Method
 
 logger = logging.getLogger("scoreline")
@@ -37,7 +37,7 @@ class State:
     iteration: int = 0
     seconds: float = 0.0
     passes: float = 0.0
-    problem: dict[str, float] = field(default_factory=dict)
+    problem: dict[str, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in HISTORY})
 
     def record(self) -> dict[str, Any]:
@@ -188,7 +188,8 @@ class Solver(Method, ABC):
         with nullcontext() if kept is None or journal is None else journal.complete():
             given = self._checked_state(state if kept is None else kept.record)
         now, interruption = self._begin(objective, w0) if given is None else (given, None)
-        if any(problem.get(name, value) != value for name, value in now.problem.items()):
+        described = problem if kept is not None else {name: problem[name] for name in now.problem if name in problem}
+        if now.problem and not same_problem({name: now.problem.get(name) for name in described}, described):
             what = f"belongs to another problem: it has {now.problem}, this objective {problem}"
             raise ValueError(f"the state {what}") if kept is None or journal is None else journal.mismatch(what)
         now.problem = problem
@@ -370,6 +371,10 @@ class Clock:
         """Return the seconds so far."""
         return time.perf_counter() - self._start
 
+    def add(self, seconds: float) -> None:
+        """Count seconds of an earlier run too."""
+        self._start -= seconds
+
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Do not count the time within."""
@@ -386,7 +391,7 @@ def _checked_start(objective: Objective, w0: FloatArray | None) -> FloatArray:
     return w
 
 
-def _fingerprint(objective: Objective, entries: bool) -> dict[str, float]:
+def _fingerprint(objective: Objective, entries: bool) -> dict[str, Any]:
     """Return what tells one problem from another: shape, alpha, magnitudes if known, the risk and its rows.
 
     With `entries` also a number that changes with any entry of X, which takes a pass.

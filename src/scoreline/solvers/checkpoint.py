@@ -25,6 +25,7 @@ from scoreline.scorespace import space_for
 KIND, VERSION = "scoreline checkpoint", 1
 FREE = ("callbacks", "checkpoint", "max_iter", "max_time")  # options that may differ when a run is continued
 RUNNING = "running"
+NEAR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -175,10 +176,30 @@ class Journal:
         return self._runs
 
 
-def checked_entries(operator: Any) -> float:
-    """Return a number that changes if an entry of X does: the length of the scores of fixed coefficients. One pass."""
-    z = operator.matvec(np.cos(np.arange(operator.shape[1])))
-    return float(space_for(operator.scores).dot(z, z))
+def checked_entries(operator: Any) -> list[float]:
+    """Return two numbers that change with entries of X: of the scores z of fixed coefficients |z|^2, and <z, c> / |z| |c|.
+
+    c is different in every row, so that rows which change places or signs are noticed too. One pass.
+    """
+    space, (n, p) = space_for(operator.scores), operator.shape
+    z = operator.matvec(np.cos(np.arange(p)))
+    square = float(space.dot(z, z))
+    if operator.scores != "host" or square == 0.0:
+        return [square, 0.0]
+    return [square, float(z @ np.cos(np.arange(n))) / float(np.sqrt(square * n))]
+
+
+def same_problem(saved: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Tell whether two descriptions are of one problem; entries may differ by the rounding of another machine."""
+    if set(saved) != set(now):
+        return False
+    for name, value in now.items():
+        if name != "entries":
+            if saved[name] != value:
+                return False
+        elif not np.allclose(saved[name][:1], value[:1], rtol=NEAR, atol=0.0) or abs(saved[name][1] - value[1]) > NEAR:
+            return False
+    return True
 
 
 def _options(solver: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure
 from scoreline.solvers.base import Clock, Progress
-from scoreline.solvers.checkpoint import RUNNING, Journal, checked_entries
+from scoreline.solvers.checkpoint import RUNNING, Journal, checked_entries, same_problem
 from scoreline.solvers.method import Method
 
 logger = logging.getLogger("scoreline")
@@ -239,7 +239,7 @@ class RowMethod(Method):
                 "entries": checked_entries(operator),
             }
         if kept is not None:
-            state = self._restored(kept.record, problem, run, p)
+            state = self._restored(kept.record, problem, run, p, clock)
         else:
             state.learn_units(operator, weight, constant)
         for each in others if kept is not None else (state, *others):
@@ -287,15 +287,18 @@ class RowMethod(Method):
         record = {"problem": problem, "passes": run.passes, "seconds": list(run.seconds), "state": state.record()}
         self.journal.keep(record, status)
 
-    def _restored(self, record: Mapping[str, Any], problem: dict[str, Any], run: RowRun, p: int) -> RowState:
+    def _restored(
+        self, record: Mapping[str, Any], problem: dict[str, Any], run: RowRun, p: int, clock: Clock
+    ) -> RowState:
         """Go on from a record of the checkpoint."""
         assert self.journal is not None
         with self.journal.complete():
-            if record["problem"] != problem:
+            if not same_problem(record["problem"], problem):
                 raise self.journal.mismatch(
                     f"belongs to another problem: it has {record['problem']}, this fit {problem}"
                 )
             run.passes, run.seconds = record["passes"], list(record["seconds"])
+            clock.add(run.seconds[-1] if run.seconds else 0.0)
             return RowState.restored(record["state"], p)
 
     def _stopped(self, run: RowRun, state: RowState, clock: Clock) -> bool:
