@@ -32,8 +32,8 @@ FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "larges
 def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool = False, **options: Any) -> Path:
     """Write a data set into a folder that `open_mapped` trains from without reading it into memory.
 
-    The source is read in blocks (.npz as a whole), so memory stays small whatever its size. The folder appears when it is complete: after a
-    conversion that was interrupted it is not there, and the next one begins anew.
+    The source is read in blocks (.npz as a whole), so memory stays small whatever its size. The folder appears when it is
+    complete: after a conversion that was interrupted it is not there, and the next one begins anew.
 
     Parameters
     ----------
@@ -179,7 +179,8 @@ def _sync(folder: Path) -> None:
 def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
     """Open a folder that `convert` has written: X stays on the disk, and is read as it is needed.
 
-    Results have the same bits as with the same data in memory, in C order or canonical CSR. Opening reads the indices of sparse rows once, and the labels.
+    Results have the same bits as with the same data in memory, in C order or canonical CSR. Opening reads the indices of sparse
+    rows once, and the labels.
 
     Parameters
     ----------
