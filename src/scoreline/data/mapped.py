@@ -67,13 +67,13 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     folder = Path(folder).absolute()
     if not folder.parent.is_dir():
         raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
-    opened = open_source(source, **options)
     with _lock(folder):
         old = folder.with_name(f".{folder.name}.old")
         if old.exists() and not folder.exists():  # killed between the two renames below
             old.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
         _check_place(folder, overwrite)
+        opened = open_source(source, **options)
         with _part(folder) as part:
             _fill(part, opened, dtype)
             if folder.exists():
