@@ -90,6 +90,12 @@ def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int |
     return sp.csr_array((whole.data, indices, whole.indptr), shape=(len(whole.labels), width)), whole.labels
 
 
+def whole_numbers(labels: AnyArray) -> AnyArray:
+    """Return labels as integers where they are: 1, not 1.0."""
+    whole = len(labels) > 0 and np.abs(labels).max() < 2**53 and np.array_equal(labels, np.rint(labels))
+    return labels.astype(np.int64) if whole else labels
+
+
 def check_indices(zero_based: bool | str, n_features: int | None) -> None:
     """Raise unless the two options of readers are what they should be."""
     if not isinstance(zero_based, bool):

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.data.libsvm import NARROW
 
 PIECE = 1 << 24  # bytes that are read at a time when a file is gone through again
-NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
 MOST_CLASSES = 100
 
 

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from scoreline._checks import check_number
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray
 from scoreline.data.download import cache_folder, check_cached, check_sum, fetch_into_cache
-from scoreline.data.libsvm import OPENERS, read_libsvm
+from scoreline.data.libsvm import OPENERS, read_libsvm, whole_numbers
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 ENDINGS = (".svm", ".svm.xz", ".svm.gz", ".svm.bz2")
@@ -291,5 +289,4 @@ def _read(path: Path, name: str, n_features: int | None) -> tuple[Any, AnyArray]
             UserWarning,
             stacklevel=3,
         )
-    whole = np.abs(y).max() < 2**53 and np.array_equal(y, np.rint(y))
-    return X, y.astype(np.int64) if whole else y
+    return X, whole_numbers(y)

@@ -12,7 +12,7 @@ from scoreline._checks import check_number
 from scoreline._typing import AnyArray
 from scoreline.data.columns import listed
 from scoreline.data.encoding import Encoding
-from scoreline.data.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm
+from scoreline.data.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm, whole_numbers
 from scoreline.data.tables import (
     ARROW,
     PARQUET,
@@ -113,7 +113,7 @@ class LibsvmSource(Source):
     def whole(self) -> Block:
         """Return all rows and labels."""
         X, y = read_libsvm(self.path, zero_based=self.zero_based, n_features=self.n_features)
-        return X, _whole_numbers(y)
+        return X, whole_numbers(y)
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks; indices as they are written."""
@@ -121,18 +121,12 @@ class LibsvmSource(Source):
         for piece in libsvm_pieces(self.path, self.n_features, self.zero_based):
             self._lowest, self._highest = min(self._lowest, piece.lowest), max(self._highest, piece.highest)
             parts = (piece.data, piece.indices, piece.indptr)
-            yield sp.csr_array(parts, shape=(len(piece.labels), self._highest + 1)), _whole_numbers(piece.labels)
+            yield sp.csr_array(parts, shape=(len(piece.labels), self._highest + 1)), whole_numbers(piece.labels)
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""
         first = int(self._lowest > 0) if self.zero_based == "auto" else int(not self.zero_based)
         return (max(1, self._highest + 1 - first) if self.n_features is None else self.n_features), first
-
-
-def _whole_numbers(labels: AnyArray) -> AnyArray:
-    """Return labels as integers where they are: 1, not 1.0."""
-    whole = len(labels) > 0 and np.abs(labels).max() < 2**53 and np.array_equal(labels, np.rint(labels))
-    return labels.astype(np.int64) if whole else labels
 
 
 class TableSource(Source):
