@@ -27,7 +27,7 @@ def writing(path: Any) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None and "cannot write" not in str(error.strerror):
+        if error.errno is not None and error.filename is None and "cannot write" not in str(error.strerror):
             error.filename = str(path)
         raise
 

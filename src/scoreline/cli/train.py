@@ -178,9 +178,11 @@ def _sentence(clf: MeasureClassifier, summary: dict[str, Any]) -> str:
 def _check_solver(options: Any) -> None:
     """Raise before anything is read where the solver cannot train for the measure."""
     try:
-        choose(get_measure(options.measure, dict(options.measure_param) or None), "auto", options.solver)
+        _, solver = choose(get_measure(options.measure, dict(options.measure_param) or None), "auto", options.solver)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    if options.checkpoint and "checkpoint" not in solver.options():
+        raise UsageError(f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver")
 
 
 def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:

@@ -166,7 +166,8 @@ class Journal:
                     [Kept(run["status"], run["state"], run["before"]) for run in content["runs"]],
                 )
             now = {"solver": solver.name, **self._header["options"]}
-            differing = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+            names = sorted({*before, *now}, key=lambda name: (name != "solver", name))
+            differing = [name for name in names if before.get(name) != now.get(name)]
             if differing:
                 name = differing[0]
                 raise self.mismatch(

@@ -1,0 +1,70 @@
+"""What `info` says about data, beside counts by plain Python."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from scoreline.data import convert, open_mapped
+from scoreline.report.facts import describe
+
+
+def counted(X, y):
+    """Count repeated rows, and rows that equal another one with another label, by a dictionary."""
+    groups = defaultdict(list)
+    for row, label in zip(np.asarray(X, dtype=np.float64) + 0.0, y, strict=True):
+        groups[row.tobytes()].append(label)
+    again = sum(len(labels) - 1 for labels in groups.values())
+    return again, sum(len(labels) for labels in groups.values() if len(set(labels)) > 1)
+
+
+def tables():
+    rng = np.random.default_rng(0)
+    yield "few values", rng.integers(0, 3, (500, 4)).astype(float)
+    yield "many columns", rng.standard_normal((300, 301))[rng.integers(0, 300, 1000)]
+    yield "fractions", rng.integers(0, 4, (1000, 5)) / 10.0
+    yield "scales apart", rng.integers(0, 3, (500, 3)) * np.array([1.0, 1e12, 1e-12]) + np.array([0.0, 1e17, 0.0])
+    yield (
+        "constant",
+        np.column_stack([np.full(400, 0.1), np.zeros(400), rng.integers(0, 2, 400), np.full(400, 1e8 + 0.1)]),
+    )
+    yield "one column", rng.integers(0, 50, (200, 1)).astype(float)
+    yield "distinct", rng.standard_normal((400, 3))
+
+
+@pytest.mark.parametrize("storage", ["dense", "fortran", "csr", "mapped", "mapped csr"])
+@pytest.mark.parametrize(("name", "X"), list(tables()), ids=[name for name, _ in tables()])
+def test_counts(tmp_path, name, X, storage):
+    y = np.random.default_rng(1).integers(0, 2, len(X))
+    given = {"fortran": np.asfortranarray, "csr": sp.csr_matrix, "mapped csr": sp.csr_matrix}.get(storage, np.asarray)(
+        X
+    )
+    if storage.startswith("mapped"):
+        given = open_mapped(convert((given, y), tmp_path / "d")).X
+    numbers = describe(given, y).numbers
+    again, torn = counted(X, y)
+    assert numbers["duplicate_rows"] == again
+    assert numbers.get("contradicting_rows", 0) == torn
+    assert numbers["constant_columns"] == np.count_nonzero(X.min(axis=0) == X.max(axis=0))
+    assert numbers["empty_columns"] == np.count_nonzero((X == 0).all(axis=0))
+    assert numbers["largest_magnitude"] == np.abs(X).max()
+    assert (numbers["rows"], numbers["features"], numbers["positives"]) == (*X.shape, np.count_nonzero(y))
+    assert numbers.get("stored") == (np.count_nonzero(X) if "csr" in storage else None)
+
+
+def test_labels_that_contradict_do_not_depend_on_the_order():
+    X = np.ones((4, 2))
+    assert [describe(X, y).numbers["contradicting_rows"] for y in ([0, 1, 0, 1], [0, 0, 1, 1])] == [4, 4]
+
+
+def test_warnings_and_advice():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(100), 1e6 * rng.standard_normal(100)])
+    found = describe(X, np.arange(100) > 4, ["small", "large"])
+    assert any("the largest is large" in text for text in found.warnings)
+    assert any("Only 5 rows" in text for text in found.warnings)
+    assert any("more frequent" in text for text in found.advice)
+    assert any("imbalanced" in text for text in found.advice)
+    assert describe(X, np.arange(100) % 3).numbers["classes"] == 3
+    assert describe(X[:1]).numbers["rows"] == 1

@@ -1,0 +1,185 @@
+"""The program in a process of its own: closed pipes and files, full disks, Ctrl-C, kill -9."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from scoreline.estimators import load_model
+
+TRAIN = ("train", "payments.csv", "--label", "outcome")
+LONG = ("train", "large.npz", "--alpha", "1e-9", "--tol", "1e-12", "--max-iter", "1000000")
+
+
+@pytest.fixture
+def begun(program, folder):
+    """Begin a command line; returns the process. What still runs at the end of the test is killed."""
+    start, environment = program
+    processes = []
+
+    def run(*arguments, **options):
+        given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment, "text": True, **options}
+        processes.append(subprocess.Popen([*start, *arguments], **given))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def large(folder):
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, size=(20_000, 30))
+    np.savez(
+        folder / "large.npz", X=X, y=np.where(X[:, :10].sum(axis=1) + 10 * rng.standard_normal(20_000) > 10, 1, -1)
+    )
+
+
+def waited_for(process, path=None, seconds=60.0):
+    """Wait until training is under way: until it has said what it has read, or a file is there."""
+    if path is None:
+        assert "read 20,000 rows" in process.stderr.readline()
+        time.sleep(2.0)  # the compiled parts are loaded, some iterations are done
+        return
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.01)
+
+
+def test_a_reader_that_leaves_early_is_no_error(begun, scoreline):
+    scoreline(*TRAIN)
+    for arguments in (("predict", "model.npz", "payments.csv"), ("measures",), ("--help",)):
+        process = begun(*arguments)
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert "rror" not in process.stderr.read()
+
+
+def test_messages_that_nobody_reads_do_not_stop_the_work(begun, folder):
+    process = begun(*TRAIN, "--test", "today.csv")
+    process.stderr.close()
+    assert process.wait(60) == 0
+    assert (folder / "model.npz").exists()
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_closed_streams(begun, folder, closed):
+    process = begun(*TRAIN, "--test", "today.csv", "--json", preexec_fn=lambda: os.close(closed))
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in err
+    assert load_model(folder / "model.npz").coef_.shape[1] == 5
+    if closed != 1:
+        assert json.loads(out)["model"] == "model.npz"
+
+
+def test_predictions_to_a_closed_standard_output_fail(begun, scoreline):
+    scoreline(*TRAIN)
+    process = begun("predict", "model.npz", "payments.csv", preexec_fn=lambda: os.close(1))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "--out" in err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_standard_output_on_a_full_disk(begun, scoreline):
+    scoreline(*TRAIN)
+    for arguments in (("predict", "model.npz", "payments.csv"),):
+        with open("/dev/full", "w") as full:
+            process = begun(*arguments, stdout=full)
+            err = process.communicate(timeout=60)[1]
+        assert process.returncode == 1
+        assert "No space left" in err
+        assert "Traceback" not in err
+        assert "Exception" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_the_best_model_so_far(begun, folder, large, number):
+    process = begun(*LONG)
+    waited_for(process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the best model so far is saved in model.npz" in err
+    assert "interrupted after" in out
+    clf = load_model(folder / "model.npz")
+    assert clf.status_ == "interrupted"
+    assert clf.lower_bound_ <= clf.objective_
+
+
+def test_ctrl_c_while_reading_leaves_nothing(begun, folder, scoreline, monkeypatch):
+    def pressed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("scoreline.cli.reading.read_data", pressed)
+    code, out, err = scoreline(*TRAIN)
+    assert (code, out, err) == (130, "", "scoreline: error: interrupted\n")
+    assert not (folder / "model.npz").exists()
+
+
+@pytest.mark.slow
+def test_kill_and_run_again_ends_with_the_same_bits(begun, folder, large):
+    fit = (
+        *LONG[:-1],
+        "1000",
+    )  # iterations: enough for the first checkpoint, which is written after ten seconds at most
+    assert begun(*fit, "--out", "whole.npz", "--checkpoint", "whole.ckpt").wait(300) == 0
+    process = begun(*fit, "--out", "killed.npz", "--checkpoint", "killed.ckpt")
+    waited_for(process, folder / "killed.ckpt")
+    process.kill()
+    process.wait(60)
+    assert not (folder / "killed.npz").exists()
+    assert begun(*fit, "--out", "killed.npz", "--checkpoint", "killed.ckpt").wait(300) == 0
+    whole, killed = load_model(folder / "whole.npz"), load_model(folder / "killed.npz")
+    assert np.array_equal(whole.coef_, killed.coef_)
+    assert np.array_equal(whole.intercept_, killed.intercept_)
+    assert whole.n_iter_ == killed.n_iter_
+
+
+@pytest.fixture
+def small_disk(tmp_path_factory):
+    """A file system of 64 kB, almost full."""
+    place = tmp_path_factory.mktemp("disk")
+    if (
+        os.geteuid()
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], check=False).returncode
+    ):
+        pytest.skip("mounting is not permitted")
+    try:
+        (place / "old").write_text("old")
+        with suppress(OSError), (place / "fill").open("wb", buffering=0) as file:
+            for _ in range(1000):
+                file.write(bytes(1024))
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_what_was_there(small_disk, scoreline):
+    disk = small_disk
+    assert scoreline(*TRAIN)[0] == 0
+    for arguments in (
+        (*TRAIN, "--out", disk / "old"),
+        (*TRAIN, "--report", disk / "old"),
+        ("predict", "model.npz", "today.csv", "--out", disk / "old"),
+        ("convert", "payments.csv", disk / "folder", "--label", "outcome"),
+        ("reproduce", "zhang2010", "--quick", "--out", disk / "z"),
+    ):
+        code, _, err = scoreline(*arguments)
+        assert code == 1
+        assert "No space left" in err
+        assert str(disk) in err
+        assert sorted(path.name for path in disk.iterdir()) == ["fill", "old"]
+        assert (disk / "old").read_text() == "old"

@@ -1,0 +1,89 @@
+"""docs/tutorial.md is what happens: every command is run, and its output compared with what stands there.
+
+`python tests/cli/test_tutorial.py` writes the outputs anew, with what differs between machines elided.
+"""
+
+import contextlib
+import doctest
+import io
+import math
+import os
+import re
+import shlex
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from scoreline.cli import output
+from scoreline.cli.main import main
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+VARIES = (
+    (re.compile(r"\b\d+\.\d+ s\b"), "... s"),
+    (re.compile(r"(; it takes|,) \d+\.\d times as (long|fast)"), "..."),
+    (re.compile(r"^(  (?:scoreline|logistic) .*?) +\d+\.\d+$", re.MULTILINE), r"\1 ..."),  # seconds
+    (re.compile(r"(?!0\.000[01]\b)(\d\.\d\d)\d+(e-\d+)?"), r"\1..."),
+    (re.compile(r'("seconds": )[^,}]*'), r"\1..."),
+)
+
+
+def commands(text):
+    """Return [command, what it prints] of a block."""
+    found = []
+    for line in text.splitlines(keepends=True):
+        if line.startswith("$ "):
+            found.append([line[2:].strip(), ""])
+        else:
+            found[-1][1] += line
+    return found
+
+
+def printed(command):
+    """Return what a command prints, messages among results as on a terminal."""
+    line, _, head = command.partition(" | head -")
+    name, *arguments = shlex.split(line)
+    assert name == "scoreline"
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        assert main(arguments) == 0, out.getvalue()
+    lines = out.getvalue().splitlines(keepends=True)
+    return "".join(lines[: int(head)] if head else lines)
+
+
+def test_the_tutorial_is_what_happens(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(output, "EVERY", math.inf)  # on a terminal progress is a bar, which goes away
+    checker, count = doctest.OutputChecker(), 0
+    for kind, text in BLOCK.findall(TUTORIAL.read_text()):
+        if kind == "python":
+            exec(text, {})
+            continue
+        for command, expected in commands(text):
+            count += 1
+            got = printed(command)
+            if not checker.check_output(expected, got, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE):
+                pytest.fail(f"$ {command}\nexpected:\n{expected}\ngot:\n{got}")
+    assert count > 10
+
+
+def elided(text):
+    for pattern, replacement in VARIES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def renewed(match):
+    if match[1] == "python":
+        exec(match[2], {})
+        return match[0]
+    shown = "".join(f"$ {command}\n{elided(printed(command))}" for command, _ in commands(match[2]))
+    return f"```console\n{shown}```"
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(name)
+        output.EVERY = math.inf
+        TUTORIAL.write_text(BLOCK.sub(renewed, TUTORIAL.read_text()))
