@@ -78,7 +78,7 @@ def run(options: Any, output: Output) -> int:
             interrupted = True
     seconds = time.perf_counter() - begin
     clf.solver_params = None
-    name_classes(clf, options, data)
+    name_classes(clf, data)
     with output.messages(), writing(options.out):
         clf.save(options.out, data.encoding)
     summary = {
@@ -142,13 +142,10 @@ def _watch(clf: MeasureClassifier, progress: Any) -> None:
     clf.solver_params = {**(clf.solver_params or {}), "callbacks": [show]}
 
 
-def name_classes(clf: MeasureClassifier, options: Any, data: Dataset) -> None:
+def name_classes(clf: MeasureClassifier, data: Dataset) -> None:
     """Give classes their names back: with --positive the labels were True and False while training."""
-    if getattr(options, "positive", None) is None or clf.classes_.dtype != bool:
-        return
-    known = [] if data.encoding is None else [str(label) for label in data.encoding.labels]
-    others = [label for label in known if label != options.positive]
-    clf.classes_ = np.array([others[0] if len(others) == 1 else f"not {options.positive}", options.positive])
+    if data.class_names is not None and clf.classes_.dtype == bool:
+        clf.classes_ = np.array(data.class_names)
 
 
 def _codes(y: Any) -> Any:

@@ -19,9 +19,12 @@ class Dataset(NamedTuple):
         Names of the features, if they have any.
     encoding : Encoding or None
         How columns of a table became features; `MeasureClassifier.save` keeps it with a model.
+    class_names : list of str or None
+        What False and True stand for, where `positive` made labels so: all other labels, and the one that was named.
     """
 
     X: Any
     y: AnyArray | None
     names: list[str] | None = None
     encoding: Encoding | None = None
+    class_names: list[str] | None = None

@@ -117,6 +117,7 @@ def _fill(part: Path, opened: Source, dtype: str) -> None:
         "names": opened.names,
         "encoding": None if encoding is None else encoding.to_json(),
         "source": opened.name,
+        "class_names": opened.class_names,
     }
     header["files"] = {
         path.name: {"bytes": path.stat().st_size, "crc32": checksum(path)} for path in sorted(part.glob("*.npy"))
@@ -226,7 +227,12 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
         names_fit = header["names"] is None or (isinstance(header["names"], list) and len(header["names"]) == p)
         if not names_fit or not all(isinstance(name, str) for name in header["names"] or ()):
             raise ValueError(f"there is not one name for each of {p} features")
-        return Dataset(operator, y, header["names"], encoding)
+        words = header.get("class_names")
+        if words is not None and not (
+            isinstance(words, list) and len(words) == 2 and all(isinstance(w, str) for w in words)
+        ):
+            raise ValueError("class_names of the header are not two texts")
+        return Dataset(operator, y, header["names"], encoding, words)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError) as error:
         raise ValueError(f"{folder} is damaged ({type(error).__name__}: {error}); convert the data again") from error
 

@@ -75,4 +75,4 @@ def read_data(
         return open_mapped(source)
     opened = open_source(source, label=label, positive=positive, **given)
     X, y = opened.whole()
-    return Dataset(X, y, opened.names, opened.encoding)
+    return Dataset(X, y, opened.names, opened.encoding, opened.class_names)

@@ -41,11 +41,14 @@ class Source:
         Names of the features.
     encoding : Encoding or None
         How columns of a table became features.
+    class_names : list of str or None
+        What labels False and True stand for.
     """
 
     name = "the arrays"
     names: list[str] | None = None
     encoding: Encoding | None = None
+    class_names: list[str] | None = None
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks of rows, dense or CSR, with their labels, in bounded memory."""
@@ -260,23 +263,32 @@ class OneAgainstRest(Source):
         """Return all rows, and whether they are positive."""
         X, y = self.inner.whole()
         self.names, self.encoding = self.inner.names, self.inner.encoding
-        truth = self._truth(y)
-        if truth is not None and not truth.any():
-            raise self._never(np.unique(np.asarray(y)).tolist())
+        truth, others = self._truth(y), set[Any]()
+        if truth is not None and y is not None:
+            others.update(np.unique(y[~truth]).tolist())
+            if not truth.any():
+                raise self._never(sorted(others))
+        self._name(others)
         return X, truth
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks, and whether their rows are positive."""
-        seen: set[Any] = set()
+        others: set[Any] = set()
         found = False
         for X, y in self.inner.blocks():
             self.names, self.encoding = self.inner.names, self.inner.encoding
             truth = self._truth(y)
+            if truth is not None and y is not None:
+                others.update(np.unique(y[~truth]).tolist())
             found = found or truth is None or bool(truth.any())
-            seen.update(() if found else np.unique(np.asarray(y)).tolist())
             yield X, truth
         if not found:
-            raise self._never(sorted(seen))
+            raise self._never(sorted(others))
+        self._name(others)
+
+    def _name(self, others: set[Any]) -> None:
+        """Say what False and True stand for."""
+        self.class_names = [str(others.pop()) if len(others) == 1 else f"not {self.positive}", str(self.positive)]
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""
