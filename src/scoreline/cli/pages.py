@@ -10,6 +10,7 @@ import numpy as np
 from scoreline import __version__
 from scoreline.cli.compare import table
 from scoreline.cli.reading import labels_of
+from scoreline.cli.train import name_classes
 from scoreline.data import Dataset
 from scoreline.estimators import MeasureClassifier
 from scoreline.operators import as_operator
@@ -57,6 +58,7 @@ def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: D
 def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:
     """Write the page of `compare`: the table, and the models of the last split on its test rows."""
     head, *rows = table(found)
+    name_classes(found.classifier, data)
     facts: Facts = describe(data.X, data.y, data.names)
     content = PageContent(
         title=f"{found.measure.name} on {options.file}",

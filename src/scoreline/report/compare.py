@@ -149,7 +149,7 @@ def compare(
         raise ValueError(f"alphas={alphas!r} must hold at least one number")
     for alpha in alphas:
         check_number("alphas", alpha, above=0)
-    _, sign = check_labels(y, X.shape[0])
+    classes, sign = check_labels(y, X.shape[0])
     rng = np.random.RandomState(random_state)
     matrix, truth = _matrix(X, sign > 0, max_rows, rng)
     few = min(np.count_nonzero(truth), np.count_nonzero(~truth))
@@ -186,6 +186,7 @@ def compare(
     shown = {
         name: decisions[name] for name in (contenders[0].name, _best_baseline(contenders).name) if name in decisions
     }
+    classifier.classes_ = classes  # it was trained on True and False
     return Comparison(chosen, contenders, verdict, kind, splits, test_rows, train_rows, classifier, parts[3], shown)
 
 
