@@ -276,7 +276,9 @@ def test_what_an_encoding_has_settled_is_refused(tmp_path):
         convert(FRAME, tmp_path / "set", label="out", encoding={"columns": []})
 
 
-@pytest.mark.parametrize(("labels", "names"), [(["fraud", "fine"], ["fine", "fraud"]), (["fraud", "a"], ["a", "fraud"])])
+@pytest.mark.parametrize(
+    ("labels", "names"), [(["fraud", "fine"], ["fine", "fraud"]), (["fraud", "a"], ["a", "fraud"])]
+)
 def test_classes_keep_their_names(tmp_path, labels, names):
     frame = pa.table({"a": [1.0, 2.0, 3.0], "out": [*labels, labels[0]]})
     folder = convert(frame, tmp_path / "set", label="out", positive="fraud")
