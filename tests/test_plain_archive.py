@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pickle
+import stat
 import tracemalloc
 import warnings
 import zipfile
@@ -432,3 +433,9 @@ def test_a_newer_file_asks_for_an_upgrade_and_another_kind_is_named(tmp_path):
 def test_a_file_that_is_not_there_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing"):
         read_archive(tmp_path / "nothing", KIND, 1)
+
+
+def test_a_device_is_written_to_and_stays_one():
+    with whole_file(os.devnull) as file:
+        file.write(b"gone")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)

@@ -21,6 +21,10 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
     removes the part that was written.
     """
     path = Path(os.path.realpath(path))  # a link stays one
+    if path.exists() and not path.is_file() and not path.is_dir():  # /dev/null, a pipe: no name to be replaced
+        with path.open("wb") as file:
+            yield file
+        return
     _remove_stale(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.{next(NUMBERS)}.part")
     try:
