@@ -14,6 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 from scoreline import MeasureClassifier, load_model
 from scoreline.data import Dataset, open_mapped, read_data
 from scoreline.data.mapped import convert
+from scoreline.data.sources import Source
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 3))
@@ -286,3 +287,21 @@ def test_classes_keep_their_names(tmp_path, labels, names):
     three = pa.table({"a": [1.0, 2.0, 3.0], "out": ["fraud", "x", "y"]})
     assert read_data(three, "out", positive="fraud").class_names == ["not fraud", "fraud"]
     assert read_data(frame, "out").class_names is None
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_a_source_of_ones_own_is_read_whole_and_converted(tmp_path, storage):
+    class Own(Source):
+        def blocks(self):
+            for start in range(0, 40, 15):
+                block = X[start : start + 15]
+                yield (sp.csr_array(block) if storage == "csr" else block), Y[start : start + 15]
+
+        def width(self):
+            return 3, 0
+
+    data = read_data(Own())
+    np.testing.assert_array_equal(data.X.toarray() if storage == "csr" else data.X, X)
+    assert data.y.tolist() == open_mapped(convert(Own(), tmp_path / "set")).y.tolist() == Y.tolist()
+    with pytest.raises(TypeError, match="abstract"):
+        Source()

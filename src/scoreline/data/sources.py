@@ -1,6 +1,7 @@
 """Where rows come from, block by block: files of text, tables, arrays. `open_source` is the only place that asks which."""
 
 import zipfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,8 @@ TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
 Block = tuple[Any, AnyArray | None]
 
 
-class Source:
-    """Rows with labels; a subclass writes `blocks` and `width`, and `whole` if `read_data` is to take it.
+class Source(ABC):
+    """Rows with labels; a subclass writes `blocks` and `width`, and `whole` where all rows are had in a better way.
 
     Attributes
     ----------
@@ -50,17 +51,19 @@ class Source:
     encoding: Encoding | None = None
     class_names: list[str] | None = None
 
+    @abstractmethod
     def blocks(self) -> Iterator[Block]:
         """Yield blocks of rows, dense or CSR, with their labels, in bounded memory."""
-        raise NotImplementedError
 
-    def whole(self) -> Block:
-        """Return all rows and labels."""
-        raise NotImplementedError
-
+    @abstractmethod
     def width(self) -> tuple[int, int]:
         """Return the number of features, and the index of the first one in the blocks; known when all have been read."""
-        raise NotImplementedError
+
+    def whole(self) -> Block:
+        """Return all rows and labels: the blocks put together."""
+        matrices, labels = zip(*self.blocks(), strict=True)
+        X: Any = sp.vstack(matrices, format="csr") if sp.issparse(matrices[0]) else np.concatenate(matrices)
+        return X, None if labels[0] is None else np.concatenate(labels)
 
 
 def open_source(source: Any, *, label: Any = None, positive: Any = None, **options: Any) -> Source:

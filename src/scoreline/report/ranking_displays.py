@@ -1,5 +1,6 @@
 """ROC and precision-recall curves of several models in one figure."""
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,12 +98,13 @@ class _CurveDisplay(Display):
         return cls.from_predictions(y, clf.decision_function(X), name=name, pos_label=clf.classes_[1])
 
     @staticmethod
+    @abstractmethod
     def _curve(truth: AnyArray, scores: FloatArray) -> tuple[tuple[FloatArray, FloatArray], float, tuple[float, float]]:
-        raise NotImplementedError
+        """Return the curve of a model, its area, and the point of its cut."""
 
+    @abstractmethod
     def _chance(self) -> tuple[tuple[float, float], str]:
         """Return the heights of the chance line at 0 and 1, and its name."""
-        raise NotImplementedError
 
     def _top(self) -> float:
         """Return the height of the axes."""
@@ -127,8 +129,9 @@ class _CurveDisplay(Display):
         title = self.area_name[0].upper() + self.area_name[1:]
         return f"{title}: {named}; {self._chance()[1]}. {self._point_words(clean(first), first)}"
 
+    @abstractmethod
     def _point_words(self, name: str, key: str) -> str:
-        raise NotImplementedError
+        """Return what the cut of a model means, in words."""
 
     def _draw(self, ax: Any) -> list[tuple[Any, str]]:
         """Draw the curves."""

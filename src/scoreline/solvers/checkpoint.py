@@ -34,8 +34,9 @@ class Checkpoint:
 
     A fit that finds the file goes on from it, and gives the same coefficients as one that was never interrupted; it must have
     the same data and parameters (max_iter and max_time may differ), or an error says what differs. The file is removed when the
-    fit has converged. A record costs what a start at given coefficients costs, two passes over X for most solvers, and the
-    coefficients may differ in their last digits from those of a fit without checkpoints.
+    fit has converged. A record costs what a start at given coefficients costs, two passes over X for most solvers, and
+    every run one pass more to tell its data from others. The coefficients may differ in their last digits from those of a fit
+    without checkpoints.
 
     Parameters
     ----------
