@@ -486,3 +486,28 @@ def test_copies_of_rows_go_at_once_when_others_come(tmp_path):
     for part in (first, first, second):
         part.matvec(w)
     assert "copy" not in data.X._again
+
+
+def test_rows_that_come_again_keep_the_chunks_of_the_whole(tmp_path):
+    """The listed rows are far longer than the others: chunks of their own would end elsewhere, and sums have other bits."""
+    rng = np.random.default_rng(5)
+    X = sp.random_array((40_000, 100), density=0.01, rng=rng, format="lil")
+    rows = np.sort(rng.choice(40_000, 4000, replace=False))
+    X[rows] = rng.standard_normal((4000, 100))
+    X = X.tocsr()
+    data = open_mapped(convert((X, np.arange(40_000) % 2), tmp_path / "set"))
+    part, other, u = data.X.on_rows(rows), as_operator(X).on_rows(rows), rng.standard_normal(4000)
+    for _ in range(2):
+        assert np.array_equal(part.rmatvec(u), other.rmatvec(u))
+    assert "copy" in data.X._again
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_fault_in_a_later_piece_is_named_by_its_line(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(libsvm, "PIECE", 100)
+    text = b"1 1:0.5\n-1 2:3\n" * 40 + b"1 1:x\n" + b"1 1:2\n" * 10
+    path = tmp_path / f"some.svm{suffix}"
+    with libsvm.OPENERS[suffix](path, "wb") if suffix else path.open("wb") as file:
+        file.write(text)
+    with pytest.raises(ValueError, match="line 81, column 5: got 'x'"):
+        convert(path, tmp_path / "set")
