@@ -22,6 +22,8 @@ LAYERS = [
     "data",
     "operators",
     "moments",
+    "_blocks",
+    "_cluster",
     "kernels",
     "model_file",
     "_backend",

@@ -7,9 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from scoreline._blocks import as_vector
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
 from scoreline.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
+
+ROW_VECTORS = ("u", "weight", "sign")  # arguments with an entry for every row
 
 
 class RowBlock(NamedTuple):
@@ -93,6 +96,15 @@ class Operator(ABC):
         self.n_passes += len(lines) / self.shape[0]
         return self._rmatvec_rows(u, lines)
 
+    def aligned(self, rows: Any, name: str = "y") -> Any:
+        """Return labels or weights, one for each row, where the rows are: here, as they are given."""
+        return rows
+
+    @property
+    def traffic(self) -> float | None:
+        """Bytes moved so far between the machines that hold X; None where there is one."""
+        return None
+
     def on_rows(self, rows: AnyArray) -> "Operator":
         """Return the listed rows as an operator of its own, which reads them where they lie and counts its own passes."""
         from scoreline.operators.rows import RowsOperator
@@ -169,7 +181,7 @@ class Operator(ABC):
             raise ValueError(f"sign has shape {np.shape(sign)}, expected ({self.shape[0]},), one for each row")
         self.n_passes += 1.0
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # the caller looks whether they are finite
-            return self._class_moments(np.asarray(sign), weight)
+            return self._class_moments(as_vector(sign), weight)
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs and factoring it; BLAS does 13 flops in a pass's time."""

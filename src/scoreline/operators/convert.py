@@ -9,6 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from scoreline._typing import AnyArray
 from scoreline.operators.base import Operator
+from scoreline.operators.dask import from_dask, is_dask
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.linear import LinearMapOperator
 from scoreline.operators.sparse import CompressedOperator, to_compressed
@@ -22,7 +23,7 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
 
     Parameters
     ----------
-    X : Operator, ndarray, sparse matrix or array, pandas or polars frame, LinearOperator, or nested lists
+    X : Operator, ndarray, sparse matrix or array, pandas, polars or Dask frame, Dask array, LinearOperator, or nested lists
         Rows are examples. float32 and float64 are used as they lie in memory, in any order and slice; COO and other
         sparse formats, frames of several blocks, integers and float16 are copied once (logged at level INFO).
     check_finite : bool
@@ -53,6 +54,8 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
         return LinearMapOperator(X)
     if sp.issparse(X):
         return _finish(_from_sparse(X), check_finite)
+    if is_dask(X):
+        return _finish(from_dask(X), check_finite)
     array = _from_frame(X) if _is_frame(X) else _from_array(X)
     if sp.issparse(array):
         return _finish(_from_sparse(array), check_finite)

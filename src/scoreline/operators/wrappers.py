@@ -1,6 +1,7 @@
 """A constant feature and scaled features, applied during the product: X itself is never changed or copied."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,8 @@ import scipy.sparse as sp
 
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
 from scoreline.moments import ClassMoments, Moments
-from scoreline.operators.base import Operator
+from scoreline.operators.base import ROW_VECTORS, Operator
+from scoreline.operators.parts import PartsOperator
 from scoreline.operators.statistics import ColumnStatistics
 
 TINY = np.finfo(float).tiny
@@ -24,14 +26,24 @@ class _Wrapper(Operator):
         self.capabilities = inner.capabilities  # type: ignore[misc]
         self.scores = inner.scores  # type: ignore[misc]
 
-    def _second_order(self, call: Any, *arguments: Any) -> FloatArray:
+    def _second_order(self, call: Any, *arguments: Any) -> Any:
         """Call one of Operator's second-order methods, and count here what it costs inside: products come with it."""
         own, inner = self.n_passes, self.inner.n_passes
         result = call(self, *arguments)
         if self.inner.n_passes == inner:  # read block by block
             self.inner.n_passes += 1.0
         self.n_passes = own + (self.inner.n_passes - inner)
-        return np.asarray(result)
+        return result
+
+    def _vector(self, v: Any, length: int, name: str) -> Any:
+        if self.scores != "host" and name in ROW_VECTORS:
+            return self.inner._vector(v, length, name)
+        return super()._vector(v, length, name)
+
+    @property
+    def traffic(self) -> float | None:
+        """Bytes moved so far between the machines that hold X."""
+        return self.inner.traffic
 
     def gram(self, weight: FloatArray) -> FloatArray:
         """Return X'DX of the wrapped matrix."""
@@ -222,7 +234,7 @@ class ScaledOperator(_Wrapper):
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._far:
-            return super()._gram(weight)
+            return self._block_by_block("_gram", weight)
         inner = self.inner.gram(weight)
         if self.center is not None:
             cross = np.outer(self.inner.rmatvec(weight), self.center)
@@ -231,7 +243,7 @@ class ScaledOperator(_Wrapper):
 
     def _quadratics(self, matrix: FloatArray) -> FloatArray:
         if self._far:
-            return super()._quadratics(matrix)
+            return self._block_by_block("_quadratics", matrix)
         inner = self.scale[:, None] * matrix * self.scale
         values = self.inner.quadratics(inner)
         if self.center is None:
@@ -241,16 +253,23 @@ class ScaledOperator(_Wrapper):
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
         if self.center is not None:
-            return super()._diagonal_leverages(diagonal, weight)
+            return self._block_by_block("_diagonal_leverages", diagonal, weight)
         return self.inner.diagonal_leverages(diagonal / self.scale**2, weight)  # scale 0: infinite diagonal, no part
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
         if self._far:
-            return super()._square_rmatvec(u)
+            return self._block_by_block("_square_rmatvec", u)
         squares = self.inner.square_rmatvec(u)
         if self.center is not None:
             squares = squares - 2.0 * self.center * self.inner.rmatvec(u) + self.center**2 * u.sum()
         return self.scale**2 * squares
+
+    def _block_by_block(self, name: str, *arguments: Any) -> Any:
+        """Call a second-order method of rows that are centred first, where the rows are."""
+        if isinstance(self.inner, PartsOperator):
+            parts = self.inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
+            return getattr(parts, name)(*arguments)
+        return getattr(super(), name)(*arguments)
 
     def _wrap(self, block: Any) -> Any:
         if sp.issparse(block) and self.center is None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from scoreline._blocks import as_vector
 from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.measures import Measure
 from scoreline.scorespace import HostSpace, Labels, ScoreSpace
@@ -193,7 +194,7 @@ class Risk(ABC):
 
 def checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | None]:
     """Return labels as +1 and -1, both of which occur, and weights that are finite and not negative."""
-    labels = np.asarray(y)
+    labels = as_vector(y)
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}, expected one label per row")
     positive = labels > 0
@@ -203,7 +204,7 @@ def checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | Non
     sign = np.where(positive, 1, -1).astype(np.int8)
     if sample_weight is None:
         return sign, None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = as_vector(sample_weight, np.float64)
     if weight.shape != labels.shape:
         raise ValueError(f"sample_weight has shape {weight.shape}, expected {labels.shape} like y")
     if not (np.isfinite(weight).all() and (weight >= 0).all()):
@@ -238,4 +239,4 @@ def tame_weights(weight: FloatArray) -> FloatArray:
     top = float(weight.max())
     if 1e-100 <= top <= 1e100:
         return weight
-    return np.asarray(np.ldexp(weight, -int(np.frexp(top)[1])))
+    return as_vector(np.ldexp(weight, -int(np.frexp(top)[1])))

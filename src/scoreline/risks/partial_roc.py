@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreline._blocks import as_vector
 from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.measures import Measure
@@ -56,7 +57,7 @@ class PartialRocRisk(Risk):
         assert isinstance(prepared, PartialRocRisk)
         negative = prepared.labels.negative
         share, least = self.max_fpr * negative, 1.0
-        if sample_weight is None or (np.asarray(sample_weight) == np.rint(sample_weight)).all():
+        if sample_weight is None or (as_vector(sample_weight) == np.rint(sample_weight)).all():
             share = math.floor(share + 1e-9)  # 0.1 * 30 is 3
         else:  # only ratios of weights matter
             least = negative / prepared.labels.n_negative

@@ -1,11 +1,12 @@
 """Where scores live: on the host, on a device, or in blocks on workers. Risks are written over these operations."""
 
 from scoreline.scorespace.base import Labels, PairSums, PointSums, ScoreSpace
+from scoreline.scorespace.blocks import BlockSpace
 from scoreline.scorespace.host import HostSpace
 
-__all__ = ["HostSpace", "Labels", "PairSums", "PointSums", "ScoreSpace", "space_for"]
+__all__ = ["BlockSpace", "HostSpace", "Labels", "PairSums", "PointSums", "ScoreSpace", "space_for"]
 
-SPACES = {"host": HostSpace}
+SPACES = {"host": HostSpace, "blocks": BlockSpace}
 
 
 def space_for(scores: str) -> ScoreSpace:

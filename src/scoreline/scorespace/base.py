@@ -118,6 +118,9 @@ class ScoreSpace(Protocol):
     def balance_curvatures(self, z: Scores, labels: Labels, offset: float, width: float) -> Scores:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
 
+    def significant(self, x: Scores, labels: Labels, negligible: float) -> Scores:
+        """Return x >= 0 with its smallest entries per unit of weight, a share `negligible` of the sum together, set to 0."""
+
     def select(self, x: Scores, labels: Labels, side: int) -> Scores:
         """Return x on the rows of one class (+1 or -1), 0 on the others."""
 

@@ -6,12 +6,10 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.scorespace import host_pairs as pairs
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 from scoreline.scorespace.host_checks import checked, checked_out
 from scoreline.scorespace.host_worst_cases import WorstCases
-
-MAX_BUCKETS = 1 << 22
-BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
 
 
 class HostSpace(WorstCases):
@@ -50,6 +48,16 @@ class HostSpace(WorstCases):
     def max_abs(self, x: FloatArray, labels: Labels) -> float:
         """Return the largest magnitude among rows of positive weight."""
         return kernels.vectors.max_abs(x, labels.weight)
+
+    def significant(self, x: FloatArray, labels: Labels, negligible: float) -> FloatArray:
+        """Return x >= 0 with its smallest entries per unit of weight set to 0; one sort."""
+        single = self.per_weight(x, labels)
+        order = np.argsort(single)
+        last = int(np.searchsorted(np.cumsum(x[order]), negligible * x.sum()))
+        limit = (1.0 - 1e-9) * single[
+            order[min(last, len(order) - 1)]
+        ]  # equal rows stay together, whatever rounding did
+        return np.where(single < limit, 0.0, x)
 
     def select(self, x: FloatArray, labels: Labels, side: int) -> FloatArray:
         """Return x on the rows of one class (+1 or -1), 0 on the others."""
@@ -132,75 +140,30 @@ class HostSpace(WorstCases):
         shift: float,
         curved: bool = False,
     ) -> PairSums:
-        """Sort the smaller class, let every row look itself up (`kernels/ramps.py`).
+        """Sort the smaller class, let every row look itself up (`host_pairs.py`).
 
-        out = scale of its class * s * sum of ramps, or with `curved` the weight on a ramp in place of that sum. Extra
-        memory for k rows in the smaller class: about 14 vectors of length k with a ramp, 8 without.
+        out = scale of its class * s * sum of ramps, or with `curved` the weight on a ramp in place of that sum.
         """
-        ramps, parallel = kernels.ramps, kernels.parallel
-        n = len(z)
         key_sign = 1 if labels.n_positive <= labels.n_negative else -1
         key_scale, query_scale = scales if key_sign > 0 else scales[::-1]
-        n_keys = min(labels.n_positive, labels.n_negative)
         sign, weight = labels.sign, labels.weight
-
-        keys = np.empty(n_keys + 1)
-        weights = None if weight is None else np.empty(n_keys + 1)
-        ramps.collect_keys(z, sign, weight, key_sign, shift, keys, weights)
-        keys = keys[:n_keys]
-        if weights is None:
-            keys.sort()
-        else:
-            order = np.argsort(keys, kind="stable")
-            keys, weights = keys[order], weights[:n_keys][order]
-            del order
-
-        n_edges = 2 * n_keys if width > 0.0 else n_keys
-        edges, spline = np.empty(n_edges + ramps.PADDING), np.empty((n_edges, 3))
-        ramps.build_spline(keys, weights, width, edges, spline)
-        # About one edge in a bucket: most searches end at once.
-        starts = np.empty(min(MAX_BUCKETS, max(16, n_edges)) + 1, dtype=np.uint32)
-        low, span = edges[0], edges[n_edges - 1] - edges[0]
-        inverse = (len(starts) - 1) / span if 0.0 < span < np.inf else 0.0
-        ramps.fill_buckets(edges, low, inverse, starts)
-
-        places = np.empty(n, dtype=np.uint32)
-        # Few bins: a private copy for each chunk, of half a score vector or 2 MB at most. Many: filled range by range.
-        copies = max(n // 4, BINS_IN_CACHE) // (n_edges + 1)
-        bounds = parallel.even_bounds(n, 16)
-        few = copies >= min(4, len(bounds) - 1)  # a copy or two for many rows would leave cores idle
-        if few:
-            bounds = parallel.even_bounds(n, 16, max_chunks=min(16, copies))
-        private = np.empty((len(bounds) - 1, n_edges + 1, 2)) if few else None
-        partial = np.empty((len(bounds) - 1, 2))
-        parallel.run_chunks(
-            ramps.look_up, len(partial), z, sign, weight, key_sign, shift, width == 0.0 and weight is None, edges, spline,
-            low, inverse, starts, query_scale, width if curved else 0.0, out, places, private, partial, bounds,
-        )  # fmt: skip
-        del starts  # its memory serves the bins
-        smooth, query_ramps = partial.sum(axis=0)
-        sums = spline[:, 0]  # the spline has served: its memory holds the sums of the keys now
-        if private is not None:
-            bins = private[0] if len(private) == 1 else private.sum(axis=0)
-        else:
-            bins = np.empty((n_edges + 1, 2))
-            n_ranges = min(n_edges + 1, max(4, min(64, (n_edges + 1) // BINS_IN_CACHE)))
-            ranges = np.linspace(0, n_edges + 1, n_ranges + 1).astype(np.uint64)
-            arguments = (z, weight, key_sign, shift, edges, places, bins, ranges)
-            parallel.run_chunks(ramps.fill_bins, n_ranges, *arguments)
-        hard = ramps.finish_keys(keys, weights, width, edges, spline[:, 2], bins, curved, sums)
+        keys = pairs.sorted_keys(z, sign, weight, key_sign, min(labels.n_positive, labels.n_negative), shift)
+        looked = pairs.look_up(z, sign, weight, keys, key_sign, shift, width, query_scale, out, curved)
         if out is not None:
-            parallel.run_chunks(
-                ramps.give_keys, len(bounds) - 1, sign, weight, key_sign, places, sums, key_scale, out, bounds
-            )
-        if width == 0.0:
-            smooth = hard
-        return PairSums(float(smooth), float(query_ramps), float(hard), out)
+            pairs.give(sign, weight, key_sign, looked, key_scale, out)
+        return PairSums(looked.smooth, looked.ramps, looked.hard, out)
 
     def balance_curvatures(self, z: FloatArray, labels: Labels, offset: float, width: float) -> FloatArray:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
         z = checked(z, labels)
         found = kernels.balance.balance(z, labels.sign, labels.weight, float(offset), float(width))
+        return self.on_ramp(z, labels, offset, width, found)
+
+    @staticmethod
+    def on_ramp(
+        z: FloatArray, labels: Labels, offset: float, width: float, found: kernels.balance.Balance
+    ) -> FloatArray:
+        """Return the weight of every row that is on the ramp at a bias, 0 for the others."""
         base, shift = found.base, found.shift
         t = np.where(labels.sign > 0, ((offset - z) - base) - shift, (z + base) + shift)
         return np.where((t > 0.0) & (t < width), 1.0 if labels.weight is None else labels.weight, 0.0)

@@ -77,7 +77,9 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
     operator = objective.operator
     diagonal = hessian.diagonal
     if not hessian.rank_one:  # parts that are subtracted must be parts of what is there
-        diagonal = _significant(diagonal, objective.risk.labels.weight)
+        # Rows that are far on their right side are many and say next to nothing about the Hessian: a Gram matrix skips them.
+        # They are compared by the curvature of one copy, so that weights equal repeated rows.
+        diagonal = objective.space.significant(diagonal, objective.risk.labels, NEGLIGIBLE)
     matrix = operator.gram(diagonal)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         for u, coefficient in hessian.rank_one:
@@ -92,19 +94,6 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
     except np.linalg.LinAlgError:  # entries so large that alpha drowns
         return None
     return factor, lower
-
-
-def _significant(curvature: FloatArray, weight: FloatArray | None) -> FloatArray:
-    """Return the curvatures with the smallest of them, 1 % of their sum together, set to 0: a Gram matrix skips those rows.
-
-    Rows that are far on their right side are many and say next to nothing about the Hessian. Rows are compared by the
-    curvature of one copy, so that weights equal repeated rows.
-    """
-    single = curvature if weight is None else curvature / np.where(weight > 0.0, weight, 1.0)
-    order = np.argsort(single)
-    last = int(np.searchsorted(np.cumsum(curvature[order]), NEGLIGIBLE * curvature.sum()))
-    limit = (1.0 - 1e-9) * single[order[min(last, len(order) - 1)]]  # equal rows stay together, whatever rounding did
-    return np.where(single < limit, 0.0, curvature)
 
 
 def hessian_diagonal(objective: Objective, curvature: Scores) -> FloatArray:

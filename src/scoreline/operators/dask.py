@@ -1,0 +1,246 @@
+"""Dask arrays and dataframes as operators: blocks stay on the workers that have them.
+
+Every block function is a pure Dask task, so what is lost with a worker is made again by Dask itself, from the data on. Tasks
+prefer the worker that holds their part, and may run elsewhere when it is gone.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from itertools import count, pairwise
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from scoreline._blocks import BlockVector, Layout, Ref
+from scoreline._blocks.tasks import same
+from scoreline._cluster import Cluster, ClusterError, Home
+from scoreline._optional import require
+from scoreline._typing import AnyArray
+from scoreline.operators.base import Operator
+from scoreline.operators.parts import PartsOperator
+from scoreline.operators.stacked import StackedOperator
+
+logger = logging.getLogger("scoreline")
+
+RETRIES = (
+    3  # of a task that fails by itself; a task that workers die of is given up after three of them (Dask's own limit)
+)
+PART_BYTES, MOST_PARTS = (
+    1 << 28,
+    4,
+)  # a part of this size at least; of a worker at most so many, to be spread when it dies
+PURPOSE = "training on a cluster"
+
+
+class DaskCluster(Cluster):
+    """The workers of a Dask client.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the one that is active.
+    """
+
+    def __init__(self, client: Any = None):
+        super().__init__()
+        distributed = require("distributed", "dask", PURPOSE)
+        if client is None:
+            try:
+                client = distributed.get_client()
+            except ValueError:
+                raise ValueError(
+                    "X lives in Dask, and there is no Dask client to work on it: start one first, with "
+                    "`from distributed import Client; client = Client()` on this machine or Client('ADDRESS') on a cluster"
+                ) from None
+        self.client, self._numbers, self._name = client, count(), uuid4().hex[:8]
+
+    @property
+    def threads(self) -> dict[str, int]:
+        """Workers and their threads."""
+        found = dict(self.client.nthreads())
+        if not found:
+            raise ClusterError("the Dask cluster has no workers; start some, or wait: client.wait_for_workers(1)")
+        return found
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Any:
+        """Make a task of the call, at its home if that is alive."""
+        called = arguments[0][0] if function.__name__ == "run" else function
+        name = getattr(called, "__name__", "call").strip("_")
+        return self.client.submit(
+            function, *arguments, key=f"scoreline-{name}-{self._name}-{next(self._numbers)}", workers=[home.worker],
+            allow_other_workers=True, pure=False, retries=RETRIES,
+        )  # fmt: skip
+
+    def collect(self, futures: Sequence[Any]) -> list[Any]:
+        """Wait for results; what Dask gives up on is explained."""
+        distributed = require("distributed", "dask", PURPOSE)
+        try:
+            return list(self.client.gather(list(futures)))
+        except distributed.KilledWorker as error:
+            raise ClusterError(
+                f"Dask gave up on a block after several workers died of it ({error}). Most often that is memory: use smaller "
+                "blocks (X.rechunk), more workers, or float32"
+            ) from error
+        except (distributed.CancelledError, distributed.comm.CommClosedError, TimeoutError, OSError) as error:
+            raise ClusterError(
+                f"lost the Dask cluster ({type(error).__name__}: {error}). Nothing is kept of this fit unless it had a checkpoint, "
+                "solver_params={'checkpoint': PATH}, from which the next fit goes on"
+            ) from error
+        except ModuleNotFoundError as error:
+            raise ClusterError(f"{error} on a worker: scoreline must be installed on all workers") from error
+
+
+class DaskOperator(PartsOperator):
+    """A Dask array, or dataframe of numbers, by rows. `chunks[k]` are the numbers of the blocks that make part k."""
+
+    def __init__(self, layout: Layout, refs: Sequence[Ref], chunks: Sequence[Sequence[int]], lengths: Sequence[int]):
+        super().__init__(layout, refs)
+        self.chunks, self.chunk_lengths = chunks, list(lengths)
+
+    def aligned(self, rows: Any, name: str = "y") -> Any:
+        """Return labels or weights in the blocks of X, however they are cut."""
+        if not is_dask(rows):
+            return super().aligned(rows, name)
+        cluster = self.layout.cluster
+        pieces, lengths = _columns(cluster, rows, name)
+        if sum(lengths) != self.shape[0]:
+            raise ValueError(
+                f"{name} has {sum(lengths)} entries, expected {self.shape[0]}, one for each row of X: inconsistent numbers of "
+                "samples"
+            )
+        if lengths != self.chunk_lengths:
+            pieces = _recut(cluster, pieces, lengths, self.chunk_lengths)
+        refs = [
+            Ref(cluster.submit(_joined, *[pieces[k] for k in chunks], home=home))
+            for chunks, home in zip(self.chunks, self.layout.homes, strict=True)
+        ]
+        return BlockVector(self.layout, refs)
+
+
+def is_dask(X: Any) -> bool:
+    """Tell whether it is a Dask collection, without importing Dask."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def from_dask(X: Any, client: Any = None) -> DaskOperator:
+    """Return a Dask array or dataframe as an operator: its blocks are computed once and stay in the memory of the workers.
+
+    Parameters
+    ----------
+    X : dask array or dataframe
+        Rows in blocks of dense arrays, SciPy sparse matrices or frames; sizes need not be known, and blocks may be empty.
+    client : distributed.Client, optional
+        By default the one that is active.
+
+    Returns
+    -------
+    DaskOperator
+        The operator.
+    """
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X has {len(X.shape)} dimension(s), expected 2 (rows, columns): X.reshape(-1, 1) for one feature"
+        )
+    if getattr(X, "numblocks", (1, 1))[1] > 1:
+        raise ValueError(
+            f"X is cut into {X.numblocks[1]} blocks of columns, expected blocks of whole rows; call X.rechunk({{1: -1}}) first"
+        )
+    cluster = DaskCluster(client)
+    chunks, sizes = _blocks(cluster, X)
+    lengths = [rows for rows, _ in sizes]
+    if sum(lengths) == 0:
+        raise ValueError(f"X has 0 sample(s) (shape={(0, X.shape[1])}) while a minimum of 1 is required.")
+    threads = cluster.threads
+    where = cluster.client.who_has(chunks)
+    homes = [next((w for w in where.get(chunk.key, ()) if w in threads), next(iter(threads))) for chunk in chunks]
+    groups, layout = arranged(cluster, lengths, [size for _, size in sizes], homes, threads)
+    refs = [
+        Ref(cluster.submit(_part, *[chunks[k] for k in group], home=home))
+        for group, home in zip(groups, layout.homes, strict=True)
+    ]
+    return DaskOperator(layout, refs, groups, lengths)
+
+
+def arranged(
+    cluster: Cluster, lengths: Sequence[int], sizes: Sequence[float], workers: Sequence[str], threads: dict[str, int]
+) -> tuple[list[list[int]], Layout]:
+    """Group blocks that lie on the same worker into parts, and return the groups with the layout of their rows.
+
+    A round costs a few tasks for every part, so parts are few and large; but not one for a worker where it holds much, so that
+    after its death they can go to several others.
+    """
+    starts = np.concatenate([[0], np.cumsum(lengths)]).tolist()
+    groups, homes, spans = [], [], []
+    for worker in dict.fromkeys(workers):
+        own = [k for k, w in enumerate(workers) if w == worker and lengths[k] > 0]
+        total = sum(sizes[k] for k in own)
+        count = int(min(MOST_PARTS, len(own), max(1, total // PART_BYTES)))
+        edges = np.searchsorted(np.cumsum([sizes[k] for k in own]), [total * c / count for c in range(1, count)])
+        for group in np.split(np.array(own, dtype=int), edges) if own else []:
+            if len(group):
+                groups.append(group.tolist())
+                homes.append(Home(worker, max(1, threads.get(worker, 1) // count)))
+                spans.append(tuple((starts[k], starts[k + 1]) for k in group))
+    return groups, Layout(cluster, homes, spans)
+
+
+def _blocks(cluster: DaskCluster, X: Any) -> tuple[list[Any], list[tuple[int, float]]]:
+    """Return futures of the blocks of a collection, and the rows and bytes of each."""
+    delayed = np.ravel(np.array(X.to_delayed(), dtype=object)).tolist()
+    chunks = cluster.client.compute(delayed)
+    measured = [cluster.client.submit(_measured, chunk, pure=False) for chunk in chunks]
+    return chunks, cluster.collect(measured)
+
+
+def _columns(cluster: Any, rows: Any, name: str) -> tuple[list[Any], list[int]]:
+    """Return futures of the blocks of labels or weights as vectors, and their lengths, empty ones included."""
+    chunks, sizes = _blocks(cluster, rows)
+    vectors = [cluster.client.submit(_as_column, chunk, name, pure=False) for chunk in chunks]
+    return vectors, [n for n, _ in sizes]
+
+
+def _recut(cluster: Any, pieces: Sequence[Any], lengths: Sequence[int], wanted: Sequence[int]) -> list[Any]:
+    """Return vectors cut like X: each new piece is made of those that it overlaps."""
+    starts, ends = np.cumsum([0, *lengths]), np.cumsum([0, *wanted])
+    made = []
+    for low, high in pairwise(ends.tolist()):
+        first, last = np.searchsorted(starts, [low, high], side="right")
+        overlapping = [k for k in range(max(0, first - 1), min(len(pieces), last)) if lengths[k]]
+        cuts = [(max(0, low - starts[k]), min(lengths[k], high - starts[k])) for k in overlapping]
+        made.append(cluster.client.submit(_cut_and_joined, cuts, *[pieces[k] for k in overlapping], pure=False))
+    return made
+
+
+def _measured(block: Any) -> tuple[int, float]:
+    size = getattr(block, "nbytes", None)
+    if size is None and hasattr(block, "data") and hasattr(block, "indices"):
+        size = block.data.nbytes + block.indices.nbytes
+    return int(block.shape[0]), float(np.sum(block.memory_usage()) if hasattr(block, "memory_usage") else size or 0)
+
+
+def _part(*blocks: Any) -> Operator:
+    """Return blocks as one operator; those of a sparse library of their own become CSR."""
+    from scoreline.operators.convert import as_operator
+
+    pieces = [
+        as_operator(b.to_scipy_sparse() if hasattr(b, "to_scipy_sparse") else b, check_finite=False) for b in blocks
+    ]
+    return pieces[0] if len(pieces) == 1 else StackedOperator(pieces)
+
+
+def _as_column(block: Any, name: str) -> AnyArray:
+    array = np.asarray(block)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    if array.ndim != 1:
+        raise ValueError(f"{name} has blocks of shape {array.shape}, expected one entry per row")
+    return array
+
+
+def _joined(*pieces: AnyArray) -> AnyArray:
+    return same(pieces[0]) if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def _cut_and_joined(cuts: Sequence[tuple[int, int]], *pieces: AnyArray) -> AnyArray:
+    return np.concatenate([p[a:b] for (a, b), p in zip(cuts, pieces, strict=True)]) if pieces else np.empty(0)

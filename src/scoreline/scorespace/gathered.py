@@ -1,0 +1,86 @@
+"""Operations that need all scores at once: brought here, done on the host, and sent back."""
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from scoreline._blocks import BlockVector
+from scoreline._typing import FloatArray, Scores
+from scoreline.scorespace.base import Flips, Labels, Moved, WorstRanking
+from scoreline.scorespace.host import HostSpace
+
+logger = logging.getLogger("scoreline")
+
+
+class Gathered:
+    """The part of `BlockSpace` that gathers: worst labellings and rankings, and thresholds among one class.
+
+    Labels are brought here once; every call moves n scores here, and n entries back for each vector that it returns.
+    """
+
+    def __init__(self) -> None:
+        self._host = HostSpace()
+        self._labels: tuple[Labels, Labels] | None = None
+
+    def _call(self, name: str, z: BlockVector, labels: Labels, *arguments: Any) -> Any:
+        if self._labels is None or self._labels[0] is not labels:
+            weight = None if labels.weight is None else np.asarray(labels.weight)
+            self._labels = labels, self._host.labels(np.asarray(labels.sign), weight)
+            logger.info("%s brings %d scores here in every evaluation", name, len(z))
+        result = getattr(self._host, name)(np.asarray(z), self._labels[1], *arguments)
+        if isinstance(result, np.ndarray):
+            return BlockVector.of(z.layout, result)
+        if hasattr(result, "_replace"):
+            return result if result.grad is None else result._replace(grad=BlockVector.of(z.layout, result.grad))
+        return result
+
+    def class_scores(self, z: BlockVector, labels: Labels) -> tuple[FloatArray, FloatArray]:
+        """Return the scores of either class in rising order, here."""
+        return self._call("class_scores", z, labels)  # type: ignore[no-any-return]
+
+    def change_sides(
+        self,
+        z: BlockVector,
+        labels: Labels,
+        low: float,
+        low_ties: float,
+        high: float,
+        high_ties: float,
+        scale: float = 1.0,
+        out: Scores | None = None,
+        grad: bool = True,
+    ) -> Moved:
+        """Move rows by their scores."""
+        return self._call("change_sides", z, labels, low, low_ties, high, high_ties, scale, None, grad)  # type: ignore[no-any-return]
+
+    def worst_ranking(self, z: BlockVector, labels: Labels, scale: float, out: Scores | None = None) -> WorstRanking:
+        """Find the worst ranking."""
+        return self._call("worst_ranking", z, labels, scale)  # type: ignore[no-any-return]
+
+    def flip_chances(
+        self,
+        z: BlockVector,
+        labels: Labels,
+        exponents: FloatArray,
+        price: float,
+        scale: float,
+        out: Scores | None = None,
+        grad: bool = True,
+    ) -> Flips:
+        """Sum over all labellings."""
+        return self._call("flip_chances", z, labels, exponents, price, scale, None, grad)  # type: ignore[no-any-return]
+
+    def top_share(self, z: BlockVector, labels: Labels, side: int, amount: float) -> BlockVector:
+        """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
+        return self._call("top_share", z, labels, side, amount)  # type: ignore[no-any-return]
+
+    def soft_threshold(
+        self, z: BlockVector, labels: Labels, side: int, amount: float, width: float
+    ) -> tuple[float, float]:
+        """Return theta as base + offset: the highest `amount` of weight, softened over `width`."""
+        return self._call("soft_threshold", z, labels, side, amount, width)  # type: ignore[no-any-return]
+
+    def lifted(self, z: BlockVector, labels: Labels, threshold: tuple[float, float]) -> tuple[BlockVector, BlockVector]:
+        """Return scores less the base, for positives at least the offset, and by how much they were lifted."""
+        return tuple(BlockVector.of(z.layout, v) for v in self._call("lifted", z, labels, threshold))  # type: ignore[return-value]

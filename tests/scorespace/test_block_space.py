@@ -1,0 +1,88 @@
+"""Scores in blocks: every risk gives what it gives on the host, however the rows are cut into parts."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from scoreline._blocks import BlockVector, Layout
+from scoreline._cluster import Home, InlineCluster
+from scoreline.risks.registry import all_risks
+from scoreline.scorespace import BlockSpace
+
+VARIANTS = [risk for kind in all_risks().values() for risk in kind.variants()]
+
+
+def layout_of(n, cuts, workers=2, shuffled=False, seed=0):
+    """Rows cut at `cuts`, dealt out to parts; with `shuffled` a part has several spans, not in order."""
+    edges = [0, *cuts, n]
+    spans = [(a, b) for a, b in pairwise(edges) if b > a]
+    if shuffled:
+        np.random.default_rng(seed).shuffle(spans)
+        groups = [tuple(map(tuple, spans[k::2])) for k in range(2) if spans[k::2]]
+    else:
+        groups = [((int(a), int(b)),) for a, b in spans]
+    homes = [Home(f"worker-{k % workers}", 1) for k in range(len(groups))]
+    return Layout(InlineCluster(), homes, groups)
+
+
+LAYOUTS = {
+    "one part": lambda n: layout_of(n, []),
+    "uneven": lambda n: layout_of(n, [1, 2, n // 2]),
+    "many": lambda n: layout_of(n, list(range(3, n, 5)), workers=3),
+    "spans out of order": lambda n: layout_of(n, [n // 5, n // 3, n // 2, n - 1], shuffled=True),
+}
+
+
+def problem(seed, n=60):
+    rng = np.random.default_rng(seed)
+    share = (0.5, 0.1, 0.9, 0.0, 1.0)[seed % 5]
+    y = np.where(rng.random(n) < share, 1, -1)
+    y[0], y[1] = 1, -1
+    z = rng.standard_normal(n) * (1.0, 5.0, 0.1, 1.0)[seed % 4]
+    if seed % 4 == 3:
+        z = np.round(z)
+    if seed == 6:
+        z = np.zeros(n)
+    if seed == 7:
+        z *= 1e6
+    s = rng.integers(0, 4, size=n).astype(float)
+    s[:2] = 1.0
+    return z, y, s
+
+
+@pytest.mark.parametrize("cut", LAYOUTS)
+@pytest.mark.parametrize(
+    "risk", VARIANTS, ids=lambda risk: f"{risk.name} {getattr(getattr(risk, 'measure', None), 'name', '')}"
+)
+def test_risks_are_those_of_the_host(risk, cut):
+    for seed in range(9):
+        z, y, s = problem(seed)
+        layout = LAYOUTS[cut](len(z))
+        for weight in (None, s):
+            here = risk.prepare(y, weight)
+            sent = None if weight is None else BlockVector.of(layout, weight)
+            there = risk.prepare(BlockVector.of(layout, y), sent, BlockSpace())
+            assert there.labels.positive == here.labels.positive
+            assert there.labels.n_negative == here.labels.n_negative
+            blocks, size = BlockVector.of(layout, z), max(1.0, np.abs(z).max())
+            for mu in (0.0, 1e-4, 0.3) if risk.smoothable else (0.0,):
+                mu /= here.ramp_scale or 1.0
+                a, b = here.evaluate(z, mu), there.evaluate(blocks, mu)
+                for name in ("value", "hard", "plane", "mass"):
+                    assert getattr(b, name) == pytest.approx(getattr(a, name), abs=1e-12 * size, rel=1e-12), name
+                assert b.hard == pytest.approx(there.evaluate(blocks, mu, grad=False).hard, abs=1e-13 * size)
+                width = mu * here.ramp_scale
+                tolerance = 1e-13 * size * risk.steepness / min(1.0, width or 1.0)
+                np.testing.assert_allclose(np.asarray(b.grad), a.grad, atol=max(1e-15, tolerance), rtol=1e-9)
+                hessians = here.hessian(z, mu), there.hessian(blocks, mu)
+                assert (hessians[0] is None) == (hessians[1] is None)
+                if hessians[0] is not None:
+                    np.testing.assert_allclose(
+                        np.asarray(hessians[1].diagonal),
+                        hessians[0].diagonal,
+                        rtol=1e-9,
+                        atol=1e-15 * size / (width or 1),
+                    )
+            assert there.value_at_zero() == pytest.approx(here.value_at_zero(), abs=1e-13)
+            assert there.intercept(blocks) == pytest.approx(here.intercept(z), abs=1e-12 * size)
