@@ -1,7 +1,6 @@
 """Vectors with one entry for every row of X, next to the rows, on the workers that have them."""
 
 import logging
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,8 +74,10 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
 
     def __getitem__(self, mask: Any) -> "BlockVector":
         """Return the entries where a mask is true."""
-        mask = mask if isinstance(mask, BlockVector) else BlockVector.of(self.layout, np.asarray(mask, dtype=bool))
-        return self.layout.selection.vector(operator.getitem, self, mask)
+        if not isinstance(mask, BlockVector):
+            mask = _checked_mask(np.asarray(mask))
+            mask = BlockVector.of(self.layout, mask)
+        return self._common((self, mask)).selection.vector(_masked, self, mask)
 
     def __setitem__(self, place: Any, value: Any) -> None:
         raise TypeError("a vector in blocks cannot be changed in place; make another one, for example with numpy.where")
@@ -100,18 +101,18 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
         return made  # x += 1 makes another vector
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        if function in ELEMENTWISE and not options:
+        single = function is np.where and len(arguments) == 1  # places, not entries
+        if function in ELEMENTWISE and not options and not single:
             return self._common(arguments).vector(function, *map(self._operand, arguments))
-        if function in SUMMED:
-            refs = self._common(arguments).gather(_called, function, *map(self._operand, arguments), options)
-            return np.sum(refs, axis=0)
+        if function in SUMMED and not any(np.ndim(v) for v in options.values()):
+            return _summed(self._common(arguments).gather(_called, function, *map(self._operand, arguments), options))
         if function in (np.shape, np.ndim):
             return getattr(arguments[0], function.__name__)
         logger.info("numpy.%s needs all entries of a vector in blocks", function.__name__)
-        gathered = [np.asarray(a) if isinstance(a, BlockVector) else a for a in arguments]
-        return function(*gathered, **options)
+        return function(*map(_here, arguments), **{name: _here(value) for name, value in options.items()})
 
     def _operand(self, value: Any) -> Any:
+        value = np.asarray(value) if isinstance(value, (list, tuple)) else value
         if isinstance(value, np.ndarray):
             return value[()] if value.ndim == 0 else self.layout.split(value)
         return value
@@ -119,12 +120,15 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
     def _common(self, values: Sequence[Any]) -> Layout:
         """Return the layout of an elementwise result."""
         layouts = [v.layout for v in values if isinstance(v, BlockVector)]
-        if any(layout.homes is not layouts[0].homes and layout.homes != layouts[0].homes for layout in layouts):
-            raise ValueError("vectors lie in different blocks: they belong to different matrices")
-        return layouts[0]
+        first = layouts[0]
+        if any(each is not first and (each.homes != first.homes or each.spans != first.spans) for each in layouts):
+            raise ValueError(
+                "vectors lie in different blocks: they belong to different matrices, or one to some of the rows"
+            )
+        return first
 
     def _dot(self, x: Any, y: Any) -> float:
-        return float(sum(self._common((x, y)).gather(kernels.vectors.dot, x, y)))
+        return float(sum(self._common((x, y)).gather(kernels.vectors.dot, self._operand(x), self._operand(y))))
 
     def astype(self, dtype: Any, copy: bool = True) -> "BlockVector":
         """Return the entries as another type."""
@@ -181,6 +185,32 @@ def as_vector(rows: Any, dtype: Any = None) -> Any:
 
 def _called(function: Any, *arguments: Any) -> Any:
     return function(*arguments[:-1], **arguments[-1])
+
+
+def _summed(counts: Sequence[Any]) -> Any:
+    """Return the sum of numbers, or of arrays whose lengths depend on what a part has."""
+    if np.ndim(counts[0]) == 0:
+        return np.sum(counts)
+    longest = max(map(len, counts))
+    return np.sum([np.pad(c, (0, longest - len(c))) for c in counts], axis=0)
+
+
+def _here(value: Any) -> Any:
+    if isinstance(value, BlockVector):
+        return np.asarray(value)
+    return type(value)(map(_here, value)) if type(value) in (list, tuple) else value
+
+
+def _checked_mask(mask: AnyArray) -> AnyArray:
+    if mask.dtype != bool or mask.ndim != 1:
+        raise TypeError(
+            f"a vector in blocks is indexed by a mask, a boolean for each row; got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask
+
+
+def _masked(x: AnyArray, mask: AnyArray) -> AnyArray:
+    return np.asarray(x[_checked_mask(mask)])
 
 
 def _nothing(_: Any) -> None:

@@ -5,31 +5,31 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
 from scoreline._checks import check_choice, check_number
 from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
-from scoreline._typing import AnyArray, FloatArray
+from scoreline._typing import FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.moments_training import MomentsTraining
 from scoreline.estimators.persist import Saving
 from scoreline.estimators.row_training import RowTraining
+from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.streaming import Streaming
-from scoreline.estimators.training import Judged, Problem, cut_on, train, unreached, with_cost
-from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights
+from scoreline.estimators.training import Problem, train
+from scoreline.estimators.validation import check_labels, check_weights, seen
 from scoreline.measures import AtKMeasure, Measure, RankingMeasure, get_measure
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.operators.wrappers import scaled
-from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.row_method import RowMethod
 from scoreline.solvers.run_warnings import warn_if_not_converged
 
 
-class MeasureClassifier(Saving, Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):
+class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
 
     Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
@@ -122,7 +122,8 @@ class MeasureClassifier(Saving, Streaming, MomentsTraining, RowTraining, Classif
     cut_rank_error_ : float
         After `partial_fit` row by row: the share of a class by which the rank of the cut may be off, at most.
     history_ : dict of lists
-        iteration, seconds, passes, objective, lower_bound: best so far after each iteration.
+        iteration, seconds, passes, objective, lower_bound: best so far after each iteration. On a cluster also bytes: what has
+        been moved over the network so far.
     status_ : str
         "converged", "max_iter" (also the regular end of "spade" and "stamp"), "max_time", "interrupted" or "stalled".
 
@@ -181,10 +182,10 @@ class MeasureClassifier(Saving, Streaming, MomentsTraining, RowTraining, Classif
 
         Parameters
         ----------
-        X : array, sparse matrix, frame, LinearOperator or Operator of shape (n, p)
+        X : array, sparse matrix, frame, Dask array or dataframe, LinearOperator or Operator of shape (n, p)
             Examples in rows; see `scoreline.operators.as_operator`.
         y : array of n labels
-            Two classes; the larger in sorted order is positive.
+            Two classes; the larger in sorted order is positive. With X in Dask it may be there too.
         sample_weight : array of n weights, optional
             Non-negative; an integer weight equals that many copies of the row.
 
@@ -197,6 +198,7 @@ class MeasureClassifier(Saving, Streaming, MomentsTraining, RowTraining, Classif
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
             operator = as_operator(X)
             passes_before = operator.n_passes
+            y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
             classes, sign = check_labels(y, operator.shape[0])
             weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
             risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
@@ -221,7 +223,7 @@ class MeasureClassifier(Saving, Streaming, MomentsTraining, RowTraining, Classif
             result = trained.result
 
         # Everything at once, so that a fit that failed halfway leaves the estimator as it was.
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, seen(X), skip_check_array=True)
         self.classes_ = classes
         self.n_features_in_ = operator.shape[1]
         self.solver_, self.risk_, self.cost_ = solver_class.name, risk.name, trained.cost
@@ -243,129 +245,6 @@ class MeasureClassifier(Saving, Streaming, MomentsTraining, RowTraining, Classif
         warn_if_not_converged(result, solver)
         if trained.missed is not None:
             warnings.warn(trained.missed, UserWarning, stacklevel=2)
-        return self
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the score of each row: X coef_ + intercept_, positive where `predict` says classes_[1].
-
-        Parameters
-        ----------
-        X : as in `fit`, of shape (m, p)
-            Examples in rows.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The scores; one pass over X.
-        """
-        return self._scores(X) + float(self.intercept_[0])
-
-    def predict(self, X: Any) -> AnyArray:
-        """Return the class of each row: classes_[1] where decision_function > 0.
-
-        Parameters
-        ----------
-        X : as in `fit`, of shape (m, p)
-            Examples in rows.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            The classes.
-        """
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(np.intp)]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the measure on (X, y).
-
-        Parameters
-        ----------
-        X : as in `fit`, of shape (m, p)
-            Examples in rows.
-        y : array of m labels
-            Their classes.
-        sample_weight : array of m weights, optional
-            Rows count as often as their weight.
-
-        Returns
-        -------
-        float
-            The measure itself, larger is better.
-        """
-        decision = self.decision_function(X)
-        truth = check_truth(y, self.classes_, len(decision))
-        weight = check_sample_weight(sample_weight, len(decision))
-        return get_measure(self.measure, self.measure_params).value(truth, decision, weight)
-
-    def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return J = alpha/2 |w|^2 + R of the trained coefficients on (X, y); on the training data it is objective_.
-
-        Parameters
-        ----------
-        X : as in `fit`, of shape (m, p)
-            Examples in rows.
-        y : array of m labels
-            Their classes, both of them.
-        sample_weight : array of m weights, optional
-            As in `fit`; class_weight is applied too.
-
-        Returns
-        -------
-        float
-            J of `risk_`, without smoothing; one pass over X.
-        """
-        z = self._scores(X) + self.trained_intercept_
-        check_labels(y, len(z))  # both classes must be there
-        sign = np.where(check_truth(y, self.classes_, len(z)), 1, -1)
-        _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
-        weight = with_cost(weight, sign, self.cost_)
-        measure = get_measure(self.measure, self.measure_params)
-        return self._penalty + get_risk(self.risk_, measure).prepare(sign, weight).value(z)
-
-    def recut(
-        self,
-        X: Any,
-        y: Any,
-        measure: str | Measure | None = None,
-        measure_params: dict[str, Any] | None = None,
-        sample_weight: Any = None,
-    ) -> "MeasureClassifier":
-        """Set the intercept anew: the best cut on these rows, for the classifier's measure or for another one.
-
-        The coefficients stay. Rows that the fit has not seen give a cut that is less optimistic; another operating point
-        (`measure="recall_at_precision", measure_params={"precision": 0.95}`) costs one pass over X and no training.
-
-        Parameters
-        ----------
-        X : as in `fit`, of shape (m, p)
-            Examples in rows.
-        y : array of m labels
-            Their classes.
-        measure : str or Measure, default=None
-            What the cut is to serve; None keeps the classifier's own measure. `score` goes on reporting that one.
-        measure_params : dict, default=None
-            Parameters of a measure given by name.
-        sample_weight : array of m weights, optional
-            As in `fit`; class_weight is applied too.
-
-        Returns
-        -------
-        MeasureClassifier
-            The classifier with the new `intercept_`.
-        """
-        scores = self._scores(X) + self.trained_intercept_
-        chosen = (
-            get_measure(self.measure, self.measure_params) if measure is None else get_measure(measure, measure_params)
-        )
-        sign = np.where(check_truth(y, self.classes_, len(scores)), 1, -1)
-        _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
-        served = self._cut_measure(chosen)
-        threshold = cut_on(served, Judged(sign, scores, weight))
-        self.intercept_ = np.array([self.trained_intercept_ - threshold])
-        missed = unreached(served, Judged(sign, scores, weight))
-        if missed is not None:
-            warnings.warn(missed, UserWarning, stacklevel=2)
         return self
 
     def _check_parameters(self) -> Measure:
@@ -424,13 +303,6 @@ class MeasureClassifier(Saving, Streaming, MomentsTraining, RowTraining, Classif
         ):
             return get_measure("accuracy")
         return measure
-
-    def _scores(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "coef_")
-        with kernels.parallel.thread_limit(self.n_jobs):
-            operator = as_operator(X)
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return operator.matvec(self.coef_[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,7 @@ from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.moments_report import diagnosed, report_of, warn_if_apart
-from scoreline.estimators.validation import class_weights
+from scoreline.estimators.validation import class_weights, seen
 from scoreline.measures import Measure, best_cut
 from scoreline.moments import ClassMoments
 from scoreline.operators import Operator
@@ -76,7 +76,7 @@ class MomentsTraining:
         """Train on all rows at once: one pass, one more for cut and diagnostics."""
         if self.cut == "holdout":
             raise ValueError("cut='holdout' does not go with solver='moments'; use cut='train' or cut='none'")
-        before = operator.n_passes
+        before, traffic = operator.n_passes, operator.traffic
         n = [float(np.count_nonzero(side) if copies is None else copies[side].sum()) for side in (sign > 0, sign < 0)]
         weights = class_weights(self.class_weight, classes, *n)
         scale, center = None, None
@@ -101,11 +101,13 @@ class MomentsTraining:
             report = diagnosed(report, measure, z - offset, direction.intercept, sign, copies, weight)
             if self.cut != "none":
                 threshold = best_cut(sign, z, self._cut_measure(measure), weight).threshold
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, seen(X), skip_check_array=True)
         self._end_stream()
         self.classes_, self.n_features_in_ = classes, operator.shape[1]
         self.n_passes_ = operator.n_passes - before
         self._set_moments(direction, scale, center, measure, report)
+        if traffic is not None:
+            self.history_ = {"bytes": [operator.traffic - traffic]}
         if threshold is not None:
             self.intercept_ = np.array([-threshold])
         if not direction.solved:

@@ -12,12 +12,14 @@ from sklearn.utils.validation import validate_data
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.training import Judged, cut_on, half_of_the_time, held_out_rows, training_scores_mislead
-from scoreline.estimators.validation import class_weights
+from scoreline.estimators.validation import class_weights, seen
 from scoreline.measures import Measure, best_cut
 from scoreline.measures.score_sketch import RecentScores
 from scoreline.operators import Operator
 from scoreline.operators.wrappers import scaled
-from scoreline.solvers.row_method import SEEDS, RowMethod, RowRun, RowState, blocks_in_random_order
+from scoreline.solvers.row_blocks import SEEDS, blocks_in_random_order
+from scoreline.solvers.row_method import RowMethod, RowRun
+from scoreline.solvers.row_state import RowState
 
 
 @dataclass
@@ -99,13 +101,15 @@ class RowTraining:
         elif self.cut != "none" and run.interruption is None:
             z = _finite(operator.matvec(coef) + intercept)
             threshold = best_cut(sign, z, served, weight).threshold
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, seen(X), skip_check_array=True)
         self._end_stream()
         self.classes_, self.n_features_in_ = classes, operator.shape[1]
         self._set_rows(solver, np.array(coef), intercept, threshold, run.w)
         self.n_iter_, self.n_passes_ = run.passes, round(operator.n_passes - before, 9)  # a sum of shares
         count = np.arange(1.0, run.passes + 1.0).tolist()
         self.history_ = {"iteration": count, "seconds": run.seconds, "passes": list(count)}
+        if run.traffic:
+            self.history_["bytes"] = run.traffic
         self.status_ = run.status
         if run.interruption is not None:
             raise run.interruption

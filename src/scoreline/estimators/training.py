@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, best_cut, steady_cut
 from scoreline.solvers import Result, Solver
@@ -125,7 +126,7 @@ def half_of_the_time(solver: Any) -> Iterator[None]:
 def cut_on(measure: Measure, judged: Judged) -> float:
     """Return the best cut on scores of rows that the model has not seen, for operating points with their margin."""
     value = measure.careful_value if isinstance(measure, OperatingPoint) else measure
-    return best_cut(judged.sign, judged.scores, value, judged.weight).threshold
+    return best_cut(judged.sign, judged.scores, value, judged.weight, rises=True).threshold
 
 
 def unreached(measure: Measure, judged: Judged | None) -> str | None:
@@ -168,4 +169,4 @@ def held_out_rows(sign: AnyArray, weight: FloatArray | None, random_state: Any) 
                 f"cut='holdout' needs two rows of each class, got {len(rows)}; use cut='train' for data as small as this"
             )
         held[rng.permutation(rows)[: max(1, len(rows) // 5)]] = True
-    return held
+    return BlockVector.of(sign.layout, held) if isinstance(sign, BlockVector) else held

@@ -7,8 +7,10 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from scoreline._blocks import BlockVector, as_vector
 from scoreline._checks import check_choice
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.operators.dask import is_dask
 from scoreline.risks.base import tame_weights
 
 
@@ -16,6 +18,10 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     """Return (classes, sign) with sign +1 for the second class; exactly two classes, one label per row."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: pass one label per row")
+    if isinstance(y, BlockVector):
+        found = np.concatenate(y.layout.gather(_distinct, y))
+        classes, _ = check_labels(found, len(found))
+        return classes, np.where(y == classes[1], 1, -1).astype(np.int8)  # type: ignore[return-value]
     labels = column_or_1d(y, warn=True)
     if len(labels) != n:
         raise ValueError(
@@ -30,6 +36,19 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     if classes is None:
         classes = _distinct_labels(labels)
     return classes, np.where(labels == classes[1], 1, -1).astype(np.int8)
+
+
+def _distinct(labels: AnyArray) -> AnyArray:
+    """Return the first different labels of a block, enough of them to say what y holds."""
+    try:
+        return np.unique(labels)[:100]
+    except TypeError:  # labels that cannot be compared
+        return np.array(list(dict.fromkeys(labels.tolist()))[:100], dtype=object)
+
+
+def seen(X: Any) -> Any:
+    """Return what scikit-learn looks at for the names and number of features: of a Dask dataframe one without rows."""
+    return X._meta if is_dask(X) and hasattr(X, "columns") else X
 
 
 def _two_numbers(labels: AnyArray) -> AnyArray | None:
@@ -63,16 +82,18 @@ def _distinct_labels(labels: AnyArray) -> AnyArray:
 
 def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
     """Return which rows are of the positive class; labels must be among the two classes of the fit, one for each row."""
-    labels = column_or_1d(y, warn=True)
+    labels = y if isinstance(y, BlockVector) else column_or_1d(y, warn=True)
     if len(labels) != n:
         raise ValueError(
             f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
         )
     positive = labels == classes[1]
     known = positive | (labels == classes[0])
-    if not np.all(known):
+    if not known.all():
         row = int(np.flatnonzero(~known)[0])
-        raise ValueError(f"y holds {labels[row]!r} in row {row}, expected the classes of the fit: {classes.tolist()}")
+        raise ValueError(
+            f"y holds {np.asarray(labels)[row]!r} in row {row}, expected the classes of the fit: {classes.tolist()}"
+        )
     return positive
 
 
@@ -127,7 +148,7 @@ def as_counts(weight: FloatArray | None) -> FloatArray | None:
         return (weight > 0.0).astype(np.float64)
     weight = tame_weights(weight)
     exponent = -int(np.rint(np.log2(weight[weight > 0.0].mean())))
-    return np.asarray(np.ldexp(weight, exponent))
+    return as_vector(np.ldexp(weight, exponent))  # type: ignore[no-any-return]
 
 
 def _is_positive(value: Any) -> bool:
@@ -142,7 +163,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
         weight = np.full(n, float(sample_weight))
     else:
         try:
-            weight = np.asarray(sample_weight, dtype=np.float64)
+            weight = as_vector(sample_weight, np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"sample_weight must be numbers, one per row ({error})") from None
     if weight.ndim != 1:

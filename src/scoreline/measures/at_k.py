@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from scoreline._blocks import BlockVector, as_vector
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import RankingMeasure, ratio
+from scoreline.scorespace.selection import smallest_reaching
 
 
 class AtKMeasure(RankingMeasure):
@@ -24,15 +26,20 @@ class AtKMeasure(RankingMeasure):
 
     def weight_at_top(self, y: AnyArray, sample_weight: FloatArray | None) -> float:
         """Return k as a weight of rows for these labels."""
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        positive = as_vector(y) > 0
+        weight = None if sample_weight is None else as_vector(sample_weight, np.float64)
         if self.k is None:
-            return float(weight[np.asarray(y) > 0].sum())
-        return float(self.k * weight.sum() if isinstance(self.k, (float, np.floating)) else self.k)
+            return float(np.count_nonzero(positive) if weight is None else weight[positive].sum())
+        if isinstance(self.k, (float, np.floating)):
+            return float(self.k * (len(positive) if weight is None else weight.sum()))
+        return float(self.k)
 
     def true_at_top(
         self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None
     ) -> tuple[float, float, float]:
         """Return the weight of positives among the k highest scores, k, and the weight of all positives."""
+        if isinstance(decision, BlockVector):
+            return self._of_blocks(y, decision, sample_weight)
         weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = np.asarray(y) > 0
         k = self.weight_at_top(positive, weight)
@@ -42,6 +49,17 @@ class AtKMeasure(RankingMeasure):
         above = np.cumsum(all_rows) - all_rows
         share = np.clip(ratio(k - above, all_rows), 0.0, 1.0)  # of each group of equal scores that is in the top
         return float(share @ true_rows), k, float(true_rows.sum())
+
+    def _of_blocks(
+        self, y: BlockVector, decision: BlockVector, sample_weight: BlockVector | None
+    ) -> tuple[float, float, float]:
+        """Return the same of scores in blocks: the k-th score by selection, then sums above it and at it."""
+        k, positive = self.weight_at_top(y, sample_weight), (y > 0).astype(np.int8)
+        level = -smallest_reaching(-decision, sample_weight, k)
+        kind = positive + 2 * (decision == level).astype(np.int8) + 4 * (decision > level).astype(np.int8)
+        sums = np.bincount(kind, sample_weight, 8).astype(np.float64)
+        share = float(np.clip(ratio(k - (sums[4] + sums[5]), sums[2] + sums[3]), 0.0, 1.0))
+        return float(sums[5] + share * sums[3]), k, float(sums[1::2].sum())
 
 
 class PrecisionAtK(AtKMeasure):

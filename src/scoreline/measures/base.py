@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from scoreline._blocks import as_vector
 from scoreline._typing import AnyArray, FloatArray
 
 
@@ -23,6 +24,8 @@ class Measure(ABC):
         Risks that are trained for it, the preferred one first.
     uses_order : bool
         True if only the order of the decision values matters, False if only their sign does.
+    rises : bool
+        What its cut maximises never falls with true positives nor rises with false ones.
     """
 
     name: ClassVar[str]
@@ -30,6 +33,7 @@ class Measure(ABC):
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     risks: ClassVar[tuple[str, ...]]
     uses_order: ClassVar[bool]
+    rises: ClassVar[bool] = True
 
     @abstractmethod
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
@@ -61,10 +65,11 @@ class CountsBasedMeasure(Measure):
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the measure of the predictions decision > 0."""
-        weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        truth, predicted = np.asarray(y) > 0, np.asarray(decision) > 0
-        counts = [weight[truth == t][predicted[truth == t] == q].sum() for t, q in ((1, 1), (0, 1), (1, 0), (0, 0))]
-        return float(self.from_counts(*counts))
+        truth, predicted = as_vector(y) > 0, as_vector(decision) > 0
+        kind = 2 * truth.astype(np.int8) + predicted
+        weight = None if sample_weight is None else as_vector(sample_weight, np.float64)
+        tn, fp, fn, tp = np.bincount(kind, weight, 4).astype(np.float64)
+        return float(self.from_counts(tp, fp, fn, tn))
 
     def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return the measure itself."""

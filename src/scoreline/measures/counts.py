@@ -190,6 +190,7 @@ class CountMeasure(CountsBasedMeasure):
     summary = "a function of the counts, given by the user"
     range = (-np.inf, np.inf)
     risks = COUNT_RISKS
+    rises = False  # who knows
 
     def __init__(self, func: Callable[..., Any], name: str):
         if not callable(func):

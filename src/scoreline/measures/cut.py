@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline import kernels
+from scoreline._blocks import BlockVector, as_vector
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, Measure
+from scoreline.measures.block_cut import best_level, highest_below, totals_of
 from scoreline.measures.registry import get_measure
+from scoreline.scorespace.selection import smallest_reaching
 
 BLOCK = 1 << 16  # candidates judged at a time
 
@@ -72,9 +75,7 @@ class SortedScores:
     def threshold(self, low: float, high: float) -> float:
         """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
         ends = [side[k] for side in (self.above, self.below) if len(side) for k in (0, -1)]
-        margin = (0.5 * max(ends) - 0.5 * min(ends)) / max(1, self.candidates - 2) or 1.0
-        threshold = _between(low, high, max(margin, np.spacing(max(map(abs, ends)))))
-        return float(np.clip(threshold, -np.finfo(float).max, np.finfo(float).max))
+        return _placed(low, high, min(ends), max(ends), self.candidates - 2)
 
 
 def best_cut(
@@ -82,6 +83,7 @@ def best_cut(
     scores: FloatArray,
     measure: str | Measure | Callable[..., Any],
     sample_weight: FloatArray | None = None,
+    rises: bool = False,
 ) -> Cut:
     """Return the threshold with the best value of a measure over all thresholds.
 
@@ -102,6 +104,9 @@ def best_cut(
         Name, object, or a vectorised function of (tp, fp, fn, tn).
     sample_weight : array of n weights, optional
         Rows count as often as their weight; a row of weight 0 is not there.
+    rises : bool
+        Says of a callable that it never falls with true positives nor rises with false ones, as measures do: scores in blocks
+        then stay there.
 
     Returns
     -------
@@ -114,7 +119,11 @@ def best_cut(
         measure = get_measure(measure)
         if isinstance(measure, AtKMeasure):
             return _cut_at_k(measure, y, scores, sample_weight)
-        value_of = measure.cut_value
+        value_of, rises = measure.cut_value, measure.rises
+    if isinstance(scores, BlockVector):
+        if rises:
+            return _cut_of_blocks(y, scores, sample_weight, measure, value_of)
+        y, scores, sample_weight = (None if v is None else np.asarray(v) for v in (y, scores, sample_weight))
     scan = SortedScores(y, scores, sample_weight)
     best, place, counts = -np.inf, (np.nan, np.nan), (0.0, 0.0)
     for block in scan.blocks():
@@ -131,8 +140,40 @@ def best_cut(
     return Cut(scan.threshold(*place), best)
 
 
+def _cut_of_blocks(y: Any, scores: BlockVector, weight: Any, measure: Any, value_of: Callable[..., Any]) -> Cut:
+    """Return the cut of scores in blocks (`block_cut.py`); beyond the ends rows are counted in place of different scores."""
+    totals = totals_of(y, scores, weight)
+
+    def judged(tp: FloatArray, fp: FloatArray) -> FloatArray:
+        values = value_of(tp, fp, np.maximum(totals.positive - tp, 0.0), np.maximum(totals.negative - fp, 0.0))
+        return np.where(np.isnan(values), -np.inf, values)
+
+    level, best = best_level(y, scores, weight, totals, judged)
+    if best == -np.inf:
+        raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
+    if isinstance(measure, CountsBasedMeasure):
+        rest = max(totals.positive - level.tp, 0.0), max(totals.negative - level.fp, 0.0)
+        best = float(measure.from_counts(level.tp, level.fp, *rest))
+    return Cut(_placed(level.below, level.score, totals.low, totals.high, totals.rows - 1), best)
+
+
+def _placed(low: float, high: float, lowest: float, highest: float, gaps: int) -> float:
+    """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two scores away."""
+    margin = (0.5 * highest - 0.5 * lowest) / max(1, gaps) or 1.0
+    threshold = _between(low, high, max(margin, np.spacing(max(abs(lowest), abs(highest)))))
+    return float(np.clip(threshold, -np.finfo(float).max, np.finfo(float).max))
+
+
 def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None) -> Cut:
     """Return the threshold below the k-th highest score: midway to the next lower one."""
+    if isinstance(scores, BlockVector):
+        weight = None if sample_weight is None else as_vector(sample_weight)
+        totals = totals_of(y, scores, weight)
+        k = measure.weight_at_top(y, weight)
+        level = -smallest_reaching(-scores, weight, k)
+        lower = max(scores.layout.gather(highest_below, scores, weight, level))
+        threshold = _placed(lower, level, totals.low, totals.high, totals.rows - 1)
+        return Cut(threshold, measure.value(y, scores, weight))
     z = np.asarray(scores, dtype=np.float64)
     weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     k = measure.weight_at_top(y, weight)

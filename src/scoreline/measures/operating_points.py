@@ -97,12 +97,12 @@ class OperatingPoint(CountsBasedMeasure):
         def closest(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
             return np.where(self.kept(tp, fp, fn, tn), 2.0, self.rate(tp, fp, fn, tn))
 
-        value = best_cut(y, z, closest, sample_weight).value
+        value = best_cut(y, z, closest, sample_weight, rises=True).value
         if value < 2.0:
             return f"no threshold keeps {self.constraint()}: the closest reaches {value:.3g}"
         if self.confidence is None:
             return None
-        chance = best_cut(y, z, self.chance, sample_weight).value
+        chance = best_cut(y, z, self.chance, sample_weight, rises=True).value
         if chance >= self.confidence:
             return None
         return (

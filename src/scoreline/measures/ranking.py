@@ -3,9 +3,11 @@
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from scoreline._blocks import BlockVector, as_vector
 from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import RankingMeasure
+from scoreline.scorespace import BlockSpace
 
 
 class RocAuc(RankingMeasure):
@@ -17,9 +19,11 @@ class RocAuc(RankingMeasure):
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the area; O(n log n), NaN if a class is missing."""
-        weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         if not np.isfinite(decision).all():
             raise ValueError("scores must be finite to be ranked; they hold NaN or infinity")
+        if isinstance(decision, BlockVector):
+            return _area_of_blocks(y, decision, sample_weight)
+        weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         order = np.argsort(decision, kind="stable")
         z, positive = np.asarray(decision)[order], (np.asarray(y) > 0)[order]
         ends = np.append(np.flatnonzero(z[1:] != z[:-1]), len(z) - 1)  # last row of each group of equal scores
@@ -49,7 +53,7 @@ class PartialRocAuc(RankingMeasure):
         truth = np.asarray(y) > 0
         if truth.all() or not truth.any():
             return float("nan")
-        return float(roc_auc_score(truth, decision, sample_weight=sample_weight, max_fpr=self.max_fpr))
+        return float(roc_auc_score(truth, np.asarray(decision), sample_weight=sample_weight, max_fpr=self.max_fpr))
 
 
 class AveragePrecision(RankingMeasure):
@@ -64,4 +68,15 @@ class AveragePrecision(RankingMeasure):
         truth = np.asarray(y) > 0
         if not truth.any():
             return float("nan")
-        return float(average_precision_score(truth, decision, sample_weight=sample_weight))
+        return float(average_precision_score(truth, np.asarray(decision), sample_weight=sample_weight))
+
+
+def _area_of_blocks(y: BlockVector, decision: BlockVector, weight: BlockVector | None) -> float:
+    """Return the ROC area of scores in blocks: pairs in the wrong order, and in the right one; the rest are ties."""
+    space = BlockSpace()
+    labels = space.labels(2 * (y > 0).astype(np.int8) - 1, None if weight is None else as_vector(weight))
+    pairs = labels.positive * labels.negative
+    if not pairs > 0:
+        return float("nan")
+    wrong, right = (space.pair_sums(z, labels, grad=False, margin=0.0).ramps for z in (decision, -decision))
+    return float(0.5 + 0.5 * (right - wrong) / pairs)

@@ -84,8 +84,8 @@ class DaskCluster(Cluster):
             ) from error
         except (distributed.CancelledError, distributed.comm.CommClosedError, TimeoutError, OSError) as error:
             raise ClusterError(
-                f"lost the Dask cluster ({type(error).__name__}: {error}). Nothing is kept of this fit unless it had a checkpoint, "
-                "solver_params={'checkpoint': PATH}, from which the next fit goes on"
+                f"lost the Dask cluster ({type(error).__name__}: {error}). Nothing is kept of this fit, unless it had a "
+                "checkpoint, solver_params={'checkpoint': PATH}, from which the next fit goes on"
             ) from error
         except ModuleNotFoundError as error:
             raise ClusterError(f"{error} on a worker: scoreline must be installed on all workers") from error
@@ -142,10 +142,7 @@ def from_dask(X: Any, client: Any = None) -> DaskOperator:
         raise ValueError(
             f"X has {len(X.shape)} dimension(s), expected 2 (rows, columns): X.reshape(-1, 1) for one feature"
         )
-    if getattr(X, "numblocks", (1, 1))[1] > 1:
-        raise ValueError(
-            f"X is cut into {X.numblocks[1]} blocks of columns, expected blocks of whole rows; call X.rechunk({{1: -1}}) first"
-        )
+    _check_columns(X)
     cluster = DaskCluster(client)
     chunks, sizes = _blocks(cluster, X)
     lengths = [rows for rows, _ in sizes]
@@ -160,6 +157,18 @@ def from_dask(X: Any, client: Any = None) -> DaskOperator:
         for group, home in zip(groups, layout.homes, strict=True)
     ]
     return DaskOperator(layout, refs, groups, lengths)
+
+
+def lazy_scores(X: Any, coef: AnyArray, intercept: float) -> Any:
+    """Return X coef + intercept as a Dask array, block by block, when it is computed."""
+    rows = X.to_dask_array() if hasattr(X, "columns") else X
+    _check_columns(rows)
+    return rows.map_blocks(_scores, coef, intercept, dtype=np.float64, drop_axis=1)
+
+
+def lazy_classes(decision: Any, classes: AnyArray) -> Any:
+    """Return the class of each score as a Dask array, when it is computed."""
+    return decision.map_blocks(_classes, classes, dtype=classes.dtype)
 
 
 def arranged(
@@ -183,6 +192,23 @@ def arranged(
                 homes.append(Home(worker, max(1, threads.get(worker, 1) // count)))
                 spans.append(tuple((starts[k], starts[k + 1]) for k in group))
     return groups, Layout(cluster, homes, spans)
+
+
+def _check_columns(X: Any) -> None:
+    if getattr(X, "numblocks", (1, 1))[1:] != (1,) and not hasattr(X, "columns"):
+        raise ValueError(
+            f"X is cut into {X.numblocks[1]} blocks of columns, expected blocks of whole rows; call X.rechunk({{1: -1}}) first"
+        )
+
+
+def _scores(block: Any, coef: AnyArray, intercept: float) -> AnyArray:
+    if block.shape[0] == 0:
+        return np.empty(0)
+    return np.asarray(_part(block).matvec(coef)) + intercept
+
+
+def _classes(decision: AnyArray, classes: AnyArray) -> AnyArray:
+    return np.asarray(classes[(decision > 0).astype(np.intp)])
 
 
 def _blocks(cluster: DaskCluster, X: Any) -> tuple[list[Any], list[tuple[int, float]]]:

@@ -70,6 +70,10 @@ class PartsOperator(Operator):
             )
         return BlockVector.of(self.layout, array)
 
+    def in_parts(self) -> "PartsOperator":
+        """Return the matrix as one whose parts are what they seem: itself."""
+        return self
+
     def wrapped(self, wrap: Callable[[Operator], Operator]) -> "PartsOperator":
         """Return the matrix with a wrapper put around each part, where the parts are."""
         return PartsOperator(self.layout, self.layout.each(_wrapped, wrap, self.parts))

@@ -24,8 +24,11 @@ class StackedOperator(Operator):
         self.pieces = tuple(pieces)
         self.starts = [0, *accumulate(piece.shape[0] for piece in pieces)]
         self.capabilities = frozenset.intersection(*(p.capabilities for p in pieces)) - {"rows"}  # type: ignore[misc]
-        known = [piece.largest for piece in pieces]
-        self.largest = None if any(k is None for k in known) else np.max(known, axis=0)
+        self.largest = self._known_largest()
+
+    def _known_largest(self) -> FloatArray | None:
+        known = [piece.largest for piece in self.pieces]
+        return None if any(k is None for k in known) else np.asarray(np.max(known, axis=0))
 
     def _cut(self, rows: Any) -> list[Any]:
         return [rows[a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
@@ -91,5 +94,5 @@ class StackedOperator(Operator):
             place = piece.inspect()
             if place is not None:
                 return first + place[0], place[1]
-        self.largest = np.max([piece.largest for piece in self.pieces], axis=0)
+        self.largest = self._known_largest()
         return None

@@ -264,11 +264,15 @@ class ScaledOperator(_Wrapper):
             squares = squares - 2.0 * self.center * self.inner.rmatvec(u) + self.center**2 * u.sum()
         return self.scale**2 * squares
 
+    def in_parts(self) -> PartsOperator:
+        """Return the scaled matrix with its parts scaled where they are; X must lie in parts."""
+        assert isinstance(self.inner, PartsOperator)
+        return self.inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
+
     def _block_by_block(self, name: str, *arguments: Any) -> Any:
         """Call a second-order method of rows that are centred first, where the rows are."""
         if isinstance(self.inner, PartsOperator):
-            parts = self.inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
-            return getattr(parts, name)(*arguments)
+            return getattr(self.in_parts(), name)(*arguments)
         return getattr(super(), name)(*arguments)
 
     def _wrap(self, block: Any) -> Any:

@@ -51,6 +51,7 @@ class BlockSpace(Gathered):
         """Return a x + b y; `out` is not used, because what is there does not change."""
         made = x.layout.vector(_combine, float(a), x, float(b), y)
         made.parents = (x, y)
+        x.parents = y.parents = ()  # or an iteration's scores would hold those of all before
         return made
 
     def dot(self, x: BlockVector, y: BlockVector) -> float:
@@ -72,7 +73,7 @@ class BlockSpace(Gathered):
     def span(self, x: BlockVector, labels: Labels) -> float:
         """Return the distance from the smallest to the largest among rows of positive weight."""
         lows, highs = zip(*x.layout.gather(_ends, x, labels.weight), strict=True)
-        return float(max(highs) - min(lows))
+        return float(np.max(highs) - np.min(lows))  # NaN stays NaN
 
     def select(self, x: BlockVector, labels: Labels, side: int) -> BlockVector:
         """Return x on the rows of one class (+1 or -1), 0 on the others."""

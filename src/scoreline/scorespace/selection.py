@@ -10,7 +10,8 @@ from scoreline._typing import AnyArray, FloatArray
 SAMPLE = 4096  # entries of all parts together that the first bracket is taken from
 INTERVALS = 1024  # that a round counts
 FEW = 1024  # different entries of a part that are sent instead of counts
-MOST_ROUNDS = 40  # a round divides the interval by INTERVALS, and doubles have 64 bits
+EVEN_ROUNDS = 4  # after which entries lie over so many decades that intervals hold equally many floats instead
+MOST_ROUNDS = 40  # then a round divides 64 bits by INTERVALS: 7 more
 
 
 class Inside(NamedTuple):
@@ -29,53 +30,75 @@ def smallest_reaching(values: BlockVector, weight: BlockVector | None, target: f
     """
     layout = values.layout
     ends, samples = zip(*layout.gather(_sample, values, weight, max(16, SAMPLE // layout.n_parts)), strict=True)
-    lowest, highest = min(e[0] for e in ends), max(e[1] for e in ends)
+    lowest, highest = float(np.min([e[0] for e in ends])), float(np.max([e[1] for e in ends]))
     if not lowest <= highest:
         return float("nan")
+    if target <= 0.0:
+        return lowest
     floor = float(np.nextafter(lowest, -np.inf))
     low, high = _first_bracket(np.concatenate(samples, axis=1), target / max(sum(e[2] for e in ends), 1e-300))
     low, high = max(low, floor), min(high, highest)
-    for _ in range(MOST_ROUNDS):
-        parts = layout.gather(_inside, values, weight, low, high)
-        before = sum(part.before for part in parts)
+    # Rounds add in different orders; what one has decided about the ends stays, or rounding could send the next ones back.
+    known, reached = None, False
+    for done in range(MOST_ROUNDS):
+        even = done < EVEN_ROUNDS
+        parts = layout.gather(_inside, values, weight, low, high, even)
+        before = sum(part.before for part in parts) if known is None else known
         if before >= target and low > floor:  # the sample was misled
-            low, high = floor, low
+            low, high, known, reached = floor, low, 0.0, True
             continue
-        edges = intervals(low, high)
+        edges = intervals(low, high, even)
         exact = all(part.entries is not None for part in parts)
         if exact:
             entries = np.concatenate([part.entries for part in parts])
             order = np.argsort(entries, kind="stable")
-            running = before + np.cumsum(np.concatenate([part.weights for part in parts])[order])
+            weights = np.concatenate([part.weights for part in parts])[order]
         else:
             counts = [p.weights if p.entries is None else _counted(p.entries, p.weights, edges) for p in parts]
-            running = before + np.cumsum(np.sum(counts, axis=0))
+            weights = np.sum(counts, axis=0)
+        running = before + np.cumsum(weights)
         place = int(np.searchsorted(running, target))
+        if place == len(running) and reached:  # by rounding: the last that weighs something
+            place = int(np.flatnonzero(weights)[-1])
         if place == len(running):
             if high >= highest:
                 return highest
-            low, high = high, highest
+            low, high, known = high, highest, float(running[-1]) if len(running) else before
         elif exact:
             return float(entries[order[place]])
         else:
+            known, reached = float(running[place - 1]) if place else before, True
             low, high = float(edges[place]), float(edges[place + 1])
     raise AssertionError("k-section must end: intervals shrink to single floats")
 
 
-def intervals(low: float, high: float) -> FloatArray:
-    """Return the ends of INTERVALS equal intervals."""
+def intervals(low: float, high: float, even: bool = True) -> FloatArray:
+    """Return the ends of INTERVALS intervals: of equal width, or with equally many floats."""
+    if not even:
+        first, last = _ranks(np.array([low, high])).tolist()
+        return _ranks(np.array([first + (last - first) * k // INTERVALS for k in range(INTERVALS + 1)])).view(
+            np.float64
+        )
     t = np.arange(INTERVALS + 1) / INTERVALS
     edges = low * (1.0 - t) + high * t  # neither overflows nor leaves [low, high]
     edges[0], edges[-1] = low, high
     return np.maximum.accumulate(edges)
 
 
+def _ranks(x: AnyArray) -> AnyArray:
+    """Return the bits of floats as integers that rise with them; of such integers, the bits of the floats."""
+    bits = x.view(np.int64)
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+
+
 def _first_bracket(sample: FloatArray, share: float) -> tuple[float, float]:
     """Return ends that hold the place of a share of the weight with high chance: four deviations of a sampled share."""
     values, weights = sample[:, np.argsort(sample[0])]
-    total = float(weights.sum())
-    if not total > 0.0:
+    top = float(weights.max(initial=0.0))
+    if not 0.0 < top < np.inf:
         return -np.inf, np.inf
+    weights = weights / top  # squares stay in the range of floats
+    total = float(weights.sum())
     running = np.cumsum(weights) / total
     effective = total**2 / float((weights**2).sum())
     share = min(1.0, max(0.0, share))
@@ -95,7 +118,7 @@ def _sample(values: FloatArray, weight: FloatArray | None, count: int) -> tuple[
     return (float(values.min()), float(values.max()), total), np.stack([values[::step], taken])
 
 
-def _inside(values: FloatArray, weight: FloatArray | None, low: float, high: float) -> Inside:
+def _inside(values: FloatArray, weight: FloatArray | None, low: float, high: float, even: bool) -> Inside:
     up_to = values <= low
     before = float(np.count_nonzero(up_to)) if weight is None else float(weight[up_to].sum())
     inside = ~up_to
@@ -108,7 +131,7 @@ def _inside(values: FloatArray, weight: FloatArray | None, low: float, high: flo
     if len(distinct) <= FEW:
         place = np.searchsorted(distinct, entries)
         return Inside(before, distinct, np.bincount(place, own, len(distinct)).astype(np.float64))
-    return Inside(before, None, _counted(entries, own, intervals(low, high)))
+    return Inside(before, None, _counted(entries, own, intervals(low, high, even)))
 
 
 def _counted(entries: FloatArray, weight: FloatArray | None, edges: FloatArray) -> AnyArray:

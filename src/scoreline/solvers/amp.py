@@ -64,8 +64,9 @@ class AmpSolver(CostMethod, SmoothedSolver):
         asked, begin = self.max_time, time.perf_counter()
         sign, weight, measure, alpha = problem.sign, problem.weight, problem.measure, problem.alpha
         assert isinstance(measure, CountsBasedMeasure)
-        base = np.broadcast_to(1.0, len(sign)) if weight is None else weight
-        sums = float(base[sign > 0].sum()), float(base[sign < 0].sum())
+        base = 1.0 if weight is None else weight
+        negative, positive = np.bincount((sign > 0).astype(np.int8), weight, 2).tolist()
+        sums = float(positive), float(negative)
 
         def attempt(cost: float, start: FloatArray | None) -> Trial:
             weights = weight if cost == 1.0 else np.where(sign > 0, cost, 1.0) * base
@@ -76,7 +77,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
             return trial
 
         def level_of(trial: Trial) -> float:
-            z = np.asarray(trial.result.z)
+            z = trial.result.z
             if self.level == "measure":
                 return float(best_cut(sign, z, measure, weight).value)
             return Losses.of(sign, z, base, sums, 0.5 * alpha * float(trial.result.w @ trial.result.w)).level(measure)
@@ -118,15 +119,13 @@ class AmpSolver(CostMethod, SmoothedSolver):
             self.max_time = asked
 
     def _constant_level(
-        self, problem: Problem, measure: CountsBasedMeasure, base: FloatArray, sums: tuple[float, float]
+        self, problem: Problem, measure: CountsBasedMeasure, base: Any, sums: tuple[float, float]
     ) -> float:
         """Return the level of the best constant score, for a plain fit that has none: positives must be called so first."""
         operator, alpha = problem.operator, problem.alpha
         w = operator.shifted(np.zeros(operator.shape[1]), 1.0)
         w *= min(1.0, 1.0 / max(1e-300, alpha * float(w @ w)))  # beyond, the penalty grows faster than the reward
-        return Losses.of(problem.sign, np.asarray(operator.matvec(w)), base, sums, 0.5 * alpha * float(w @ w)).level(
-            measure
-        )
+        return Losses.of(problem.sign, operator.matvec(w), base, sums, 0.5 * alpha * float(w @ w)).level(measure)
 
 
 def weights_at(measure: CountsBasedMeasure, level: float) -> tuple[float, float]:
@@ -145,9 +144,7 @@ class Losses(NamedTuple):
     penalty: float
 
     @classmethod
-    def of(
-        cls, sign: AnyArray, z: FloatArray, weight: FloatArray, sums: tuple[float, float], penalty: float
-    ) -> "Losses":
+    def of(cls, sign: AnyArray, z: FloatArray, weight: Any, sums: tuple[float, float], penalty: float) -> "Losses":
         """Return the sums at scores z."""
         hinge = weight * np.maximum(0.0, 1.0 - sign * z)
         return cls(float(hinge[sign > 0].sum()), float(hinge[sign < 0].sum()), sums, penalty)

@@ -199,12 +199,18 @@ class Solver(Method, ABC):
         if kept is not None and kept.status != RUNNING:
             return self._finish(objective, now, kept.status, None, passes_before, floor)
 
+        traffic = objective.operator.traffic
+        if traffic is not None and now.history.get("bytes"):
+            traffic -= now.history["bytes"][-1]
+
         def record() -> None:
             now.seconds = seconds_before + clock.elapsed()
             now.passes = objective.n_passes - passes_before
             row = (now.iteration, now.seconds, now.passes, now.best_objective, now.lower_bound)
             for name, value in zip(HISTORY, row, strict=True):
                 now.history[name].append(value)
+            if traffic is not None:
+                now.history.setdefault("bytes", []).append(objective.operator.traffic - traffic)
             logger.debug("%s iteration %d: objective %.8g, lower bound %.8g, %.1f passes", self.name, *_log_row(row))
 
         try:

@@ -101,9 +101,11 @@ class CostSearchSolver(CostMethod, NewtonSolver):
         """Return the trial that left-out rows favour; after Ctrl-C the best so far, with the exception."""
         sign, weight, measure = problem.sign, problem.weight, problem.measure
         assert isinstance(measure, CountsBasedMeasure)
-        base = np.broadcast_to(1.0, len(sign)) if weight is None else weight
-        rows = [np.flatnonzero((sign == side) & (base > 0.0)) for side in (-1, 1)]
-        ratio = float(base[rows[0]].sum() / base[rows[1]].sum())
+        base = 1.0 if weight is None else weight
+        kinds = (sign > 0).astype(np.int8)
+        sums = np.bincount(kinds, weight, 2)
+        counts = sums if weight is None else np.bincount(kinds, (weight > 0.0).astype(np.int8), 2)
+        ratio = float(sums[0] / sums[1])
         asked, begin = self.max_time, time.perf_counter()
 
         def attempt(exponent: float, before: Trial | None) -> Trial:
@@ -131,7 +133,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
 
         try:
             plain = best = last = attempt(0.0, None)
-            if ended(plain) or min(map(len, rows)) < THIN or abs(np.log(ratio)) < SAME:
+            if ended(plain) or min(counts) < THIN or abs(np.log(ratio)) < SAME:
                 return plain
             for exponent in (1.0, 0.5):
                 trial = attempt(exponent, last)
@@ -141,7 +143,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
                     return best
                 assert plain.positive is not None
                 assert trial.positive is not None
-                gain, error = paired_gain(measure, sign, base, trial.positive, plain.positive)
+                gain, error = paired_gain(measure, sign, weight, trial.positive, plain.positive)
                 logger.info("cost_search: gain over cost 1: %.4g, standard error %.4g", gain, error)
                 better = gain > error and trial.cut.value > best.cut.value  # type: ignore[union-attr]
                 loser, best = (best, trial) if better else (trial, best)
@@ -160,15 +162,15 @@ def ended(trial: Trial) -> bool:
 
 
 def paired_gain(
-    measure: CountsBasedMeasure, sign: AnyArray, weight: FloatArray, new: AnyArray, old: AnyArray
+    measure: CountsBasedMeasure, sign: AnyArray, weight: FloatArray | None, new: AnyArray, old: AnyArray
 ) -> tuple[float, float]:
     """Return how much better the new predictions are than the old ones, and the standard error of that.
 
     A row matters only through its class and its two predictions, so there are eight kinds of rows. Their weights are taken
     as independent counts; moving each by its deviation, the root of the count, gives its part of the variance.
     """
-    kind = 4 * (sign > 0) + 2 * new.astype(np.intp) + old
-    weights = np.bincount(kind, weights=weight, minlength=8)
+    kind = 4 * (sign > 0).astype(np.int8) + 2 * new.astype(np.int8) + old
+    weights = np.bincount(kind, weight, 8).astype(np.float64)
     moved = np.tile(weights, (17, 1))
     deviation = np.sqrt(weights)
     moved[1:9] += np.diag(deviation)

@@ -34,7 +34,7 @@ def leave_one_out(
     Parameters
     ----------
     objective : Objective
-        Its risk must be `curved` and its scores live on the host.
+        Its risk must be `curved`.
     z : array of n scores
         Those of the minimum; the further from it, the rougher the result.
     copies : array of n weights, optional
@@ -57,10 +57,9 @@ def leave_one_out(
 
 def _left_out(objective: Objective, z: FloatArray, copies: FloatArray | None, random_state: Any) -> FloatArray:
     operator, labels = objective.operator, objective.risk.labels
-    ones = np.broadcast_to(1.0, len(z))  # no memory
-    share = ones if copies is None else np.minimum(1.0, copies) / np.where(copies > 0.0, copies, 1.0)
+    share = 1.0 if copies is None else np.minimum(1.0, copies) / np.where(copies > 0.0, copies, 1.0)
     gradient, curvature = objective.risk.value_grad(z)[1], objective.risk.curvature(z)
-    weight = ones if labels.weight is None else labels.weight
+    weight = 1.0 if labels.weight is None else labels.weight
 
     factor = factored(objective, objective.risk.hessian(z)) if has_factor(objective) else None
     if factor is not None:
@@ -73,25 +72,24 @@ def _left_out(objective: Objective, z: FloatArray, copies: FloatArray | None, ra
     else:
         diagonal = hessian_diagonal(objective, curvature) if "row_blocks" in operator.capabilities else None
         system = _System(objective, curvature, diagonal)
-        leverage = np.ones(len(z)) if diagonal is None else operator.diagonal_leverages(diagonal, curvature)
+        leverage = np.ones_like(z) if diagonal is None else operator.diagonal_leverages(diagonal, curvature)
         # Probes are a numerical device: without a seed asked for, they are the same in every run.
         leverage = _probed(system, leverage, check_random_state(0 if random_state is None else random_state))
 
         def solve(v: FloatArray) -> FloatArray:
             return system.solve(v, enough=0.1)[0]
 
-    change = np.zeros(len(z))
-    for side in (-1, 1):
+    change: Any = 0.0
+    for side, total in ((-1, labels.negative), (1, labels.positive)):
         rows = labels.sign == side
-        total = float(weight[rows].sum())
-        rest = total - share[rows] * weight[rows]
+        rest = total - share * weight
         some_left = rest > 1e-12 * total  # there is no model without the only row of a class: it keeps its score
         up = total / np.where(some_left, rest, total)
-        common = operator.matvec(solve(operator.rmatvec(np.where(rows, gradient, 0.0))))[rows]
-        moved = up * share[rows] * gradient[rows] * leverage[rows] - (up - 1.0) * common
-        change[rows] = np.where(some_left, moved, 0.0)
+        common = operator.matvec(solve(operator.rmatvec(objective.space.select(gradient, labels, side))))
+        moved = up * share * gradient * leverage - (up - 1.0) * common
+        change = np.where(rows & some_left, moved, change)
     left = 1.0 - share * curvature * leverage  # in (0, 1] but for rounding
-    unseen = np.asarray(z + change / np.maximum(left, 1e-6))
+    unseen = z + change / np.maximum(left, 1e-6)
     return np.where(np.isfinite(unseen) & (leverage >= 0.0) & (left > -1e-6) & (weight > 0.0), unseen, z)
 
 
@@ -132,13 +130,13 @@ def _probed(system: _System, own: FloatArray, rng: Any) -> FloatArray:
     factor c makes h_i = c q_i / (1 + d_i c q_i) have that sum, which rises with c.
     """
     operator, sign, curvature = system.objective.operator, system.objective.risk.labels.sign, system.curvature
-    scaled = own.copy()
+    scaled = own
     for side in (-1, 1):
         rows = sign == side
-        d, q = curvature[rows], own[rows]
+        d, q = np.where(rows, curvature, 0.0), np.where(rows, own, 0.0)
         sums = []
         for _ in range(PROBES):
-            probe = np.where(rows, rng.choice((-1.0, 1.0), size=len(sign)), 0.0)
+            probe = np.where(rows, rng.choice(np.array([-1, 1], dtype=np.int8), size=len(sign)), 0.0)
             sums.append(system.solve(operator.rmatvec(np.sqrt(curvature) * probe))[1])
         wanted = min(float(np.mean(sums)), 0.999 * float(np.count_nonzero(d * q)))
 
@@ -148,5 +146,5 @@ def _probed(system: _System, own: FloatArray, rng: Any) -> FloatArray:
 
         low, high = -40.0, 40.0
         if wanted > 0.0 and excess(low) < 0.0 < excess(high):
-            scaled[rows] = np.exp(brentq(excess, low, high, xtol=1e-3)) * q
-    return np.asarray(scaled / (1.0 + curvature * scaled))
+            scaled = np.where(rows, np.exp(brentq(excess, low, high, xtol=1e-3)) * q, scaled)
+    return scaled / (1.0 + curvature * scaled)

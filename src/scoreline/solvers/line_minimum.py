@@ -60,6 +60,7 @@ class LineMinimum:
         for _ in range(MOST_TRIALS):
             z = space.combine(1.0, self._z, trial, self._z_d, z_trial)
             result = self._objective.risk.evaluate(z, out=grad_trial)
+            grad_trial = result.grad  # what cannot be written to is made anew
             end = self._end(trial, result.hard, space.dot(result.grad, self._z_d))
             if end.value < best.value:
                 best, grad_best, grad_trial = end, grad_trial, grad_best

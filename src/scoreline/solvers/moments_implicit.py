@@ -22,7 +22,7 @@ class ImplicitCovariance:
 
     def __init__(self, operator: Any, sign: AnyArray, copies: FloatArray | None):
         self.operator = operator
-        s = np.ones(len(sign)) if copies is None else copies
+        s = 1.0 if copies is None else copies
         self.sides = [np.where(sign == side, s, 0.0) for side in (1, -1)]
         self.n = (float(self.sides[0].sum()), float(self.sides[1].sum()))
         self.means = [operator.rmatvec(s) / n for s, n in zip(self.sides, self.n, strict=True)]
@@ -43,12 +43,11 @@ class ImplicitCovariance:
     def product(self, v: FloatArray) -> FloatArray:
         """Return (S+ + S-) v."""
         z = self.operator.matvec(v)
-        u, back = np.zeros(len(z)), np.zeros(len(v))
-        for s, mean, factor in zip(self.sides, self.means, self.factors, strict=True):
-            own = factor * s * (z - mean @ v)
-            u += own
-            back += mean * own.sum()
-        return np.asarray(self.operator.rmatvec(u) - back)
+        own = [
+            factor * s * (z - mean @ v) for s, mean, factor in zip(self.sides, self.means, self.factors, strict=True)
+        ]
+        back = sum(mean * u.sum() for mean, u in zip(self.means, own, strict=True))
+        return np.asarray(self.operator.rmatvec(own[0] + own[1]) - back)
 
     def projected(self, w: FloatArray) -> Projected:
         """Return mean and deviation of the scores of both classes; one pass."""

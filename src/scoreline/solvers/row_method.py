@@ -1,12 +1,10 @@
 """What the row-by-row methods share: passes over shuffled blocks of rows, and the averaged iterate."""
 
-import copy
 import logging
 import math
-import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,100 +17,14 @@ from scoreline.measures import Measure
 from scoreline.solvers.base import Clock, Progress
 from scoreline.solvers.checkpoint import RUNNING, Journal, checked_entries, same_problem
 from scoreline.solvers.method import Method
+from scoreline.solvers.row_blocks import SEEDS
+from scoreline.solvers.row_passes import PartPasses, RowPasses
+from scoreline.solvers.row_state import RowState
 
 logger = logging.getLogger("scoreline")
 
-# Rows are shuffled within blocks of about this size as if dense, so that the order is the same for every storage (but for more
-# than 8192 dense features), of so many rows at least, unless these take more memory.
-BLOCK_BYTES, BLOCK_ROWS, LARGE_BLOCK = 8 << 20, 4096, 256 << 20
-SEEDS = 1 << 62
-OUT_OF_RANGE = "squares of X or of Xw leave the range of floats; divide its columns by their largest magnitude first"
 PASSES, UPDATES, MOST_PASSES, AMPLE = 25, 2_000_000, 1000, 100
 TRIAL = 5  # one in so many passes tells which of several starts to go on with
-
-
-@dataclass
-class RowState:
-    """Where a run stands: coefficients v (times a scale; the last is the constant feature's), and what their mean needs.
-
-    `kind` is the kernel's number of the measure, `units` are inverse mean squares of the columns' entries other than 0, made
-    of `squares` and `counts` (None where all are 1), `numbers` those of `kernels/point_updates.py`: weights of the classes,
-    counts, lengths.
-    """
-
-    v: FloatArray
-    behind: FloatArray
-    units: FloatArray
-    numbers: FloatArray
-    kind: int = 0
-    squares: FloatArray | None = None
-    counts: FloatArray | None = None
-
-    @classmethod
-    def new(
-        cls, p: int, weights: tuple[float, float], epoch: float = np.inf, kind: int = 0, paper: bool = False
-    ) -> "RowState":
-        """Return the start, w = 0, for p features, with the first weights of the classes and the length of the first epoch."""
-        module = kernels.point_updates
-        numbers = np.zeros(module.STATE)
-        numbers[module.ALPHA], numbers[module.BETA] = weights
-        numbers[module.SCALE], numbers[module.REACH], numbers[module.EPOCH] = 1.0, module.FIRST_REACH, epoch
-        numbers[module.HORIZON], numbers[module.RAMP] = np.inf, 1.0
-        sums = (None, None) if paper else (np.zeros(p + 1), np.zeros(p + 1))
-        return cls(np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1), numbers, kind, *sums)
-
-    def learn_units(self, operator: Any, weight: FloatArray | None, constant: float) -> None:
-        """Take in rows as to the units of their columns; |w| is measured in the new units. One pass, and O(p)."""
-        if self.squares is None or self.counts is None:
-            return
-        for start, stop in blocks(operator):
-            arrays = operator.row_arrays(start, stop)
-            own = None if weight is None else weight[arrays.first :]
-            bounds = start - arrays.first, stop - arrays.first
-            kernels.point_updates.add_squares(*arrays[:5], *bounds, own, self.squares, self.counts)
-        if not np.isfinite(self.squares).all() or ((self.squares == 0.0) & (self.counts > 0.0)).any():
-            raise ValueError(OUT_OF_RANGE)
-        self.squares[-1], self.counts[-1] = constant**2, float(constant != 0.0)
-        known = self.squares > 0.0
-        self.units = np.where(known, self.counts, 1.0) / np.where(known, self.squares, 1.0)
-        module = kernels.point_updates
-        self.numbers[module.NORM2] = self.numbers[module.SCALE] ** 2 * float((self.v**2 / self.units).sum())
-
-    def record(self) -> dict[str, Any]:
-        """Return a copy as a dict of arrays and numbers."""
-        return {f.name: copy.copy(getattr(self, f.name)) for f in fields(self)}
-
-    @classmethod
-    def restored(cls, record: Mapping[str, Any], p: int) -> "RowState":
-        """Return the state that `record` described, for p features; kernels do not check bounds, so this does."""
-        state = cls(**{name: copy.copy(value) for name, value in record.items()})
-        lengths = {"v": p + 1, "behind": p + 1, "units": p + 1, "numbers": kernels.point_updates.STATE}
-        lengths |= {name: p + 1 for name in ("squares", "counts") if getattr(state, name) is not None}
-        for name, length in lengths.items():
-            array = getattr(state, name)
-            if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != (length,):
-                raise ValueError(f"{name} of the state is not an array of {length} numbers")
-        if not isinstance(state.kind, int):
-            raise ValueError(f"kind={state.kind!r} of the state must be a number")
-        return state
-
-    def fade(self, after: float, until: float) -> None:
-        """Let steps fade to 0 from `after` rows on until `until`."""
-        module = kernels.point_updates
-        self.numbers[module.HORIZON], self.numbers[module.RAMP] = until, 1.0 / (until - after)
-
-    def check(self) -> None:
-        """Raise if numbers left the range of floats, where what follows would not be what it seems."""
-        module = kernels.point_updates
-        sums = [module.TOTAL, module.NORM2, module.SQUARES]
-        if not (np.isfinite(self.numbers[sums]).all() and np.isfinite(self.units).all() and self.units.all()):
-            raise ValueError(OUT_OF_RANGE)
-
-    def average(self) -> FloatArray:
-        """Return the weighted mean of all iterates, (total v - behind) / sum of their weights."""
-        module = kernels.point_updates
-        total, weight = self.numbers[module.TOTAL], self.numbers[module.WEIGHT]
-        return (total * self.v - self.behind) / weight if weight > 0.0 else np.zeros_like(self.v)
 
 
 @dataclass
@@ -125,6 +37,7 @@ class RowRun:
     status: str
     interruption: BaseException | None = None
     rows: float = 0.0
+    traffic: list[float] = field(default_factory=list)  # bytes moved over the network after each pass
 
 
 class RowMethod(Method):
@@ -227,35 +140,37 @@ class RowMethod(Method):
         (state, *others), run = self.starts(p, measure), RowRun(np.zeros(p + 1), 0, [], "max_iter")
         passes = default_passes(n, p) if self.passes is None else self.passes
         trial = passes // TRIAL if judge is not None else 0
-        rows = float(n) if weight is None else float(weight.sum())
-        sign = np.ascontiguousarray(sign, dtype=np.int8)
+        kind = PartPasses if operator.scores == "blocks" else RowPasses
+        passing = kind(self, operator, sign, weight, measure, alpha, constant)
+        rows = passing.rows
         kept = None if self.journal is None else self.journal.begin(self)
         problem: dict[str, Any] = {}
         if self.journal is not None:
             problem = {"shape": [n, p], "alpha": alpha, "passes": passes, "constant": constant, "measure": measure.name}
             problem |= {
                 "parameters": vars(measure),
-                "rows": _checksum(sign, weight),
+                "rows": passing.checksum(),
                 "entries": checked_entries(operator),
             }
         if kept is not None:
             state = self._restored(kept.record, problem, run, p, clock)
         else:
-            state.learn_units(operator, weight, constant)
+            passing.learn_units(state)
         for each in others if kept is not None else (state, *others):
             each.units = state.units
             if passes > 1:
                 each.fade(rows, passes * rows)
 
-        def in_time(state: RowState, seed: int) -> bool:
-            """Take in all rows once; False if time is up before."""
-            for start, stop, block_seed in blocks_in_random_order(operator, np.random.default_rng(seed)):
-                self.take_in_block(operator, start, stop, sign, weight, measure, alpha, constant, block_seed, state)
-                if self.max_time is not None and clock.elapsed() > self.max_time:
-                    run.status = "max_time"
-                    return False
-            return True
+        def ticking() -> bool:
+            """Tell whether there is time left, and note if not."""
+            if self.max_time is not None and clock.elapsed() > self.max_time:
+                run.status = "max_time"
+            return run.status == "max_iter"
 
+        def in_time(state: RowState, seed: int) -> bool:
+            return passing.take_in(state, seed, ticking)
+
+        traffic = operator.traffic
         seeds = rng.randint(SEEDS, size=passes, dtype=np.int64).tolist()
         try:
             while run.passes < passes and run.status == "max_iter":
@@ -266,6 +181,8 @@ class RowMethod(Method):
                 if run.status == "max_iter" and in_time(state, seeds[run.passes]):
                     run.passes += 1
                     run.seconds.append(clock.elapsed())
+                    if traffic is not None:
+                        run.traffic.append(operator.traffic - traffic)
                     logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, passes, run.seconds[-1])
                     if self.journal is not None:
                         self._write(state, problem, run, "max_iter" if run.passes == passes else RUNNING)
@@ -311,12 +228,6 @@ class RowMethod(Method):
             return any(answer is True for answer in answers)
 
 
-def _checksum(sign: AnyArray, weight: FloatArray | None) -> int:
-    """Return a number that tells one set of labels and weights from another."""
-    parts = [sign] if weight is None else [sign, weight]
-    return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part).data).to_bytes(4, "big") for part in parts))
-
-
 def default_passes(n: int, p: int) -> int:
     """Return how many passes n rows of p features get: more where rows are few, and yet enough not to be learnt by heart.
 
@@ -324,18 +235,3 @@ def default_passes(n: int, p: int) -> int:
     and 0.92 after 523; on sylva (9160 x 216) the Q-mean fell from 0.98 to 0.92 with 400.
     """
     return max(PASSES, min(MOST_PASSES, math.ceil(UPDATES / n))) if n >= AMPLE * p else PASSES
-
-
-def blocks(operator: Any) -> list[tuple[int, int]]:
-    """Return (first row, one past the last row) of blocks that cover all rows."""
-    n, p = operator.shape
-    least = min(BLOCK_ROWS, LARGE_BLOCK / max(1.0, operator.row_bytes))
-    size = int(max(1.0, min(n, max(least, BLOCK_BYTES / (8.0 * max(1, p))))))
-    return [(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def blocks_in_random_order(operator: Any, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
-    """Yield (first row, one past the last row, seed of the order within) of blocks that cover all rows."""
-    there = blocks(operator)
-    for k in rng.permutation(len(there)).tolist():
-        yield *there[k], int(rng.integers(SEEDS))

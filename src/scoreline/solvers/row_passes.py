@@ -1,0 +1,169 @@
+"""One pass of a row-by-row method over all rows: here, or in parts on workers with the results averaged."""
+
+import copy
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scoreline._blocks import Parts
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.kernels import point_updates as places
+from scoreline.measures import Measure
+from scoreline.solvers.row_blocks import SEEDS, blocks_in_random_order
+from scoreline.solvers.row_state import RowState
+
+
+class RowPasses:
+    """Passes over rows that can be read here, block by block, each block in random order."""
+
+    def __init__(
+        self,
+        method: Any,
+        operator: Any,
+        sign: AnyArray,
+        weight: FloatArray | None,
+        measure: Measure,
+        alpha: float,
+        constant: float,
+    ):
+        self.method, self.operator, self.measure, self.constant = method, operator, measure, constant
+        self.sign, self.weight, self.alpha = np.ascontiguousarray(sign, dtype=np.int8), weight, alpha
+
+    @property
+    def rows(self) -> float:
+        """Weight of all rows."""
+        return float(self.operator.shape[0]) if self.weight is None else float(self.weight.sum())
+
+    def checksum(self) -> int:
+        """Return a number that tells one set of labels and weights from another."""
+        return _checksum(self.sign, self.weight)
+
+    def learn_units(self, state: RowState) -> None:
+        """Take in all rows as to the units of their columns."""
+        state.learn_units(self.operator, self.weight, self.constant)
+
+    def take_in(self, state: RowState, seed: int, in_time: Callable[[], bool]) -> bool:
+        """Take in all rows once; False if time was up before."""
+        for start, stop, block_seed in blocks_in_random_order(self.operator, np.random.default_rng(seed)):
+            self.method.take_in_block(
+                self.operator, start, stop, self.sign, self.weight, self.measure, self.alpha, self.constant, block_seed,
+                state,
+            )  # fmt: skip
+            if not in_time():
+                return False
+        return True
+
+
+class PartPasses(RowPasses):
+    """Passes over rows in parts: every part goes through its own rows from the same start, then the results are averaged.
+
+    Not what one pass over all rows would give: with K parts a pass has K times fewer steps, of averaged directions. Parts count
+    with their weight of rows, iterates with what they weigh within their own pass. Rows should be spread at random over the
+    parts: one without a class learns nothing of the other in its pass.
+    """
+
+    def __init__(self, method: Any, operator: Any, sign: Any, weight: Any, *rest: Any):
+        self.method, self.operator, self.sign, self.weight = copy.copy(method), operator.in_parts(), sign, weight
+        self.measure, self.alpha, self.constant = rest
+        self.method.callbacks, self.method.journal = (), None  # they stay here
+        self.whole = operator
+        kinds = (sign > 0).astype(np.int8)
+        self.shares = np.bincount(kinds, weight, 2) / self.rows
+
+    def checksum(self) -> int:
+        """Return a number that tells one set of labels and weights, in these parts, from another."""
+        parts = self.operator.layout.gather(_checksum, self.sign, self.weight)
+        return zlib.crc32(np.array(parts, dtype=np.uint32).tobytes())
+
+    def learn_units(self, state: RowState) -> None:
+        """Take in all rows as to the units of their columns: sums of the parts."""
+        if state.squares is None or state.counts is None:
+            return
+        self.whole._count(1.0)
+        size = 16.0 * len(state.v)
+        sums = self.operator.layout.total(size, _squares, self.operator.parts, self.weight, len(state.v))
+        state.set_units(state.squares + sums[0], state.counts + sums[1], self.constant)
+
+    def take_in(self, state: RowState, seed: int, in_time: Callable[[], bool]) -> bool:
+        """Take in all rows once, part by part at the same time; time is looked at before, and not during a pass."""
+        if not in_time():
+            return False
+        self.whole._count(1.0)
+        layout, numbers = self.operator.layout, state.numbers
+        weights = layout.gather(_weight, self.sign, self.weight)
+        starts, seeds = [], np.random.default_rng(seed).integers(SEEDS, size=layout.n_parts)
+        total = sum(weights)
+        for own in weights:
+            start = RowState.restored(state.record(), len(state.v) - 1)
+            # Time and what follows from it are those of the part; sums of iterates begin anew.
+            share, begin = own / total, numbers.copy()
+            begin[[places.TOTAL, places.WEIGHT]] = 0.0
+            begin[[places.TIME, places.HORIZON]] *= share
+            begin[places.RAMP] /= share
+            if numbers[places.TIME] > 0.0 and start.kind <= places.GMEAN:
+                begin[[places.NEGATIVE, places.POSITIVE]] = begin[places.TIME] * self.shares
+            start.numbers, start.behind = begin, np.zeros_like(start.behind)
+            starts.append(start)
+        arguments = self.sign, self.weight, self.measure, self.alpha, self.constant
+        ends = layout.gather(_local_pass, self.method, self.operator.parts, *arguments, Parts(seeds), Parts(starts))
+        self._average(state, ends, np.array(weights) / total)
+        return in_time()
+
+    def _average(self, state: RowState, ends: list[RowState], shares: FloatArray) -> None:
+        """Set the state to the mean of the parts' ends, and add the iterates of this pass to the sum of all."""
+        before = state.numbers.copy()
+        table = np.array([end.numbers for end in ends])
+        numbers = shares @ table
+        # Iterates weigh like the fourth power of the rows of a part (all the same with the paper's steps).
+        power = 1.0 if self.method.step == "paper" else 4.0
+        scales = shares ** (1.0 - power)
+        sums = [places_sum(end) for end in ends]
+        numbers[places.WEIGHT] = before[places.WEIGHT] + float(scales @ table[:, places.WEIGHT])
+        gained = np.tensordot(scales, np.array(sums), axes=1)
+        behind = state.behind - before[places.TOTAL] * state.v - gained
+        state.v = np.tensordot(shares, np.array([end.numbers[places.SCALE] * end.v for end in ends]), axes=1)
+        numbers[places.SCALE], numbers[places.TOTAL] = 1.0, 0.0
+        numbers[places.NORM2] = float((state.v**2 / state.units).sum())
+        numbers[places.REACH] = float(table[:, places.REACH].max())
+        numbers[places.TIME] = before[places.TIME] + self.rows
+        numbers[[places.HORIZON, places.RAMP]] = before[[places.HORIZON, places.RAMP]]
+        state.behind, state.numbers = behind, numbers
+
+
+def places_sum(state: RowState) -> FloatArray:
+    """Return the weighted sum of all iterates of a state."""
+    return np.asarray(state.numbers[places.TOTAL] * state.v - state.behind)
+
+
+def _weight(sign: AnyArray, weight: FloatArray | None) -> float:
+    return float(len(sign)) if weight is None else float(weight.sum())
+
+
+def _squares(part: Any, weight: FloatArray | None, length: int) -> FloatArray:
+    state = RowState.new(length - 1, (0.0, 0.0))
+    state.add_squares(part, weight)
+    return np.array([state.squares, state.counts])
+
+
+def _local_pass(
+    method: Any,
+    part: Any,
+    sign: AnyArray,
+    weight: FloatArray | None,
+    measure: Measure,
+    alpha: float,
+    constant: float,
+    seed: int,
+    state: RowState,
+) -> RowState:
+    """Take in the rows of a part once, from a copy of the state."""
+    state = copy.deepcopy(state)
+    RowPasses(method, part, sign, weight, measure, alpha, constant).take_in(state, int(seed), lambda: True)
+    return state
+
+
+def _checksum(sign: AnyArray, weight: FloatArray | None) -> int:
+    parts = [sign] if weight is None else [sign, weight]
+    return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part).data).to_bytes(4, "big") for part in parts))

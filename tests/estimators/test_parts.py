@@ -1,0 +1,139 @@
+"""Rows in parts: the same classifier for every measure and solver as with the rows in one memory."""
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification
+
+from scoreline import MeasureClassifier, list_measures, list_solvers
+from scoreline._blocks import Layout, Ref
+from scoreline._cluster import Home, InlineCluster
+from scoreline.operators import as_operator
+from scoreline.operators.parts import PartsOperator
+from scoreline.risks.registry import all_risks
+from scoreline.solvers.registry import all_solvers
+
+
+def in_parts(X, cuts, workers=2):
+    """Rows cut at `cuts`, the last part first: parts need not come in the order of the rows."""
+    cluster, edges = InlineCluster(), [0, *cuts, X.shape[0]]
+    spans = list(pairwise(edges))[::-1]
+    homes = [Home(f"worker-{k % workers}", 1) for k in range(len(spans))]
+    layout = Layout(cluster, homes, [(span,) for span in spans])
+    parts = [
+        Ref(cluster.submit(lambda rows: as_operator(rows, check_finite=False), X[a:b], home=home))
+        for (a, b), home in zip(spans, homes, strict=True)
+    ]
+    operator = PartsOperator(layout, parts)
+    assert operator.inspect() is None
+    return operator
+
+
+def problem(n=900, p=8, seed=0):
+    X, y = make_classification(n, p, n_informative=4, weights=[0.8], class_sep=0.7, flip_y=0.05, random_state=seed)
+    return X, y
+
+
+def same(a, b, digits=7):
+    np.testing.assert_allclose(b.coef_, a.coef_, rtol=10.0**-digits, atol=1e-9 * np.abs(a.coef_).max())
+    np.testing.assert_allclose(b.intercept_, a.intercept_, rtol=1e-7, atol=1e-9)
+    assert (a.solver_, a.risk_, a.n_iter_, a.cost_) == (b.solver_, b.risk_, b.n_iter_, pytest.approx(b.cost_))
+    if a.gap_ is not None:
+        assert b.objective_ == pytest.approx(a.objective_, rel=1e-9)
+        assert b.lower_bound_ == pytest.approx(a.lower_bound_, rel=1e-6, abs=1e-9)
+
+
+MEASURES = [info.name for info in list_measures()]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_every_measure_trains_as_in_memory(measure, weighted):
+    X, y = problem()
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float) if weighted else None
+    options = {"scaling": "standard", "random_state": 0, "solver_params": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here = MeasureClassifier(measure, **options).fit(X, y, weight)
+        operator = in_parts(X, [100, 101, 500])
+        there = MeasureClassifier(measure, **options).fit(operator, y, weight)
+    same(here, there)
+    assert there.history_["bytes"][-1] > 0.0
+    assert there.score(operator, y, weight) == pytest.approx(here.score(X, y, weight), abs=1e-12)
+    assert there.objective(operator, y, weight) == pytest.approx(here.objective(X, y, weight), rel=1e-9)
+    np.testing.assert_allclose(there.decision_function(operator), here.decision_function(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(there.recut(operator, y).intercept_.round(9), here.recut(X, y).intercept_.round(9))
+
+
+PAIRS = [
+    (solver.name, name)
+    for solver in all_solvers().values()
+    if solver.certified
+    for name, risk in all_risks().items()
+    if all(solver.serves(variant) for variant in risk.variants()[:1])
+]
+
+
+@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+def test_every_solver_trains_every_risk_as_in_memory(solver, risk):
+    """Entropy over labellings costs O(n^2): few rows. Where runs end early, both end at the same place."""
+    measure = next(m for m in MEASURES if risk in {i.name: i for i in list_measures()}[m].risks)
+    if not all_solvers()[solver].trains(type(MeasureClassifier(measure)._check_parameters())):
+        measure = next(m for m in ("f1", "gmean", "roc_auc") if risk in {i.name: i for i in list_measures()}[m].risks)
+    X, y = problem(60 if "entropy" in risk else 300, 6)
+    options = {"risk": risk, "solver": solver, "max_iter": 12, "cut": "train", "random_state": 0, "alpha": 1e-2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        operator = in_parts(X, [10, 25, 30])
+        if solver == "hybrid":
+            with pytest.raises(TypeError, match="products restricted to rows"):
+                MeasureClassifier(measure, **options).fit(operator, y)
+            return
+        here = MeasureClassifier(measure, **options).fit(X, y)
+        there = MeasureClassifier(measure, **options).fit(operator, y)
+    same(here, there)
+
+
+@pytest.mark.parametrize("measure", ["roc_auc", "accuracy", "balanced_accuracy"])
+@pytest.mark.parametrize("scaling", [None, "maxabs", "standard"])
+def test_moments_of_parts_are_those_of_all_rows(measure, scaling):
+    X, y = problem()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        models = [
+            MeasureClassifier(measure, solver="moments", scaling=scaling).fit(rows, y)
+            for rows in (X, in_parts(X, [100, 101, 500]))
+        ]
+    same(*models, digits=5 if measure == "balanced_accuracy" else 7)  # a direction that a search along an arc finds
+    here, there = (model.moments_report_ for model in models)
+    assert there["empirical"] == pytest.approx(here["empirical"], abs=1e-12)
+    assert there["positive"] == pytest.approx(here["positive"], rel=1e-4 if measure == "balanced_accuracy" else 1e-9)
+    assert models[1].history_["bytes"][0] > 0.0
+
+
+def test_moments_of_many_columns_are_never_written_down():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 5000), density=0.01, rng=rng, format="csr")
+    y = np.where(np.asarray(X[:, :50].sum(axis=1)).ravel() + 0.1 * rng.standard_normal(300) > 0.5, 1, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here, there = (MeasureClassifier(solver="moments").fit(rows, y) for rows in (X, in_parts(X, [100, 220])))
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-6, atol=1e-8 * np.abs(here.coef_).max())
+
+
+@pytest.mark.parametrize("measure", ["qmean", "gmean", "hmean", "min_tpr_tnr", "f1", "jaccard", "gower_legendre"])
+def test_averaged_passes_come_close_to_passes_over_all_rows(measure):
+    """A pass over parts is not one over all rows; its measure on the training rows may lose little."""
+    X, y = problem(4000, 6)
+    solver = "stamp" if measure in ("f1", "jaccard", "gower_legendre") else "spade"
+    scores = []
+    for rows in (X, in_parts(X, [1500, 2500]), in_parts(X, [])):
+        clf = MeasureClassifier(measure, solver=solver, random_state=0, solver_params={"passes": 20}).fit(rows, y)
+        tried = 6 if solver == "stamp" and measure != "gower_legendre" else 0  # a second start, for a fifth of the passes
+        assert clf.n_passes_ == 20 + 2 + tried  # units, passes, cut
+        scores.append(clf.score(X, y))
+    assert scores[1] >= scores[0] - 0.01
+    assert scores[2] >= scores[0] - 0.01
