@@ -177,7 +177,7 @@ def _sync(folder: Path) -> None:
             os.fsync(file.fileno())
 
 
-def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
+def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | None = None) -> Dataset:
     """Open a folder that `convert` has written: X stays on the disk, and is read as it is needed.
 
     Results have the same bits as with the same data in memory, in C order or canonical CSR. Opening reads the indices of sparse
@@ -189,6 +189,8 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
         The folder.
     verify : bool
         Also compare all files with their checksums, which reads them once.
+    rows : (first, one past the last), optional
+        Only these rows; their features have the largest magnitudes of all rows.
 
     Returns
     -------
@@ -207,8 +209,10 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
         names = FILES[storage] + (() if header["classes"] is None else ("labels",))
         for name in names:
             _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
-        operator = MappedCsr(folder, (n, p)) if storage == "csr" else MappedDense(folder)
-        if operator.shape != (n, p):
+        span = (0, n) if rows is None else (max(0, int(rows[0])), min(n, int(rows[1])))
+        own, cut = (max(0, span[1] - span[0]), p), () if span == (0, n) else span
+        operator = MappedCsr(folder, own, *cut) if storage == "csr" else MappedDense(folder, *cut)
+        if operator.shape != own:
             raise ValueError(f"X has shape {operator.shape}, the header says {(n, p)}")
         operator.largest = np.array(mapped_array(folder / "largest.npy"), dtype=np.float64)
         if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
@@ -222,7 +226,7 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
                 raise ValueError("labels.npy does not hold a class for every row")
             if classes.dtype == np.int64 and np.abs(classes).max() < 128:
                 classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
-            y = classes[codes]
+            y = classes[codes[slice(*span)]]
         encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
         names_fit = header["names"] is None or (isinstance(header["names"], list) and len(header["names"]) == p)
         if not names_fit or not all(isinstance(name, str) for name in header["names"] or ()):
@@ -235,6 +239,11 @@ def open_mapped(folder: Any, *, verify: bool = False) -> Dataset:
         return Dataset(operator, y, header["names"], encoding, words)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError) as error:
         raise ValueError(f"{folder} is damaged ({type(error).__name__}: {error}); convert the data again") from error
+
+
+def n_rows(folder: Any) -> int:
+    """Return the number of rows of a folder, from its header alone."""
+    return int(_header(Path(folder).absolute())["shape"][0])
 
 
 def _header(folder: Path) -> dict[str, Any]:

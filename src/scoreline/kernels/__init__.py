@@ -9,6 +9,7 @@ from types import ModuleType
 
 _MODULES = (
     "balance",
+    "brackets",
     "columns",
     "contingency",
     "csr",

@@ -38,9 +38,7 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
     ramp moves it by at most its width, so rows further than two widths from `base` are decided: they are left out, and
     Newton's method on a piecewise linear function, kept in a bracket, ends on the exact piece after a few reads of the rest.
     """
-    places = np.empty(len(z))
-    bounds = even_bounds(len(z), 4)
-    run_chunks(_places, len(bounds) - 1, z, sign, offset, places, bounds)
+    places, bounds = places_of(z, sign, offset), even_bounds(len(z), 4)
     base = _quantile(places, sign, weight)
     if width == 0.0:
         parts, sides = _tied(places, sign, weight, base)
@@ -76,6 +74,13 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
         above, below, _ = _sides(*near, shift, width)
         above, below = above + decided[0], below + decided[1]
     return Balance(base, float(shift), (0.0, 0.0), float(above), float(below))
+
+
+def places_of(z: FloatArray, sign: AnyArray, offset: float) -> FloatArray:
+    """Return the bias at which each row changes sides."""
+    places, bounds = np.empty(len(z)), even_bounds(len(z), 4)
+    run_chunks(_places, len(bounds) - 1, z, sign, offset, places, bounds)
+    return places
 
 
 def sums(

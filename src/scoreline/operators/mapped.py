@@ -77,35 +77,41 @@ class FewRows(Operator):
 
 
 class MappedDense(FewRows, DenseOperator):
-    """The array X.npy of a folder."""
+    """The array X.npy of a folder, or some consecutive rows of it."""
 
-    def __init__(self, folder: Path):
-        super().__init__(mapped_array(folder / "X.npy"))
-        self.folder = folder
-        self.scattered = DenseOperator(mapped_array(folder / "X.npy", "MADV_RANDOM"))
+    def __init__(self, folder: Path, start: int = 0, stop: int | None = None):
+        super().__init__(mapped_array(folder / "X.npy")[start:stop])
+        self.folder, self.span = folder, (start, stop)
+        self.scattered = DenseOperator(mapped_array(folder / "X.npy", "MADV_RANDOM")[start:stop])
 
     def _copied(self, lines: BoundsArray) -> Operator:
         return DenseOperator(self._listed(lines))
 
     def __reduce__(self) -> Any:  # other processes open the files themselves
-        return type(self), (self.folder,), {"largest": self.largest}
+        return type(self), (self.folder, *self.span), {"largest": self.largest}
 
 
 class MappedCsr(FewRows, CompressedOperator):
     """The arrays data.npy, indices.npy and indptr.npy of a folder; rows are sorted and name no column twice.
 
-    Opening it reads the indices once: those out of range would lead kernels out of memory.
+    Or some consecutive rows of them. Opening it reads their indices once: those out of range would lead kernels out of memory.
     """
 
-    def __init__(self, folder: Path, shape: tuple[int, int]):
-        self.folder = folder
-        arrays = [mapped_array(folder / f"{name}.npy") for name in ("data", "indices", "indptr")]
-        super().__init__(CsrRows(arrays[0], arrays[1], arrays[2], shape))
-        data, indices = (mapped_array(folder / f"{name}.npy", "MADV_RANDOM") for name in ("data", "indices"))
+    def __init__(self, folder: Path, shape: tuple[int, int], start: int = 0, stop: int | None = None):
+        self.folder, self.span = folder, (start, stop)
+        starts = mapped_array(folder / "indptr.npy")
+        own = slice(None)
+        if start > 0 or stop is not None:
+            starts = np.array(starts[start : None if stop is None else stop + 1])
+            own = slice(int(starts[0]), int(starts[-1]))
+            starts -= starts[0]
+        data, indices = (mapped_array(folder / f"{name}.npy")[own] for name in ("data", "indices"))
+        super().__init__(CsrRows(data, indices, starts, shape))
+        data, indices = (mapped_array(folder / f"{name}.npy", "MADV_RANDOM")[own] for name in ("data", "indices"))
         # Not a new operator: the indices have been looked through.
         self.scattered = object.__new__(CompressedOperator)
         self.scattered.__dict__.update(self.__dict__)
-        self.scattered._X = CsrRows(data, indices, arrays[2], shape)
+        self.scattered._X = CsrRows(data, indices, starts, shape)
         self.scattered._data, self.scattered._indices = read_only(data), read_only(indices.view(self._indices.dtype))
 
     def _copied(self, lines: BoundsArray) -> Operator:
@@ -114,4 +120,4 @@ class MappedCsr(FewRows, CompressedOperator):
         return copied
 
     def __reduce__(self) -> Any:
-        return type(self), (self.folder, self.shape), {"largest": self.largest}
+        return type(self), (self.folder, self.shape, *self.span), {"largest": self.largest}

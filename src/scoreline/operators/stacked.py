@@ -27,8 +27,8 @@ class StackedOperator(Operator):
         self.largest = self._known_largest()
 
     def _known_largest(self) -> FloatArray | None:
-        known = [piece.largest for piece in self.pieces]
-        return None if any(k is None for k in known) else np.asarray(np.max(known, axis=0))
+        known = [piece.largest for piece in self.pieces if piece.largest is not None]
+        return np.asarray(np.max(known, axis=0)) if len(known) == len(self.pieces) else None
 
     def _cut(self, rows: Any) -> list[Any]:
         return [rows[a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]

@@ -4,13 +4,13 @@ With rows in one memory `kernels/balance.py` does the same by one selection and 
 a round, so a round looks at about a thousand places at once, and the exact answer comes from the few rows that are left.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreline import kernels
 from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.kernels.balance import Balance
 from scoreline.scorespace.selection import INTERVALS, MOST_ROUNDS, intervals, smallest_reaching
 
 FEW = 2048  # kinks of a part that are sent instead of sums
@@ -38,7 +38,7 @@ def base_of(z: BlockVector, sign: BlockVector, weight: BlockVector | None, offse
 
 def balance(
     z: BlockVector, sign: BlockVector, weight: BlockVector | None, offset: float, width: float, positive: float
-) -> Balance:
+) -> Any:
     """Return the balancing bias as `kernels.balance.balance` does; its sums of s beta are left to whoever uses it."""
     base = base_of(z, sign, weight, offset, positive)
     if width == 0.0:
@@ -47,8 +47,8 @@ def balance(
         parts = [
             min(1.0, (moved - side) / tie) if tie > 0.0 else 0.0 for side, tie in zip(sums[:2], sums[2:], strict=True)
         ]
-        return Balance(base, 0.0, (parts[0], parts[1]), np.nan, np.nan)
-    return Balance(base, _shift(z, sign, weight, offset, base, width), (0.0, 0.0), np.nan, np.nan)
+        return kernels.balance.Balance(base, 0.0, (parts[0], parts[1]), np.nan, np.nan)
+    return kernels.balance.Balance(base, _shift(z, sign, weight, offset, base, width), (0.0, 0.0), np.nan, np.nan)
 
 
 def _shift(
@@ -98,7 +98,7 @@ def _root(low: float, high: float, excess: float, slope: float, places: FloatArr
 
 
 def _places(z: FloatArray, sign: AnyArray, offset: float) -> FloatArray:
-    return np.where(sign > 0, offset, 0.0) - z
+    return kernels.balance.places_of(z, sign, offset)
 
 
 def _tied(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: float, base: float) -> list[float]:
@@ -123,32 +123,14 @@ def _kinks(
     low: float,
     high: float,
 ) -> Kinks:
-    """Return sum_P s beta - sum_N s beta as a function of the shift in [low, high].
-
-    A positive at distance d = place - base has beta = clip((d - shift) / width, 0, 1): its part falls from d - width to d. That
-    of a negative, -clip((shift - d) / width, 0, 1), falls from d to d + width.
-    """
-    positive = sign > 0
-    distance = _places(z, sign, offset) - base
-    start = np.where(positive, distance - width, distance)
-    near = (start < high) & (start > low - width)  # falls somewhere in the interval
-    s = 1.0 if weight is None else weight
-    fixed = (start >= high) & positive, (start <= low - width) & ~positive
-    excess = [float(np.count_nonzero(r) if weight is None else weight[r].sum()) for r in fixed]
-    start, above, own = (
-        start[near],
-        positive[near],
-        np.full(np.count_nonzero(near), s) if weight is None else weight[near],
-    )
-    fallen = np.clip((low - start) / width, 0.0, 1.0)
-    value = excess[0] - excess[1] + float((own * (above - fallen)).sum())
-    rate = own / width
-    active = (start <= low) & (low - start < width)
-    places = np.concatenate([start[start > low], start + width])
-    changes = np.concatenate([-rate[start > low], rate])
-    inside = (places > low) & (places < high)
-    kinks = Kinks(value, -float(rate[active].sum()), places[inside], changes[inside], np.empty(0))
-    return kinks if np.count_nonzero(inside) <= FEW else _summed(kinks, intervals(low, high))
+    """Return sum_P s beta - sum_N s beta as a function of the shift in [low, high]: one read of the rows."""
+    places, changes = np.empty(FEW), np.empty(FEW)
+    sums, moments = np.zeros(INTERVALS), np.zeros(INTERVALS)
+    rows = z, sign, weight, offset, base, width, low, high
+    value, slope, count = kernels.brackets.excess_on(*rows, places, changes, sums, moments)
+    if count <= FEW:
+        return Kinks(value, slope, places[:count], changes[:count], np.empty(0))
+    return Kinks(value, slope, None, sums, moments)
 
 
 def _summed(kinks: Kinks, edges: FloatArray) -> Kinks:

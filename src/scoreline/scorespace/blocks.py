@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreline import kernels
 from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline.kernels import balance, vectors
 from scoreline.scorespace import block_balance, block_pairs
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 from scoreline.scorespace.gathered import Gathered
@@ -60,13 +60,13 @@ class BlockSpace(Gathered):
             for reference, value in one.known.get("dots", ()):
                 if reference() is other:
                     return float(value)
-        return float(sum(x.layout.gather(vectors.dot, x, y)))
+        return float(sum(x.layout.gather(kernels.vectors.dot, x, y)))
 
     def max_abs(self, x: BlockVector, labels: Labels) -> float:
         """Return the largest magnitude among rows of positive weight; no round if it came with an evaluation."""
         known = x.known.get("max_abs")
         if known is None or known[0] is not labels:
-            known = labels, float(max(x.layout.gather(vectors.max_abs, x, labels.weight)))
+            known = labels, float(max(x.layout.gather(kernels.vectors.max_abs, x, labels.weight)))
             x.known["max_abs"] = known
         return float(known[1])
 
@@ -211,7 +211,7 @@ def _rows(sign: AnyArray, weight: FloatArray | None) -> Labels:
 
 
 def _extras(grad: FloatArray, z: FloatArray, weight: FloatArray | None, along: tuple[FloatArray, ...]) -> list[float]:
-    return [vectors.max_abs(z, weight), float(grad.sum()), *(vectors.dot(grad, v) for v in (z, *along))]
+    return [kernels.vectors.max_abs(z, weight), float(grad.sum()), *(kernels.vectors.dot(grad, v) for v in (z, *along))]
 
 
 def _totals(sign: AnyArray, weight: FloatArray | None) -> tuple[int, int, float, float]:
@@ -231,7 +231,7 @@ def _checksum(sign: AnyArray, weight: FloatArray | None) -> int:
 
 
 def _combine(a: float, x: FloatArray, b: float, y: FloatArray) -> FloatArray:
-    return vectors.combine(a, x, b, y, np.empty_like(x))
+    return kernels.vectors.combine(a, x, b, y, np.empty_like(x))
 
 
 def _ends(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
@@ -287,16 +287,17 @@ def _balance_numbers(
 ) -> list[float]:
     """Return sums of both classes, and by class what `note` needs, of s beta: scaled and added where the shares are known."""
     moved = np.empty(len(z))
-    smooth, hard = balance.sums(z, sign, weight, offset, width, found, (1.0, 1.0), moved)
-    by_class = [_extras(np.where(sign == side, moved, 0.0), z, weight, along) for side in (1, -1)]
-    return [smooth, hard, by_class[0][1], by_class[1][1], by_class[0][0], *by_class[0][1:], *by_class[1][1:]]
+    smooth, hard = kernels.balance.sums(z, sign, weight, offset, width, found, (1.0, 1.0), moved)
+    dot = kernels.brackets.class_dot
+    above, below = zip(*(dot(moved, sign, v) for v in (np.broadcast_to(1.0, len(z)), z, *along)), strict=True)
+    return [smooth, hard, above[0], below[0], kernels.vectors.max_abs(z, weight), *above, *below]
 
 
 def _balance_grad(
     z: FloatArray, sign: AnyArray, weight: Any, offset: float, width: float, found: Any, scales: tuple[float, float]
 ) -> FloatArray:
     out = np.empty(len(z))
-    balance.sums(z, sign, weight, offset, width, found, scales, out)
+    kernels.balance.sums(z, sign, weight, offset, width, found, scales, out)
     return out
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoreline import kernels
 from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
 
@@ -119,11 +120,9 @@ def _sample(values: FloatArray, weight: FloatArray | None, count: int) -> tuple[
 
 
 def _inside(values: FloatArray, weight: FloatArray | None, low: float, high: float, even: bool) -> Inside:
-    up_to = values <= low
-    before = float(np.count_nonzero(up_to)) if weight is None else float(weight[up_to].sum())
-    inside = ~up_to
-    inside &= values <= high
-    entries, own = values[inside], None if weight is None else weight[inside]
+    room, own = np.empty(len(values) + 1), None if weight is None else np.empty(len(values) + 1)
+    count, before = kernels.brackets.inside(values, weight, low, high, room, own)
+    entries, own = room[:count], None if own is None else own[:count]
     if len(entries) == 0 or entries.min() == entries.max():
         distinct = entries[:1]
     else:

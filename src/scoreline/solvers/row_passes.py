@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreline import kernels
 from scoreline._blocks import Parts
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.kernels import point_updates as places
 from scoreline.measures import Measure
 from scoreline.solvers.row_blocks import SEEDS, blocks_in_random_order
 from scoreline.solvers.row_state import RowState
@@ -91,7 +91,7 @@ class PartPasses(RowPasses):
         if not in_time():
             return False
         self.whole._count(1.0)
-        layout, numbers = self.operator.layout, state.numbers
+        layout, numbers, places = self.operator.layout, state.numbers, kernels.point_updates
         weights = layout.gather(_weight, self.sign, self.weight)
         starts, seeds = [], np.random.default_rng(seed).integers(SEEDS, size=layout.n_parts)
         total = sum(weights)
@@ -113,13 +113,13 @@ class PartPasses(RowPasses):
 
     def _average(self, state: RowState, ends: list[RowState], shares: FloatArray) -> None:
         """Set the state to the mean of the parts' ends, and add the iterates of this pass to the sum of all."""
-        before = state.numbers.copy()
+        before, places = state.numbers.copy(), kernels.point_updates
         table = np.array([end.numbers for end in ends])
         numbers = shares @ table
         # Iterates weigh like the fourth power of the rows of a part (all the same with the paper's steps).
         power = 1.0 if self.method.step == "paper" else 4.0
         scales = shares ** (1.0 - power)
-        sums = [places_sum(end) for end in ends]
+        sums = [end.numbers[places.TOTAL] * end.v - end.behind for end in ends]
         numbers[places.WEIGHT] = before[places.WEIGHT] + float(scales @ table[:, places.WEIGHT])
         gained = np.tensordot(scales, np.array(sums), axes=1)
         behind = state.behind - before[places.TOTAL] * state.v - gained
@@ -130,11 +130,6 @@ class PartPasses(RowPasses):
         numbers[places.TIME] = before[places.TIME] + self.rows
         numbers[[places.HORIZON, places.RAMP]] = before[[places.HORIZON, places.RAMP]]
         state.behind, state.numbers = behind, numbers
-
-
-def places_sum(state: RowState) -> FloatArray:
-    """Return the weighted sum of all iterates of a state."""
-    return np.asarray(state.numbers[places.TOTAL] * state.v - state.behind)
 
 
 def _weight(sign: AnyArray, weight: FloatArray | None) -> float:
