@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
 
-from scoreline import MeasureClassifier, list_measures, list_solvers
+from scoreline import MeasureClassifier, list_measures
 from scoreline._blocks import Layout, Ref
 from scoreline._cluster import Home, InlineCluster
 from scoreline.operators import as_operator
@@ -132,7 +132,9 @@ def test_averaged_passes_come_close_to_passes_over_all_rows(measure):
     scores = []
     for rows in (X, in_parts(X, [1500, 2500]), in_parts(X, [])):
         clf = MeasureClassifier(measure, solver=solver, random_state=0, solver_params={"passes": 20}).fit(rows, y)
-        tried = 6 if solver == "stamp" and measure != "gower_legendre" else 0  # a second start, for a fifth of the passes
+        tried = (
+            6 if solver == "stamp" and measure != "gower_legendre" else 0
+        )  # a second start, for a fifth of the passes
         assert clf.n_passes_ == 20 + 2 + tried  # units, passes, cut
         scores.append(clf.score(X, y))
     assert scores[1] >= scores[0] - 0.01

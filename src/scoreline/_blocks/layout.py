@@ -26,6 +26,7 @@ class Layout:
     def __init__(self, cluster: Cluster, homes: Sequence[Home], spans: Sequence[Spans] | None):
         self.cluster, self.homes = cluster, tuple(homes)
         self.spans = None if spans is None else tuple(tuple(s) for s in spans)
+        self.anchors: list[Ref] | None = None  # what new vectors are put beside
         self._selection: Layout | None = None
         self._read: dict[int, weakref.ref[Vector]] = {}  # described vectors that a task has computed once
 
@@ -129,20 +130,31 @@ class Layout:
             for ref, home in zip(refs, self.homes, strict=True)
         ]
 
-    def folded(self, refs: Sequence[Ref], combine: Callable[..., Any], size: float, fan_in: int = 8) -> Ref:
-        """Combine results of all parts, `fan_in` at a time, at workers; `size` is what one of them takes in bytes."""
-        level = list(zip(refs, self.homes, strict=True))
-        while len(level) > 1:
+    def folded(
+        self, refs: Sequence[Ref], combine: Callable[..., Any], size: float, fan_in: int = 8, grows: bool = False
+    ) -> Ref:
+        """Combine results of all parts at workers: those of a worker first, then `fan_in` of them at a time.
+
+        `size` is what one part's result takes in bytes; with `grows` combined ones take as much as what they are made of.
+        """
+        assert not any(ref.path for ref in refs), "combine results of their own"
+        by_worker: dict[str, list[tuple[Ref, Home, float]]] = {}
+        for ref, home in zip(refs, self.homes, strict=True):
+            by_worker.setdefault(home.worker, []).append((ref, home, size))
+        groups = list(by_worker.values())
+        while True:
+            level = [self._combined(group, combine, grows) for group in groups]
+            if len(level) == 1:
+                return level[0][0]
             groups = [level[i : i + fan_in] for i in range(0, len(level), fan_in)]
-            level = []
-            for group in groups:
-                home = group[0][1]
-                self.cluster.count(size * sum(h.worker != home.worker for _, h in group))
-                picked = [ref.future if not ref.path else None for ref, _ in group]
-                assert None not in picked, "combine results of their own"
-                future = self.cluster.submit(combine, *picked, home=home) if len(group) > 1 else picked[0]
-                level.append((Ref(future), home))
-        return level[0][0]
+
+    def _combined(self, group: list[tuple[Ref, Home, float]], combine: Any, grows: bool) -> tuple[Ref, Home, float]:
+        _, home, size = group[0]
+        if len(group) == 1:
+            return group[0]
+        self.cluster.count(sum(each[2] for each in group if each[1].worker != home.worker))
+        future = self.cluster.submit(combine, *[each[0].future for each in group], home=home)
+        return Ref(future), home, sum(each[2] for each in group) if grows else size
 
     def _to_keep(self, arguments: Sequence[Any]) -> list[Vector]:
         found: dict[int, Vector] = {}

@@ -98,6 +98,6 @@ def pick(value: Any, path: tuple[int, ...]) -> Any:
     return value
 
 
-def same(value: Any) -> Any:
-    """Return what it is given: a value that lies on a worker."""
+def same(value: Any, *beside: Any) -> Any:
+    """Return what it is given: a value that lies on a worker, the one that has what it is put beside."""
     return value

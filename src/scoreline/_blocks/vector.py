@@ -45,9 +45,10 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
     @classmethod
     def of(cls, layout: Layout, rows: Any) -> "BlockVector":
         """Return an array of this process as a vector in blocks."""
-        pieces = layout.split(np.asarray(rows))
-        submit = layout.cluster.submit
-        return cls(layout, [Ref(submit(same, p, home=h)) for p, h in zip(pieces, layout.homes, strict=True)])
+        pieces, submit = layout.split(np.asarray(rows)), layout.cluster.submit
+        beside = [[ref.future] for ref in layout.anchors] if layout.anchors else [[] for _ in pieces]
+        calls = zip(pieces, beside, layout.homes, strict=True)
+        return cls(layout, [Ref(submit(same, piece, *anchor, home=home)) for piece, anchor, home in calls])
 
     def there(self) -> "BlockVector":
         """Return the vector with its parts on the workers."""

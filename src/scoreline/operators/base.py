@@ -306,6 +306,10 @@ class Operator(ABC):
             raise IndexError(f"rows must lie in 0..{self.shape[0] - 1}, got {lines.min()}..{lines.max()}")
         return lines.astype(np.uint64)
 
+    def __sizeof__(self) -> int:
+        """Return about the bytes of the matrix: what schedulers take moving it for, and so leave it where it is."""
+        return object.__sizeof__(self) + int(self.shape[0] * self.row_bytes)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, n_passes={self.n_passes:g})"
 

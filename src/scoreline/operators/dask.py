@@ -1,7 +1,7 @@
 """Dask arrays and dataframes as operators: blocks stay on the workers that have them.
 
 Every block function is a pure Dask task, so what is lost with a worker is made again by Dask itself, from the data on. Tasks
-prefer the worker that holds their part, and may run elsewhere when it is gone.
+run where what they read lies, because that is large; none is tied to a worker, which might be gone when it is needed again.
 """
 
 import logging
@@ -64,13 +64,14 @@ class DaskCluster(Cluster):
         return found
 
     def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Any:
-        """Make a task of the call, at its home if that is alive."""
+        """Make a task of the call; it will run where its arguments are, which is `home` as long as that is alive."""
         called = arguments[0][0] if function.__name__ == "run" else function
         name = getattr(called, "__name__", "call").strip("_")
-        return self.client.submit(
-            function, *arguments, key=f"scoreline-{name}-{self._name}-{next(self._numbers)}", workers=[home.worker],
-            allow_other_workers=True, pure=False, retries=RETRIES,
-        )  # fmt: skip
+        key = f"scoreline-{name}-{self._name}-{next(self._numbers)}"
+        try:
+            return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
+        except RuntimeError as error:  # the client was closed
+            raise _lost(error) from error
 
     def collect(self, futures: Sequence[Any]) -> list[Any]:
         """Wait for results; what Dask gives up on is explained."""
@@ -82,13 +83,20 @@ class DaskCluster(Cluster):
                 f"Dask gave up on a block after several workers died of it ({error}). Most often that is memory: use smaller "
                 "blocks (X.rechunk), more workers, or float32"
             ) from error
-        except (distributed.CancelledError, distributed.comm.CommClosedError, TimeoutError, OSError) as error:
-            raise ClusterError(
-                f"lost the Dask cluster ({type(error).__name__}: {error}). Nothing is kept of this fit, unless it had a "
-                "checkpoint, solver_params={'checkpoint': PATH}, from which the next fit goes on"
-            ) from error
+        except (distributed.CancelledError, OSError, RuntimeError) as error:  # an OSError may also be that of a task
+            lost = isinstance(error, (distributed.CancelledError, distributed.comm.CommClosedError))
+            if not lost and self.client.status == "running":
+                raise
+            raise _lost(error) from error
         except ModuleNotFoundError as error:
             raise ClusterError(f"{error} on a worker: scoreline must be installed on all workers") from error
+
+
+def _lost(error: BaseException) -> ClusterError:
+    return ClusterError(
+        f"lost the Dask cluster ({type(error).__name__}: {error}). Nothing is kept of this fit, unless it had a checkpoint, "
+        "solver_params={'checkpoint': PATH}, from which the next fit goes on"
+    )
 
 
 class DaskOperator(PartsOperator):
@@ -144,11 +152,11 @@ def from_dask(X: Any, client: Any = None) -> DaskOperator:
         )
     _check_columns(X)
     cluster = DaskCluster(client)
+    threads = cluster.threads
     chunks, sizes = _blocks(cluster, X)
     lengths = [rows for rows, _ in sizes]
     if sum(lengths) == 0:
         raise ValueError(f"X has 0 sample(s) (shape={(0, X.shape[1])}) while a minimum of 1 is required.")
-    threads = cluster.threads
     where = cluster.client.who_has(chunks)
     homes = [next((w for w in where.get(chunk.key, ()) if w in threads), next(iter(threads))) for chunk in chunks]
     groups, layout = arranged(cluster, lengths, [size for _, size in sizes], homes, threads)

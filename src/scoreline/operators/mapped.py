@@ -46,6 +46,10 @@ class FewRows(Operator):
         super().__init__(*arguments)
         self._again: dict[str, Any] = {}
 
+    def __sizeof__(self) -> int:
+        """Return the bytes of the object: its matrix lies on a disk, and another process opens it there."""
+        return object.__sizeof__(self)
+
     def _copied(self, lines: BoundsArray) -> Operator:
         """Return an operator of the listed rows in memory, with the same bits in its products."""
         raise NotImplementedError

@@ -39,6 +39,7 @@ class PartsOperator(Operator):
 
     def __init__(self, layout: Layout, refs: Sequence[Ref]):
         self.layout, self.parts = layout, Parts(refs)
+        layout.anchors = list(refs)
         facts: list[Facts] = layout.gather(_facts, self.parts)
         widths = sorted({f.columns for f in facts})
         if len(widths) != 1:

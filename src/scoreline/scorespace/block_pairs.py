@@ -74,7 +74,7 @@ def shared(layout: Any, refs: list[Ref], combine: Any, size: float, combined: fl
         layout.cluster.count(others * layout.n_parts * size)
         return Every(refs)
     layout.cluster.count(others * (size if combined is None else combined))
-    return Every([layout.folded(refs, combine, size)])
+    return Every([layout.folded(refs, combine, size, grows=combined is not None)])
 
 
 def _keys(z: FloatArray, sign: AnyArray, weight: FloatArray | None, key_sign: int, shift: float) -> Keys:
