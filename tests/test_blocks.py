@@ -325,14 +325,15 @@ def joined(*texts):
     return "(" + " ".join(texts) + ")"
 
 
+@pytest.mark.parametrize("workers", [1, 3, 30])
 @pytest.mark.parametrize("parts", [1, 2, 7, 8, 9, 23])
-def test_folding_keeps_the_order_of_the_parts(parts):
-    """Sums of floats depend on the order: it must be that of the parts, eight at a time, for any number of workers."""
-    layout = layout_of([((k, k + 1),) for k in range(parts)], workers=3)
+def test_folding_keeps_the_order_of_the_parts(parts, workers):
+    """Sums of floats depend on the order: those of a worker first, then eight workers at a time, as parts come."""
+    layout = layout_of([((k, k + 1),) for k in range(parts)], workers=workers)
     refs = layout.each(str, Parts(range(parts)))
     (text,) = layout.cluster.gather([layout.folded(refs, joined, 1.0).future])
-    assert text.replace("(", "").replace(")", "").split() == [str(k) for k in range(parts)]
-    level = [str(k) for k in range(parts)]
+    own = [[str(k) for k in range(parts) if k % workers == w] for w in range(min(workers, parts))]
+    level = [joined(*group) if len(group) > 1 else group[0] for group in own]
     while len(level) > 1:
         groups = [level[i : i + 8] for i in range(0, len(level), 8)]
         level = [joined(*group) if len(group) > 1 else group[0] for group in groups]

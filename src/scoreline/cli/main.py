@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from scoreline._cluster import ClusterError
 from scoreline.cli.output import Output
 from scoreline.cli.parser import UsageError, parse
 
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.error(
             f"not enough memory ({error}); convert the data to a folder and train from there: scoreline convert --help"
         )
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, ClusterError) as error:
         output.error(_message(error))
     _leave_stdout()
     return FAILED

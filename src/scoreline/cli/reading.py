@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from scoreline._blocks import BlockVector
 from scoreline._registry import unknown_name
 from scoreline.cli.output import Output, reported
 from scoreline.data import Dataset, make_imbalanced, read_data
@@ -93,9 +94,16 @@ def labels_of(data: Dataset) -> Any:
     return data.y
 
 
+def classes_of(y: Any) -> Any:
+    """Return the different labels; those of rows on a cluster come here block by block."""
+    if isinstance(y, BlockVector):
+        y = np.concatenate(y.layout.gather(np.unique, y))
+    return np.unique(np.asarray(y))
+
+
 def two_classes(data: Dataset) -> Any:
     """Return the labels, or raise unless there are two classes."""
-    classes = np.unique(np.asarray(labels_of(data)))
+    classes = classes_of(labels_of(data))
     if len(classes) == 2:
         return data.y
     shown = ", ".join(map(str, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")

@@ -19,7 +19,7 @@ from scoreline.cli.parser import (
     check_outputs,
     number,
 )
-from scoreline.cli.reading import labels_of, read, scaling_of, two_classes
+from scoreline.cli.reading import classes_of, labels_of, read, scaling_of, two_classes
 from scoreline.data import Dataset
 from scoreline.estimators import MeasureClassifier
 from scoreline.estimators.catalog import choose
@@ -31,7 +31,8 @@ from scoreline.solvers.registry import get_solver
 EXAMPLES = """examples:
   scoreline train payments.csv --label outcome --positive fraud --measure average_precision
   scoreline train a9a.svm --measure f1 --alpha 1e-3 --test a9a.t.svm --out a9a.npz --report a9a.html
-  scoreline train clicks/ --measure roc_auc --max-time 600 --checkpoint clicks.ckpt"""
+  scoreline train clicks/ --measure roc_auc --max-time 600 --checkpoint clicks.ckpt
+  scoreline train clicks/ --measure roc_auc --dask tcp://10.0.0.1:8786 --checkpoint clicks.ckpt"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--max-time", type=number(above=0), metavar="SECONDS", help="stop then, with the best model so far"
     )
+    group.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="train on a Dask cluster: the address of its scheduler, or local for workers on this machine",
+    )
     group.add_argument("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
     add_reading(parser)
     add_output(parser)
@@ -61,8 +67,27 @@ def run(options: Any, output: Output) -> int:
     check_measure(options, [options.solver])
     _check_solver(options)
     check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
+    if not options.dask:
+        return trained(options, output, None)
+    if options.report:
+        raise UsageError(
+            "--report draws all rows here, and --dask leaves them on the workers; evaluate a sample: see evaluate"
+        )
+    from scoreline.cli.cluster import connected
+
+    with connected(options.dask, output) as client:
+        return trained(options, output, client)
+
+
+def trained(options: Any, output: Output, client: Any) -> int:
+    """Read, train, save, evaluate, with the rows here or on a cluster."""
     begin = time.perf_counter()
-    data = read(options, output)
+    if client is None:
+        data = read(options, output)
+    else:
+        from scoreline.cli.cluster import read_on_cluster
+
+        data = read_on_cluster(options, output, client)
     y = two_classes(data)
     output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
     tested = _test_rows(options, output, data)
@@ -78,6 +103,7 @@ def run(options: Any, output: Output) -> int:
             interrupted = True
     seconds = time.perf_counter() - begin
     clf.solver_params = None
+    reached = None if interrupted else clf.score(data.X, y)
     name_classes(clf, data)
     with output.messages(), writing(options.out):
         clf.save(options.out, data.encoding)
@@ -86,8 +112,10 @@ def run(options: Any, output: Output) -> int:
         "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_, "iterations": clf.n_iter_,
         "passes": clf.n_passes_, "seconds": seconds, "rows": data.X.shape[0], "features": data.X.shape[1],
     }  # fmt: skip
+    if client is not None:
+        summary["bytes"] = clf.history_.get("bytes", [None])[-1]
     if not interrupted:
-        summary["train"] = clf.score(data.X, clf.classes_[_codes(y)])
+        summary["train"] = reached
     for name, value in summary.items():
         output.result(name, value)
     output.text(_sentence(clf, summary))
@@ -148,10 +176,6 @@ def name_classes(clf: MeasureClassifier, data: Dataset) -> None:
         clf.classes_ = np.array(data.class_names)
 
 
-def _codes(y: Any) -> Any:
-    return np.unique(np.asarray(y), return_inverse=True)[1].ravel()
-
-
 def _original(data: Dataset, clf: MeasureClassifier, options: Any) -> Any:
     """Return the labels of other rows in the words of the model."""
     y = np.asarray(labels_of(data))
@@ -186,7 +210,7 @@ def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
     """Read the rows to test on, before training: what is wrong with them should show at once."""
     if not options.test:
         return None
-    p, classes = data.X.shape[1], np.unique(np.asarray(data.y))
+    p, classes = data.X.shape[1], classes_of(data.y)
     tested = read(options, output, options.test, encoding=data.encoding, n_features=p)
     labels = np.asarray(labels_of(tested))
     if tested.X.shape[1] != p:

@@ -70,7 +70,9 @@ class DaskCluster(Cluster):
         key = f"scoreline-{name}-{self._name}-{next(self._numbers)}"
         try:
             return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
-        except RuntimeError as error:  # the client was closed
+        except Exception as error:
+            if self.client.status == "running":
+                raise
             raise _lost(error) from error
 
     def collect(self, futures: Sequence[Any]) -> list[Any]:
@@ -83,13 +85,13 @@ class DaskCluster(Cluster):
                 f"Dask gave up on a block after several workers died of it ({error}). Most often that is memory: use smaller "
                 "blocks (X.rechunk), more workers, or float32"
             ) from error
-        except (distributed.CancelledError, OSError, RuntimeError) as error:  # an OSError may also be that of a task
+        except ModuleNotFoundError as error:
+            raise ClusterError(f"{error} on a worker: scoreline must be installed on all workers") from error
+        except Exception as error:  # of a task, or of Dask itself
             lost = isinstance(error, (distributed.CancelledError, distributed.comm.CommClosedError))
             if not lost and self.client.status == "running":
                 raise
             raise _lost(error) from error
-        except ModuleNotFoundError as error:
-            raise ClusterError(f"{error} on a worker: scoreline must be installed on all workers") from error
 
 
 def _lost(error: BaseException) -> ClusterError:
@@ -165,6 +167,30 @@ def from_dask(X: Any, client: Any = None) -> DaskOperator:
         for group, home in zip(groups, layout.homes, strict=True)
     ]
     return DaskOperator(layout, refs, groups, lengths)
+
+
+def sent(X: Any, client: Any = None) -> DaskOperator:
+    """Return rows of this process, an array or a CSR matrix, as an operator on the workers, evenly shared out.
+
+    The scheduler keeps them too, so that what a worker loses can be sent again.
+    """
+    cluster = DaskCluster(client)
+    threads = cluster.threads
+    edges = [X.shape[0] * k // len(threads) for k in range(len(threads) + 1)]
+    spans = [(a, b) for a, b in pairwise(edges) if a < b]
+    lengths, workers = [b - a for a, b in spans], sorted(threads)[: len(spans)]
+    groups, layout = arranged(cluster, lengths, [1.0] * len(spans), workers, threads)
+    refs = []
+    for (a, b), home in zip(spans, layout.homes, strict=True):
+        rows = X[a:b]
+        cluster.count(float(rows.data.nbytes + rows.indices.nbytes if hasattr(rows, "indptr") else rows.nbytes))
+        refs.append(
+            Ref(cluster.client.submit(_part, rows, workers=[home.worker], allow_other_workers=True, pure=False))
+        )
+    operator = DaskOperator(layout, refs, groups, lengths)
+    place = operator.inspect()
+    assert place is None, "rows that were read are finite"
+    return operator
 
 
 def lazy_scores(X: Any, coef: AnyArray, intercept: float) -> Any:

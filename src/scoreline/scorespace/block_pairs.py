@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline._blocks import BlockVector, Every, Parts, Ref, added
+from scoreline._blocks import BlockVector, Every, Parts, Ref, added, memory
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.scorespace import host_pairs as pairs
 from scoreline.scorespace.base import Labels
@@ -21,7 +21,10 @@ FEW = 4  # parts up to which every one adds up what all others send
 
 
 class Found(NamedTuple):
-    """What a part knows after its look-up: derivatives of its queries, its key rows, and their places among all keys."""
+    """What a part knows after its look-up: derivatives of its queries, its key rows, and their places among all keys.
+
+    `grad` has room for the derivatives of the keys, which `_given` fills in.
+    """
 
     grad: FloatArray
     rows: AnyArray
@@ -102,7 +105,7 @@ def _look_up(
     scale: float,
     curved: bool,
 ) -> tuple[Found, FloatArray, list[float]]:
-    keys, grad = _merged(*parts), np.zeros(len(z))
+    keys, grad = _merged(*parts), memory.empty(len(z))
     looked = pairs.look_up(z, sign, weight, keys, key_sign, shift, width, scale, grad, curved)
     first = np.searchsorted(looked.edges[: len(looked.sums)], keys.scores)  # of equal edges, which has the sum
     rows = np.flatnonzero(sign == key_sign)
@@ -112,7 +115,7 @@ def _look_up(
 
 
 def _given(found: Found, weight: FloatArray | None, scale: float, sums: list[FloatArray]) -> FloatArray:
-    grad, total = found.grad.copy(), added(*sums)
-    own = scale * total[found.places]
-    grad[found.rows] = own if weight is None else weight[found.rows] * own
-    return grad
+    """Put what keys get beside what queries have found; there it changes nothing if it was put there before."""
+    own = scale * added(*sums)[found.places]
+    found.grad[found.rows] = own if weight is None else weight[found.rows] * own
+    return found.grad

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline._blocks import BlockVector
+from scoreline._blocks import BlockVector, memory
 from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.scorespace import block_balance, block_pairs
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
@@ -231,7 +231,7 @@ def _checksum(sign: AnyArray, weight: FloatArray | None) -> int:
 
 
 def _combine(a: float, x: FloatArray, b: float, y: FloatArray) -> FloatArray:
-    return kernels.vectors.combine(a, x, b, y, np.empty_like(x))
+    return kernels.vectors.combine(a, x, b, y, memory.empty(len(x)))
 
 
 def _ends(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
@@ -254,14 +254,14 @@ def _not_below(x: FloatArray, single: FloatArray, limit: float) -> FloatArray:
 def _point_numbers(
     loss: str, z: FloatArray, sign: AnyArray, weight: Any, width: float, scale: float, grad: bool, *along: FloatArray
 ) -> list[float]:
-    sums = HOST.point_sums(loss, z, _rows(sign, weight), width, scale, None, grad)
+    sums = HOST.point_sums(loss, z, _rows(sign, weight), width, scale, memory.empty(len(z)) if grad else None, grad)
     return [sums.smooth, sums.slopes, sums.hard, *(_extras(sums.grad, z, weight, along) if grad else ())]
 
 
 def _point_grad(
     loss: str, z: FloatArray, sign: AnyArray, weight: FloatArray | None, width: float, scale: float
 ) -> FloatArray:
-    return np.asarray(HOST.point_sums(loss, z, _rows(sign, weight), width, scale).grad)
+    return np.asarray(HOST.point_sums(loss, z, _rows(sign, weight), width, scale, memory.empty(len(z))).grad)
 
 
 def _point_curvatures(
@@ -286,7 +286,7 @@ def _balance_numbers(
     *along: FloatArray,
 ) -> list[float]:
     """Return sums of both classes, and by class what `note` needs, of s beta: scaled and added where the shares are known."""
-    moved = np.empty(len(z))
+    moved = memory.empty(len(z))
     smooth, hard = kernels.balance.sums(z, sign, weight, offset, width, found, (1.0, 1.0), moved)
     dot = kernels.brackets.class_dot
     above, below = zip(*(dot(moved, sign, v) for v in (np.broadcast_to(1.0, len(z)), z, *along)), strict=True)
@@ -296,7 +296,7 @@ def _balance_numbers(
 def _balance_grad(
     z: FloatArray, sign: AnyArray, weight: Any, offset: float, width: float, found: Any, scales: tuple[float, float]
 ) -> FloatArray:
-    out = np.empty(len(z))
+    out = memory.empty(len(z))
     kernels.balance.sums(z, sign, weight, offset, width, found, scales, out)
     return out
 
