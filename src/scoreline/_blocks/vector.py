@@ -39,7 +39,7 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
     def __init__(self, layout: Layout, refs: Sequence[Ref] | None = None, recipe: Any = None):
         self.layout, self.recipe = layout, recipe
         self.refs = None if refs is None else list(refs)
-        self.known: dict[Any, float] = {}
+        self.known: dict[str, Any] = {}
         self.parents: tuple[BlockVector, ...] = ()  # what a sum of scores was made of
 
     @classmethod

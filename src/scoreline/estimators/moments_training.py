@@ -106,8 +106,9 @@ class MomentsTraining:
         self.classes_, self.n_features_in_ = classes, operator.shape[1]
         self.n_passes_ = operator.n_passes - before
         self._set_moments(direction, scale, center, measure, report)
-        if traffic is not None:
-            self.history_ = {"bytes": [operator.traffic - traffic]}
+        moved = operator.traffic
+        if moved is not None and traffic is not None:
+            self.history_ = {"bytes": [moved - traffic]}
         if threshold is not None:
             self.intercept_ = np.array([-threshold])
         if not direction.solved:

@@ -160,7 +160,8 @@ class Scoring:
         with kernels.parallel.thread_limit(self.n_jobs):
             if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, seen(X), reset=False, skip_check_array=True)
-                operator, coef = from_dask(lazy_scores(X, self.coef_[0], 0.0)[:, None]), np.ones(1)
+                operator: Any = from_dask(lazy_scores(X, self.coef_[0], 0.0)[:, None])
+                coef = np.ones(1)
             else:
                 operator, coef = as_operator(X), self.coef_[0]
                 validate_data(self, X, reset=False, skip_check_array=True)

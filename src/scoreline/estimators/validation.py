@@ -20,8 +20,8 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
         raise ValueError("requires y to be passed, but the target y is None: pass one label per row")
     if isinstance(y, BlockVector):
         found = np.concatenate(y.layout.gather(_distinct, y))
-        classes, _ = check_labels(found, len(found))
-        return classes, np.where(y == classes[1], 1, -1).astype(np.int8)  # type: ignore[return-value]
+        named, _ = check_labels(found, len(found))
+        return named, np.where(y == named[1], 1, -1).astype(np.int8)
     labels = column_or_1d(y, warn=True)
     if len(labels) != n:
         raise ValueError(
@@ -148,7 +148,7 @@ def as_counts(weight: FloatArray | None) -> FloatArray | None:
         return (weight > 0.0).astype(np.float64)
     weight = tame_weights(weight)
     exponent = -int(np.rint(np.log2(weight[weight > 0.0].mean())))
-    return as_vector(np.ldexp(weight, exponent))  # type: ignore[no-any-return]
+    return as_vector(np.ldexp(weight, exponent))
 
 
 def _is_positive(value: Any) -> bool:

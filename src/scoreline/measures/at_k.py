@@ -1,5 +1,7 @@
 """Measures of the k highest scores."""
 
+from typing import Any
+
 import numpy as np
 
 from scoreline._blocks import BlockVector, as_vector
@@ -50,9 +52,7 @@ class AtKMeasure(RankingMeasure):
         share = np.clip(ratio(k - above, all_rows), 0.0, 1.0)  # of each group of equal scores that is in the top
         return float(share @ true_rows), k, float(true_rows.sum())
 
-    def _of_blocks(
-        self, y: BlockVector, decision: BlockVector, sample_weight: BlockVector | None
-    ) -> tuple[float, float, float]:
+    def _of_blocks(self, y: Any, decision: Any, sample_weight: Any) -> tuple[float, float, float]:
         """Return the same of scores in blocks: the k-th score by selection, then sums above it and at it."""
         k, positive = self.weight_at_top(y, sample_weight), (y > 0).astype(np.int8)
         level = -smallest_reaching(-decision, sample_weight, k)

@@ -64,7 +64,7 @@ class OperatingPoint(CountsBasedMeasure):
         excess = successes - limit * trials
         if limit in (0.0, 1.0):  # no room for chance: nothing or one miss breaks it
             return np.where(self.kept(tp, fp, fn, tn), 1.0, 0.0)
-        return ndtr(excess / deviation) * (np.asarray(trials) > 0)
+        return ndtr(excess / deviation) * (np.asarray(successes) > 0)  # without a success there is none to hope for
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return the target where the constraint holds, else 0."""

@@ -261,7 +261,7 @@ class Operator(ABC):
         """Return the listed rows as a block, a copy; a subclass that can find single rows at once should do so."""
         return np.concatenate([self._block(int(r), int(r) + 1) for r in lines])
 
-    def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
+    def _column_statistics(self, weight: Scores | None) -> ColumnStatistics:
         raise NotImplementedError
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
@@ -269,22 +269,22 @@ class Operator(ABC):
 
         return moments_of_blocks(self._block, self.shape, sign, weight)
 
-    def _gram(self, weight: FloatArray) -> FloatArray:
+    def _gram(self, weight: Scores) -> FloatArray:
         from scoreline.operators.second_order import gram_of_blocks
 
         return gram_of_blocks(self._block, self.shape, weight)
 
-    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+    def _quadratics(self, matrix: FloatArray) -> Scores:
         from scoreline.operators.second_order import quadratics_of_blocks
 
         return quadratics_of_blocks(self._block, self.shape, matrix)
 
-    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         from scoreline.operators.second_order import block_leverages
 
         return np.concatenate([block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self.row_blocks()])
 
-    def _square_rmatvec(self, u: FloatArray) -> FloatArray:
+    def _square_rmatvec(self, u: Scores) -> FloatArray:
         from scoreline.operators.second_order import block_squares
 
         return np.asarray(sum(block_squares(b.data).T @ u[b.start : b.stop] for b in self.row_blocks()))

@@ -33,7 +33,7 @@ class StackedOperator(Operator):
     def _cut(self, rows: Any) -> list[Any]:
         return [rows[a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
 
-    def _paired(self, rows: Any) -> zip:  # type: ignore[type-arg]
+    def _paired(self, rows: Any) -> Any:
         parts = [None] * len(self.pieces) if rows is None else self._cut(rows)
         return zip(self.pieces, parts, strict=True)
 

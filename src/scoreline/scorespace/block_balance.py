@@ -68,7 +68,9 @@ def _shift(
             return _root(low, high, excess, slope, places[order], np.concatenate([p.changes for p in parts])[order])
         edges = intervals(low, high)
         sums = [part if part.places is None else _summed(part, edges) for part in parts]
-        values = _values(edges, excess, slope, sum(p.changes for p in sums), sum(p.moments for p in sums))
+        values = _values(
+            edges, excess, slope, np.sum([p.changes for p in sums], axis=0), np.sum([p.moments for p in sums], axis=0)
+        )
         place = int(np.searchsorted(-values[1:], 0.0))  # the first interval at whose end the excess is not positive
         if place == INTERVALS:
             return high
@@ -137,6 +139,6 @@ def _summed(kinks: Kinks, edges: FloatArray) -> Kinks:
     """Return kinks as sums per interval [edge, next edge)."""
     assert kinks.places is not None
     place = np.clip(np.searchsorted(edges, kinks.places, side="right") - 1, 0, INTERVALS - 1)
-    changes = np.bincount(place, kinks.changes, INTERVALS)
-    moments = np.bincount(place, kinks.changes * (kinks.places - edges[place]), INTERVALS)
+    changes = np.bincount(place, kinks.changes, INTERVALS).astype(np.float64)
+    moments = np.bincount(place, kinks.changes * (kinks.places - edges[place]), INTERVALS).astype(np.float64)
     return kinks._replace(places=None, changes=changes, moments=moments)

@@ -45,7 +45,7 @@ class BlockSpace(Gathered):
     def fingerprint(self, labels: Labels) -> float:
         """Return a checksum of labels and weights, for this way of cutting the rows into parts."""
         parts = labels.sign.layout.gather(_checksum, labels.sign, labels.weight)
-        return float(zlib.crc32(np.array(parts, dtype=np.uint32)))
+        return float(zlib.crc32(np.array(parts, dtype=np.uint32).tobytes()))
 
     def combine(self, a: float, x: BlockVector, b: float, y: BlockVector, out: Scores | None = None) -> BlockVector:
         """Return a x + b y; `out` is not used, because what is there does not change."""
@@ -117,7 +117,7 @@ class BlockSpace(Gathered):
         made = z.layout.vector(_point_grad, *rows) if grad else None
         if made is not None:
             note(made, z, labels, extras)
-        return PointSums(*sums, made)
+        return PointSums(sums[0], sums[1], sums[2], made)
 
     def point_curvatures(
         self, loss: str, z: BlockVector, labels: Labels, scale: float = 1.0, width: float = 0.0
@@ -143,7 +143,7 @@ class BlockSpace(Gathered):
         rows = z, labels.weight, *z.parents
         sums, extras = _split(z.layout.gather(_pair_numbers, looked.numbers, made, *rows), 3)
         note(made, z, labels, extras)
-        return PairSums(*sums, made)
+        return PairSums(sums[0], sums[1], sums[2], made)
 
     def pair_curvatures(self, z: BlockVector, labels: Labels, width: float, margin: float = 1.0) -> BlockVector:
         """Return for every row s times the weight of the other class that it is on a ramp with."""
@@ -226,8 +226,8 @@ def _zeros(sign: AnyArray) -> FloatArray:
 
 
 def _checksum(sign: AnyArray, weight: FloatArray | None) -> int:
-    check = zlib.crc32(np.ascontiguousarray(sign))
-    return check if weight is None else zlib.crc32(np.ascontiguousarray(weight), check)
+    check = zlib.crc32(np.ascontiguousarray(sign).data)
+    return check if weight is None else zlib.crc32(np.ascontiguousarray(weight).data, check)
 
 
 def _combine(a: float, x: FloatArray, b: float, y: FloatArray) -> FloatArray:

@@ -209,8 +209,9 @@ class Solver(Method, ABC):
             row = (now.iteration, now.seconds, now.passes, now.best_objective, now.lower_bound)
             for name, value in zip(HISTORY, row, strict=True):
                 now.history[name].append(value)
-            if traffic is not None:
-                now.history.setdefault("bytes", []).append(objective.operator.traffic - traffic)
+            moved = objective.operator.traffic
+            if moved is not None and traffic is not None:
+                now.history.setdefault("bytes", []).append(moved - traffic)
             logger.debug("%s iteration %d: objective %.8g, lower bound %.8g, %.1f passes", self.name, *_log_row(row))
 
         try:

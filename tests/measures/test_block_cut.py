@@ -1,0 +1,154 @@
+"""The cut of scores in blocks is the cut of the same scores in memory."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from scoreline import CountMeasure
+from scoreline._blocks import BlockVector, Layout
+from scoreline._cluster import Home, InlineCluster
+from scoreline.measures import OperatingPoint, best_cut, get_measure, steady_cut
+from scoreline.measures import block_cut as module
+from scoreline.measures.base import CountsBasedMeasure
+from scoreline.measures.registry import all_measures
+
+MEASURES = sorted(all_measures())
+
+
+def in_blocks(*vectors, parts=3, seed=0):
+    n = len(vectors[0])
+    cuts = np.sort(np.random.default_rng(seed).integers(0, n + 1, parts - 1)).tolist()
+    edges = sorted({0, *cuts, n})
+    spans = [((a, b),) for a, b in pairwise(edges)]
+    layout = Layout(InlineCluster(), [Home(f"worker-{k % 2}", 1) for k in range(len(spans))], spans)
+    return [None if v is None else BlockVector.of(layout, v) for v in vectors]
+
+
+def problem(seed, n=400):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < (0.5, 0.05, 0.9)[seed % 3], 1, -1)
+    y[:2] = 1, -1
+    z = rng.standard_normal(n) + 0.7 * y
+    if seed % 4 == 1:
+        z = np.round(2.0 * z)
+    if seed % 4 == 2:
+        z = np.sign(z) * np.abs(z) ** 25  # over many decades
+    if seed == 7:
+        z = np.zeros(n)
+    weight = rng.integers(0, 4, n).astype(float) if seed % 2 else None
+    if weight is not None:
+        weight[:2] = 1.0
+    return y, z, weight
+
+
+@pytest.mark.parametrize("few", [4, module.FEW])
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_cut_is_that_in_memory(name, few, monkeypatch):
+    """With room for four rows only, ranges are split again and again."""
+    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(module, "EDGES", 16 if few == 4 else module.EDGES)
+    monkeypatch.setattr(module, "SAMPLE", 16 if few == 4 else module.SAMPLE)
+    measure = get_measure(name)
+    for seed in range(9):
+        y, z, weight = problem(seed)
+        here = best_cut(y, z, measure, weight)
+        sign, scores, weights = in_blocks(y, z, weight, seed=seed)
+        there = best_cut(sign, scores, measure, weights)
+        assert there.value == pytest.approx(here.value, abs=1e-12)
+        levels = np.unique(z if weight is None else z[weight > 0])
+        if levels[0] <= here.threshold <= levels[-1]:
+            assert there.threshold == here.threshold
+        else:  # beyond the ends only the side matters
+            assert (there.threshold > levels[-1]) == (here.threshold > levels[-1])
+            assert not levels[0] <= there.threshold <= levels[-1] or len(levels) == 1
+
+
+@pytest.mark.parametrize("name", [n for n in MEASURES if issubclass(all_measures()[n], CountsBasedMeasure)])
+def test_a_steady_cut_of_few_rows_is_that_in_memory(name):
+    measure = get_measure(name)
+    for seed in range(6):
+        y, z, weight = problem(seed)
+        sign, scores, weights = in_blocks(y, z, weight, seed=seed)
+        here, there = steady_cut(y, z, measure, weight), steady_cut(sign, scores, measure, weights)
+        assert there.value == pytest.approx(here.value, abs=1e-9)
+        assert there.threshold == pytest.approx(here.threshold, rel=1e-9, abs=1e-12)
+
+
+def test_a_steady_cut_of_many_rows_sends_few(monkeypatch):
+    monkeypatch.setattr(module, "POINTS", 500)
+    y, z, _ = problem(0, 60_000)
+    sign, scores = in_blocks(y, z)
+    before = scores.layout.cluster.bytes
+    measure = get_measure("f1")
+    here, there = steady_cut(y, z, measure), steady_cut(sign, scores, measure)
+    assert scores.layout.cluster.bytes - before <= 3 * (2 * 500 * 17 + 8)
+    assert there.threshold == pytest.approx(
+        here.threshold, abs=0.02
+    )  # a rank of 1 / 500, where there are 10,000 rows a unit
+    assert there.value == pytest.approx(here.value, abs=2e-3)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_measures_of_scores_in_blocks(name):
+    measure = get_measure(name)
+    for seed in range(9):
+        y, z, weight = problem(seed)
+        sign, scores, weights = in_blocks(y, z - 0.3, weight, seed=seed)
+        value = measure.value(y > 0, z - 0.3, weight)
+        assert measure.value(sign > 0, scores, weights) == pytest.approx(value, abs=1e-12)
+
+
+def functions_of(name):
+    measure = get_measure(name)
+    yield measure.cut_value
+    if isinstance(measure, OperatingPoint):
+        yield measure.careful_value
+        yield measure.chance
+        for confidence in (0.5, 0.95):
+            yield type(measure)(confidence=confidence).cut_value
+
+
+@pytest.mark.parametrize("name", [n for n in MEASURES if all_measures()[n].rises])
+def test_what_a_cut_maximises_rises_with_true_and_falls_with_false_positives(name):
+    """`rises` is what bounds rest on: all counts of up to seven positives and nine negatives, and large ones."""
+    for plus, minus in ((1, 1), (7, 9), (1, 12), (12, 1), (1000, 30)):
+        steps = [np.unique(np.linspace(0, m, 13).astype(int)).astype(float) for m in (plus, minus)]
+        for value in functions_of(name):
+            table = np.array(
+                [[value(tp, fp, plus - tp, minus - fp) for fp in steps[1]] for tp in steps[0]], dtype=float
+            )
+            assert (np.diff(table, axis=0) >= -1e-12).all()
+            assert (np.diff(table, axis=1) <= 1e-12).all()
+
+
+def test_a_function_that_is_not_known_to_rise_sees_all_thresholds():
+    odd = CountMeasure(lambda tp, fp, fn, tn: -np.abs(fp - 3.0), name="three false")
+    y, z, _ = problem(0)
+    sign, scores = in_blocks(y, z)
+    here, there = best_cut(y, z, odd), best_cut(sign, scores, odd)
+    assert here == there
+
+
+def test_scores_that_cannot_be_cut():
+    y, z, _ = problem(0)
+    for wrong in (np.nan, np.inf):
+        broken = z.copy()
+        broken[17] = wrong
+        sign, scores = in_blocks(y, broken)
+        with pytest.raises(ValueError, match="finite"):
+            best_cut(sign, scores, "f1")
+    sign, scores, weight = in_blocks(y, z, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="positive weight"):
+        best_cut(sign, scores, "f1", weight)
+
+
+def test_many_rows_move_little():
+    """A million scores: a few rounds of counts, and some rows at the end."""
+    y, z, _ = problem(4, 300_000)
+    for name, rest in product(("f1", "gmean", "recall_at_precision", "prbep"), (3, 9)):
+        sign, scores = in_blocks(y, z, parts=rest)
+        before = scores.layout.cluster.bytes
+        there = best_cut(sign, scores, name)
+        assert there == pytest.approx(best_cut(y, z, name), abs=1e-12)
+        assert scores.layout.cluster.bytes - before < 8 * len(z) / 2

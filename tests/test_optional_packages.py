@@ -1,0 +1,43 @@
+"""Packages beyond the core are imported where they are used, and nowhere else; where one is missing, the install line."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+FIT = """
+import sys
+import numpy as np
+import scoreline, scoreline.data, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
+X = np.random.default_rng(0).standard_normal((200, 3))
+clf = scoreline.MeasureClassifier().fit(X, X[:, 0] > 0)
+clf.score(X, X[:, 0] > 0)
+loaded = {"dask", "distributed", "torch", "cupy"} & set(sys.modules)
+print(sorted(loaded))
+"""
+
+
+def test_a_fit_in_memory_imports_nothing_beyond_the_core():
+    done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def without_distributed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+
+
+def test_without_dask_the_install_line(without_distributed, tmp_path, capsys):
+    from scoreline import MeasureClassifier
+    from scoreline.cli.main import main
+    from scoreline.data import open_on_workers
+
+    da = pytest.importorskip("dask.array")
+    line = r"pip install 'scoreline\[dask\]'"
+    with pytest.raises(ImportError, match=line):
+        MeasureClassifier().fit(da.zeros((10, 2)), np.arange(10) % 2)
+    with pytest.raises(ImportError, match=line):
+        open_on_workers([tmp_path])
+    assert main(["train", "demo:fraud", "--dask", "local", "--out", str(tmp_path / "m.npz")]) == 1
+    assert "pip install 'scoreline[dask]'" in capsys.readouterr().err
