@@ -157,21 +157,10 @@ class Layout:
         return Ref(future), home, sum(each[2] for each in group) if grows else size
 
     def _to_keep(self, arguments: Sequence[Any]) -> list[Vector]:
-        found: dict[int, Vector] = {}
-
-        def visit(value: Any) -> None:
-            if isinstance(value, Vector) and value.refs is None and id(value) not in found:
-                assert value.recipe is not None
-                for argument in value.recipe[1]:
-                    visit(argument)
-                if value.layout is self:
-                    found[id(value)] = value
-
-        for argument in arguments:
-            visit(argument)
-        for reference in list(self._read.values()):
-            visit(reference())
+        """Return described vectors among the arguments, and those that tasks have computed for themselves before."""
+        read = [reference() for reference in self._read.values()]
         self._read.clear()
+        found = {id(v): v for v in (*arguments, *read) if isinstance(v, Vector) and v.refs is None and v.layout is self}
         return list(found.values())
 
     def _note_read(self, arguments: Sequence[Any]) -> None:

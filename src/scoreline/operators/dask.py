@@ -67,7 +67,9 @@ class DaskCluster(Cluster):
         """Make a task of the call; it will run where its arguments are, which is `home` as long as that is alive."""
         called = arguments[0][0] if function.__name__ == "run" else function
         name = getattr(called, "__name__", "call").strip("_")
-        key = f"scoreline-{name}-{self._name}-{next(self._numbers)}"
+        # A tuple makes every task a group of its own: large groups look like sources of data to Dask, which then spreads them
+        # over the workers, wherever what they read lies.
+        key = f"scoreline-{name}-{self._name}-{next(self._numbers)}", 0
         try:
             return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
         except Exception as error:
