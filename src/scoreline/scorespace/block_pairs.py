@@ -117,5 +117,6 @@ def _look_up(
 def _given(found: Found, weight: FloatArray | None, scale: float, sums: list[FloatArray]) -> FloatArray:
     """Put what keys get beside what queries have found; there it changes nothing if it was put there before."""
     own = scale * added(*sums)[found.places]
-    found.grad[found.rows] = own if weight is None else weight[found.rows] * own
-    return found.grad
+    grad = found.grad if found.grad.flags.writeable else found.grad.copy()  # what comes from a disk or a wire is not
+    grad[found.rows] = own if weight is None else weight[found.rows] * own
+    return grad
