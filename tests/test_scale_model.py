@@ -1,7 +1,6 @@
-"""The cost model of docs/scale.md: its bytes are those that are counted, its seconds behave."""
+"""The cost model of docs/scale.md against bytes that are counted, and its simulator against what must hold."""
 
 import sys
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,62 +13,184 @@ from scoreline.operators import as_operator
 from scoreline.operators.parts import PartsOperator
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import BlockSpace
+from scoreline.scorespace.block_balance import Kinks
+from scoreline.scorespace.selection import Inside
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import scale_model as model
 
+N, P, POSITIVES = 4800, 3, 480
+SHAPES = [
+    model.Shape(1),
+    model.Shape(2),
+    model.Shape(2, 2),
+    model.Shape(4),
+    model.Shape(8),
+    model.Shape(2, 4),
+    model.Shape(20),
+]
 
-def in_parts(n, p, workers, parts):
-    X = np.random.default_rng(0).standard_normal((n, p))
-    spans = list(pairwise(np.linspace(0, n, workers * parts + 1).astype(int).tolist()))
-    cluster = InlineCluster()
-    homes = [Home(f"worker-{k // parts}", 1) for k in range(len(spans))]
-    layout = Layout(cluster, homes, [(span,) for span in spans])
-    refs = [Ref(cluster.submit(as_operator, X[a:b], home=home)) for (a, b), home in zip(spans, homes, strict=True)]
+
+class Recorded(InlineCluster):
+    """Keeps what comes here, and how often."""
+
+    def __init__(self):
+        super().__init__()
+        self.replies, self.tasks = [], 0
+
+    def submit(self, function, *arguments, home):
+        self.tasks += 1
+        return super().submit(function, *arguments, home=home)
+
+    def collect(self, futures):
+        self.replies.append(super().collect(futures))
+        return self.replies[-1]
+
+
+def operator_of(shape, p=P):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((N, p)), np.where(np.arange(N) % (N // POSITIVES) == 0, 1, -1)
+    edges = [N * k // shape.parts for k in range(shape.parts + 1)]
+    homes = [Home(f"worker-{k // shape.each}", 1) for k in range(shape.parts)]
+    layout = Layout(Recorded(), homes, [((a, b),) for a, b in pairwise(edges)])
+    refs = [Ref(InlineCluster.Done(as_operator(X[a:b]))) for a, b in pairwise(edges)]
+    operator = PartsOperator(layout, refs)
+    return operator, operator.aligned(y)
+
+
+def counted(operator, call):
+    before = operator.traffic
+    operator.layout.cluster.replies.clear()
+    operator.layout.cluster.tasks = 0
+    result = call()
+    return operator.traffic - before, result
+
+
+@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape.workers}x{shape.each}")
+def shape(request):
+    return request.param
+
+
+@pytest.mark.parametrize("p", [P, 40_000])  # the larger one is sent to each worker once
+def test_bytes_of_products(shape, p):
+    if p > P and shape.parts > 8:
+        pytest.skip("large")
+    operator, _ = operator_of(shape, p) if p == P else (operator_of_wide(shape, p), None)
+    moved, z = counted(operator, lambda: operator.matvec(np.ones(p)))
+    assert moved == model.matvec_bytes(p, shape)
+    assert counted(operator, lambda: operator.rmatvec(z))[0] == model.rmatvec_bytes(p, shape)
+
+
+def operator_of_wide(shape, p):
+    import scipy.sparse as sp
+
+    homes = [Home(f"worker-{k // shape.each}", 1) for k in range(shape.parts)]
+    layout = Layout(Recorded(), homes, [((2 * k, 2 * k + 2),) for k in range(shape.parts)])
+    refs = [Ref(InlineCluster.Done(as_operator(sp.csr_array(np.eye(2, p))))) for _ in homes]
     return PartsOperator(layout, refs)
 
 
-@pytest.mark.parametrize(("workers", "parts"), [(1, 1), (2, 1), (4, 1), (2, 2), (8, 1), (2, 4), (20, 1)])
-@pytest.mark.parametrize("p", [50, 50_000])
-def test_bytes_are_those_counted(workers, parts, p):
-    """But for single numbers that go with every task: 30 of them, or half a kilobyte, a part and operation."""
-    n = 400 if p > 100 else 8000
-    operator = in_parts(n, p, workers, parts)
-    y = np.where(np.arange(n) % 10 == 0, 1, -1)
-    problem, machine = model.Problem(n, p, None, np.count_nonzero(y > 0)), model.Machine(workers, parts)
-    slack = 240.0 * machine.all_parts
-
-    def counted(call):
-        before = operator.traffic
-        call()
-        return operator.traffic - before
-
-    w = np.cos(np.arange(p))
-    assert counted(lambda: operator.matvec(w)) == pytest.approx(model.matvec_bytes(problem, machine), abs=slack)
-    z = operator.matvec(w)
-    assert counted(lambda: operator.rmatvec(z)) == pytest.approx(model.rmatvec_bytes(problem, machine), abs=slack)
-    labels = operator.aligned(y)
-    for name, formula in (("roc_area", model.roc_bytes), ("hinge", model.hinge_bytes)):
-        risk = get_risk(name).prepare(labels, None, BlockSpace())
-        moved = counted(lambda risk=risk: risk.evaluate(z, 0.1 / risk.ramp_scale))
-        assert moved == pytest.approx(formula(problem, machine), abs=slack), name
+@pytest.mark.parametrize("parents", [0, 2])
+@pytest.mark.parametrize("risk", model.RISKS)
+def test_bytes_of_evaluations(shape, risk, parents):
+    operator, y = operator_of(shape)
+    made = get_risk(risk).prepare(y, None, BlockSpace())
+    z = operator.matvec(np.array([1.0, -0.5, 0.25]))
+    if parents:
+        z = BlockSpace().combine(1.0, z, 0.1, operator.matvec(np.ones(P)))
+    moved, _ = counted(operator, lambda: made.evaluate(z, 0.1 / made.ramp_scale))
+    if risk == "prbep":
+        looks = looks_of(operator.layout.cluster.replies)
+        assert moved == model.prbep_bytes(N, shape, looks, parents)
+        assert all(len(kind) <= 2 for kind in looks)
+        assert moved <= model.prbep_bytes(N, shape, None, parents)
+        return
+    problem = model.Problem(N, P, POSITIVES)
+    assert moved == model.evaluation_bytes(risk, problem, shape, parents)
+    # Rounds and tasks, too.
+    found = model.evaluation_phases(risk, problem, shape, model.Machine())
+    rounds, _, tasks = model.counts(found)
+    assert (len(operator.layout.cluster.replies), operator.layout.cluster.tasks) == (rounds, tasks)
 
 
-def test_a_twentieth_of_the_scores():
-    """Two workers, one positive in a hundred: what was asked of an evaluation of the ROC area."""
-    problem = model.Problem(5e6, 100, None, 5e4)
-    assert model.roc_bytes(problem, model.Machine(2)) <= 8 * problem.rows / 20
+def looks_of(replies):
+    """Return what rounds of k-section sent: for the bias, for the shift."""
+    found = []
+    for kind in (Inside, Kinks):
+        rounds = [parts for parts in replies if isinstance(parts[0], kind)]
+        sizes = [sum(np.size(a) for part in parts for a in part if isinstance(a, np.ndarray)) for parts in rounds]
+        found.append([model.Look(size, 1) for size in sizes])
+    return found
 
 
-def test_simulated_seconds_behave():
-    problem, machine = model.Problem(1e9, 1e6, 100, 1e6, 12.0), model.Machine(100)
-    base = sum(model.simulated(problem, machine).values())
-    for change in ({"link": 2.5e9}, {"memory": 40e9}, {"step": 1e-3}, {"task": 1e-4}, {"trip": 1e-3}):
-        assert sum(model.simulated(problem, replace(machine, **change)).values()) < base
-    for change in ({"spread": 0.3}, {"slow": 0.05}, {"parts": 4}):
-        assert sum(model.simulated(problem, replace(machine, **change)).values()) > base
-    alone = model.simulated(problem, model.Machine(1))
-    assert alone["products"] == pytest.approx(2 * problem.matrix_bytes / 20e9)
-    assert alone["w to workers"] == alone["sum of X'u"] == 0.0
-    text = model.table(problem, [model.Machine(w) for w in (2, 1000)])
-    assert len(text.splitlines()) == 4
+def test_bytes_of_weighted_keys(shape):
+    operator, y = operator_of(shape)
+    weight = operator.aligned(np.ones(N))
+    made = get_risk("roc_area").prepare(y, weight, BlockSpace())
+    z = operator.matvec(np.ones(P))
+    moved, _ = counted(operator, lambda: made.evaluate(z, 0.1 / made.ramp_scale))
+    assert moved == model.roc_bytes(POSITIVES, shape, 0, weighted=True)
+
+
+def test_bytes_of_moments_and_the_look_through_x(shape):
+    operator, y = operator_of(shape)
+    assert counted(operator, lambda: operator.class_moments(y))[0] == model.moments_bytes(P, shape)
+    moved, _ = counted(operator, operator.inspect)
+    assert moved == model.inspect_bytes(P, shape)
+
+
+def test_bytes_of_an_iteration_are_the_sum_of_its_parts():
+    problem, shape = model.Problem(5e6, 50, 5e4), model.Shape(2)
+    assert model.evaluation_bytes("roc_area", problem, shape) <= 8 * problem.rows / 20
+    whole = model.iteration_bytes("roc_area", problem, shape, evaluations=2)
+    assert whole > 2 * model.roc_bytes(5e4, shape)
+    assert model.gathered_bytes(5e6) == 8e7
+
+
+def test_trees():
+    assert model.tree_levels(model.Shape(1)) == (0, 0)
+    assert model.tree_levels(model.Shape(8)) == (1, 1)
+    assert model.tree_levels(model.Shape(9)) == (2, 2)
+    assert model.tree_levels(model.Shape(2, 4)) == (2, 3)
+    assert model.tree_bytes(8.0, model.Shape(20)) == 8.0 * 19
+    assert model.broadcast_seconds(1.0, 1, 1.0) == 0.0
+    assert model.broadcast_seconds(1.0, 51, 1.0) == 50.0
+    assert model.broadcast_seconds(1.0, 102, 1.0) == 51.0
+
+
+CASES = [(risk, model.Shape(w, e)) for risk in model.RISKS for w, e in ((1, 1), (2, 1), (8, 1), (100, 4))]
+PROBLEM = model.Problem(1e7, 1e5, 1e5, 50.0)
+ROUGH = model.Machine(row_seconds=5e-8, sigma=0.3, slow_share=0.1, slow_factor=3.0)
+
+
+def seconds(risk, shape, machine):
+    return sum(model.simulate(model.phases(risk, PROBLEM, shape, machine), shape, machine, repeats=5).values())
+
+
+@pytest.mark.parametrize(("risk", "shape"), CASES)
+def test_without_stragglers_it_is_the_closed_form(risk, shape):
+    machine = model.Machine(round=0.012, step=0.0045, task=0.0005, link=1e9, memory=5e9)
+    expected = model.closed_form(model.phases(risk, PROBLEM, shape, machine), machine)
+    assert seconds(risk, shape, machine) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("risk", "shape"), CASES)
+def test_more_of_what_costs_is_never_faster(risk, shape):
+    base = seconds(risk, shape, ROUGH)
+    for name in ("round", "step", "task", "row_seconds", "slow_factor"):
+        assert seconds(risk, shape, ROUGH._replace(**{name: 2.0 * getattr(ROUGH, name)})) >= base, name
+    for name in ("round", "step", "task"):
+        assert seconds(risk, shape, ROUGH._replace(**{name: 2.0 * getattr(ROUGH, name)})) > base, name
+    for name in ("link", "client_link", "memory", "threads"):
+        assert seconds(risk, shape, ROUGH._replace(**{name: 2.0 * getattr(ROUGH, name)})) <= base, name
+    assert seconds(risk, shape, model.Machine(row_seconds=5e-8)) <= base
+
+
+def test_the_command_names_the_largest_item(monkeypatch, capsys):
+    words = ["--rows", "1e9", "--features", "1e6", "--nonzeros", "100", "--positives", "5e8", "--workers", "1000"]
+    monkeypatch.setattr(sys, "argv", ["scale_model.py", *words])
+    model.main()
+    assert "largest item: network: sums of keys" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["scale_model.py"])
+    model.main()
+    assert "balanced classes" in capsys.readouterr().out

@@ -158,9 +158,10 @@ class PartsOperator(Operator):
     def inspect(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None, and learn `largest`."""
         assert self.layout.spans is not None
-        found = self.layout.gather(_inspect, self.parts)
+        layout, refs = self.layout, self.layout.each(_inspect, self.parts)
+        found = layout.cluster.gather([ref.future for ref in layout.items(refs, 0)])
         places = []
-        for (place, _), spans in zip(found, self.layout.spans, strict=True):
+        for place, spans in zip(found, self.layout.spans, strict=True):
             if place is not None:
                 row, column = place
                 for start, stop in spans:
@@ -170,8 +171,8 @@ class PartsOperator(Operator):
                     row -= stop - start
         if places:
             return min(places)
-        known = [largest for _, largest in found]
-        self.largest = None if any(k is None for k in known) else np.max(known, axis=0)
+        largest = layout.folded(layout.items(refs, 1), _largest, 8.0 * self.shape[1])
+        self.largest = layout.cluster.gather([largest.future])[0]
         return None
 
 
@@ -228,6 +229,11 @@ def _merged_moments(*parts: ClassMoments) -> ClassMoments:
 
 def _rows(part: Operator, cuts: list[tuple[int, int]]) -> list[Any]:
     return [part._block(low, high) for low, high in cuts]
+
+
+def _largest(*parts: FloatArray | None) -> FloatArray | None:
+    """Return the largest magnitudes of several parts, if all of them are known."""
+    return None if any(part is None for part in parts) else np.max(np.array(parts, dtype=np.float64), axis=0)
 
 
 def _inspect(part: Operator) -> tuple[tuple[int, int] | None, FloatArray | None]:
