@@ -26,7 +26,9 @@ def main(rows: int = 200_000, workers: int = 2) -> float:
         blocks, labels = da.from_array(X, chunks=(rows // 8, -1)), da.from_array(y, chunks=rows // 5)  # cut differently
         clf = MeasureClassifier("roc_auc", scaling="standard").fit(blocks, labels)
         moved, gathered = np.diff(clf.history_["bytes"]).min(), 8 * rows
-        print(f"{rows} rows in {blocks.numblocks[0]} blocks on {workers} workers: ROC area {clf.score(blocks, labels):.4f}")
+        print(
+            f"{rows} rows in {blocks.numblocks[0]} blocks on {workers} workers: ROC area {clf.score(blocks, labels):.4f}"
+        )
         print(f"proved: {clf.lower_bound_:.5f} <= min J <= {clf.objective_:.5f}, {clf.n_iter_} iterations")
         print(f"moved in an iteration: {moved / 1e3:.0f} kB; gathering all scores once: {gathered / 1e3:.0f} kB")
         print(f"predictions are lazy: {clf.predict(blocks)!r}")
