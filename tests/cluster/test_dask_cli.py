@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import made_rows
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from scoreline.data import convert, make_imbalanced
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
+client = made_rows.client
 
 
 def trained(capsys, *words):

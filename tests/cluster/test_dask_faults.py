@@ -9,9 +9,10 @@ import time
 import warnings
 from pathlib import Path
 
+import made_rows
 import numpy as np
 import pytest
-from conftest import labels, rows, start
+from made_rows import labels, rows, start
 
 from scoreline import MeasureClassifier
 from scoreline._cluster import ClusterError
@@ -19,6 +20,7 @@ from scoreline._cluster import ClusterError
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
+client = made_rows.client
 
 N, P, K = 40_000, 5, 4
 

@@ -3,10 +3,11 @@
 import os
 import warnings
 
+import made_rows
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import labels, rows
+from made_rows import labels, rows
 
 from scoreline import MeasureClassifier
 from scoreline.data import convert, open_on_workers
@@ -14,6 +15,7 @@ from scoreline.data import convert, open_on_workers
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 pytestmark = pytest.mark.slow
+client = made_rows.client
 
 P, CUTS = 6, (700, 1, 0, 1299, 2000)
 

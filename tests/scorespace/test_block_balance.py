@@ -1,34 +1,16 @@
 """The balancing bias of scores in blocks: the one that the kernel finds with all rows in one memory."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
+from counted_rounds import layout_of
 
 from scoreline import kernels
-from scoreline._blocks import BlockVector, Layout
-from scoreline._cluster import Home, InlineCluster
+from scoreline._blocks import BlockVector
 from scoreline.scorespace import BlockSpace, HostSpace, block_balance, selection
 
 N = 100_000
 EPS = float(np.finfo(float).eps)
 WIDTHS = (0.0, 1e-12, 1e-6, 1e-2, 0.3, 10.0)
-
-
-class CountingCluster(InlineCluster):
-    """Counts rounds: every one brings results here once."""
-
-    rounds = 0
-
-    def collect(self, futures):
-        self.rounds += 1
-        return super().collect(futures)
-
-
-def layout_of(n, parts):
-    edges = np.linspace(0, n, parts + 1).astype(int).tolist()
-    spans = [((a, b),) for a, b in pairwise(edges)]
-    return Layout(CountingCluster(), [Home(f"worker-{k % 2}", 1) for k in range(parts)], spans)
 
 
 def labels_with(share, n):

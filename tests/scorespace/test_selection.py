@@ -1,33 +1,16 @@
 """`smallest_reaching` against a sort of all entries: the same entry, whatever the entries, weights and parts are."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
+from counted_rounds import layout_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoreline._blocks import BlockVector, Layout
-from scoreline._cluster import Home, InlineCluster
+from scoreline._blocks import BlockVector
 from scoreline.scorespace import BlockSpace, HostSpace, block_balance, selection
 from scoreline.scorespace.selection import intervals, smallest_reaching
-
-
-class CountingCluster(InlineCluster):
-    """Counts rounds: every one brings results here once."""
-
-    rounds = 0
-
-    def collect(self, futures):
-        self.rounds += 1
-        return super().collect(futures)
-
-
-def layout_of(n, parts):
-    edges = np.linspace(0, n, parts + 1).astype(int).tolist()
-    spans = [((a, b),) for a, b in pairwise(edges)]
-    return Layout(CountingCluster(), [Home(f"worker-{k % 2}", 1) for k in range(parts)], spans)
 
 
 def found(values, weight, target, parts=3, layout=None):

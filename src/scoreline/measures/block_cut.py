@@ -13,6 +13,7 @@ import numpy as np
 
 from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.scorespace.selection import divided
 
 EDGES = 1024  # thresholds of a round
 SAMPLE = 4096  # scores of all parts that the first thresholds are taken from
@@ -83,7 +84,7 @@ def best_level(
         if sum(r.rows for r in ranges) <= FEW or all(np.nextafter(r.low, np.inf) >= r.high for r in ranges):
             break
         share = max(2, EDGES // len(ranges))
-        edges = [_divided(r.low, r.high, share) for r in ranges]
+        edges = [divided(r.low, r.high, share) for r in ranges]
     level, value = _best_of_rows(layout, sign, z, weight, ranges, value_of)
     if level.score == np.inf:
         return level._replace(below=totals.high), value
@@ -132,13 +133,6 @@ def _best_of_rows(
         if values[k] > value:
             best, value = Level(float(-levels[k]), np.nan, float(tp[k]), float(fp[k])), float(values[k])
     return best, value
-
-
-def _divided(low: float, high: float, count: int) -> FloatArray:
-    t = np.arange(count + 1) / count
-    edges = low * (1.0 - t) + high * t
-    edges[0], edges[-1] = low, high
-    return np.maximum.accumulate(edges)
 
 
 def _totals(sign: AnyArray, z: FloatArray, weight: FloatArray | None) -> Totals:

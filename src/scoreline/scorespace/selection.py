@@ -80,8 +80,13 @@ def intervals(low: float, high: float, even: bool = True) -> FloatArray:
         return _ranks(np.array([first + (last - first) * k // INTERVALS for k in range(INTERVALS + 1)])).view(
             np.float64
         )
-    t = np.arange(INTERVALS + 1) / INTERVALS
-    edges = low * (1.0 - t) + high * t  # neither overflows nor leaves [low, high]
+    return divided(low, high, INTERVALS)
+
+
+def divided(low: float, high: float, count: int) -> FloatArray:
+    """Return the ends of intervals of equal width; they neither overflow nor leave [low, high]."""
+    t = np.arange(count + 1) / count
+    edges = low * (1.0 - t) + high * t
     edges[0], edges[-1] = low, high
     return np.maximum.accumulate(edges)
 

@@ -1,13 +1,21 @@
-"""A real cluster of processes, started once: these tests are slow, and skipped by `make test`."""
+"""Rows that workers can make again, and clusters of processes to make them on."""
 
 import numpy as np
 import pytest
 
-distributed = pytest.importorskip("distributed")
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of two workers, which a module starts once: `client = made_rows.client` there."""
+    distributed = pytest.importorskip("distributed")
+    with start() as cluster, distributed.Client(cluster) as client:
+        yield client
 
 
 def start(n_workers=2):
     """Worker processes with a nanny each, which starts a worker again that was killed."""
+    import distributed
+
     return distributed.LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,
@@ -18,14 +26,7 @@ def start(n_workers=2):
     )
 
 
-@pytest.fixture(scope="session")
-def client():
-    with start() as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
 def rows(seed, n, p):
-    """Rows that a worker can make again."""
     return np.random.default_rng(seed).standard_normal((n, p))
 
 
