@@ -1,5 +1,7 @@
 """Rows in parts: the same classifier for every measure and solver as with the rows in one memory."""
 
+import gc
+import tracemalloc
 import warnings
 from itertools import pairwise
 
@@ -11,10 +13,13 @@ from sklearn.datasets import make_classification
 from scoreline import MeasureClassifier, list_measures
 from scoreline._blocks import Layout, Ref
 from scoreline._cluster import Home, InlineCluster
+from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.operators.parts import PartsOperator
-from scoreline.risks.registry import all_risks
+from scoreline.risks.registry import all_risks, get_risk
+from scoreline.scorespace import BlockSpace
 from scoreline.solvers.registry import all_solvers
+from scoreline.solvers.smoothed import SmoothedSolver
 
 
 def in_parts(X, cuts, workers=2):
@@ -139,3 +144,26 @@ def test_averaged_passes_come_close_to_passes_over_all_rows(measure):
         scores.append(clf.score(X, y))
     assert scores[1] >= scores[0] - 0.01
     assert scores[2] >= scores[0] - 0.01
+
+
+@pytest.mark.parametrize("risk", ["hinge", "roc_area", "prbep"])
+def test_vectors_are_let_go_at_once(risk):
+    """Peak memory in vectors of all rows, without help of the garbage collector: tasks must leave no cycles behind."""
+    n = 200_000
+    X = np.random.default_rng(0).standard_normal((n, 3))
+    y = np.where(X[:, 0] + np.random.default_rng(1).standard_normal(n) > 2.5, 1, -1)
+    operator = in_parts(X, [n // 2])
+    objective = Objective(operator, get_risk(risk).prepare(operator.aligned(y), None, BlockSpace()), 1e-5)
+    SmoothedSolver(init="zero", max_iter=2, precondition=False).solve(objective)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            SmoothedSolver(init="zero", max_iter=12, precondition=False, tol=1e-9).solve(objective)
+        peak = tracemalloc.get_traced_memory()[1] / (8.0 * n)
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert peak < 12.0

@@ -1,5 +1,6 @@
 """What a task of one part is made of: its inputs, and a program that says what to compute of them."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from scoreline import kernels
@@ -65,22 +66,23 @@ def run(program: Any, *inputs: Any) -> Any:
     """Call the function of a program on what its nodes say, on the threads that the part has."""
     function, nodes, kept, threads = program
     made: dict[int, Any] = {}
-
-    def value(node: tuple[Any, ...]) -> Any:
-        kind = node[0]
-        if kind == "input":
-            return pick(inputs[node[1]], node[2])
-        if kind == "list":
-            return [value(each) for each in node[1]]
-        if kind == "call":
-            if node[1] not in made:
-                made[node[1]] = node[2](*[value(each) for each in node[3]])
-            return made[node[1]]
-        return node[1]
-
     with silent(), kernels.parallel.thread_limit(threads):
-        result = function(*[value(node) for node in nodes])
-        return (result, *[value(node) for node in kept]) if kept else result
+        result = function(*[_value(node, inputs, made) for node in nodes])
+        return (result, *[_value(node, inputs, made) for node in kept]) if kept else result
+
+
+def _value(node: tuple[Any, ...], inputs: Sequence[Any], made: dict[int, Any]) -> Any:
+    """Return what a node stands for; not a closure, which would hold the inputs until Python looks for cycles."""
+    kind = node[0]
+    if kind == "input":
+        return pick(inputs[node[1]], node[2])
+    if kind == "list":
+        return [_value(each, inputs, made) for each in node[1]]
+    if kind == "call":
+        if node[1] not in made:
+            made[node[1]] = node[2](*[_value(each, inputs, made) for each in node[3]])
+        return made[node[1]]
+    return node[1]
 
 
 def added(*arrays: Any) -> Any:
