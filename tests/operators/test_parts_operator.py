@@ -355,3 +355,23 @@ def test_a_part_may_be_wrapped_where_it_is():
     check_operator(
         operator.wrapped(functools.partial(ScaledOperator, scale=SCALE, center=CENTER)), (X - CENTER) * SCALE
     )
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 9])
+def test_blocks_of_a_worker_become_few_parts_that_share_its_threads(blocks):
+    """Equal blocks of half a gigabyte: at most four parts, no block lost, and together all threads but what does not divide."""
+    from scoreline.operators.dask import arranged
+
+    groups, layout = arranged(InlineCluster(), [10] * blocks, [5e8] * blocks, ["a"] * blocks, {"a": 16})
+    assert sorted(k for group in groups for k in group) == list(range(blocks))
+    assert len(groups) == min(4, blocks)
+    assert {home.threads for home in layout.homes} == {16 // len(groups)}
+
+
+def test_small_and_empty_blocks_make_one_part_a_worker():
+    from scoreline.operators.dask import arranged
+
+    workers = ["a", "b", "b", "a", "c"]
+    groups, layout = arranged(InlineCluster(), [5, 0, 3, 2, 0], [8.0, 0.0, 8.0, 8.0, 0.0], workers, {"a": 2, "b": 1})
+    assert groups == [[0, 3], [2]]
+    assert layout.spans == (((0, 5), (8, 10)), ((5, 8),))

@@ -220,13 +220,16 @@ def arranged(
     for worker in dict.fromkeys(workers):
         own = [k for k, w in enumerate(workers) if w == worker and lengths[k] > 0]
         total = sum(sizes[k] for k in own)
-        count = int(min(MOST_PARTS, len(own), max(1, total // PART_BYTES)))
-        edges = np.searchsorted(np.cumsum([sizes[k] for k in own]), [total * c / count for c in range(1, count)])
-        for group in np.split(np.array(own, dtype=int), edges) if own else []:
-            if len(group):
-                groups.append(group.tolist())
-                homes.append(Home(worker, max(1, threads.get(worker, 1) // count)))
-                spans.append(tuple((starts[k], starts[k + 1]) for k in group))
+        count = int(max(1, min(MOST_PARTS, len(own), total // PART_BYTES)))
+        middles = np.cumsum([sizes[k] for k in own]) - 0.5 * np.array([sizes[k] for k in own])
+        edges = np.searchsorted(
+            middles, [total * c / count for c in range(1, count)]
+        )  # a block belongs where its middle is
+        shared = [group.tolist() for group in np.split(np.array(own, dtype=int), edges) if len(group)]
+        for group in shared:
+            groups.append(group)
+            homes.append(Home(worker, max(1, threads.get(worker, 1) // len(shared))))
+            spans.append(tuple((starts[k], starts[k + 1]) for k in group))
     return groups, Layout(cluster, homes, spans)
 
 

@@ -104,7 +104,9 @@ class PartsOperator(Operator):
         return BlockVector(self.layout, refs)
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: BlockVector) -> BlockVector:
-        return BlockVector(self.layout, self.layout.each(_leverages, self.parts, diagonal, weight, keep=True))
+        return BlockVector(
+            self.layout, self.layout.each(_leverages, self.parts, self.layout.broadcast(diagonal), weight, keep=True)
+        )
 
     def row_norms(self) -> Any:
         """Return the Euclidean length of every row. One pass."""

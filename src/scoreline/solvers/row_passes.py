@@ -9,6 +9,7 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._blocks import Parts
+from scoreline._cluster import size_of
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure
 from scoreline.solvers.row_blocks import SEEDS, blocks_in_random_order
@@ -106,6 +107,7 @@ class PartPasses(RowPasses):
                 begin[[places.NEGATIVE, places.POSITIVE]] = begin[places.TIME] * self.shares
             start.numbers, start.behind = begin, np.zeros_like(start.behind)
             starts.append(start)
+        layout.cluster.count(sum(size_of(start.record()) for start in starts))
         arguments = self.sign, self.weight, self.measure, self.alpha, self.constant
         ends = layout.gather(_local_pass, self.method, self.operator.parts, *arguments, Parts(seeds), Parts(starts))
         self._average(state, ends, np.array(weights) / total)
