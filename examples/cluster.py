@@ -1,6 +1,6 @@
 """On a Dask cluster: rows stay on their workers, the solver runs here, the certificate is the same.
 
-python examples/cluster.py [--rows 200000] [--workers 2]      needs: pip install 'scoreline[dask]'
+python examples/cluster.py [--rows 24000] [--workers 2]      needs: pip install 'scoreline[dask]'
 """
 
 import argparse
@@ -13,7 +13,7 @@ from scoreline import MeasureClassifier
 from scoreline.data import convert, make_imbalanced, open_on_workers
 
 
-def main(rows: int = 200_000, workers: int = 2) -> float:
+def main(rows: int = 24_000, workers: int = 2) -> float:
     """Train from a Dask array and from folders on disk; return how far the two optima are apart."""
     import dask.array as da
     from distributed import Client
@@ -45,6 +45,6 @@ def main(rows: int = 200_000, workers: int = 2) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rows", type=int, default=24_000)
     parser.add_argument("--workers", type=int, default=2)
     main(**vars(parser.parse_args()))

@@ -143,7 +143,8 @@ class HybridSolver(Solver):
         if state.plan and state.plan != plan:  # other batches: what is known of the old one does not hold
             state.slope, state.rows = None, objective.operator.shape[0]
         state.plan = plan
-        objective.operator.require("rows", "solver='hybrid': products restricted to rows")
+        if objective.operator.scores != "host":
+            objective.operator.require("rows", "solver='hybrid': products restricted to rows")
         self._batches = Batches(objective, self._sizes, self.seed, norms=self.shrink != "none")
         self._part = part = self._batches.of(state.rows, self._penalty)
         self._idle = 0
