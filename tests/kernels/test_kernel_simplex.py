@@ -325,3 +325,12 @@ def test_many_small_problems_end_at_their_optimum(seed):
             start /= start.sum()
         _, gap = solve(gram, c, start)
         assert gap <= SMALL * scale_of(gram, c)
+
+
+@pytest.mark.parametrize("tiny", [2.0**-24, 1e-7, 1e-6, 3e-9])
+def test_planes_that_are_nearly_dependent(tiny):
+    """Rounding moves the sum of the weights by 1e-9 there: the gap must be that of the weights after they were put right."""
+    planes = np.array([[-1.0, 0.0, 0.0, 0.0], [-1.0, -1.0, tiny, 0.0], [-1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+    gram, c = planes @ planes.T, np.array([0.0, 0.0, 1.0, 0.0])
+    _, gap = solve(gram, c, vertex(4, 0))
+    assert gap <= SMALL * scale_of(gram, c)

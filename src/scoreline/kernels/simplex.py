@@ -129,7 +129,7 @@ def maximise(gram, c, t, tolerance, most_changes):
     for i in range(k):
         if t[i] > 0.0:
             size = _enter(gram, spread, g, t, support, size, factor, d, i)
-    changes, fresh, entering, gap = 0, 0, -1, np.inf
+    changes, fresh, refined, entering, gap = 0, 0, 0, -1, np.inf
     while True:
         _gradient(gram, c, t, g)
         # Newton on the support, until a step is not cut short.
@@ -190,14 +190,20 @@ def maximise(gram, c, t, tolerance, most_changes):
             total += t[support[a]]
         for a in range(size):
             t[support[a]] /= total
+        if total != 1.0:  # planes that are nearly one have moved the sum: take the slopes of what it is now
+            _gradient(gram, c, t, g)
+        for a in range(size):
             mean += t[support[a]] * g[support[a]]
         top, entering = mean, -1
         for i in range(k):
             gap = max(gap, g[i] - mean)
             if t[i] == 0.0 and g[i] > top and not blocked[i]:
                 top, entering = g[i], i
-        if gap <= tolerance or entering < 0 or changes >= most_changes:
+        if gap <= tolerance or changes >= most_changes or (entering < 0 and refined == 3):
             return gap
+        if entering < 0:  # no plane is missing: the mixture of these is not the best yet, by rounding
+            refined += 1
+            continue
         if fresh >= 40:  # the factor has been changed often: make it anew
             fresh, size = 0, 0
             for i in range(k):
