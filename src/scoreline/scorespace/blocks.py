@@ -7,13 +7,12 @@ the smaller class to all workers, and their partial sums back (`block_pairs.py`)
 """
 
 import weakref
-import zlib
 from typing import Any
 
 import numpy as np
 
 from scoreline import kernels
-from scoreline._blocks import BlockVector, memory
+from scoreline._blocks import BlockVector, Parts, memory
 from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.scorespace import block_balance, block_pairs
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
@@ -43,9 +42,8 @@ class BlockSpace(Gathered):
         return labels.sign.layout.vector(_zeros, labels.sign)
 
     def fingerprint(self, labels: Labels) -> float:
-        """Return a checksum of labels and weights, for this way of cutting the rows into parts."""
-        parts = labels.sign.layout.gather(_checksum, labels.sign, labels.weight)
-        return float(zlib.crc32(np.array(parts, dtype=np.uint32).tobytes()))
+        """Return a checksum of labels and weights, the same however the rows are cut into parts."""
+        return float(checksum(labels.sign, labels.weight))
 
     def combine(self, a: float, x: BlockVector, b: float, y: BlockVector, out: Scores | None = None) -> BlockVector:
         """Return a x + b y; `out` is not used, because what is there does not change."""
@@ -225,9 +223,23 @@ def _zeros(sign: AnyArray) -> FloatArray:
     return np.zeros(len(sign))
 
 
-def _checksum(sign: AnyArray, weight: FloatArray | None) -> int:
-    check = zlib.crc32(np.ascontiguousarray(sign).data)
-    return check if weight is None else zlib.crc32(np.ascontiguousarray(weight).data, check)
+def checksum(sign: Any, weight: Any) -> int:
+    """Return a number that tells one set of labels and weights, in the order of the rows of X, from another."""
+    spans = sign.layout.spans
+    assert spans is not None
+    return int(sum(sign.layout.gather(_checksum, sign, weight, Parts(spans))) % 2**32)
+
+
+def _checksum(sign: AnyArray, weight: FloatArray | None, spans: Any) -> int:
+    """Return a sum over rows of whole numbers made of a row's number, label and weight: no order matters."""
+    rows = np.concatenate([np.arange(start, stop, dtype=np.uint64) for start, stop in spans])
+    mixed = (rows + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= (np.asarray(sign, dtype=np.int64) + 2).view(np.uint64)
+    if weight is not None:
+        mixed *= np.ascontiguousarray(weight, dtype=np.float64).view(np.uint64) ^ np.uint64(0xD1B54A32D192ED03)
+    mixed ^= mixed >> np.uint64(32)
+    return int(mixed.sum(dtype=np.uint64) % np.uint64(2**32))
 
 
 def _combine(a: float, x: FloatArray, b: float, y: FloatArray) -> FloatArray:

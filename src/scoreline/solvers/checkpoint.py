@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from scoreline._blocks import Parts
 from scoreline._checks import check_number
 from scoreline._typing import FloatArray
 from scoreline.model_file import read_archive, write_archive
@@ -189,13 +190,12 @@ def checked_entries(operator: Any) -> list[float]:
     square = float(space.dot(z, z))
     if square == 0.0:
         return [square, 0.0]
-    # Rows in blocks are numbered within each: their order matters as well, and nothing needs to be sent to them.
-    c = z.layout.vector(_own_cosines, z) if operator.scores == "blocks" else np.cos(np.arange(n))
+    c = z.layout.vector(_cosines, Parts(z.layout.spans)) if operator.scores == "blocks" else np.cos(np.arange(n))
     return [square, float(z @ c) / float(np.sqrt(square * n))]
 
 
-def _own_cosines(z: FloatArray) -> FloatArray:
-    return np.cos(np.arange(len(z)))
+def _cosines(spans: Any) -> FloatArray:
+    return np.cos(np.concatenate([np.arange(start, stop) for start, stop in spans]))
 
 
 def same_problem(saved: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
