@@ -71,10 +71,10 @@ def shape(request):
     return request.param
 
 
-@pytest.mark.parametrize("p", [P, 40_000])  # the larger one is sent to each worker once
+@pytest.mark.parametrize(  # 40,000 coefficients are sent to each worker once
+    ("shape", "p"), [(shape, p) for shape in SHAPES for p in (P, 40_000) if p == P or shape.parts <= 8]
+)
 def test_bytes_of_products(shape, p):
-    if p > P and shape.parts > 8:
-        pytest.skip("large")
     operator, _ = operator_of(shape, p) if p == P else (operator_of_wide(shape, p), None)
     moved, z = counted(operator, lambda: operator.matvec(np.ones(p)))
     assert moved == model.matvec_bytes(p, shape)

@@ -167,3 +167,19 @@ def test_vectors_are_let_go_at_once(risk):
         tracemalloc.stop()
         gc.enable()
     assert peak < 12.0
+
+
+def test_one_weight_for_all_rows_changes_nothing():
+    X, y = problem()
+    plain = MeasureClassifier("f1", random_state=0).fit(X, y)
+    same(plain, MeasureClassifier("f1", random_state=0).fit(in_parts(X, [300]), y, 1.0))
+
+
+def test_streams_take_moments_of_parts_and_refuse_rows_one_by_one():
+    X, y = problem()
+    weight = np.full(len(y), 2.0)
+    here = MeasureClassifier("roc_auc", solver="moments").partial_fit(X, y, [0, 1], weight)
+    there = MeasureClassifier("roc_auc", solver="moments").partial_fit(in_parts(X, [100, 600]), y, [0, 1], weight)
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-9)
+    with pytest.raises(TypeError, match="lies on a cluster: use fit"):
+        MeasureClassifier("gmean", solver="spade").partial_fit(in_parts(X, [100]), y, classes=[0, 1])

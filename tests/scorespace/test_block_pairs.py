@@ -148,3 +148,21 @@ def test_bytes_of_an_evaluation(workers, most):
     space.total(made.grad)
     made.grad.there()
     assert layout.cluster.bytes - before <= most, "numbers came with the evaluation, and the gradient stays"
+
+
+@pytest.mark.parametrize(("operation", "times"), [("pair_sums", 20), ("balance_sums", 10)])
+def test_gathering_is_the_reference_and_moves_far_more(operation, times):
+    z, y, _ = problem(0.01)
+    layout = layout_of(N, 4)
+    (_, _), (space, labels) = both(z, y, None, layout)
+    arguments = (0.1, 1.0) if operation == "pair_sums" else (1.0, 0.1, 1.0)
+    bytes_moved, results = [], []
+    for call in (lambda *a: getattr(space, operation)(*a), lambda *a: space.by_gathering(operation, *a)):
+        scores = BlockVector.of(layout, z)
+        before = layout.cluster.bytes
+        results.append(call(scores, labels, *arguments))
+        bytes_moved.append(layout.cluster.bytes - before)
+    few, gathered = results
+    assert few.smooth == pytest.approx(gathered.smooth, rel=1e-11)
+    np.testing.assert_allclose(np.asarray(few.grad), np.asarray(gathered.grad), rtol=1e-7, atol=1e-9)
+    assert bytes_moved[1] > times * bytes_moved[0]

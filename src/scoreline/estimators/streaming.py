@@ -90,6 +90,12 @@ class Streaming:
         first = getattr(self, "_moments" if by_moments else "_stream", None) is None
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
             operator = as_operator(X)
+            if operator.scores != "host" and not by_moments:
+                raise TypeError(
+                    f"partial_fit with solver={self.solver!r} takes in rows of this process, and X lies on a cluster: use fit, "
+                    "which goes through all parts at once, or solver='moments'"
+                )
+            y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
             if np.ndim(classes) != (0 if classes is None else 1):
                 raise ValueError(f"classes={classes!r} must be a list of the two classes")
             named = None if classes is None else check_labels(classes, len(classes))[0]

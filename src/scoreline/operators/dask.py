@@ -4,7 +4,6 @@ Every block function is a pure Dask task, so what is lost with a worker is made 
 run where what they read lies, because that is large; none is tied to a worker, which might be gone when it is needed again.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from itertools import count, pairwise
 from typing import Any
@@ -21,15 +20,10 @@ from scoreline.operators.base import Operator
 from scoreline.operators.parts import PartsOperator
 from scoreline.operators.stacked import StackedOperator
 
-logger = logging.getLogger("scoreline")
-
-RETRIES = (
-    3  # of a task that fails by itself; a task that workers die of is given up after three of them (Dask's own limit)
-)
-PART_BYTES, MOST_PARTS = (
-    1 << 28,
-    4,
-)  # a part of this size at least; of a worker at most so many, to be spread when it dies
+# Of a task that fails by itself; one that workers die of is given up after three of them, which is Dask's own limit.
+RETRIES = 3
+# A part has this size at least, and a worker at most so many, to be spread over others when it dies.
+PART_BYTES, MOST_PARTS = 1 << 28, 4
 PURPOSE = "training on a cluster"
 
 
@@ -124,8 +118,8 @@ class DaskOperator(PartsOperator):
         if lengths != self.chunk_lengths:
             pieces = _recut(cluster, pieces, lengths, self.chunk_lengths)
         refs = [
-            Ref(cluster.submit(_joined, *[pieces[k] for k in chunks], home=home))
-            for chunks, home in zip(self.chunks, self.layout.homes, strict=True)
+            Ref(cluster.submit(_joined, part.future, *[pieces[k] for k in chunks], home=home))
+            for part, chunks, home in zip(self.parts, self.chunks, self.layout.homes, strict=True)
         ]
         return BlockVector(self.layout, refs)
 
@@ -156,19 +150,8 @@ def from_dask(X: Any, client: Any = None) -> DaskOperator:
         )
     _check_columns(X)
     cluster = DaskCluster(client)
-    threads = cluster.threads
-    chunks, sizes = _blocks(cluster, X)
-    lengths = [rows for rows, _ in sizes]
-    if sum(lengths) == 0:
-        raise ValueError(f"X has 0 sample(s) (shape={(0, X.shape[1])}) while a minimum of 1 is required.")
-    where = cluster.client.who_has(chunks)
-    homes = [next((w for w in where.get(chunk.key, ()) if w in threads), next(iter(threads))) for chunk in chunks]
-    groups, layout = arranged(cluster, lengths, [size for _, size in sizes], homes, threads)
-    refs = [
-        Ref(cluster.submit(_part, *[chunks[k] for k in group], home=home))
-        for group, home in zip(groups, layout.homes, strict=True)
-    ]
-    return DaskOperator(layout, refs, groups, lengths)
+    cluster.threads  # noqa: B018 - raises where there are no workers, before anything waits for them
+    return _of_chunks(cluster, *_blocks(cluster, X), X.shape[1])
 
 
 def sent(X: Any, client: Any = None) -> DaskOperator:
@@ -177,22 +160,30 @@ def sent(X: Any, client: Any = None) -> DaskOperator:
     The scheduler keeps them too, so that what a worker loses can be sent again.
     """
     cluster = DaskCluster(client)
-    threads = cluster.threads
-    edges = [X.shape[0] * k // len(threads) for k in range(len(threads) + 1)]
-    spans = [(a, b) for a, b in pairwise(edges) if a < b]
-    lengths, workers = [b - a for a, b in spans], sorted(threads)[: len(spans)]
-    groups, layout = arranged(cluster, lengths, [1.0] * len(spans), workers, threads)
-    refs = []
-    for (a, b), home in zip(spans, layout.homes, strict=True):
-        rows = X[a:b]
-        cluster.count(float(rows.data.nbytes + rows.indices.nbytes if hasattr(rows, "indptr") else rows.nbytes))
-        refs.append(
-            Ref(cluster.client.submit(_part, rows, workers=[home.worker], allow_other_workers=True, pure=False))
-        )
-    operator = DaskOperator(layout, refs, groups, lengths)
+    workers = len(cluster.threads)
+    spans = pairwise(X.shape[0] * k // workers for k in range(workers + 1))
+    chunks = [cluster.client.submit(same, X[a:b], pure=False) for a, b in spans if a < b]
+    sizes = cluster.collect([cluster.client.submit(_measured, chunk, pure=False) for chunk in chunks])
+    cluster.count(sum(size for _, size in sizes))
+    operator = _of_chunks(cluster, chunks, sizes, X.shape[1])
     place = operator.inspect()
     assert place is None, "rows that were read are finite"
     return operator
+
+
+def _of_chunks(cluster: DaskCluster, chunks: list[Any], sizes: list[tuple[int, float]], p: int) -> DaskOperator:
+    """Return blocks that are on the workers as an operator, those of a worker put together."""
+    lengths = [rows for rows, _ in sizes]
+    if sum(lengths) == 0:
+        raise ValueError(f"X has 0 sample(s) (shape={(0, p)}) while a minimum of 1 is required.")
+    threads, where = cluster.threads, cluster.client.who_has(chunks)
+    homes = [next((w for w in where.get(chunk.key, ()) if w in threads), next(iter(threads))) for chunk in chunks]
+    groups, layout = arranged(cluster, lengths, [size for _, size in sizes], homes, threads)
+    refs = [
+        Ref(cluster.submit(_part, *[chunks[k] for k in group], home=home))
+        for group, home in zip(groups, layout.homes, strict=True)
+    ]
+    return DaskOperator(layout, refs, groups, lengths)
 
 
 def lazy_scores(X: Any, coef: AnyArray, intercept: float) -> Any:
@@ -224,7 +215,7 @@ def arranged(
         middles = np.cumsum([sizes[k] for k in own]) - 0.5 * np.array([sizes[k] for k in own])
         edges = np.searchsorted(
             middles, [total * c / count for c in range(1, count)]
-        )  # a block belongs where its middle is
+        )  # a block goes where its middle is
         shared = [group.tolist() for group in np.split(np.array(own, dtype=int), edges) if len(group)]
         for group in shared:
             groups.append(group)
@@ -303,8 +294,9 @@ def _as_column(block: Any, name: str) -> AnyArray:
     return array
 
 
-def _joined(*pieces: AnyArray) -> AnyArray:
-    return same(pieces[0]) if len(pieces) == 1 else np.concatenate(pieces)
+def _joined(beside: Any, *pieces: AnyArray) -> AnyArray:
+    """Return pieces as one vector, on the worker that has the part it belongs to: reading that makes Dask run this there."""
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def _cut_and_joined(cuts: Sequence[tuple[int, int]], *pieces: AnyArray) -> AnyArray:

@@ -1,6 +1,7 @@
 """A matrix whose rows lie in parts on the workers of a cluster; only vectors of length p and numbers leave them."""
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,8 @@ class PartsOperator(Operator):
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
         """Return entries for the rows as a vector in the same blocks."""
+        if isinstance(rows, Real):  # the same weight for all
+            return self.layout.vector(np.full, Parts(self.layout.lengths), float(rows))
         if rows is None or np.ndim(rows) == 0:
             return rows
         if isinstance(rows, BlockVector):

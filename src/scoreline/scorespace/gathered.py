@@ -23,7 +23,11 @@ class Gathered:
         self._host = HostSpace()
         self._labels: tuple[Labels, Labels] | None = None
 
-    def _call(self, name: str, z: BlockVector, labels: Labels, *arguments: Any) -> Any:
+    def by_gathering(self, name: str, z: BlockVector, labels: Labels, *arguments: Any) -> Any:
+        """Call an operation of the host on all scores, and send vectors among its results back to the parts.
+
+        Any operation works so, also those that have a better way: this is what they are compared with.
+        """
         if self._labels is None or self._labels[0] is not labels:
             weight = None if labels.weight is None else np.asarray(labels.weight)
             self._labels = labels, self._host.labels(np.asarray(labels.sign), weight)
@@ -37,7 +41,7 @@ class Gathered:
 
     def class_scores(self, z: BlockVector, labels: Labels) -> tuple[FloatArray, FloatArray]:
         """Return the scores of either class in rising order, here."""
-        return self._call("class_scores", z, labels)
+        return self.by_gathering("class_scores", z, labels)
 
     def change_sides(
         self,
@@ -52,11 +56,11 @@ class Gathered:
         grad: bool = True,
     ) -> Moved:
         """Move rows by their scores."""
-        return self._call("change_sides", z, labels, low, low_ties, high, high_ties, scale, None, grad)
+        return self.by_gathering("change_sides", z, labels, low, low_ties, high, high_ties, scale, None, grad)
 
     def worst_ranking(self, z: BlockVector, labels: Labels, scale: float, out: Scores | None = None) -> WorstRanking:
         """Find the worst ranking."""
-        return self._call("worst_ranking", z, labels, scale)
+        return self.by_gathering("worst_ranking", z, labels, scale)
 
     def flip_chances(
         self,
@@ -69,19 +73,19 @@ class Gathered:
         grad: bool = True,
     ) -> Flips:
         """Sum over all labellings."""
-        return self._call("flip_chances", z, labels, exponents, price, scale, None, grad)
+        return self.by_gathering("flip_chances", z, labels, exponents, price, scale, None, grad)
 
     def top_share(self, z: BlockVector, labels: Labels, side: int, amount: float) -> BlockVector:
         """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
-        return self._call("top_share", z, labels, side, amount)
+        return self.by_gathering("top_share", z, labels, side, amount)
 
     def soft_threshold(
         self, z: BlockVector, labels: Labels, side: int, amount: float, width: float
     ) -> tuple[float, float]:
         """Return theta as base + offset: the highest `amount` of weight, softened over `width`."""
-        return self._call("soft_threshold", z, labels, side, amount, width)
+        return self.by_gathering("soft_threshold", z, labels, side, amount, width)
 
     def lifted(self, z: BlockVector, labels: Labels, threshold: tuple[float, float]) -> tuple[BlockVector, BlockVector]:
         """Return scores less the base, for positives at least the offset, and by how much they were lifted."""
-        lifted, lift = self._call("lifted", z, labels, threshold)
+        lifted, lift = self.by_gathering("lifted", z, labels, threshold)
         return BlockVector.of(z.layout, lifted), BlockVector.of(z.layout, lift)
