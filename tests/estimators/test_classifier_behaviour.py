@@ -541,15 +541,16 @@ def test_random_fourier_features(measure):
 @pytest.mark.parametrize("scaling", [None, "standard"])
 @pytest.mark.parametrize(("measure", "risk"), KINDS)
 def test_warm_start(data, measure, risk, scaling):
+    """At 1e-3: on 120 rows a proof of 1e-4 takes most iterations from anywhere, and how many depends on last digits."""
     X, y = data
-    clf = MeasureClassifier(measure=measure, risk=risk, scaling=scaling, tol=1e-4, warm_start=True).fit(X, y)
+    clf = MeasureClassifier(measure=measure, risk=risk, scaling=scaling, tol=1e-3, warm_start=True).fit(X, y)
     first = clf.n_iter_
     objective = clf.objective_
     clf.fit(X, y)
     assert clf.n_iter_ < first
     assert clf.history_["objective"][0] == pytest.approx(objective, rel=1e-11)  # it starts where it ended: rounding
     assert clf.status_ == "converged"
-    cold = MeasureClassifier(measure=measure, risk=risk, scaling=scaling, tol=1e-4).fit(X, y).fit(X, y)
+    cold = MeasureClassifier(measure=measure, risk=risk, scaling=scaling, tol=1e-3).fit(X, y).fit(X, y)
     assert cold.n_iter_ == first
     clf.fit(X[:, :3], y)  # another number of features: from zero again
     assert clf.coef_.shape == (1, 3)

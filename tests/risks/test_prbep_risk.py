@@ -242,7 +242,7 @@ def test_the_smoothed_risk_lies_within_the_looseness_below_the_risk_and_tends_to
     for width in (1e3, 1.0, 1e-3, 1e-6, 1e-12):
         result = prepared.evaluate(z, width / prepared.ramp_scale)
         allowed = 64 * EPS * max(1.0, width)  # sums of 15 terms of this size
-        assert result.hard == hard
+        assert abs(result.hard - hard) <= 64 * EPS  # the same 15 terms, in an order that the processor decides
         assert hard - looseness * width - allowed <= result.value <= hard + allowed
         assert result.value >= before - allowed
         before = result.value
