@@ -23,6 +23,8 @@ LAYERS = [
     "operators",
     "moments",
     "_blocks",
+    "_device_vector",
+    "_vectors",
     "_cluster",
     "kernels",
     "model_file",
@@ -40,8 +42,10 @@ SEPARATE = {("risks", "operators"), ("scorespace", "operators"), ("measures", "o
 OPTIONAL = {
     "dask": {"operators/dask.py", "scorespace/blocks.py"},
     "distributed": {"operators/dask.py", "scorespace/blocks.py"},
-    "torch": {"_backend.py"},
-    "cupy": {"_backend.py"},
+    "torch": {"kernels/device_triton.py"},
+    "triton": {"kernels/device_triton.py"},
+    "cupy": {"kernels/device_cuda.py"},
+    "array_api_compat": set(),
     **{name: set() for name in ("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm")},
 }
 FILES = sorted(ROOT.rglob("*.py"))

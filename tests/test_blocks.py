@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from scoreline import _cluster
-from scoreline._blocks import BlockVector, Every, Layout, Parts, Ref, added, as_vector
+from scoreline._blocks import BlockVector, Every, Layout, Parts, Ref, added
 from scoreline._blocks.layout import SMALL
 from scoreline._cluster import Home, InlineCluster
+from scoreline._vectors import as_vector
 from scoreline.scorespace import BlockSpace
 
 N = 23

@@ -7,6 +7,6 @@ elementwise steps costs no rounds of its own: a round takes milliseconds whateve
 
 from scoreline._blocks.layout import Layout
 from scoreline._blocks.tasks import Every, Parts, Ref, added
-from scoreline._blocks.vector import BlockVector, as_vector
+from scoreline._blocks.vector import BlockVector
 
-__all__ = ["BlockVector", "Every", "Layout", "Parts", "Ref", "added", "as_vector"]
+__all__ = ["BlockVector", "Every", "Layout", "Parts", "Ref", "added"]

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from scoreline import kernels
 from scoreline._blocks.layout import Layout
 from scoreline._blocks.tasks import Ref, Vector, same
 from scoreline._typing import AnyArray
+from scoreline._vectors import RemoteVector, checked_mask
 
 logger = logging.getLogger("scoreline")
 
 
-class BlockVector(Vector, NDArrayOperatorsMixin):
+class BlockVector(Vector, RemoteVector):
     """A vector in blocks that NumPy's elementwise functions, sums and masks understand.
 
     Sums, extremes and tests wait for a round and bring numbers here. A function that needs all entries at once, and
@@ -34,7 +34,7 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
         Numbers that came with the round that made it, by name.
     """
 
-    __hash__ = object.__hash__
+    scores = "blocks"
 
     def __init__(self, layout: Layout, refs: Sequence[Ref] | None = None, recipe: Any = None):
         self.layout, self.recipe = layout, recipe
@@ -61,13 +61,6 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
         """Number of parts."""
         return self.layout.n_parts
 
-    ndim = 1
-
-    @property
-    def shape(self) -> tuple[int]:
-        """Its length."""
-        return (len(self),)
-
     def __len__(self) -> int:
         if self.layout.spans is not None:
             return sum(self.layout.lengths)
@@ -76,12 +69,9 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
     def __getitem__(self, mask: Any) -> "BlockVector":
         """Return the entries where a mask is true."""
         if not isinstance(mask, BlockVector):
-            mask = _checked_mask(np.asarray(mask))
+            mask = checked_mask(np.asarray(mask))
             mask = BlockVector.of(self.layout, mask)
         return self._common((self, mask)).selection.vector(_masked, self, mask)
-
-    def __setitem__(self, place: Any, value: Any) -> None:
-        raise TypeError("a vector in blocks cannot be changed in place; make another one, for example with numpy.where")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> AnyArray:
         pieces = self.layout.gather(same, self)
@@ -135,9 +125,13 @@ class BlockVector(Vector, NDArrayOperatorsMixin):
         """Return the entries as another type."""
         return self.layout.vector(_astype, self, np.dtype(dtype))
 
-    def copy(self) -> "BlockVector":
-        """Return the vector itself: nothing can change it."""
-        return self
+    def like(self, rows: Any) -> "BlockVector":
+        """Return an array of this process as a vector in the same blocks."""
+        return rows if isinstance(rows, BlockVector) else BlockVector.of(self.layout, rows)
+
+    def distinct(self, most: int = 100) -> AnyArray:
+        """Return different entries, `most` of each part at most, here."""
+        return np.concatenate(self.layout.gather(_distinct, self, most))
 
     def sum(self) -> Any:
         """Return the sum of all entries."""
@@ -177,13 +171,6 @@ ELEMENTWISE = {np.where, np.clip, np.zeros_like, np.ones_like, np.full_like, np.
 SUMMED = {np.count_nonzero, np.bincount}
 
 
-def as_vector(rows: Any, dtype: Any = None) -> Any:
-    """Return entries as a vector: what is in blocks stays there, anything else becomes an array."""
-    if isinstance(rows, BlockVector):
-        return rows if dtype is None else rows.astype(dtype)
-    return np.asarray(rows, dtype=dtype)
-
-
 def _called(function: Any, *arguments: Any) -> Any:
     return function(*arguments[:-1], **arguments[-1])
 
@@ -202,16 +189,15 @@ def _here(value: Any) -> Any:
     return type(value)(map(_here, value)) if type(value) in (list, tuple) else value
 
 
-def _checked_mask(mask: AnyArray) -> AnyArray:
-    if mask.dtype != bool or mask.ndim != 1:
-        raise TypeError(
-            f"a vector in blocks is indexed by a mask, a boolean for each row; got {mask.dtype} of shape {mask.shape}"
-        )
-    return mask
+def _distinct(entries: AnyArray, most: int) -> AnyArray:
+    try:
+        return np.unique(entries)[:most]
+    except TypeError:  # entries that cannot be compared
+        return np.array(list(dict.fromkeys(entries.tolist()))[:most], dtype=object)
 
 
 def _masked(x: AnyArray, mask: AnyArray) -> AnyArray:
-    return np.asarray(x[_checked_mask(mask)])
+    return np.asarray(x[checked_mask(mask)])
 
 
 def _nothing(_: Any) -> None:

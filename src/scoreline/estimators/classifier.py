@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
+from scoreline._backend import memory_advice
 from scoreline._checks import check_choice, check_number
 from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
@@ -22,6 +23,7 @@ from scoreline.estimators.training import Problem, train
 from scoreline.estimators.validation import check_labels, check_weights, seen
 from scoreline.measures import AtKMeasure, Measure, RankingMeasure, get_measure
 from scoreline.operators import InterceptOperator, Operator, as_operator
+from scoreline.operators.device_convert import moved
 from scoreline.operators.wrappers import scaled
 from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
@@ -54,7 +56,8 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS),
         "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments),
         "max_planes" and "zero_plane" (bundle, bundle_ocas), "passes", "step", "weights" and "first_epoch" (spade, stamp),
-        "level", "level_tol" and "rounds" (amp).
+        "level", "level_tol" and "rounds" (amp). "device" ("cuda", "cuda:1", "cupy"; not for spade, stamp and hybrid): move X
+        there first, block by block.
     alpha : float, default=1e-4
         Strength of the penalty. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
     fit_intercept : bool, default=True
@@ -182,7 +185,7 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
 
         Parameters
         ----------
-        X : array, sparse matrix, frame, Dask array or dataframe, LinearOperator or Operator of shape (n, p)
+        X : array, sparse matrix, frame, Dask array or dataframe, PyTorch tensor, CuPy array, LinearOperator or Operator (n, p)
             Examples in rows; see `scoreline.operators.as_operator`.
         y : array of n labels
             Two classes; the larger in sorted order is positive. With X in Dask it may be there too.
@@ -195,11 +198,12 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
             The fitted classifier.
         """
         measure = self._check_parameters()
-        with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
-            operator = as_operator(X)
+        with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs), memory_advice():
+            operator = self._where_asked(as_operator(X))
             passes_before = operator.n_passes
             y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
             classes, sign = check_labels(y, operator.shape[0])
+            sign = operator.aligned(sign, "y")  # labels that were text
             weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
             risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
             solver = self._make_solver(solver_class)
@@ -266,10 +270,19 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
             raise ValueError(f"n_jobs={self.n_jobs!r} must be None, a positive number of threads, or -1 for all")
         return get_measure(self.measure, self.measure_params)
 
-    def _make_solver(self, solver_class: Any) -> Any:
+    def _where_asked(self, operator: Operator) -> Operator:
+        """Return the operator on the device that solver_params asks for, if it does."""
+        device = self._options().get("device")
+        return operator if device is None else moved(operator, device)
+
+    def _options(self) -> dict[str, Any]:
         if self.solver_params is not None and not isinstance(self.solver_params, dict):
             raise ValueError(f"solver_params={self.solver_params!r} must be a dict of options of the solver, or None")
-        params = dict(self.solver_params or {})
+        return dict(self.solver_params or {})
+
+    def _make_solver(self, solver_class: Any) -> Any:
+        params = self._options()
+        params.pop("device", None)  # is about X, not about the solver
         own = {"tol", "max_iter", "max_time"} & set(params)
         if own:
             raise ValueError(

@@ -4,10 +4,10 @@ import math
 import warnings
 from typing import Any
 
-from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import RemoteVector
 from scoreline.measures import Measure
-from scoreline.measures.block_cut import condensed
+from scoreline.measures.cut import condensed
 from scoreline.solvers.moments import Direction
 from scoreline.solvers.normal_model import shape_of_scores
 
@@ -43,7 +43,7 @@ def diagnosed(
     counts class weights (`weight`), the shapes do not (`copies`).
     """
     report = {**report, "empirical": measure.value(sign > 0, z + intercept, weight)}
-    if isinstance(z, BlockVector):
+    if isinstance(z, RemoteVector):
         sign, z, copies = condensed(sign, z, copies)
     for name, side in (("positive", sign > 0), ("negative", sign < 0)):
         report[name] = shape_of_scores(z[side], None if copies is None else copies[side])

@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scoreline import kernels
-from scoreline._blocks import BlockVector
+from scoreline._backend import library_of
+from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.training import Judged, cut_on, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights, seen
@@ -15,7 +16,7 @@ from scoreline.measures import Measure, get_measure
 from scoreline.operators import as_operator
 from scoreline.operators.dask import from_dask, is_dask, lazy_classes, lazy_scores
 from scoreline.risks.registry import get_risk
-from scoreline.scorespace import BlockSpace
+from scoreline.scorespace import space_of
 
 
 class Scoring:
@@ -32,13 +33,16 @@ class Scoring:
         Returns
         -------
         ndarray of shape (m,)
-            The scores; one pass over X. Of X in Dask a Dask array, which is not computed yet.
+            The scores; one pass over X. Of X in Dask a Dask array, which is not computed yet; of X on a device an array there.
         """
         check_is_fitted(self, "coef_")
         if is_dask(X):
             validate_data(self, seen(X), reset=False, skip_check_array=True)
             return lazy_scores(X, self.coef_[0], float(self.intercept_[0]))
-        return np.asarray(self._scored(X)[0]) + float(self.intercept_[0])
+        z = self._scored(X)[0]
+        if isinstance(z, DeviceVector):
+            return z.array + float(self.intercept_[0])
+        return np.asarray(z) + float(self.intercept_[0])
 
     def predict(self: Any, X: Any) -> AnyArray:
         """Return the class of each row: classes_[1] where decision_function > 0.
@@ -51,11 +55,17 @@ class Scoring:
         Returns
         -------
         ndarray of shape (m,)
-            The classes; of X in Dask a Dask array, which is not computed yet.
+            The classes; of X in Dask a Dask array, which is not computed yet; of X on a
+            device an array there, if they are numbers.
         """
         decision = self.decision_function(X)
         if is_dask(decision):
             return lazy_classes(decision, self.classes_)
+        if library_of(decision) is not None:
+            positive = DeviceVector(decision) > 0.0
+            if self.classes_.dtype.kind in "biuf":
+                return np.where(positive, self.classes_[1], self.classes_[0]).array
+            decision = np.asarray(positive)
         return self.classes_[(decision > 0).astype(np.intp)]
 
     def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -105,8 +115,7 @@ class Scoring:
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
         weight = with_cost(weight, sign, self.cost_)
         measure = get_measure(self.measure, self.measure_params)
-        space = BlockSpace() if isinstance(z, BlockVector) else None
-        return self._penalty + get_risk(self.risk_, measure).prepare(sign, weight, space).value(z)
+        return self._penalty + get_risk(self.risk_, measure).prepare(sign, weight, space_of(z)).value(z)
 
     def recut(
         self: Any,

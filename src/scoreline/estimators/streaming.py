@@ -91,9 +91,11 @@ class Streaming:
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
             operator = as_operator(X)
             if operator.scores != "host" and not by_moments:
+                where = "a cluster: use fit, which goes through all parts at once"
+                where = where if operator.scores == "blocks" else "a device: pass X as a NumPy array or SciPy matrix"
                 raise TypeError(
-                    f"partial_fit with solver={self.solver!r} takes in rows of this process, and X lies on a cluster: use fit, "
-                    "which goes through all parts at once, or solver='moments'"
+                    f"partial_fit with solver={self.solver!r} takes in rows of this process, and X lies on {where}, or use "
+                    "solver='moments'"
                 )
             y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
             if np.ndim(classes) != (0 if classes is None else 1):

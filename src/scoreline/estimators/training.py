@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import RemoteVector
 from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, best_cut, steady_cut
 from scoreline.solvers import Result, Solver
 from scoreline.solvers.cost_search import CostMethod, Problem
@@ -169,4 +169,4 @@ def held_out_rows(sign: AnyArray, weight: FloatArray | None, random_state: Any) 
                 f"cut='holdout' needs two rows of each class, got {len(rows)}; use cut='train' for data as small as this"
             )
         held[rng.permutation(rows)[: max(1, len(rows) // 5)]] = True
-    return BlockVector.of(sign.layout, held) if isinstance(sign, BlockVector) else held
+    return sign.like(held) if isinstance(sign, RemoteVector) else held

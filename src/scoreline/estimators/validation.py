@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from scoreline._blocks import BlockVector, as_vector
 from scoreline._checks import check_choice
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import RemoteVector, as_vector
 from scoreline.operators.dask import is_dask
 from scoreline.risks.base import tame_weights
 
@@ -18,8 +18,8 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     """Return (classes, sign) with sign +1 for the second class; exactly two classes, one label per row."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: pass one label per row")
-    if isinstance(y, BlockVector):
-        found = np.concatenate(y.layout.gather(_distinct, y))
+    if isinstance(y, RemoteVector):
+        found = y.distinct()
         named, _ = check_labels(found, len(found))
         return named, np.where(y == named[1], 1, -1).astype(np.int8)
     labels = column_or_1d(y, warn=True)
@@ -36,14 +36,6 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     if classes is None:
         classes = _distinct_labels(labels)
     return classes, np.where(labels == classes[1], 1, -1).astype(np.int8)
-
-
-def _distinct(labels: AnyArray) -> AnyArray:
-    """Return the first different labels of a block, enough of them to say what y holds."""
-    try:
-        return np.unique(labels)[:100]
-    except TypeError:  # labels that cannot be compared
-        return np.array(list(dict.fromkeys(labels.tolist()))[:100], dtype=object)
 
 
 def seen(X: Any) -> Any:
@@ -82,7 +74,7 @@ def _distinct_labels(labels: AnyArray) -> AnyArray:
 
 def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
     """Return which rows are of the positive class; labels must be among the two classes of the fit, one for each row."""
-    labels = y if isinstance(y, BlockVector) else column_or_1d(y, warn=True)
+    labels = y if isinstance(y, RemoteVector) else column_or_1d(y, warn=True)
     if len(labels) != n:
         raise ValueError(
             f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"

@@ -16,6 +16,7 @@ _MODULES = (
     "cuts",
     "decimals",
     "dense",
+    "device",
     "dual_regions",
     "exponential",
     "gram",

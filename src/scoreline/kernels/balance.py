@@ -6,6 +6,7 @@ projection of the unclipped values onto {0 <= beta <= 1, sum_P s beta = sum_N s 
 the hinge with a ramp.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -46,11 +47,26 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
     near, decided = _undecided(places, sign, weight, base, width, bounds)
     # An imbalance this small is rounding: equal terms are added one after another in some eight lanes.
     rounding = EPS * max(32.0, len(near[0]) / 64.0)
+
+    def at(shift: float) -> tuple[float, float, float]:
+        above, below, active = _sides(*near, shift, width)
+        return float(above + decided[0]), float(below + decided[1]), float(active)
+
+    shift, above, below = root(at, width, rounding)
+    return Balance(base, shift, (0.0, 0.0), above, below)
+
+
+def root(
+    sides: Callable[[float], tuple[float, float, float]], width: float, rounding: float
+) -> tuple[float, float, float]:
+    """Return the shift within a width of 0 that balances both sides, and these: Newton's method, kept in a bracket.
+
+    `sides` returns sum_P s beta, sum_N s beta and the weight on the ramp.
+    """
     low, high, shift = -width, width, 0.0
     low_seen = high_seen = False
     for _ in range(MOST_STEPS):
-        above, below, active = _sides(*near, shift, width)
-        above, below = above + decided[0], below + decided[1]
+        above, below, active = sides(shift)
         excess = above - below  # falls with the bias
         if abs(excess) <= rounding * max(above, below):
             break
@@ -58,7 +74,7 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
             low, low_seen = shift, True
         else:
             high, high_seen = shift, True
-        step = shift + excess * width / active if active > 0.0 else np.copysign(np.inf, excess)
+        step = shift + excess * width / active if active > 0.0 else float(np.copysign(np.inf, excess))
         if step >= high and not high_seen:  # the root may lie on an end of the first bracket
             step = high
         elif step <= low and not low_seen:
@@ -71,9 +87,8 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
             break
         shift = step
     else:  # weights over hundreds of decades: the sums must be those of the last bias
-        above, below, _ = _sides(*near, shift, width)
-        above, below = above + decided[0], below + decided[1]
-    return Balance(base, float(shift), (0.0, 0.0), float(above), float(below))
+        above, below, _ = sides(shift)
+    return shift, above, below
 
 
 def places_of(z: FloatArray, sign: AnyArray, offset: float) -> FloatArray:

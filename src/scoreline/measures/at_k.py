@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._blocks import BlockVector, as_vector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import RankingMeasure, ratio
-from scoreline.scorespace.selection import smallest_reaching
+from scoreline.scorespace import smallest_reaching
 
 
 class AtKMeasure(RankingMeasure):
@@ -40,8 +40,8 @@ class AtKMeasure(RankingMeasure):
         self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None
     ) -> tuple[float, float, float]:
         """Return the weight of positives among the k highest scores, k, and the weight of all positives."""
-        if isinstance(decision, BlockVector):
-            return self._of_blocks(y, decision, sample_weight)
+        if isinstance(decision, RemoteVector):
+            return self._elsewhere(y, decision, sample_weight)
         weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = np.asarray(y) > 0
         k = self.weight_at_top(positive, weight)
@@ -52,8 +52,8 @@ class AtKMeasure(RankingMeasure):
         share = np.clip(ratio(k - above, all_rows), 0.0, 1.0)  # of each group of equal scores that is in the top
         return float(share @ true_rows), k, float(true_rows.sum())
 
-    def _of_blocks(self, y: Any, decision: Any, sample_weight: Any) -> tuple[float, float, float]:
-        """Return the same of scores in blocks: the k-th score by selection, then sums above it and at it."""
+    def _elsewhere(self, y: Any, decision: Any, sample_weight: Any) -> tuple[float, float, float]:
+        """Return the same of scores that lie elsewhere: the k-th score by selection, then sums above it and at it."""
         k, positive = self.weight_at_top(y, sample_weight), (y > 0).astype(np.int8)
         level = -smallest_reaching(-decision, sample_weight, k)
         kind = positive + 2 * (decision == level).astype(np.int8) + 4 * (decision > level).astype(np.int8)

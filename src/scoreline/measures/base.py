@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scoreline._blocks import as_vector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import as_vector
 
 
 class Measure(ABC):

@@ -88,8 +88,7 @@ def best_level(
     level, value = _best_of_rows(layout, sign, z, weight, ranges, value_of)
     if level.score == np.inf:
         return level._replace(below=totals.high), value
-    lower = max(layout.gather(highest_below, z, weight, level.score))
-    return level._replace(below=float(lower)), value
+    return level._replace(below=next_lower(z, weight, level.score)), value
 
 
 def _narrowed(
@@ -173,8 +172,12 @@ def _rows_within(
     return scores, sign[inside] > 0, np.ones(len(scores)) if weight is None else weight[inside]
 
 
-def highest_below(z: FloatArray, weight: FloatArray | None, level: float) -> float:
-    """Return the highest score of a part below a level."""
+def next_lower(z: BlockVector, weight: BlockVector | None, level: float) -> float:
+    """Return the highest score below a level, minus infinity if there is none."""
+    return float(max(z.layout.gather(_highest_below, z, weight, level)))
+
+
+def _highest_below(z: FloatArray, weight: FloatArray | None, level: float) -> float:
     lower = z[z < level] if weight is None else z[(z < level) & (weight > 0.0)]
     return float(lower.max()) if len(lower) else -np.inf
 

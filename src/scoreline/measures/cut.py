@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline import kernels
-from scoreline._blocks import BlockVector, as_vector
+from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import RemoteVector, as_vector
+from scoreline.measures import block_cut, device_cut
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, Measure
-from scoreline.measures.block_cut import best_level, highest_below, totals_of
 from scoreline.measures.registry import get_measure
-from scoreline.scorespace.selection import smallest_reaching
+from scoreline.scorespace import smallest_reaching
 
 BLOCK = 1 << 16  # candidates judged at a time
 
@@ -120,9 +121,9 @@ def best_cut(
         if isinstance(measure, AtKMeasure):
             return _cut_at_k(measure, y, scores, sample_weight)
         value_of, rises = measure.cut_value, measure.rises
-    if isinstance(scores, BlockVector):
+    if isinstance(scores, RemoteVector):
         if rises:
-            return _cut_of_blocks(y, scores, sample_weight, measure, value_of)
+            return _cut_elsewhere(y, scores, sample_weight, measure, value_of)
         y, scores, sample_weight = (None if v is None else np.asarray(v) for v in (y, scores, sample_weight))
     scan = SortedScores(y, scores, sample_weight)
     best, place, counts = -np.inf, (np.nan, np.nan), (0.0, 0.0)
@@ -140,15 +141,20 @@ def best_cut(
     return Cut(scan.threshold(*place), best)
 
 
-def _cut_of_blocks(y: Any, scores: BlockVector, weight: Any, measure: Any, value_of: Callable[..., Any]) -> Cut:
-    """Return the cut of scores in blocks (`block_cut.py`); beyond the ends rows are counted in place of different scores."""
-    totals = totals_of(y, scores, weight)
+def _place_of(scores: RemoteVector) -> Any:
+    """Return the module that knows cuts of scores where they lie."""
+    return device_cut if isinstance(scores, DeviceVector) else block_cut
+
+
+def _cut_elsewhere(y: Any, scores: RemoteVector, weight: Any, measure: Any, value_of: Callable[..., Any]) -> Cut:
+    """Return the cut of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
+    totals = _place_of(scores).totals_of(y, scores, weight)
 
     def judged(tp: FloatArray, fp: FloatArray) -> FloatArray:
         values = value_of(tp, fp, np.maximum(totals.positive - tp, 0.0), np.maximum(totals.negative - fp, 0.0))
         return np.where(np.isnan(values), -np.inf, values)
 
-    level, best = best_level(y, scores, weight, totals, judged)
+    level, best = _place_of(scores).best_level(y, scores, weight, totals, judged)
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
     if isinstance(measure, CountsBasedMeasure):
@@ -166,12 +172,12 @@ def _placed(low: float, high: float, lowest: float, highest: float, gaps: int) -
 
 def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None) -> Cut:
     """Return the threshold below the k-th highest score: midway to the next lower one."""
-    if isinstance(scores, BlockVector):
+    if isinstance(scores, RemoteVector):
         weight = None if sample_weight is None else as_vector(sample_weight)
-        totals = totals_of(y, scores, weight)
+        totals = _place_of(scores).totals_of(y, scores, weight)
         k = measure.weight_at_top(y, weight)
         level = -smallest_reaching(-scores, weight, k)
-        lower = max(scores.layout.gather(highest_below, scores, weight, level))
+        lower = _place_of(scores).next_lower(scores, weight, level)
         threshold = _placed(lower, level, totals.low, totals.high, totals.rows - 1)
         return Cut(threshold, measure.value(y, scores, weight))
     z = np.asarray(scores, dtype=np.float64)
@@ -207,3 +213,9 @@ def _between(low: float, high: float, margin: float) -> float:
         return high - margin
     middle = 0.5 * low + 0.5 * high
     return middle if low <= middle < high else low
+
+
+def condensed(sign: Any, z: RemoteVector, weight: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
+    """Return labels, scores and weights of scores on workers or a device here, many rows as runs of neighbouring scores."""
+    made: tuple[AnyArray, FloatArray, FloatArray | None] = _place_of(z).condensed(sign, z, weight)
+    return made

@@ -1,13 +1,15 @@
 """Measures of the order of the scores."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from scoreline._blocks import BlockVector, as_vector
 from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import RankingMeasure
-from scoreline.scorespace import BlockSpace
+from scoreline.scorespace import space_of
 
 
 class RocAuc(RankingMeasure):
@@ -21,8 +23,8 @@ class RocAuc(RankingMeasure):
         """Return the area; O(n log n), NaN if a class is missing."""
         if not np.isfinite(decision).all():
             raise ValueError("scores must be finite to be ranked; they hold NaN or infinity")
-        if isinstance(decision, BlockVector):
-            return _area_of_blocks(y, decision, sample_weight)
+        if isinstance(decision, RemoteVector):
+            return _area_elsewhere(y, decision, sample_weight)
         weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         order = np.argsort(decision, kind="stable")
         z, positive = np.asarray(decision)[order], (np.asarray(y) > 0)[order]
@@ -71,10 +73,11 @@ class AveragePrecision(RankingMeasure):
         return float(average_precision_score(truth, np.asarray(decision), sample_weight=sample_weight))
 
 
-def _area_of_blocks(y: BlockVector, decision: BlockVector, weight: BlockVector | None) -> float:
-    """Return the ROC area of scores in blocks: pairs in the wrong order, and in the right one; the rest are ties."""
-    space = BlockSpace()
-    labels = space.labels(2 * (y > 0).astype(np.int8) - 1, None if weight is None else as_vector(weight))
+def _area_elsewhere(y: RemoteVector, decision: RemoteVector, weight: RemoteVector | None) -> float:
+    """Return the ROC area of scores on workers or a device: pairs in the wrong order, in the right one, and ties."""
+    space: Any = space_of(decision)
+    sign = decision.like(2 * (y > 0).astype(np.int8) - 1)
+    labels = space.labels(sign, None if weight is None else as_vector(weight))
     pairs = labels.positive * labels.negative
     if not pairs > 0:
         return float("nan")

@@ -3,11 +3,10 @@
 import numpy as np
 
 from scoreline import kernels
-from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import RemoteVector
 from scoreline.measures.base import CountsBasedMeasure
-from scoreline.measures.block_cut import condensed
-from scoreline.measures.cut import Cut, SortedScores
+from scoreline.measures.cut import Cut, SortedScores, condensed
 
 WIDTH = 3.0  # half widths of the blur, in spreads of the class times (weight of the class)^(-1/3)
 
@@ -26,8 +25,8 @@ def steady_cut(
     y : array of n labels
         Positive where y > 0.
     scores : array of n floats
-        Scores of rows that their model has not seen; the threshold of training scores is too optimistic. Of scores in blocks
-        each sends at most 65,536 of a class: beyond, means of neighbours, far closer than the blur is wide.
+        Scores of rows that their model has not seen; the threshold of training scores is too optimistic. Of scores on workers
+        (or a device) each sends at most 65,536 of a class: beyond, means of neighbours, far closer than the blur is wide.
     measure : CountsBasedMeasure
         What the threshold is to serve.
     sample_weight : array of n weights, optional
@@ -39,7 +38,7 @@ def steady_cut(
         The threshold, and what `measure.steady_value` says of the counts at it, not blurred. O(n log n), memory for two copies
         of the scores (three with weights).
     """
-    if isinstance(scores, BlockVector):
+    if isinstance(scores, RemoteVector):
         y, scores, sample_weight = condensed(y, scores, sample_weight)
     z = np.asarray(scores, dtype=np.float64)
     largest = float(np.abs(z).max(initial=0.0))

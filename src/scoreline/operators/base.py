@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline._blocks import as_vector
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline._vectors import as_vector
 from scoreline.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
 

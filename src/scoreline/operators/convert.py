@@ -7,10 +7,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from scoreline._backend import library_of
 from scoreline._typing import AnyArray
 from scoreline.operators.base import Operator
 from scoreline.operators.dask import from_dask, is_dask
 from scoreline.operators.dense import DenseOperator
+from scoreline.operators.device_convert import from_device
 from scoreline.operators.linear import LinearMapOperator
 from scoreline.operators.sparse import CompressedOperator, to_compressed
 from scoreline.operators.strided import StridedOperator
@@ -23,7 +25,8 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
 
     Parameters
     ----------
-    X : Operator, ndarray, sparse matrix or array, pandas, polars or Dask frame, Dask array, LinearOperator, or nested lists
+    X : Operator, ndarray, sparse matrix or array, pandas, polars or Dask frame, Dask array, LinearOperator, PyTorch tensor, \
+            CuPy array or sparse matrix, other Array API array, or nested lists
         Rows are examples. float32 and float64 are used as they lie in memory, in any order and slice; COO and other
         sparse formats, frames of several blocks, integers and float16 are copied once (logged at level INFO).
     check_finite : bool
@@ -56,6 +59,9 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
         return _finish(_from_sparse(X), check_finite)
     if is_dask(X):
         return _finish(from_dask(X), check_finite)
+    if library_of(X) is not None:
+        _check_shape(X.shape if len(X.shape) == 2 else (1, 1))
+        return _finish(from_device(X), check_finite)
     array = _from_frame(X) if _is_frame(X) else _from_array(X)
     if sp.issparse(array):
         return _finish(_from_sparse(array), check_finite)

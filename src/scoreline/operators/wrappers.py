@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
 from scoreline.moments import ClassMoments, Moments
 from scoreline.operators.base import ROW_VECTORS, Operator
+from scoreline.operators.device import DeviceOperator
 from scoreline.operators.parts import PartsOperator
 from scoreline.operators.statistics import ColumnStatistics
 
@@ -273,6 +274,8 @@ class ScaledOperator(_Wrapper):
         """Call a second-order method of rows that are centred first, where the rows are."""
         if isinstance(self.inner, PartsOperator):
             return getattr(self.in_parts(), name)(*arguments)
+        if isinstance(self.inner, DeviceOperator):
+            return getattr(self.inner.rescaled(self.scale, self.center), name)(*arguments)
         return getattr(super(), name)(*arguments)
 
     def _wrap(self, block: Any) -> Any:

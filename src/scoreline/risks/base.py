@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from scoreline._blocks import as_vector
 from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline._vectors import as_vector
 from scoreline.measures import Measure
 from scoreline.scorespace import HostSpace, Labels, ScoreSpace
 

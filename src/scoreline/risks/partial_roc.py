@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._blocks import as_vector
 from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline._vectors import as_vector
 from scoreline.measures import Measure
 from scoreline.risks.base import Evaluation, Hessian, Risk
 from scoreline.risks.roc_area import pair_hessian

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._blocks import BlockVector
 from scoreline._typing import FloatArray, Scores
+from scoreline._vectors import RemoteVector
 from scoreline.scorespace.base import Flips, Labels, Moved, WorstRanking
 from scoreline.scorespace.host import HostSpace
 
@@ -14,7 +14,7 @@ logger = logging.getLogger("scoreline")
 
 
 class Gathered:
-    """The part of `BlockSpace` that gathers: worst labellings and rankings, and thresholds among one class.
+    """The part of `BlockSpace` and `DeviceSpace` that gathers: worst labellings and rankings, thresholds among one class.
 
     Labels are brought here once; every call moves n scores here, and n entries back for each vector that it returns.
     """
@@ -23,8 +23,8 @@ class Gathered:
         self._host = HostSpace()
         self._labels: tuple[Labels, Labels] | None = None
 
-    def by_gathering(self, name: str, z: BlockVector, labels: Labels, *arguments: Any) -> Any:
-        """Call an operation of the host on all scores, and send vectors among its results back to the parts.
+    def by_gathering(self, name: str, z: RemoteVector, labels: Labels, *arguments: Any) -> Any:
+        """Call an operation of the host on all scores, and send vectors among its results back.
 
         Any operation works so, also those that have a better way: this is what they are compared with.
         """
@@ -34,18 +34,18 @@ class Gathered:
             logger.info("%s brings %d scores here in every evaluation", name, len(z))
         result = getattr(self._host, name)(np.asarray(z), self._labels[1], *arguments)
         if isinstance(result, np.ndarray):
-            return BlockVector.of(z.layout, result)
+            return z.like(result)
         if hasattr(result, "_replace"):
-            return result if result.grad is None else result._replace(grad=BlockVector.of(z.layout, result.grad))
+            return result if result.grad is None else result._replace(grad=z.like(result.grad))
         return result
 
-    def class_scores(self, z: BlockVector, labels: Labels) -> tuple[FloatArray, FloatArray]:
+    def class_scores(self, z: RemoteVector, labels: Labels) -> tuple[FloatArray, FloatArray]:
         """Return the scores of either class in rising order, here."""
         return self.by_gathering("class_scores", z, labels)
 
     def change_sides(
         self,
-        z: BlockVector,
+        z: RemoteVector,
         labels: Labels,
         low: float,
         low_ties: float,
@@ -58,13 +58,13 @@ class Gathered:
         """Move rows by their scores."""
         return self.by_gathering("change_sides", z, labels, low, low_ties, high, high_ties, scale, None, grad)
 
-    def worst_ranking(self, z: BlockVector, labels: Labels, scale: float, out: Scores | None = None) -> WorstRanking:
+    def worst_ranking(self, z: RemoteVector, labels: Labels, scale: float, out: Scores | None = None) -> WorstRanking:
         """Find the worst ranking."""
         return self.by_gathering("worst_ranking", z, labels, scale)
 
     def flip_chances(
         self,
-        z: BlockVector,
+        z: RemoteVector,
         labels: Labels,
         exponents: FloatArray,
         price: float,
@@ -75,17 +75,19 @@ class Gathered:
         """Sum over all labellings."""
         return self.by_gathering("flip_chances", z, labels, exponents, price, scale, None, grad)
 
-    def top_share(self, z: BlockVector, labels: Labels, side: int, amount: float) -> BlockVector:
+    def top_share(self, z: RemoteVector, labels: Labels, side: int, amount: float) -> RemoteVector:
         """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
         return self.by_gathering("top_share", z, labels, side, amount)
 
     def soft_threshold(
-        self, z: BlockVector, labels: Labels, side: int, amount: float, width: float
+        self, z: RemoteVector, labels: Labels, side: int, amount: float, width: float
     ) -> tuple[float, float]:
         """Return theta as base + offset: the highest `amount` of weight, softened over `width`."""
         return self.by_gathering("soft_threshold", z, labels, side, amount, width)
 
-    def lifted(self, z: BlockVector, labels: Labels, threshold: tuple[float, float]) -> tuple[BlockVector, BlockVector]:
+    def lifted(
+        self, z: RemoteVector, labels: Labels, threshold: tuple[float, float]
+    ) -> tuple[RemoteVector, RemoteVector]:
         """Return scores less the base, for positives at least the offset, and by how much they were lifted."""
         lifted, lift = self.by_gathering("lifted", z, labels, threshold)
-        return BlockVector.of(z.layout, lifted), BlockVector.of(z.layout, lift)
+        return z.like(lifted), z.like(lift)

@@ -190,7 +190,10 @@ def checked_entries(operator: Any) -> list[float]:
     square = float(space.dot(z, z))
     if square == 0.0:
         return [square, 0.0]
-    c = z.layout.vector(_cosines, Parts(z.layout.spans)) if operator.scores == "blocks" else np.cos(np.arange(n))
+    if operator.scores == "blocks":
+        c = z.layout.vector(_cosines, Parts(z.layout.spans))
+    else:
+        c = operator.aligned(np.cos(np.arange(n)), "c")
     return [square, float(z @ c) / float(np.sqrt(square * n))]
 
 

@@ -106,7 +106,12 @@ class HybridSolver(Solver):
         return HybridState(w=w0, best_w=w0, rows=self.sizes(objective)[0])
 
     def _check_rows(self, objective: Objective) -> None:
-        """Raise if rows cannot be skipped here."""
+        """Raise if rows cannot be read one by one, or skipped, here."""
+        if objective.operator.scores != "host":
+            raise TypeError(
+                "solver='hybrid' needs products restricted to rows of this process, and X lies elsewhere: use another solver "
+                "(solver='auto'), or pass X as an array or sparse matrix of this process"
+            )
         if self.shrink != "none" and objective.risk.name != "squared_hinge":
             raise ValueError(
                 f"shrink={self.shrink!r} skips rows beyond the margin, which have no loss in risk 'squared_hinge' only, got "
@@ -143,8 +148,6 @@ class HybridSolver(Solver):
         if state.plan and state.plan != plan:  # other batches: what is known of the old one does not hold
             state.slope, state.rows = None, objective.operator.shape[0]
         state.plan = plan
-        if objective.operator.scores != "host":
-            objective.operator.require("rows", "solver='hybrid': products restricted to rows")
         self._batches = Batches(objective, self._sizes, self.seed, norms=self.shrink != "none")
         self._part = part = self._batches.of(state.rows, self._penalty)
         self._idle = 0

@@ -95,7 +95,7 @@ def sample_start(objective: Objective, solver: Any) -> Sampled | None:
     """
     operator = objective.operator
     n, p = operator.shape
-    steps = sizes(n, p) if operator.scores == "host" and operator.cheap_rows and objective.risk.samples else []
+    steps = sizes(n, p) if operator.scores != "blocks" and operator.cheap_rows and objective.risk.samples else []
     if not steps:
         return None
     begin, found, samples = time.perf_counter(), None, Samples(objective, steps[-1])

@@ -1,0 +1,66 @@
+"""Vectors with an entry for every row of X that need not lie in the memory of this process."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from scoreline._typing import AnyArray
+
+
+class RemoteVector(NDArrayOperatorsMixin):
+    """A vector on the workers of a cluster or on a device that NumPy's elementwise functions, sums and masks understand.
+
+    `np.asarray` brings its entries here. Nothing changes a vector that is there: `z += 1` makes another one.
+
+    Attributes
+    ----------
+    scores : str
+        Name of the score space that works on such vectors.
+    """
+
+    scores: ClassVar[str]
+    ndim = 1
+    __hash__ = object.__hash__
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Its length."""
+        return (len(self),)
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def like(self, rows: Any) -> "RemoteVector":
+        """Return an array of this process, an entry for every row, as a vector beside this one."""
+
+    @abstractmethod
+    def distinct(self, most: int = 100) -> AnyArray:
+        """Return different entries, `most` of each part at most, here."""
+
+    def copy(self) -> "RemoteVector":
+        """Return the vector itself: nothing can change it."""
+        return self
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        raise TypeError(
+            "a vector that lies elsewhere cannot be changed in place; make another one, for example with numpy.where"
+        )
+
+
+def as_vector(rows: Any, dtype: Any = None) -> Any:
+    """Return entries as a vector: what lies elsewhere stays there, anything else becomes an array."""
+    if isinstance(rows, RemoteVector):
+        return rows if dtype is None else rows.astype(dtype)  # type: ignore[attr-defined]
+    return np.asarray(rows, dtype=dtype)
+
+
+def checked_mask(mask: AnyArray) -> AnyArray:
+    """Return a mask, or raise if it is none."""
+    if mask.dtype != bool or mask.ndim != 1:
+        raise TypeError(
+            f"a vector that lies elsewhere is indexed by a mask, a boolean for each row; got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask

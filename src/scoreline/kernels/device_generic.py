@@ -1,0 +1,136 @@
+"""Products and look-ups on a device by functions of the Array API standard: no kernel to compile, any library."""
+
+from typing import Any
+
+from scoreline._backend import Backend
+from scoreline._typing import AnyArray
+from scoreline.kernels.device import PairRows, Ramp, Ranked, Segments, host_floats
+
+BLOCK = 1 << 23  # entries of X that are widened to float64 at a time
+
+
+def row_dots(backend: Backend, X: Any, w: Any) -> Any:
+    """Return Xw in float64; float32 is widened a block of rows at a time."""
+    xp = backend.xp
+    if X.dtype == xp.float64:
+        return xp.matmul(X, w)
+    return xp.concat([xp.matmul(xp.astype(X[a:b, :], xp.float64), w) for a, b in _blocks(X)])
+
+
+def column_sums(backend: Backend, X: Any, u: Any) -> Any:
+    """Return X'u in float64."""
+    xp = backend.xp
+    if X.dtype == xp.float64:
+        return xp.matmul(X.T, u)
+    total = backend.full((X.shape[1],), 0.0)
+    for a, b in _blocks(X):
+        total = total + xp.matmul(xp.astype(X[a:b, :], xp.float64).T, u[a:b])
+    return total
+
+
+def _blocks(X: Any) -> list[tuple[int, int]]:
+    step = max(1, BLOCK // max(1, X.shape[1]))
+    return [(a, min(a + step, X.shape[0])) for a in range(0, X.shape[0], step)]
+
+
+def segment_dots(segments: Segments, vector: Any) -> Any:
+    """Return the sum of values times vector[indices] over each segment, by tables of segments of similar length."""
+    backend, xp = segments.backend, segments.backend.xp
+    if segments.values.shape[0] == 0:
+        return backend.full((len(segments),), 0.0)
+    groups, places = segments.tables
+    parts = []
+    for rows, length in groups:
+        starts, stops = xp.take(segments.starts, rows), xp.take(segments.stops, rows)
+        entries = starts[:, None] + backend.arange(length)[None, :]
+        there = entries < stops[:, None]
+        flat = xp.reshape(xp.where(there, entries, xp.zeros_like(entries)), (-1,))
+        products = xp.astype(xp.take(segments.values, flat), xp.float64)
+        if segments.indices is not None:
+            products = products * xp.take(vector, xp.take(segments.indices, flat))
+        products = xp.reshape(products, there.shape)
+        parts.append(xp.sum(xp.where(there, products, xp.zeros_like(products)), axis=1))
+    return xp.take(xp.concat(parts), places)
+
+
+def look_up(
+    backend: Backend, rows: PairRows, positives: Ranked, negatives: Ranked | None, ramp: Ramp
+) -> tuple[Any, AnyArray]:
+    """Let every row find itself among the sorted scores of the other class; return a result for every row, and three sums.
+
+    With keys p = z_i - margin (positives, sorted), queries q = z_j and t = q - p:
+
+        F(x) = sum over p < x of s (x - p)                            hard sum of a query: F(q)
+        B(q) = sum of s ramp(q - p) = (F(q) - F(q - width)) / width   derivative of its smooth sum
+        A(p) = the same for a key, over queries
+
+    and the smooth sum over all pairs is 1/2 (sum_j s q B(q) - sum_i s p A(p)) + 1/2 sum_j s F(q - width), because a pair on its
+    ramp has smooth = t ramp / 2, and one beyond it t - width / 2. Distances from `ramp.centre` stand for scores, so that sums
+    stay small.
+    """
+    xp = backend.xp
+    q = xp.take(rows.z, rows.negative_rows)
+    weight = None if rows.weight is None else xp.take(rows.weight, rows.negative_rows)
+    upper, upper_sum = _below(backend, positives, q, "left")
+    distance = q - ramp.centre
+    hard = distance * upper - upper_sum
+    if ramp.width > 0.0:
+        lower, lower_sum = _below(backend, positives, q - ramp.width, "left")
+        on = upper - lower
+        part = (distance * on - (upper_sum - lower_sum)) / ramp.width
+        result = lower + xp.minimum(xp.maximum(part, xp.zeros_like(part)), on)
+        beyond = (distance - ramp.width) * lower - lower_sum
+    else:
+        on, result, beyond = xp.zeros_like(upper), upper, None
+    if weight is not None:
+        hard, beyond, result, on = (None if x is None else x * weight for x in (hard, beyond, result, on))
+    sums = [xp.sum(hard), xp.sum(result), xp.sum(hard)]
+    if beyond is not None:
+        sums[0] = 0.5 * (xp.vecdot(distance, result) + xp.sum(beyond))
+    scaled = ramp.scales[1] * (on if ramp.curved else result)
+    if not ramp.both or negatives is None:
+        return None, host_floats(backend, xp.stack(sums))
+
+    p = keys_of(backend, xp.take(rows.z, rows.positive_rows), ramp.margin)
+    weight = None if rows.weight is None else xp.take(rows.weight, rows.positive_rows)
+    lower, lower_sum = _below(backend, negatives, p, "right")
+    distance = p - ramp.centre
+    every = float(len(negatives)) if negatives.weights is None else negatives.weights[-1]
+    if ramp.width > 0.0:
+        upper, upper_sum = _below(backend, negatives, p + ramp.width, "right")
+        on = upper - lower
+        part = ((upper_sum - lower_sum) - distance * on) / ramp.width
+        result = (every - upper) + xp.minimum(xp.maximum(part, xp.zeros_like(part)), on)
+    else:
+        on, result = xp.zeros_like(lower), every - lower
+    if weight is not None:
+        result, on = result * weight, on * weight
+    if ramp.width > 0.0:
+        sums[0] = sums[0] - 0.5 * xp.vecdot(distance, result)
+    if rows.places is None:
+        rows.places = xp.argsort(xp.concat([rows.positive_rows, rows.negative_rows]))
+    given = ramp.scales[0] * (on if ramp.curved else result)
+    return xp.take(xp.concat([given, scaled]), rows.places), host_floats(backend, xp.stack(sums))
+
+
+def _below(backend: Backend, ranked: Ranked, x: Any, side: str) -> tuple[Any, Any]:
+    """Return the weight of the sorted scores below each x ("right": or equal), and the sum of weight times distance."""
+    xp = backend.xp
+    place = xp.searchsorted(ranked.scores, x, side=side)
+    last = xp.maximum(place - 1, xp.zeros_like(place))
+    none = place == 0
+    sums = xp.take(ranked.sums, last)
+    if ranked.weights is None:
+        weights = xp.astype(place, xp.float64)
+    else:
+        weights = xp.take(ranked.weights, last)
+        weights = xp.where(none, xp.zeros_like(weights), weights)
+    return weights, xp.where(none, xp.zeros_like(sums), sums)
+
+
+def keys_of(backend: Backend, z: Any, margin: float) -> Any:
+    """Return z - margin, or the next lower number where the margin is lost in rounding: equal scores must not look right."""
+    xp, keys = backend.xp, z - margin
+    if margin == 0.0:
+        return keys
+    return xp.where(keys == z, xp.nextafter(z, xp.full_like(z, float("-inf"))), keys)

@@ -1,0 +1,131 @@
+"""The exact cut of scores on a device: sorted there, with counts at few thresholds brought here."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scoreline._device_vector import DeviceVector
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.measures.block_cut import FEW, POINTS, Level, Totals
+
+EDGES = 4096  # thresholds of a round
+
+
+def totals_of(sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None) -> Totals:
+    """Return what all rows of positive weight have together."""
+    sign, z, weight = _counted(sign, z, weight)
+    if len(z) == 0:
+        raise ValueError("a cut needs at least one row of positive weight")
+    if not np.isfinite(z).all():
+        raise ValueError("scores must be finite, and they hold NaN or infinity")
+    above = sign > 0
+    positive = float(np.count_nonzero(above) if weight is None else weight[above].sum())
+    total = float(len(z) if weight is None else weight.sum())
+    return Totals(float(z.min()), float(z.max()), len(z), positive, total - positive)
+
+
+def best_level(
+    sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None, totals: Totals, value_of: Callable[..., Any]
+) -> tuple[Level, float]:
+    """Return where value_of(tp, fp), which must rise with tp and fall with fp, is largest; the highest of equal ones.
+
+    Between two thresholds it is at most value_of(tp of the lower one, fp of the higher one): ranges of thresholds that cannot
+    reach the best value seen are left out, until few are left.
+    """
+    sign, z, weight = _counted(sign, z, weight)
+    backend, xp = z.backend, z.backend.xp
+    order = xp.argsort(-z.array)
+    scores = xp.take(z.array, order)
+    s = backend.full((len(z),), 1.0) if weight is None else weight.array
+    s, above = xp.take(s, order), xp.take(sign.array > 0, order)
+    tp = xp.cumulative_sum(xp.where(above, s, xp.zeros_like(s)))
+    fp = xp.cumulative_sum(xp.where(above, xp.zeros_like(s), s))
+    last = xp.concat([scores[:-1] > scores[1:], backend.full((1,), True, np.bool_)])  # of the rows of equal score
+    levels = xp.nonzero(last)[0]
+    tp, fp = xp.take(tp, levels), xp.take(fp, levels)
+
+    def counts(places: AnyArray) -> tuple[FloatArray, FloatArray]:
+        rows = backend.array(places)
+        both = backend.host(xp.stack([xp.take(tp, rows), xp.take(fp, rows)]))
+        return both[0], both[1]
+
+    best = float(value_of(np.zeros(1), np.zeros(1))[0])
+    ranges, whole = np.array([[-1, levels.shape[0] - 1]]), levels.shape[0]
+    while True:
+        sizes = ranges[:, 1] - ranges[:, 0]
+        if sizes.sum() <= FEW or (sizes <= 1).all():
+            break
+        share = max(2, EDGES // len(ranges))
+        edges = [np.unique(np.linspace(a, b, min(share, b - a) + 1).astype(np.int64)) for a, b in ranges]
+        flat = np.concatenate(edges)
+        t, f = counts(np.maximum(flat, 0))
+        t, f = np.where(flat < 0, 0.0, t), np.where(flat < 0, 0.0, f)
+        best = max(best, float(np.max(value_of(t, f))))
+        inner = np.concatenate([np.append(np.full(len(e) - 1, True), False) for e in edges])  # not from range to range
+        inner = np.flatnonzero(inner)
+        bounds = value_of(t[inner + 1], f[inner])
+        kept = inner[bounds >= best * (1.0 - 1e-12 * np.sign(best))]
+        ranges = np.stack([flat[kept], flat[kept + 1]], axis=1)
+        if ranges.size == 0 or (ranges[:, 1] - ranges[:, 0]).sum() == whole:
+            break
+        whole = int((ranges[:, 1] - ranges[:, 0]).sum())
+    level, value = Level(np.inf, totals.high, 0.0, 0.0), float(value_of(np.zeros(1), np.zeros(1))[0])
+    for a, b in ranges:
+        for start in range(int(a) + 1, int(b) + 1, 1 << 20):
+            places = np.arange(start, min(start + (1 << 20), int(b) + 1))
+            t, f = counts(places)
+            values = value_of(t, f)
+            k = int(np.argmax(values))
+            if values[k] > value:
+                value, row = float(values[k]), int(levels[int(places[k])])
+                below = float(scores[row + 1]) if row + 1 < len(z) else -np.inf
+                level = Level(float(scores[row]), below, float(t[k]), float(f[k]))
+    return level, value
+
+
+def next_lower(z: DeviceVector, weight: DeviceVector | None, level: float) -> float:
+    """Return the highest score below a level, minus infinity if there is none."""
+    there = z < level if weight is None else (z < level) & (weight > 0.0)
+    return float(z[there].max(initial=-np.inf))
+
+
+def condensed(
+    sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
+) -> tuple[AnyArray, FloatArray, FloatArray | None]:
+    """Return labels, scores and weights here: all rows of a class where they are few, else runs of neighbouring scores."""
+    found, whole = [], weight is None
+    for side in (1, -1):
+        rows = sign == side if weight is None else (sign == side) & (weight > 0.0)
+        scores, s = _runs(z[rows], None if weight is None else weight[rows])
+        whole = whole and len(scores) <= POINTS and s is None
+        s = np.ones(len(scores)) if s is None else s
+        found.append((np.full(len(scores), side, dtype=np.int8), scores, s))
+    signs, scores, weights = (np.concatenate([f[k] for f in found]) for k in range(3))
+    return signs, scores, None if whole else weights
+
+
+def _runs(z: DeviceVector, weight: DeviceVector | None) -> tuple[FloatArray, FloatArray | None]:
+    """Return means of POINTS runs of neighbouring scores and their weights, or all scores if these are no more."""
+    if len(z) <= POINTS:
+        return np.asarray(z), None if weight is None else np.asarray(weight)
+    backend, xp = z.backend, z.backend.xp
+    order = xp.argsort(z.array)
+    scores = xp.take(z.array, order)
+    s = backend.full((len(z),), 1.0) if weight is None else xp.take(weight.array, order)
+    middle = float(scores[len(z) // 2])
+    ends = backend.array(np.linspace(0, len(z), POINTS + 1).astype(np.int64)[1:] - 1)
+    sums = [backend.host(xp.take(xp.cumulative_sum(v), ends)) for v in (s, s * (scores - middle))]
+    weights, distances = (np.diff(v, prepend=0.0) for v in sums)
+    return middle + distances / weights, weights
+
+
+def _counted(
+    sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
+) -> tuple[DeviceVector, DeviceVector, DeviceVector | None]:
+    """Return the rows of positive weight."""
+    sign = z.like(sign)
+    if weight is None:
+        return sign, z, None
+    there = z.like(weight) > 0.0
+    return sign[there], z[there], z.like(weight)[there]
