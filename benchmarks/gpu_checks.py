@@ -86,36 +86,39 @@ def _both(what: str, operator: Any, X: Any, rng: Any) -> Iterator[tuple[str, flo
 def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
     """Yield errors of risks, gradients, curvatures and cuts."""
     host, device = HostSpace(), DeviceSpace()
-    for share in (0.5, 0.01, 0.97):
-        for kind in ("normal", "ties", "equal", "far"):
-            n = 200_000 if kind == "normal" else 20_011
-            y = np.where(rng.random(n) < share, 1, -1).astype(np.int8)
-            z = rng.standard_normal(n) + 0.5 * y
-            z = {"normal": z, "ties": np.round(z, 1), "equal": np.full(n, 0.25), "far": z + 1e6}[kind]
-            for weight in (None, rng.integers(0, 4, n).astype(float)):
-                what = f"{kind} {share} {'weights' if weight is not None else ''}".strip()
-                there = DeviceVector(sent(z, library))
-                for name in RISKS:
-                    a = get_risk(name).prepare(y, weight, host)
-                    sign = DeviceVector(sent(y, library))
-                    s = None if weight is None else DeviceVector(sent(weight, library))
-                    b = get_risk(name).prepare(sign, s, device)
-                    for mu in (0.0, 1e-3, 0.2718) if a.smoothable else (0.0,):
-                        width = mu / (a.ramp_scale or 1.0)
-                        one, other = a.evaluate(z, width), b.evaluate(there, width)
-                        # A score of 1e6 is known to 1e-10, a part of the ramp.
-                        size = 1e-12 * max(1.0, float(np.abs(z).max())) / min(1.0, mu or 1.0)
-                        got = [other.value, other.hard, other.plane, other.mass]
-                        yield f"{name} mu {mu} {what}", apart(got, [one.value, one.hard, one.plane, one.mass]), size
-                        yield f"{name} gradient mu {mu} {what}", apart(other.grad, one.grad), 10.0 * size
-                        hessians = a.hessian(z, width), b.hessian(there, width)
-                        if hessians[0] is not None:
-                            error = apart(hessians[1].diagonal, hessians[0].diagonal)
-                            # Single rows at the end of a ramp may fall on either side.
-                            yield f"{name} Hessian mu {mu} {what}", error, 1e-3 if kind == "far" else max(1e-9, size)
-                for measure in ("f1", "accuracy", "min_tpr_tnr", "prbep"):
-                    a, b = best_cut(y, z, measure, weight), best_cut(sign, there, measure, s)
-                    yield f"cut for {measure} {what}", max(apart(a.value, b.value), _other_side(z, a, b)), 1e-12
+    kinds = [(share, kind) for share in (0.5, 0.01, 0.97) for kind in ("normal", "ties", "equal", "far")]
+    for share, kind in [*kinds, (0.5, "many"), (0.0, "normal"), (1.0, "ties")]:
+        n = {"normal": 200_000, "many": 5_000_000}.get(kind, 20_011)
+        y = np.where(rng.random(n) < share, 1, -1).astype(np.int8)
+        y[0], y[1] = 1, -1
+        z = rng.standard_normal(n) + 0.5 * y
+        z = {"ties": np.round(z, 1), "equal": np.full(n, 0.25), "far": z + 1e6}.get(kind, z)
+        copies = rng.integers(0, 4, n).astype(float)
+        copies[:2] = 1.0
+        for weight in (None, copies):
+            what = f"{kind} {share} {'weights' if weight is not None else ''}".strip()
+            there = DeviceVector(sent(z, library))
+            for name in RISKS:
+                a = get_risk(name).prepare(y, weight, host)
+                sign = DeviceVector(sent(y, library))
+                s = None if weight is None else DeviceVector(sent(weight, library))
+                b = get_risk(name).prepare(sign, s, device)
+                for mu in (0.0, 1e-3, 0.2718) if a.smoothable else (0.0,):
+                    width = mu / (a.ramp_scale or 1.0)
+                    one, other = a.evaluate(z, width), b.evaluate(there, width)
+                    # A score of 1e6 is known to 1e-10, a part of the ramp.
+                    size = 1e-12 * max(1.0, float(np.abs(z).max())) / min(1.0, mu or 1.0)
+                    got = [other.value, other.hard, other.plane, other.mass]
+                    yield f"{name} mu {mu} {what}", apart(got, [one.value, one.hard, one.plane, one.mass]), size
+                    yield f"{name} gradient mu {mu} {what}", apart(other.grad, one.grad), 10.0 * size
+                    hessians = a.hessian(z, width), b.hessian(there, width)
+                    if hessians[0] is not None:
+                        error = apart(hessians[1].diagonal, hessians[0].diagonal)
+                        # Single rows at the end of a ramp may fall on either side.
+                        yield f"{name} Hessian mu {mu} {what}", error, 1e-3 if kind == "far" else max(1e-9, size)
+            for measure in ("f1", "accuracy", "min_tpr_tnr", "prbep"):
+                a, b = best_cut(y, z, measure, weight), best_cut(sign, there, measure, s)
+                yield f"cut for {measure} {what}", max(apart(a.value, b.value), _other_side(z, a, b)), 1e-12
 
 
 def _other_side(z: Any, a: Any, b: Any) -> float:

@@ -84,6 +84,12 @@ class Backend:
         """Return whole numbers."""
         return self.xp.arange(*ends, device=self.device)
 
+    def take(self, x: Any, places: Any) -> Any:
+        """Return the entries, or rows, at some places."""
+        if self.library == "torch":
+            return x.index_select(0, places)  # what array_api_compat does looks for negative places first
+        return self.xp.take(x, places, axis=0)
+
     def host(self, x: Any) -> AnyArray:
         """Return an array of the device as one of this process."""
         if self.library == "torch":
@@ -96,7 +102,7 @@ class Backend:
         return np.asarray(np.from_dlpack(x if cpu is None else to_device(x, cpu("CPU_DEVICE"))))
 
     def scattered(self, kind: str, size: int, places: Any, values: Any) -> Any:
-        """Return zeros of a size with values added ("add"), or the largest kept ("max"), at their places.
+        """Return zeros of a size with values added ("add"), or the largest of values >= 0 kept ("max"), at their places.
 
         The standard has no such function. Values that meet at one place are added in an order that is not fixed.
         """
@@ -105,9 +111,15 @@ class Backend:
             return out.scatter_reduce_(0, places.long(), values, "sum" if kind == "add" else "amax")
         if self.library == "cupy":
             cupy = sys.modules["cupy"]
-            out = self.xp.zeros(size, dtype=values.dtype)
-            (cupy.add if kind == "add" else cupy.maximum).at(out, places, values)
-            return out
+            if kind == "add":
+                out = cupy.zeros(size, dtype=values.dtype)
+                cupy.add.at(out, places, values)
+                return out
+            # CuPy rounds the largest of float64 to float32 here. Numbers >= 0 have the order of their bits.
+            whole = f"int{8 * values.dtype.itemsize}"
+            bits = cupy.zeros(size, dtype=whole)
+            cupy.maximum.at(bits, places, values.view(whole))
+            return bits.view(values.dtype)
         made = np.zeros(size, dtype=self.numpy_dtype(values))
         (np.add if kind == "add" else np.maximum).at(made, self.host(places), self.host(values))
         return self.array(made)

@@ -74,7 +74,7 @@ class DeviceVector(RemoteVector):
             return self.backend.host(self.array[int(place)])[()]
         chosen: Any = place if isinstance(place, DeviceVector) else np.asarray(place)
         if chosen.dtype.kind in "iu":
-            return self._made(self.backend.xp.take(self.array, self._indices(chosen), axis=0))
+            return self._made(self.backend.take(self.array, self._indices(chosen)))
         return self._made(self.array[self.like(checked_mask(chosen)).array])
 
     def _indices(self, rows: Any) -> Any:
@@ -138,8 +138,8 @@ class DeviceVector(RemoteVector):
     def _np_count_nonzero(self, x: Any) -> int:
         return int(self.backend.xp.count_nonzero(x.array))
 
-    def _np_flatnonzero(self, x: Any) -> AnyArray:
-        return self.backend.host(self.backend.xp.nonzero(x.array)[0])
+    def _np_flatnonzero(self, x: Any) -> "DeviceVector":
+        return self._made(self.backend.xp.nonzero(x.array)[0])
 
     def _np_shape(self, x: Any) -> tuple[int]:
         return (len(x),)

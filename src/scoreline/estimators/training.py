@@ -168,5 +168,6 @@ def held_out_rows(sign: AnyArray, weight: FloatArray | None, random_state: Any) 
             raise ValueError(
                 f"cut='holdout' needs two rows of each class, got {len(rows)}; use cut='train' for data as small as this"
             )
-        held[rng.permutation(rows)[: max(1, len(rows) // 5)]] = True
+        chosen = rng.permutation(len(rows))[: max(1, len(rows) // 5)]
+        held[np.asarray(rows[chosen])] = True
     return sign.like(held) if isinstance(sign, RemoteVector) else held

@@ -5,8 +5,13 @@ CuPy, `device_generic.py` for anything else, and for PyTorch where Triton is mis
 
     row_dots(backend, X, w)         z = Xw, float64, whatever the type of X
     column_sums(backend, X, u)      X'u, float64
+    column_largest(backend, X)      largest magnitude of each column, infinity where there is NaN
     segment_dots(segments, v)       for each segment the sum of values times v[indices]
+    running_sums(backend, x)        sums of the first 1, 2, ... entries
+    ranked(...)                     a class of rows, sorted
     look_up(...)                    sums over pairs, see `look_up` of the generic module
+
+All sums have an order that the shape fixes: the same bits in every run.
 """
 
 import importlib
@@ -99,12 +104,14 @@ class Segments:
 class Ranked:
     """The scores of one class, sorted, with running sums of their weights (None: 1 each) and of weight times distance.
 
-    `sums[k]` is the sum of weight * (score - centre) over the first k + 1.
+    `sums[k]` is the sum of weight * (score - centre) over the first k + 1; `rows` has the place of each score before
+    sorting, where that is kept.
     """
 
     scores: Any
     weights: Any
     sums: Any
+    rows: Any = None
 
     def __len__(self) -> int:
         return int(self.scores.shape[0])
@@ -131,7 +138,7 @@ class Ramp:
 
     margin: float
     width: float
-    centre: float
+    centre: Any  # a number of the device
     scales: tuple[float, float]
     both: bool
     curved: bool

@@ -72,6 +72,41 @@ __global__ void column_sums(
         out[blockIdx.x * p + j] = (sums[0][threadIdx.x] + sums[1][threadIdx.x]) + (sums[2][threadIdx.x] + sums[3][threadIdx.x]);
 }
 
+// out[part * p + j] = largest |X[i, j]| over the rows of a part, infinity where there is NaN.
+template <typename T>
+__global__ void column_largest(const T* X, double* out, Long n, Long p, Long row_step, Long column_step, Long share) {
+    __shared__ double most[4][64];
+    Long j = blockIdx.y * 64LL + threadIdx.x;
+    Long first = blockIdx.x * share, last = min(first + share, n);
+    double a = 0.0;
+    if (j < p)
+        for (Long i = first + threadIdx.y; i < last; i += 4) {
+            double x = fabs((double)X[i * row_step + j * column_step]);
+            a = x == x ? (x > a ? x : a) : 1.0 / 0.0;
+        }
+    most[threadIdx.y][threadIdx.x] = a;
+    __syncthreads();
+    if (threadIdx.y == 0 && j < p) {
+        for (int k = 1; k < 4; k++) a = most[k][threadIdx.x] > a ? most[k][threadIdx.x] : a;
+        out[blockIdx.x * p + j] = a;
+    }
+}
+
+// Running sums in three steps: sums of blocks, those of all blocks before, and scans within blocks.
+__global__ void block_scans(const double* x, const double* before, double* out, double* sums, Long n) {
+    __shared__ double part[256];
+    Long i = blockIdx.x * 256LL + threadIdx.x;
+    part[threadIdx.x] = i < n ? x[i] : 0.0;
+    for (int k = 1; k < 256; k <<= 1) {
+        __syncthreads();
+        double add = threadIdx.x >= k ? part[threadIdx.x - k] : 0.0;
+        __syncthreads();
+        part[threadIdx.x] += add;
+    }
+    if (sums && threadIdx.x == 255) sums[blockIdx.x] = part[255];
+    if (out && i < n) out[i] = (before ? before[blockIdx.x] : 0.0) + part[threadIdx.x];
+}
+
 // A warp for each segment.
 template <typename T, typename I>
 __global__ void segment_dots(
@@ -98,9 +133,10 @@ __device__ Long search(const double* keys, Long size, double x, bool equal) {
 __global__ void look_up(
     const double* z, const signed char* sign, const double* weight, const double* P, const double* P0, const double* P1,
     const double* N, const double* N0, const double* N1, double* out, double* partial, Long n, Long a, Long b, double margin,
-    double width, double centre, double scale_p, double scale_n, double every, bool weighted, bool both, bool curved
+    double width, const double* middle, double scale_p, double scale_n, double every, bool weighted, bool both, bool curved
 ) {
     Long i = blockIdx.x * (Long)blockDim.x + threadIdx.x;
+    double centre = *middle;
     double smooth = 0.0, ramps = 0.0, hard = 0.0;
     bool positive = i < n && sign[i] > 0;
     if (i < n && (both || !positive)) {
@@ -152,9 +188,9 @@ __global__ void look_up(
 @cache
 def _kernel(name: str, device: int) -> Any:
     """Return a function of the source, compiled for a device."""
-    names = [f"{f}<{t}>" for f in ("row_dots", "column_sums") for t in ("float", "double")]
+    names = [f"{f}<{t}>" for f in ("row_dots", "column_sums", "column_largest") for t in ("float", "double")]
     names += [f"segment_dots<{t}, {i}>" for t in ("float", "double") for i in ("int", "Long")]
-    module = cupy.RawModule(code=SOURCE, options=("-std=c++17",), name_expressions=(*names, "look_up"))
+    module = cupy.RawModule(code=SOURCE, options=("-std=c++17",), name_expressions=(*names, "block_scans", "look_up"))
     return module.get_function(name)
 
 
@@ -197,6 +233,41 @@ def _sums_of_columns(X: Any, u: Any) -> Any:
     arguments = (X, u, out, n, p, *_steps(X), -(-n // parts))
     _called(f"column_sums<{_type(X)}>", X.device, (parts, -(-p // 64)), (64, 4), arguments)
     return out.sum(axis=0)
+
+
+def column_largest(backend: Backend, X: Any) -> Any:
+    """Return the largest magnitude of each column, infinity where there is NaN."""
+    n, p = X.shape
+    parts = max(1, min(MOST_PARTS, PART_ENTRIES // max(1, p), -(-n // 64)))
+    out = cupy.empty((parts, p))
+    arguments = (X, out, n, p, *_steps(X), -(-n // parts))
+    _called(f"column_largest<{_type(X)}>", X.device, (parts, -(-p // 64)), (64, 4), arguments)
+    return out.max(axis=0)
+
+
+def running_sums(backend: Backend, x: Any) -> Any:
+    """Return the sums of the first 1, 2, ... entries; CuPy's own change from run to run."""
+    n, x = x.shape[0], cupy.ascontiguousarray(x)
+    blocks = -(-n // THREADS)
+    out, none = cupy.empty(n), 0
+    if blocks == 1:
+        _called("block_scans", x.device, (1,), (THREADS,), (x, none, out, none, n))
+        return out
+    sums = cupy.empty(blocks)
+    _called("block_scans", x.device, (blocks,), (THREADS,), (x, none, none, sums, n))
+    before = running_sums(backend, sums) - sums
+    _called("block_scans", x.device, (blocks,), (THREADS,), (x, before, out, none, n))
+    return out
+
+
+def ranked(backend: Backend, scores: Any, weight: Any, rows: Any, centre: Any) -> Ranked:
+    """Return the scores of a class sorted, with running sums."""
+    if weight is None:
+        ordered = cupy.sort(scores)
+        return Ranked(ordered, None, running_sums(backend, ordered - centre))
+    order = cupy.argsort(scores)
+    ordered, s = scores[order], weight[rows][order]
+    return Ranked(ordered, running_sums(backend, s), running_sums(backend, s * (ordered - centre)))
 
 
 def segment_dots(segments: Segments, vector: Any) -> Any:

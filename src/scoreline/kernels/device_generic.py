@@ -28,6 +28,12 @@ def column_sums(backend: Backend, X: Any, u: Any) -> Any:
     return total
 
 
+def column_largest(backend: Backend, X: Any) -> Any:
+    """Return the largest magnitude of each column; what is not finite stays so."""
+    xp = backend.xp
+    return xp.max(xp.stack([xp.max(xp.abs(X[a:b, :]), axis=0) for a, b in _blocks(X)]), axis=0)
+
+
 def _blocks(X: Any) -> list[tuple[int, int]]:
     step = max(1, BLOCK // max(1, X.shape[1]))
     return [(a, min(a + step, X.shape[0])) for a in range(0, X.shape[0], step)]
@@ -41,16 +47,32 @@ def segment_dots(segments: Segments, vector: Any) -> Any:
     groups, places = segments.tables
     parts = []
     for rows, length in groups:
-        starts, stops = xp.take(segments.starts, rows), xp.take(segments.stops, rows)
+        starts, stops = backend.take(segments.starts, rows), backend.take(segments.stops, rows)
         entries = starts[:, None] + backend.arange(length)[None, :]
         there = entries < stops[:, None]
         flat = xp.reshape(xp.where(there, entries, xp.zeros_like(entries)), (-1,))
-        products = xp.astype(xp.take(segments.values, flat), xp.float64)
+        products = xp.astype(backend.take(segments.values, flat), xp.float64)
         if segments.indices is not None:
-            products = products * xp.take(vector, xp.take(segments.indices, flat))
+            products = products * backend.take(vector, backend.take(segments.indices, flat))
         products = xp.reshape(products, there.shape)
         parts.append(xp.sum(xp.where(there, products, xp.zeros_like(products)), axis=1))
-    return xp.take(xp.concat(parts), places)
+    return backend.take(xp.concat(parts), places)
+
+
+def running_sums(backend: Backend, x: Any) -> Any:
+    """Return the sums of the first 1, 2, ... entries."""
+    return backend.xp.cumulative_sum(x)
+
+
+def ranked(backend: Backend, scores: Any, weight: Any, rows: Any, centre: Any) -> Ranked:
+    """Return the scores of a class sorted, with running sums; `weight` is that of all rows, `rows` are those of the class."""
+    xp = backend.xp
+    if weight is None:
+        ordered = xp.sort(scores)
+        return Ranked(ordered, None, running_sums(backend, ordered - centre))
+    order = xp.argsort(scores)
+    ordered, s = backend.take(scores, order), backend.take(backend.take(weight, rows), order)
+    return Ranked(ordered, running_sums(backend, s), running_sums(backend, s * (ordered - centre)))
 
 
 def look_up(
@@ -69,8 +91,8 @@ def look_up(
     stay small.
     """
     xp = backend.xp
-    q = xp.take(rows.z, rows.negative_rows)
-    weight = None if rows.weight is None else xp.take(rows.weight, rows.negative_rows)
+    q = backend.take(rows.z, rows.negative_rows)
+    weight = None if rows.weight is None else backend.take(rows.weight, rows.negative_rows)
     upper, upper_sum = _below(backend, positives, q, "left")
     distance = q - ramp.centre
     hard = distance * upper - upper_sum
@@ -91,8 +113,8 @@ def look_up(
     if not ramp.both or negatives is None:
         return None, host_floats(backend, xp.stack(sums))
 
-    p = keys_of(backend, xp.take(rows.z, rows.positive_rows), ramp.margin)
-    weight = None if rows.weight is None else xp.take(rows.weight, rows.positive_rows)
+    p = keys_of(backend, backend.take(rows.z, rows.positive_rows), ramp.margin)
+    weight = None if rows.weight is None else backend.take(rows.weight, rows.positive_rows)
     lower, lower_sum = _below(backend, negatives, p, "right")
     distance = p - ramp.centre
     every = float(len(negatives)) if negatives.weights is None else negatives.weights[-1]
@@ -110,7 +132,7 @@ def look_up(
     if rows.places is None:
         rows.places = xp.argsort(xp.concat([rows.positive_rows, rows.negative_rows]))
     given = ramp.scales[0] * (on if ramp.curved else result)
-    return xp.take(xp.concat([given, scaled]), rows.places), host_floats(backend, xp.stack(sums))
+    return backend.take(xp.concat([given, scaled]), rows.places), host_floats(backend, xp.stack(sums))
 
 
 def _below(backend: Backend, ranked: Ranked, x: Any, side: str) -> tuple[Any, Any]:
@@ -119,11 +141,11 @@ def _below(backend: Backend, ranked: Ranked, x: Any, side: str) -> tuple[Any, An
     place = xp.searchsorted(ranked.scores, x, side=side)
     last = xp.maximum(place - 1, xp.zeros_like(place))
     none = place == 0
-    sums = xp.take(ranked.sums, last)
+    sums = backend.take(ranked.sums, last)
     if ranked.weights is None:
         weights = xp.astype(place, xp.float64)
     else:
-        weights = xp.take(ranked.weights, last)
+        weights = backend.take(ranked.weights, last)
         weights = xp.where(none, xp.zeros_like(weights), weights)
     return weights, xp.where(none, xp.zeros_like(sums), sums)
 

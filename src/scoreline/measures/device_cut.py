@@ -36,18 +36,18 @@ def best_level(
     sign, z, weight = _counted(sign, z, weight)
     backend, xp = z.backend, z.backend.xp
     order = xp.argsort(-z.array)
-    scores = xp.take(z.array, order)
+    scores = backend.take(z.array, order)
     s = backend.full((len(z),), 1.0) if weight is None else weight.array
-    s, above = xp.take(s, order), xp.take(sign.array > 0, order)
+    s, above = backend.take(s, order), backend.take(sign.array > 0, order)
     tp = xp.cumulative_sum(xp.where(above, s, xp.zeros_like(s)))
     fp = xp.cumulative_sum(xp.where(above, xp.zeros_like(s), s))
     last = xp.concat([scores[:-1] > scores[1:], backend.full((1,), True, np.bool_)])  # of the rows of equal score
     levels = xp.nonzero(last)[0]
-    tp, fp = xp.take(tp, levels), xp.take(fp, levels)
+    tp, fp = backend.take(tp, levels), backend.take(fp, levels)
 
     def counts(places: AnyArray) -> tuple[FloatArray, FloatArray]:
         rows = backend.array(places)
-        both = backend.host(xp.stack([xp.take(tp, rows), xp.take(fp, rows)]))
+        both = backend.host(xp.stack([backend.take(tp, rows), backend.take(fp, rows)]))
         return both[0], both[1]
 
     best = float(value_of(np.zeros(1), np.zeros(1))[0])
@@ -111,11 +111,11 @@ def _runs(z: DeviceVector, weight: DeviceVector | None) -> tuple[FloatArray, Flo
         return np.asarray(z), None if weight is None else np.asarray(weight)
     backend, xp = z.backend, z.backend.xp
     order = xp.argsort(z.array)
-    scores = xp.take(z.array, order)
-    s = backend.full((len(z),), 1.0) if weight is None else xp.take(weight.array, order)
+    scores = backend.take(z.array, order)
+    s = backend.full((len(z),), 1.0) if weight is None else backend.take(weight.array, order)
     middle = float(scores[len(z) // 2])
     ends = backend.array(np.linspace(0, len(z), POINTS + 1).astype(np.int64)[1:] - 1)
-    sums = [backend.host(xp.take(xp.cumulative_sum(v), ends)) for v in (s, s * (scores - middle))]
+    sums = [backend.host(backend.take(xp.cumulative_sum(v), ends)) for v in (s, s * (scores - middle))]
     weights, distances = (np.diff(v, prepend=0.0) for v in sums)
     return middle + distances / weights, weights
 

@@ -135,7 +135,7 @@ class DeviceOperator(Operator):
         counted = int(xp.count_nonzero(s))
         if counted < 0.7 * self.shape[0]:  # rows that do not count are left out
             rows = xp.nonzero(s)[0]
-            s = xp.take(s, rows)
+            s = self.backend.take(s, rows)
         for start, stop, block in self._blocks(rows):
             total = total + xp.matmul((block * s[start:stop, None]).T, block)
         return self._here(total)
@@ -190,7 +190,7 @@ class DeviceOperator(Operator):
         for side in (1, -1):
             chosen = sign.array == side
             rows = xp.nonzero(chosen if weight is None else chosen & (weight.array > 0.0))[0]
-            s = None if weight is None else xp.take(weight.array, rows)
+            s = None if weight is None else self.backend.take(weight.array, rows)
             sides.append(self._moments(rows, s))
         return ClassMoments(*sides)
 
@@ -232,13 +232,13 @@ class DenseDeviceOperator(DeviceOperator):
 
     def _rows(self, start: int, stop: int, rows: Any = None) -> Any:
         xp = self.backend.xp
-        return xp.astype(self._X[start:stop, :] if rows is None else xp.take(self._X, rows, axis=0), xp.float64)
+        return xp.astype(self._X[start:stop, :] if rows is None else self.backend.take(self._X, rows), xp.float64)
 
     def _block(self, start: int, stop: int) -> AnyArray:
         return self.backend.host(self._X[start:stop, :])
 
     def _on_rows(self, rows: Any) -> "DenseDeviceOperator":
-        return DenseDeviceOperator(self.backend.xp.take(self._X, rows, axis=0), self.backend)
+        return DenseDeviceOperator(self.backend.take(self._X, rows), self.backend)
 
     @property
     def row_bytes(self) -> float:
@@ -247,11 +247,8 @@ class DenseDeviceOperator(DeviceOperator):
 
     def inspect(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
-        xp, step = self.backend.xp, max(1, (BLOCK_ON_GPU if self.backend.is_cuda else BLOCK) // self.shape[1])
-        ends = [(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step)]
-        parts = [xp.max(xp.abs(self._X[start:stop, :]), axis=0) for start, stop in ends]
-        largest = self._here(xp.max(xp.stack(parts), axis=0)).astype(np.float64)
-        self.largest = largest
+        xp = self.backend.xp
+        self.largest = largest = self._here(self._kernels.column_largest(self.backend, self._X)).astype(np.float64)
         if np.isfinite(largest).all():
             return None
         column = int(np.flatnonzero(~np.isfinite(largest))[0])

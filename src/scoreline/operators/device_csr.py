@@ -64,8 +64,8 @@ class CsrDeviceOperator(DeviceOperator):
         if tiles * p < 2**31:
             keys = xp.astype(keys, xp.int32)
         order = xp.argsort(keys, stable=True)
-        keys, values = xp.take(keys, order), xp.take(self.values, order)
-        rows = xp.take(rows, order)
+        keys, values = self.backend.take(keys, order), self.backend.take(self.values, order)
+        rows = self.backend.take(rows, order)
         del order
         if n < 2**31:
             rows = xp.astype(rows, xp.int32)
@@ -80,8 +80,8 @@ class CsrDeviceOperator(DeviceOperator):
         total = int(ends[-1])
         piece = backend.arange(total)
         owner = xp.searchsorted(ends, piece, side="right")
-        begin = xp.take(first, owner) + (piece - xp.take(ends - counts, owner)) * PIECE
-        stop = xp.minimum(begin + PIECE, xp.take(last, owner))
+        begin = self.backend.take(first, owner) + (piece - self.backend.take(ends - counts, owner)) * PIECE
+        stop = xp.minimum(begin + PIECE, self.backend.take(last, owner))
         pieces = Segments(backend, begin, stop, values, rows)
         column_ends = ends[tiles - 1 :: tiles]
         column_starts = xp.concat([backend.full((1,), 0, np.int64), column_ends[:-1]])
@@ -117,9 +117,8 @@ class CsrDeviceOperator(DeviceOperator):
         xp = self.backend.xp
         squares = xp.astype(self.values, xp.float64)
         squares = squares * squares
-        below = (
-            xp.take(self.backend.array(diagonal), self.indices) - xp.take(weight.array, self._row_numbers()) * squares
-        )
+        take = self.backend.take
+        below = take(self.backend.array(diagonal), self.indices) - take(weight.array, self._row_numbers()) * squares
         return self._made(self._entry_sums(squares / below))
 
     def row_norms(self) -> Any:
@@ -138,11 +137,11 @@ class CsrDeviceOperator(DeviceOperator):
         safe = xp.where(stored > 0.0, stored, xp.ones_like(stored))
         mean = self._column_dots(s) / safe
         columns = self._columns_sorted()
-        moved = xp.astype(pieces.values, xp.float64) - xp.take(mean, columns)
+        moved = xp.astype(pieces.values, xp.float64) - self.backend.take(mean, columns)
         squares = self._column_dots(s, moved * moved)
         there = xp.abs(xp.astype(pieces.values, xp.float64))
         if weight is not None:
-            there = xp.where(xp.take(s, pieces.indices) > 0.0, there, xp.zeros_like(there))
+            there = xp.where(self.backend.take(s, pieces.indices) > 0.0, there, xp.zeros_like(there))
         largest = self.backend.scattered("max", p, columns, there)
         held = self._here(xp.stack([stored, mean, squares / safe, largest]))
         seen = ColumnStatistics(*held)
@@ -157,10 +156,10 @@ class CsrDeviceOperator(DeviceOperator):
         """Return the column of every entry of the sorted copy."""
         xp, (pieces, columns) = self.backend.xp, self._by_column
         order = xp.argsort(pieces.starts, stable=True)
-        edges = xp.take(pieces.starts, order)
+        edges = self.backend.take(pieces.starts, order)
         owner = xp.searchsorted(columns.stops, self.backend.arange(len(pieces)), side="right")
         place = xp.searchsorted(edges, self.backend.arange(self.values.shape[0]), side="right") - 1
-        return xp.take(xp.take(owner, order), place)
+        return self.backend.take(self.backend.take(owner, order), place)
 
     def _rows(self, start: int, stop: int, rows: Any = None) -> Any:
         part = self._on_rows(self.backend.arange(start, stop) if rows is None else rows)
@@ -173,13 +172,13 @@ class CsrDeviceOperator(DeviceOperator):
 
     def _on_rows(self, rows: Any) -> "CsrDeviceOperator":
         xp = self.backend.xp
-        begin, end = xp.take(self.starts, rows), xp.take(self.starts, rows + 1)
+        begin, end = self.backend.take(self.starts, rows), self.backend.take(self.starts, rows + 1)
         stops = xp.cumulative_sum(end - begin)
         starts = xp.concat([self.backend.full((1,), 0, np.int64), stops])
         entries = self.backend.arange(int(stops[-1]) if rows.shape[0] else 0)
         owner = xp.searchsorted(stops, entries, side="right")
-        entries = entries - xp.take(starts, owner) + xp.take(begin, owner)
-        values, indices = xp.take(self.values, entries), xp.take(self.indices, entries)
+        entries = entries - self.backend.take(starts, owner) + self.backend.take(begin, owner)
+        values, indices = self.backend.take(self.values, entries), self.backend.take(self.indices, entries)
         return CsrDeviceOperator(values, indices, starts, (int(rows.shape[0]), self.shape[1]), self.backend)
 
     def _block(self, start: int, stop: int) -> AnyArray:

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline._backend import Backend
 from scoreline._device_vector import DeviceVector
 from scoreline._typing import Scores
-from scoreline.kernels.device import PairRows, Ramp, Ranked
+from scoreline.kernels.device import PairRows, Ramp
 from scoreline.kernels.device_generic import keys_of
 from scoreline.scorespace import device_balance, device_points
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
@@ -45,7 +44,8 @@ class DeviceSpace(Gathered):
         weight, positive, negative = None, float(n_positive), float(n_negative)
         if sample_weight is not None:
             weight = beside.like(sample_weight).astype(np.float64)
-            positive, negative = (float(xp.sum(xp.take(weight.array, r))) for r in (positive_rows, negative_rows))
+            take = sign.backend.take
+            positive, negative = (float(xp.sum(take(weight.array, r))) for r in (positive_rows, negative_rows))
         totals = (positive + negative, positive, negative, n_positive, n_negative)
         return DeviceLabels(sign, weight, *totals, positive_rows, negative_rows, [])
 
@@ -106,9 +106,9 @@ class DeviceSpace(Gathered):
 
     def significant(self, x: DeviceVector, labels: Labels, negligible: float) -> DeviceVector:
         """Return x >= 0 with its smallest entries per unit of weight set to 0; one sort."""
-        xp, single = x.backend.xp, self.per_weight(x, labels)
+        backend, xp, single = x.backend, x.backend.xp, self.per_weight(x, labels)
         order = xp.argsort(single.array)
-        running = xp.cumulative_sum(xp.take(x.array, order))
+        running = kernels.device.on(backend).running_sums(backend, backend.take(x.array, order))
         last = int(xp.searchsorted(running, negligible * running[-1:])[0])
         limit = (1.0 - 1e-9) * float(single.array[int(order[min(last, len(x) - 1)])])  # equal rows stay together
         return np.where(single < limit, 0.0, x)  # type: ignore[return-value]
@@ -166,14 +166,15 @@ class DeviceSpace(Gathered):
         rows = PairRows(z.array, labels.sign.array, weight, labels.positive_rows, labels.negative_rows)
         rows.places = labels.places[0] if labels.places else None
         # Distances from the middle, so that running sums stay small.
-        ramp = Ramp(ramp.margin, float(ramp.width), float(xp.mean(z.array)), ramp.scales, ramp.both, ramp.curved)
-        keys = keys_of(backend, xp.take(z.array, rows.positive_rows), ramp.margin)
-        positives = _ranked(backend, keys, weight, rows.positive_rows, ramp.centre)
+        ramp = Ramp(ramp.margin, float(ramp.width), xp.mean(z.array), ramp.scales, ramp.both, ramp.curved)
+        own = kernels.device.on(backend)
+        keys = keys_of(backend, backend.take(z.array, rows.positive_rows), ramp.margin)
+        positives = own.ranked(backend, keys, weight, rows.positive_rows, ramp.centre)
         negatives = None
         if ramp.both:
-            scores = xp.take(z.array, rows.negative_rows)
-            negatives = _ranked(backend, scores, weight, rows.negative_rows, ramp.centre)
-        result = kernels.device.on(backend).look_up(backend, rows, positives, negatives, ramp)
+            scores = backend.take(z.array, rows.negative_rows)
+            negatives = own.ranked(backend, scores, weight, rows.negative_rows, ramp.centre)
+        result = own.look_up(backend, rows, positives, negatives, ramp)
         if rows.places is not None and not labels.places:
             labels.places.append(rows.places)
         return result
@@ -227,14 +228,3 @@ def _rows(z: DeviceVector, labels: Labels) -> tuple[Any, Any, Any]:
 
 def _counted(x: DeviceVector, labels: Labels) -> Any:
     return x.array if labels.weight is None else x.array[labels.weight.array > 0.0]
-
-
-def _ranked(backend: Backend, scores: Any, weight: Any, rows: Any, centre: float) -> Ranked:
-    """Return the scores of a class sorted, with running sums."""
-    xp = backend.xp
-    if weight is None:
-        ranked = xp.sort(scores)
-        return Ranked(ranked, None, xp.cumulative_sum(ranked - centre))
-    order = xp.argsort(scores)
-    ranked, s = xp.take(scores, order), xp.take(xp.take(weight, rows), order)
-    return Ranked(ranked, xp.cumulative_sum(s), xp.cumulative_sum(s * (ranked - centre)))

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreline import kernels
 from scoreline._backend import Backend
 from scoreline._device_vector import DeviceVector
 
@@ -34,24 +35,29 @@ def selected(backend: Backend, x: Any, weight: Any, target: float) -> float:
         place = min(max(int(np.ceil(target)), 1), x.shape[0]) - 1
         return float(xp.sort(x)[place])
     order = xp.argsort(x)
-    running = xp.cumulative_sum(xp.take(weight, order))
+    running = kernels.device.on(backend).running_sums(backend, backend.take(weight, order))
     place = int(xp.searchsorted(running, backend.full((1,), target * (1.0 - 1e-15)))[0])
     return float(x[int(order[min(place, x.shape[0] - 1)])])
 
 
 def _bracket(backend: Backend, x: Any, weight: Any, target: float) -> tuple[float, float]:
     """Return ends that the entry lies between but for one case in ten thousand, if the rows come in no particular order."""
-    step = x.shape[0] // SAMPLE
-    sample = backend.host(x[::step])
-    s = np.ones(len(sample)) if weight is None else backend.host(weight[::step])
-    order = np.argsort(sample)
-    sample, running = sample[order], np.cumsum(s[order])
-    total = float(x.shape[0]) if weight is None else float(backend.xp.sum(weight))
-    share, count = min(max(target / total, 0.0), 1.0), len(sample)
-    # Four deviations of a binomial count; with weights that of as many rows as they are worth.
-    slack = 4.0 * np.sqrt(max(share * (1.0 - share), 1.0 / count) * float((s**2).sum())) / running[-1]
-    places = np.searchsorted(running, np.array([share - slack, share + slack]) * running[-1])
-    low = float(np.nextafter(sample[places[0]], -np.inf)) if share > slack else -np.inf
+    xp, step = backend.xp, x.shape[0] // SAMPLE
+    if weight is None:
+        sample, count, share = xp.sort(x[::step]), x[::step].shape[0], target / x.shape[0]
+        # Four deviations of a binomial count.
+        slack = 4.0 * np.sqrt(max(share * (1.0 - share), 1.0 / count) / count)
+        places = [int((share + side * slack) * count) for side in (-1.0, 1.0)]
+    else:
+        order = xp.argsort(x[::step])
+        sample, s = backend.take(x[::step], order), backend.take(weight[::step], order)
+        running, count, share = xp.cumulative_sum(s), order.shape[0], target / float(xp.sum(weight))
+        total = float(running[-1])
+        # The same for as many rows as the weights are worth.
+        slack = 4.0 * np.sqrt(max(share * (1.0 - share), 1.0 / count) * float(xp.sum(s * s))) / total
+        ends = backend.array(np.array([(share - slack) * total, (share + slack) * total]))
+        places = backend.host(xp.searchsorted(running, ends)).tolist()
+    low = float(np.nextafter(float(sample[places[0]]), -np.inf)) if places[0] > 0 else -np.inf
     return low, float(sample[places[1]]) if places[1] < count else np.inf
 
 
