@@ -95,7 +95,7 @@ def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
         z = {"ties": np.round(z, 1), "equal": np.full(n, 0.25), "far": z + 1e6}.get(kind, z)
         copies = rng.integers(0, 4, n).astype(float)
         copies[:2] = 1.0
-        for weight in (None, copies):
+        for weight in (None,) if kind == "many" else (None, copies):
             what = f"{kind} {share} {'weights' if weight is not None else ''}".strip()
             there = DeviceVector(sent(z, library))
             for name in RISKS:

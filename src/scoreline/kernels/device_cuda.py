@@ -11,6 +11,18 @@ import cupy
 from scoreline._backend import Backend
 from scoreline._typing import AnyArray
 from scoreline.kernels.device import PairRows, Ramp, Ranked, Segments, host_floats
+from scoreline.kernels.device_generic import class_keys
+
+__all__ = [
+    "class_keys",
+    "column_largest",
+    "column_sums",
+    "look_up",
+    "ranked",
+    "row_dots",
+    "running_sums",
+    "segment_dots",
+]
 
 THREADS = 256
 MOST_PARTS, PART_ENTRIES = 4096, 1 << 20  # of partial sums
@@ -23,7 +35,16 @@ __device__ double warp_sum(double x) {
     return x;
 }
 
-// z[part * n + i] = sum of X[i, j] w[j] over the columns of a part: a warp for each row.
+template <typename T> struct Four { T x, y, z, w; };
+template <> struct __align__(16) Four<float> { float x, y, z, w; };
+template <> struct __align__(16) Four<double> { double x, y, z, w; };
+
+template <typename T>
+__device__ double dot4(Four<T> a, const double* w) {
+    return ((double)a.x * w[0] + (double)a.y * w[1]) + ((double)a.z * w[2] + (double)a.w * w[3]);
+}
+
+// z[part * n + i] = sum of X[i, j] w[j] over the columns of a part: a warp for each row, by scalars in any order of memory.
 template <typename T>
 __global__ void row_dots(
     const T* X, const double* w, double* z, Long n, Long p, Long row_step, Long column_step, Long share
@@ -33,20 +54,34 @@ __global__ void row_dots(
     if (i >= n) return;
     Long first = blockIdx.y * share, last = min(first + share, p);
     const T* row = X + i * row_step;
-    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
-    Long j = first + lane;
-    for (; j + 96 < last; j += 128) {
-        a += (double)row[j * column_step] * w[j];
-        b += (double)row[(j + 32) * column_step] * w[j + 32];
-        c += (double)row[(j + 64) * column_step] * w[j + 64];
-        d += (double)row[(j + 96) * column_step] * w[j + 96];
-    }
-    for (; j < last; j += 32) a += (double)row[j * column_step] * w[j];
-    a = warp_sum((a + b) + (c + d));
+    double a = 0.0;
+    for (Long j = first + lane; j < last; j += 32) a += (double)row[j * column_step] * w[j];
+    a = warp_sum(a);
     if (lane == 0) z[blockIdx.y * n + i] = a;
 }
 
-// out[part * p + j] = sum of X[i, j] u[i] over the rows of a part: 64 columns by 4 rows of threads.
+// The same for rows that lie in memory as fours of entries: a warp reads four rows at a time.
+template <typename T>
+__global__ void row_dots_by_four(const T* X, const double* w, double* z, Long n, Long p, Long row_step) {
+    Long i = (blockIdx.x * (Long)blockDim.x + threadIdx.x) / 32 * 4;
+    int lane = threadIdx.x % 32;
+    double a[4] = {0.0, 0.0, 0.0, 0.0};
+    for (Long j = 4 * lane; j < p; j += 128) {
+        Four<T> x[4];
+        #pragma unroll
+        for (int r = 0; r < 4; r++) x[r] = *(const Four<T>*)(X + min(i + r, n - 1) * row_step + j);
+        double v[4] = {w[j], w[j + 1], w[j + 2], w[j + 3]};
+        #pragma unroll
+        for (int r = 0; r < 4; r++) a[r] += dot4(x[r], v);
+    }
+    #pragma unroll
+    for (int r = 0; r < 4; r++) {
+        double total = warp_sum(a[r]);
+        if (lane == 0 && i + r < n) z[i + r] = total;
+    }
+}
+
+// out[part * p + j] = sum of X[i, j] u[i] over the rows of a part: 64 columns by 4 rows of threads, in any order of memory.
 template <typename T>
 __global__ void column_sums(
     const T* X, const double* u, double* out, Long n, Long p, Long row_step, Long column_step, Long share
@@ -54,22 +89,48 @@ __global__ void column_sums(
     __shared__ double sums[4][64];
     Long j = blockIdx.y * 64LL + threadIdx.x;
     Long first = blockIdx.x * share, last = min(first + share, n);
-    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
-    if (j < p) {
-        const T* column = X + j * column_step;
-        Long i = first + threadIdx.y;
-        for (; i + 12 < last; i += 16) {
-            a += (double)column[i * row_step] * u[i];
-            b += (double)column[(i + 4) * row_step] * u[i + 4];
-            c += (double)column[(i + 8) * row_step] * u[i + 8];
-            d += (double)column[(i + 12) * row_step] * u[i + 12];
-        }
-        for (; i < last; i += 4) a += (double)column[i * row_step] * u[i];
-    }
-    sums[threadIdx.y][threadIdx.x] = (a + b) + (c + d);
+    double a = 0.0;
+    if (j < p)
+        for (Long i = first + threadIdx.y; i < last; i += 4) a += (double)X[i * row_step + j * column_step] * u[i];
+    sums[threadIdx.y][threadIdx.x] = a;
     __syncthreads();
     if (threadIdx.y == 0 && j < p)
         out[blockIdx.x * p + j] = (sums[0][threadIdx.x] + sums[1][threadIdx.x]) + (sums[2][threadIdx.x] + sums[3][threadIdx.x]);
+}
+
+// The same by fours: 32 lanes read 128 columns of a row, 8 warps read 8 rows, four of each at a time.
+template <typename T>
+__global__ void column_sums_by_four(const T* X, const double* u, double* out, Long n, Long p, Long row_step, Long share) {
+    __shared__ double sums[8][128];
+    Long j = blockIdx.y * 128LL + 4 * threadIdx.x;
+    Long first = blockIdx.x * share, last = min(first + share, n);
+    double a[4] = {0.0, 0.0, 0.0, 0.0};
+    if (j < p)
+        for (Long i = first + threadIdx.y; i < last; i += 32) {
+            Four<T> x[4];
+            double v[4];
+            #pragma unroll
+            for (int r = 0; r < 4; r++) {
+                Long row = min(i + 8 * r, last - 1);
+                x[r] = *(const Four<T>*)(X + row * row_step + j);
+                v[r] = i + 8 * r < last ? u[row] : 0.0;
+            }
+            #pragma unroll
+            for (int r = 0; r < 4; r++) {
+                a[0] += (double)x[r].x * v[r];
+                a[1] += (double)x[r].y * v[r];
+                a[2] += (double)x[r].z * v[r];
+                a[3] += (double)x[r].w * v[r];
+            }
+        }
+    for (int k = 0; k < 4; k++) sums[threadIdx.y][4 * threadIdx.x + k] = a[k];
+    __syncthreads();
+    int column = threadIdx.y * 32 + threadIdx.x;
+    if (column < 128 && blockIdx.y * 128LL + column < p) {
+        double total = 0.0;
+        for (int k = 0; k < 8; k++) total += sums[k][column];
+        out[blockIdx.x * p + blockIdx.y * 128LL + column] = total;
+    }
 }
 
 // out[part * p + j] = largest |X[i, j]| over the rows of a part, infinity where there is NaN.
@@ -185,10 +246,13 @@ __global__ void look_up(
 """
 
 
+PRODUCTS = ("row_dots", "row_dots_by_four", "column_sums", "column_sums_by_four", "column_largest")
+
+
 @cache
 def _kernel(name: str, device: int) -> Any:
     """Return a function of the source, compiled for a device."""
-    names = [f"{f}<{t}>" for f in ("row_dots", "column_sums", "column_largest") for t in ("float", "double")]
+    names = [f"{f}<{t}>" for f in PRODUCTS for t in ("float", "double")]
     names += [f"segment_dots<{t}, {i}>" for t in ("float", "double") for i in ("int", "Long")]
     module = cupy.RawModule(code=SOURCE, options=("-std=c++17",), name_expressions=(*names, "block_scans", "look_up"))
     return module.get_function(name)
@@ -217,21 +281,35 @@ def column_sums(backend: Backend, X: Any, u: Any) -> Any:
     return _dots_of_rows(X.T, u) if X.strides[0] < X.strides[1] else _sums_of_columns(X, u)
 
 
+def _by_four(X: Any) -> bool:
+    """Tell whether every row lies in memory as fours of entries."""
+    row, column = _steps(X)
+    return bool(column == 1 and X.shape[1] % 4 == 0 and row % 4 == 0 and X.data.ptr % 16 == 0)
+
+
 def _dots_of_rows(X: Any, w: Any) -> Any:
     n, p = X.shape
     parts = max(1, min(-(-p // 4096), 2 * PART_ENTRIES // max(1, n)))  # long rows are cut where there are few
-    out = cupy.empty((parts, n))
-    arguments = (X, w, out, n, p, *_steps(X), -(-p // parts))
-    _called(f"row_dots<{_type(X)}>", X.device, (-(-n // (THREADS // 32)), parts), (THREADS,), arguments)
+    out, warps = cupy.empty((parts, n)), THREADS // 32
+    if parts == 1 and _by_four(X):
+        grid = (-(-n // (4 * warps)),)
+        _called(f"row_dots_by_four<{_type(X)}>", X.device, grid, (THREADS,), (X, w, out, n, p, _steps(X)[0]))
+    else:
+        arguments = (X, w, out, n, p, *_steps(X), -(-p // parts))
+        _called(f"row_dots<{_type(X)}>", X.device, (-(-n // warps), parts), (THREADS,), arguments)
     return out[0] if parts == 1 else out.sum(axis=0)
 
 
 def _sums_of_columns(X: Any, u: Any) -> Any:
     n, p = X.shape
     parts = max(1, min(MOST_PARTS, PART_ENTRIES // max(1, p), -(-n // 64)))
-    out = cupy.empty((parts, p))
-    arguments = (X, u, out, n, p, *_steps(X), -(-n // parts))
-    _called(f"column_sums<{_type(X)}>", X.device, (parts, -(-p // 64)), (64, 4), arguments)
+    out, share = cupy.empty((parts, p)), -(-n // parts)
+    if _by_four(X):
+        arguments: tuple[Any, ...] = (X, u, out, n, p, _steps(X)[0], share)
+        _called(f"column_sums_by_four<{_type(X)}>", X.device, (parts, -(-p // 128)), (32, 8), arguments)
+    else:
+        arguments = (X, u, out, n, p, *_steps(X), share)
+        _called(f"column_sums<{_type(X)}>", X.device, (parts, -(-p // 64)), (64, 4), arguments)
     return out.sum(axis=0)
 
 

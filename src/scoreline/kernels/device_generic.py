@@ -113,7 +113,7 @@ def look_up(
     if not ramp.both or negatives is None:
         return None, host_floats(backend, xp.stack(sums))
 
-    p = keys_of(backend, backend.take(rows.z, rows.positive_rows), ramp.margin)
+    p = class_keys(backend, rows.z, rows.positive_rows, ramp.margin)
     weight = None if rows.weight is None else backend.take(rows.weight, rows.positive_rows)
     lower, lower_sum = _below(backend, negatives, p, "right")
     distance = p - ramp.centre
@@ -150,9 +150,13 @@ def _below(backend: Backend, ranked: Ranked, x: Any, side: str) -> tuple[Any, An
     return weights, xp.where(none, xp.zeros_like(sums), sums)
 
 
-def keys_of(backend: Backend, z: Any, margin: float) -> Any:
-    """Return z - margin, or the next lower number where the margin is lost in rounding: equal scores must not look right."""
-    xp, keys = backend.xp, z - margin
+def class_keys(backend: Backend, z: Any, rows: Any, margin: float) -> Any:
+    """Return the scores of some rows less the margin, or the next lower number where the margin is lost in rounding.
+
+    Equal scores must not look right.
+    """
+    xp, scores = backend.xp, backend.take(z, rows)
     if margin == 0.0:
-        return keys
-    return xp.where(keys == z, xp.nextafter(z, xp.full_like(z, float("-inf"))), keys)
+        return scores
+    keys = scores - margin
+    return xp.where(keys == scores, xp.nextafter(scores, xp.full_like(scores, float("-inf"))), keys)

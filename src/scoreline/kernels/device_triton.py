@@ -119,6 +119,22 @@ def _segment_dots(
 
 
 @triton.jit
+def _less(x, margin):
+    """Return x - margin, or the next lower number where the margin is lost in rounding: equal scores must not look right."""
+    key = x - margin
+    bits = x.to(tl.int64, bitcast=True)
+    lower = tl.where(x > 0.0, bits - 1, bits + 1).to(tl.float64, bitcast=True)
+    return tl.where((key == x) & (margin != 0.0), lower, key)
+
+
+@triton.jit
+def _class_keys(z, rows, numbers, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(z + tl.load(rows + i, mask=i < n, other=0), mask=i < n, other=0.0)
+    tl.store(out + i, _less(x, tl.load(numbers)), mask=i < n)
+
+
+@triton.jit
 def _bucket(x, frame):
     """Return the bucket of x: never falling with x, because subtraction, product and rounding never do."""
     b = (x - tl.load(frame)) * tl.load(frame + 1)
@@ -181,11 +197,7 @@ def _look_up(
     else:
         x = tl.load(z + row, mask=there, other=0.0)
         if POSITIVE:
-            key = x - margin
-            # Where the margin is lost in rounding, the next lower number: equal scores must not look right.
-            bits = x.to(tl.int64, bitcast=True)
-            lower = tl.where(x > 0.0, bits - 1, bits + 1).to(tl.float64, bitcast=True)
-            x = tl.where((key == x) & (margin != 0.0), lower, key)
+            x = _less(x, margin)
     distance = x - centre
     place = _search(keys, size, table, frame, x, there, BUCKETS, POSITIVE)
     sum_ = tl.load(sums + place - 1, mask=place > 0, other=0.0)
@@ -294,6 +306,15 @@ def running_sums(backend: Backend, x: Any, weight: Any = None, centre: Any = Non
         _block_sums[(programs,)](x, weight, centre, sums, n, **flags)
         _sums_before[(1,)](sums, programs, BLOCK=block)
         _block_scans[(programs,)](x, weight, centre, sums, out, n, **flags)
+    return out
+
+
+def class_keys(backend: Backend, z: Any, rows: Any, margin: float) -> Any:
+    """Return the scores of some rows less the margin."""
+    n, block = rows.shape[0], 1024
+    out = torch.empty(n, dtype=torch.float64, device=z.device)
+    with torch.cuda.device(z.device):
+        _class_keys[(triton.cdiv(n, block),)](z, rows, _numbers(margin, 0.0, 0.0, z.device), out, n, BLOCK=block)
     return out
 
 

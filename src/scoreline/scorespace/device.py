@@ -15,7 +15,6 @@ from scoreline import kernels
 from scoreline._device_vector import DeviceVector
 from scoreline._typing import Scores
 from scoreline.kernels.device import PairRows, Ramp
-from scoreline.kernels.device_generic import keys_of
 from scoreline.scorespace import device_balance, device_points
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 from scoreline.scorespace.gathered import Gathered
@@ -168,11 +167,11 @@ class DeviceSpace(Gathered):
         # Distances from the middle, so that running sums stay small.
         ramp = Ramp(ramp.margin, float(ramp.width), xp.mean(z.array), ramp.scales, ramp.both, ramp.curved)
         own = kernels.device.on(backend)
-        keys = keys_of(backend, backend.take(z.array, rows.positive_rows), ramp.margin)
+        keys = own.class_keys(backend, z.array, rows.positive_rows, ramp.margin)
         positives = own.ranked(backend, keys, weight, rows.positive_rows, ramp.centre)
         negatives = None
         if ramp.both:
-            scores = backend.take(z.array, rows.negative_rows)
+            scores = own.class_keys(backend, z.array, rows.negative_rows, 0.0)
             negatives = own.ranked(backend, scores, weight, rows.negative_rows, ramp.centre)
         result = own.look_up(backend, rows, positives, negatives, ramp)
         if rows.places is not None and not labels.places:
