@@ -222,6 +222,8 @@ def time_csr(report: Report, n: int, bandwidth: float, libraries: list[str], hos
         timed_fit(X[:20_000], labels[:20_000], options)
         there, other = timed_fit(X, labels, options)
         report.say(f"host, CSR {options}: {describe(other, there)}")
+        apart = abs(other.objective_ - clf.objective_)
+        assert apart <= other.gap_ + clf.gap_, f"J differs by {apart}, more than both gaps"
         report.add("CSR fit, times faster than the host", there / seconds, "")
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scoreline import MeasureClassifier
 from scoreline._device_vector import DeviceVector
 from scoreline.measures import best_cut
-from scoreline.operators import as_operator
+from scoreline.operators import as_operator, device_csr
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import DeviceSpace, HostSpace
 
@@ -61,6 +61,10 @@ def products(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
         for dtype in (np.float32, np.float64):
             X = sp.random(n, p, share, format="csr", dtype=np.float64, random_state=rng).astype(dtype)
             yield from _both(f"CSR {n} x {p} {np.dtype(dtype).name}", as_operator(sent(X, library)), X.toarray(), rng)
+            large = device_csr.TILE_ROWS, device_csr.PIECE
+            device_csr.TILE_ROWS, device_csr.PIECE = 1 + n // 5, 7  # as with many rows and long columns
+            yield from _both(f"CSR in tiles {n} x {p}", as_operator(sent(X, library)), X.toarray(), rng)
+            device_csr.TILE_ROWS, device_csr.PIECE = large
 
 
 def _both(what: str, operator: Any, X: Any, rng: Any) -> Iterator[tuple[str, float, float]]:

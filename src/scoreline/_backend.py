@@ -76,6 +76,12 @@ class Backend:
             rows = rows.detach()
         return self.xp.asarray(rows, dtype=kind, device=self.device)
 
+    def contiguous(self, x: Any) -> Any:
+        """Return an array with its entries one after another, as kernels read them; a copy only if they are not."""
+        if self.library == "torch":
+            return x.contiguous()
+        return sys.modules["cupy"].ascontiguousarray(x) if self.library == "cupy" else x
+
     def full(self, shape: Any, value: float, dtype: Any = np.float64) -> Any:
         """Return an array with all entries the same."""
         return self.xp.full(shape, value, dtype=self.dtype(dtype), device=self.device)

@@ -40,8 +40,8 @@ class DeviceVector(RemoteVector):
     scores = "device"
 
     def __init__(self, array: Any, backend: Backend | None = None):
-        self.array = array
         self.backend = backend_of(array) if backend is None else backend
+        self.array = self.backend.contiguous(array)
 
     def like(self, rows: Any) -> "DeviceVector":
         """Return entries as a vector on the same device."""

@@ -94,10 +94,27 @@ def _sums_before(sums, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _block_scans(x, weight, centre, sums, out, n, WEIGHTED: tl.constexpr, CENTRED: tl.constexpr, BLOCK: tl.constexpr):
+def _block_scans(
+    x,
+    weight,
+    centre,
+    sums,
+    out,
+    n,
+    WEIGHTED: tl.constexpr,
+    CENTRED: tl.constexpr,
+    PAIRS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     v = _entries(x, weight, centre, i, n, WEIGHTED, CENTRED)
-    tl.store(out + i, tl.load(sums + tl.program_id(0)) + tl.cumsum(v, axis=0), mask=i < n)
+    running = tl.load(sums + tl.program_id(0)) + tl.cumsum(v, axis=0)
+    if PAIRS:  # (entry k, sum of the entries before it), and a last one
+        tl.store(out + 2 * i, tl.load(x + i, mask=i < n, other=float("inf")), mask=i <= n)
+        tl.store(out + 2 * i + 3, running, mask=i < n)
+        tl.store(out + 2 * i + 1, tl.zeros_like(v), mask=i == 0)
+    else:
+        tl.store(out + i, running, mask=i < n)
 
 
 @triton.jit
@@ -159,7 +176,7 @@ def _bucket_of_keys(keys, frame, out, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _search(keys, size, table, frame, x, there, BUCKETS: tl.constexpr, EQUAL: tl.constexpr):
+def _search(pairs, size, table, frame, x, there, BUCKETS: tl.constexpr, EQUAL: tl.constexpr):
     """Return how many sorted keys are below x (EQUAL: or equal): a bucket says where to begin, bisection ends it."""
     first = tl.zeros_like(x).to(tl.int64)
     last = tl.where(there, size, 0).to(tl.int64)
@@ -170,7 +187,7 @@ def _search(keys, size, table, frame, x, there, BUCKETS: tl.constexpr, EQUAL: tl
     while tl.max(last - first, axis=0) > 0:
         open_ = first < last
         middle = (first + last) // 2
-        key = tl.load(keys + middle, mask=open_, other=0.0)
+        key = tl.load(pairs + 2 * middle, mask=open_, other=0.0)
         further = (key <= x) if EQUAL else (key < x)
         first = tl.where(open_ & further, middle + 1, first)
         last = tl.where(open_ & (further == 0), middle, last)
@@ -179,7 +196,7 @@ def _search(keys, size, table, frame, x, there, BUCKETS: tl.constexpr, EQUAL: tl
 
 @triton.jit
 def _look_up(
-    z, rows, weight, keys, size, table, frame, counts, sums, out, partial, numbers, middle, n, SORTED: tl.constexpr,
+    z, rows, weight, pairs, size, table, frame, counts, out, partial, numbers, middle, n, SORTED: tl.constexpr,
     BUCKETS: tl.constexpr, POSITIVE: tl.constexpr, WEIGHTED: tl.constexpr, RAMP: tl.constexpr, GIVE: tl.constexpr,
     CURVED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -199,16 +216,16 @@ def _look_up(
         if POSITIVE:
             x = _less(x, margin)
     distance = x - centre
-    place = _search(keys, size, table, frame, x, there, BUCKETS, POSITIVE)
-    sum_ = tl.load(sums + place - 1, mask=place > 0, other=0.0)
+    place = _search(pairs, size, table, frame, x, there, BUCKETS, POSITIVE)
+    sum_ = tl.load(pairs + 2 * place + 1, mask=there, other=0.0)
     count = place.to(tl.float64)
     if WEIGHTED:
         count = tl.load(counts + place - 1, mask=place > 0, other=0.0)
     hard = distance * count - sum_  # of negatives
     on = tl.zeros_like(count)
     if RAMP:
-        end = _search(keys, size, table, frame, x + width if POSITIVE else x - width, there, BUCKETS, POSITIVE)
-        end_sum = tl.load(sums + end - 1, mask=end > 0, other=0.0)
+        end = _search(pairs, size, table, frame, x + width if POSITIVE else x - width, there, BUCKETS, POSITIVE)
+        end_sum = tl.load(pairs + 2 * end + 1, mask=there, other=0.0)
         end_count = end.to(tl.float64)
         if WEIGHTED:
             end_count = tl.load(counts + end - 1, mask=end > 0, other=0.0)
@@ -295,17 +312,22 @@ def column_largest(backend: Backend, X: Any) -> Any:
     return out.amax(0)
 
 
-def running_sums(backend: Backend, x: Any, weight: Any = None, centre: Any = None) -> Any:
-    """Return the sums of the first 1, 2, ... of weight * (x - centre); PyTorch's own change from run to run."""
+def running_sums(backend: Backend, x: Any, weight: Any = None, centre: Any = None, pairs: bool = False) -> Any:
+    """Return the sums of the first 1, 2, ... of weight * (x - centre); PyTorch's own change from run to run.
+
+    With `pairs` an array (x_k, sum of those before k) for k = 0 ... n, the last x being infinity: what a search has just read
+    and what it needs next lie side by side.
+    """
     n, block = x.shape[0], 2048
-    out, flags = torch.empty_like(x), {"WEIGHTED": weight is not None, "CENTRED": centre is not None, "BLOCK": block}
+    out = torch.empty(2 * (n + 1) if pairs else n, dtype=torch.float64, device=x.device)
+    flags = {"WEIGHTED": weight is not None, "CENTRED": centre is not None, "BLOCK": block}
     weight, centre = x if weight is None else weight, x if centre is None else centre
-    programs = triton.cdiv(n, block)
+    programs = triton.cdiv(n + 1 if pairs else n, block)
     sums = torch.empty(programs, dtype=torch.float64, device=x.device)
     with torch.cuda.device(x.device):
         _block_sums[(programs,)](x, weight, centre, sums, n, **flags)
         _sums_before[(1,)](sums, programs, BLOCK=block)
-        _block_scans[(programs,)](x, weight, centre, sums, out, n, **flags)
+        _block_scans[(programs,)](x, weight, centre, sums, out, n, PAIRS=pairs, **flags)
     return out
 
 
@@ -319,13 +341,13 @@ def class_keys(backend: Backend, z: Any, rows: Any, margin: float) -> Any:
 
 
 def ranked(backend: Backend, scores: Any, weight: Any, rows: Any, centre: Any) -> Ranked:
-    """Return the scores of a class sorted, with running sums and, where both classes are many rows, the row of each."""
+    """Return the scores of a class sorted, with running sums (in pairs) and, of many rows, the place of each."""
     ordered, order = torch.sort(scores)
+    kept = order if len(order) >= SORTED_ROWS else None
     if weight is None:
-        sums = running_sums(backend, ordered, None, centre)
-        return Ranked(ordered, None, sums, order if len(order) >= SORTED_ROWS else None)
+        return Ranked(ordered, None, running_sums(backend, ordered, None, centre, pairs=True), kept)
     s = weight.index_select(0, rows).index_select(0, order)
-    return Ranked(ordered, running_sums(backend, s), running_sums(backend, ordered, s, centre))
+    return Ranked(ordered, running_sums(backend, s), running_sums(backend, ordered, s, centre, pairs=True), kept)
 
 
 def look_up(
@@ -361,8 +383,8 @@ def _one_class(rows: PairRows, own: Ranked | None, keys: Ranked, ramp: Ramp, pos
     partial = torch.empty((programs, 3), dtype=torch.float64, device=z.device)
     with torch.cuda.device(z.device):
         _look_up[(programs,)](
-            z, listed, rows.weight if weighted else z, keys.scores, size, table, frame, keys.weights if weighted else keys.sums,
-            keys.sums, rows.z if out is None else out, partial, numbers, ramp.centre, n,
+            z, listed, rows.weight if weighted else z, keys.sums, size, table, frame, keys.weights if weighted else z,
+            rows.z if out is None else out, partial, numbers, ramp.centre, n,
             SORTED=in_order, BUCKETS=buckets, POSITIVE=positive, WEIGHTED=weighted, RAMP=ramp.width > 0.0,
             GIVE=out is not None, CURVED=ramp.curved, BLOCK=block, num_warps=4,
         )  # fmt: skip

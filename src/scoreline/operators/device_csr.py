@@ -33,10 +33,10 @@ class CsrDeviceOperator(DeviceOperator):
 
     def __init__(self, values: Any, indices: Any, starts: Any, shape: tuple[int, int], backend: Backend):
         super().__init__(shape, backend)
-        xp = backend.xp
-        self.values, self.indices, self.starts = values, indices, xp.astype(starts, xp.int64)
+        arrays = values, indices, backend.xp.astype(starts, backend.xp.int64)
+        self.values, self.indices, self.starts = (backend.contiguous(a) for a in arrays)
         self._kernels = kernels.device.on(backend)
-        self._by_row = Segments(backend, self.starts[:-1], self.starts[1:], values, indices)
+        self._by_row = Segments(backend, self.starts[:-1], self.starts[1:], self.values, self.indices)
 
     @property
     def stores_zeros(self) -> bool:
@@ -72,27 +72,28 @@ class CsrDeviceOperator(DeviceOperator):
         bounds = backend.arange(tiles * p + 1)
         edges = xp.astype(xp.searchsorted(keys, xp.astype(bounds, keys.dtype)), xp.int64)
         del keys
-        # Long columns in pieces; in the order of columns, so that the pieces of a column are neighbours.
-        first = xp.reshape(xp.reshape(edges[:-1], (tiles, p)).T, (-1,))
-        last = xp.reshape(xp.reshape(edges[1:], (tiles, p)).T, (-1,))
-        counts = (last - first + (PIECE - 1)) // PIECE
+        # Long columns in pieces, one tile after another, so that what runs at a time reads the same entries of u.
+        counts = (edges[1:] - edges[:-1] + (PIECE - 1)) // PIECE
         ends = xp.cumulative_sum(counts)
-        total = int(ends[-1])
-        piece = backend.arange(total)
+        piece = backend.arange(int(ends[-1]))
         owner = xp.searchsorted(ends, piece, side="right")
-        begin = self.backend.take(first, owner) + (piece - self.backend.take(ends - counts, owner)) * PIECE
-        stop = xp.minimum(begin + PIECE, self.backend.take(last, owner))
+        begin = backend.take(edges, owner) + (piece - backend.take(ends - counts, owner)) * PIECE
+        stop = xp.minimum(begin + PIECE, backend.take(edges, owner + 1))
         pieces = Segments(backend, begin, stop, values, rows)
-        column_ends = ends[tiles - 1 :: tiles]
-        column_starts = xp.concat([backend.full((1,), 0, np.int64), column_ends[:-1]])
+        # The pieces of a column lie in different tiles: a list of their numbers for each column.
+        self._column_of_piece = owner % p
+        by_column = xp.argsort(self._column_of_piece, stable=True)
+        bounds = xp.searchsorted(backend.take(self._column_of_piece, by_column), backend.arange(p + 1))
+        bounds = xp.astype(bounds, xp.int64)
+        ones = backend.full((piece.shape[0],), 1.0, np.float32)
         logger.info("sorted %d entries by column on the device, for products with the transpose", self.values.shape[0])
-        return pieces, Segments(backend, column_starts, column_ends, values[:0], None)
+        return pieces, Segments(backend, bounds[:-1], bounds[1:], ones, by_column)
 
     def _column_dots(self, u: Any, values: Any = None) -> Any:
         """Return the sums of values times u over every column; other values must be in the order of the sorted copy."""
         pieces, columns = self._by_column
         partial = self._kernels.segment_dots(pieces if values is None else replace(pieces, values=values), u)
-        return self._kernels.segment_dots(replace(columns, values=partial), u)
+        return self._kernels.segment_dots(columns, partial)
 
     def _matvec(self, w: FloatArray) -> DeviceVector:
         return self._made(self._kernels.segment_dots(self._by_row, self.backend.array(w)))
@@ -153,13 +154,10 @@ class CsrDeviceOperator(DeviceOperator):
         return merge([seen, ColumnStatistics(missing, zeros, zeros, zeros)])
 
     def _columns_sorted(self) -> Any:
-        """Return the column of every entry of the sorted copy."""
-        xp, (pieces, columns) = self.backend.xp, self._by_column
-        order = xp.argsort(pieces.starts, stable=True)
-        edges = self.backend.take(pieces.starts, order)
-        owner = xp.searchsorted(columns.stops, self.backend.arange(len(pieces)), side="right")
-        place = xp.searchsorted(edges, self.backend.arange(self.values.shape[0]), side="right") - 1
-        return self.backend.take(self.backend.take(owner, order), place)
+        """Return the column of every entry of the sorted copy, whose pieces follow each other."""
+        pieces, _ = self._by_column
+        place = self.backend.xp.searchsorted(pieces.starts, self.backend.arange(self.values.shape[0]), side="right") - 1
+        return self.backend.take(self._column_of_piece, place)
 
     def _rows(self, start: int, stop: int, rows: Any = None) -> Any:
         part = self._on_rows(self.backend.arange(start, stop) if rows is None else rows)

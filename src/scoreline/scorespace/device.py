@@ -167,12 +167,18 @@ class DeviceSpace(Gathered):
         # Distances from the middle, so that running sums stay small.
         ramp = Ramp(ramp.margin, float(ramp.width), xp.mean(z.array), ramp.scales, ramp.both, ramp.curved)
         own = kernels.device.on(backend)
-        keys = own.class_keys(backend, z.array, rows.positive_rows, ramp.margin)
-        positives = own.ranked(backend, keys, weight, rows.positive_rows, ramp.centre)
+
+        def sorted_class(class_rows: Any, margin: float) -> Any:
+            keys = own.class_keys(backend, z.array, class_rows, margin)
+            return own.ranked(backend, keys, weight, class_rows, ramp.centre)
+
+        # The larger class first: while a GPU sorts it, this process has time to ask for the rest.
         negatives = None
-        if ramp.both:
-            scores = own.class_keys(backend, z.array, rows.negative_rows, 0.0)
-            negatives = own.ranked(backend, scores, weight, rows.negative_rows, ramp.centre)
+        if ramp.both and labels.n_negative > labels.n_positive:
+            negatives = sorted_class(rows.negative_rows, 0.0)
+        positives = sorted_class(rows.positive_rows, ramp.margin)
+        if ramp.both and negatives is None:
+            negatives = sorted_class(rows.negative_rows, 0.0)
         result = own.look_up(backend, rows, positives, negatives, ramp)
         if rows.places is not None and not labels.places:
             labels.places.append(rows.places)
