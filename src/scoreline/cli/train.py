@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreline._backend import named_device
 from scoreline.cli.output import Output, reported, writing
 from scoreline.cli.parser import (
     UsageError,
@@ -32,7 +33,8 @@ EXAMPLES = """examples:
   scoreline train payments.csv --label outcome --positive fraud --measure average_precision
   scoreline train a9a.svm --measure f1 --alpha 1e-3 --test a9a.t.svm --out a9a.npz --report a9a.html
   scoreline train clicks/ --measure roc_auc --max-time 600 --checkpoint clicks.ckpt
-  scoreline train clicks/ --measure roc_auc --dask tcp://10.0.0.1:8786 --checkpoint clicks.ckpt"""
+  scoreline train clicks/ --measure roc_auc --dask tcp://10.0.0.1:8786 --checkpoint clicks.ckpt
+  scoreline train genes.parquet --label outcome --measure roc_auc --device cuda"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="train on a Dask cluster: the address of its scheduler, or local for workers on this machine",
     )
+    group.add_argument(
+        "--device",
+        metavar="NAME",
+        help="train on a GPU: cuda, cuda:1 (PyTorch, or CuPy without it), cupy; rows are moved there block by block",
+    )
     group.add_argument("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
     add_reading(parser)
     add_output(parser)
@@ -66,6 +73,7 @@ def run(options: Any, output: Output) -> int:
     """Read, train, save, evaluate; 130 if Ctrl-C ended the training."""
     check_measure(options, [options.solver])
     _check_solver(options)
+    _check_device(options)
     check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
     if not options.dask:
         return trained(options, output, None)
@@ -143,6 +151,8 @@ def classifier(options: Any, data: Dataset) -> MeasureClassifier:
     params: dict[str, Any] = {}
     if options.checkpoint:
         params["checkpoint"] = Checkpoint(options.checkpoint)
+    if options.device:
+        params["device"] = options.device
     return MeasureClassifier(
         options.measure,
         dict(options.measure_param) or None,
@@ -204,6 +214,24 @@ def _check_solver(options: Any) -> None:
         raise UsageError(str(error)) from None
     if options.checkpoint and "checkpoint" not in solver.options():
         raise UsageError(f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver")
+
+
+def _check_device(options: Any) -> None:
+    """Raise before anything is read where the device is not there."""
+    if not options.device:
+        return
+    if options.dask:
+        raise UsageError(
+            "--device and --dask: rows are either on one device or on the workers of a cluster; leave one out"
+        )
+    if options.solver in ("spade", "stamp", "hybrid"):
+        raise UsageError(
+            f"--device: the solver {options.solver} reads rows one by one on the host; leave --device out, or --solver"
+        )
+    try:
+        named_device(options.device)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
 
 
 def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:

@@ -23,6 +23,7 @@ from scoreline.estimators.training import Problem, train
 from scoreline.estimators.validation import check_labels, check_weights, seen
 from scoreline.measures import AtKMeasure, Measure, RankingMeasure, get_measure
 from scoreline.operators import InterceptOperator, Operator, as_operator
+from scoreline.operators.device import ON_DEVICE
 from scoreline.operators.device_convert import moved
 from scoreline.operators.wrappers import scaled
 from scoreline.scorespace import space_for
@@ -210,6 +211,8 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
             if isinstance(solver, MomentsSolver):
                 return self._fit_moments(X, operator, classes, sign, weight, measure, solver, training_weight)
             if isinstance(solver, RowMethod):
+                if operator.scores == "device":
+                    raise TypeError(ON_DEVICE.format(solver=solver.name))
                 return self._fit_rows(X, operator, classes, sign, weight, measure, solver, training_weight)
             if risk.shift == "linear" and self.scaling != "standard":
                 warnings.warn(

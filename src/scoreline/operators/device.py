@@ -2,7 +2,7 @@
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Real
 from typing import Any
 
@@ -18,6 +18,10 @@ from scoreline.operators.statistics import ColumnStatistics, merge
 
 logger = logging.getLogger("scoreline")
 
+ON_DEVICE = (
+    "X lies on a device, and solver={solver!r} reads row after row on the host: pass X as a NumPy array or SciPy matrix, "
+    "without device=, or choose another solver (solver='auto')"
+)
 # Entries of X that are widened to float64 at a time: enough to fill a GPU, little beside its memory.
 BLOCK_ON_GPU, BLOCK = 1 << 26, 1 << 21
 
@@ -129,6 +133,10 @@ class DeviceOperator(Operator):
             stop = min(start + step, count)
             yield start, stop, self._dense(start, stop, None if rows is None else rows[start:stop])
 
+    def _joined(self, parts: Iterable[Any]) -> DeviceVector:
+        """Return parts of a vector as one."""
+        return self._made(self.backend.xp.concat([self.backend.full((0,), 0.0), *parts]))
+
     def _gram(self, weight: DeviceVector) -> FloatArray:
         xp, total = self.backend.xp, self.backend.full((self.shape[1],) * 2, 0.0)
         rows, s = None, weight.array
@@ -142,7 +150,7 @@ class DeviceOperator(Operator):
 
     def _quadratics(self, matrix: FloatArray) -> DeviceVector:
         xp, m = self.backend.xp, self.backend.array(matrix, np.float64)
-        return self._made(xp.concat([xp.sum(xp.matmul(b, m) * b, axis=1) for _, _, b in self._blocks()]))
+        return self._joined(xp.sum(xp.matmul(b, m) * b, axis=1) for _, _, b in self._blocks())
 
     def _square_rmatvec(self, u: DeviceVector) -> FloatArray:
         xp, total = self.backend.xp, self.backend.full((self.shape[1],), 0.0)
@@ -152,17 +160,17 @@ class DeviceOperator(Operator):
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: DeviceVector) -> DeviceVector:
         xp, d = self.backend.xp, self.backend.array(diagonal)
-        parts = []
-        for start, stop, block in self._blocks():
-            squares = block * block
-            parts.append(xp.sum(squares / (d[None, :] - weight.array[start:stop, None] * squares), axis=1))
-        return self._made(xp.concat(parts))
+        blocks = ((start, stop, block * block) for start, stop, block in self._blocks())
+        return self._joined(
+            xp.sum(squares / (d[None, :] - weight.array[start:stop, None] * squares), axis=1)
+            for start, stop, squares in blocks
+        )
 
     def row_norms(self) -> Any:
         """Return the Euclidean length of every row. One pass."""
         self._count(1.0)
         xp = self.backend.xp
-        return self._made(xp.concat([xp.sqrt(xp.sum(b * b, axis=1)) for _, _, b in self._blocks()]))
+        return self._joined(xp.sqrt(xp.sum(b * b, axis=1)) for _, _, b in self._blocks())
 
     def _column_statistics(self, weight: DeviceVector | None) -> ColumnStatistics:
         xp, parts = self.backend.xp, []
@@ -210,10 +218,7 @@ class DeviceOperator(Operator):
         return Moments(total, self._here(origin) + offset, self._here(squares) - total * np.outer(offset, offset))
 
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
-        raise TypeError(
-            "X lies on a device, and this solver reads row after row on the host: pass X as a NumPy array or SciPy matrix, "
-            "without device="
-        )
+        raise TypeError(ON_DEVICE.format(solver="one that works row by row"))
 
 
 class DenseDeviceOperator(DeviceOperator):
@@ -225,9 +230,13 @@ class DenseDeviceOperator(DeviceOperator):
         self._kernels = kernels.device.on(self.backend)
 
     def _matvec(self, w: FloatArray) -> DeviceVector:
+        if self.shape[0] == 0:
+            return self._made(self.backend.full((0,), 0.0))
         return self._made(self._kernels.row_dots(self.backend, self._X, self.backend.array(w)))
 
     def _rmatvec(self, u: DeviceVector) -> FloatArray:
+        if self.shape[0] == 0:
+            return np.zeros(self.shape[1])
         return self._here(self._kernels.column_sums(self.backend, self._X, u.array))
 
     def _rows(self, start: int, stop: int, rows: Any = None) -> Any:

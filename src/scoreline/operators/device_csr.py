@@ -91,18 +91,22 @@ class CsrDeviceOperator(DeviceOperator):
 
     def _column_dots(self, u: Any, values: Any = None) -> Any:
         """Return the sums of values times u over every column; other values must be in the order of the sorted copy."""
+        if self.values.shape[0] == 0:
+            return self.backend.full((self.shape[1],), 0.0)
         pieces, columns = self._by_column
         partial = self._kernels.segment_dots(pieces if values is None else replace(pieces, values=values), u)
         return self._kernels.segment_dots(columns, partial)
 
     def _matvec(self, w: FloatArray) -> DeviceVector:
+        if self.values.shape[0] == 0:
+            return self._made(self.backend.full((self.shape[0],), 0.0))
         return self._made(self._kernels.segment_dots(self._by_row, self.backend.array(w)))
 
     def _rmatvec(self, u: DeviceVector) -> FloatArray:
         return self._here(self._column_dots(u.array))
 
     def _square_rmatvec(self, u: DeviceVector) -> FloatArray:
-        if self._scale is not None:
+        if self._scale is not None or self.values.shape[0] == 0:
             return super()._square_rmatvec(u)
         xp, values = self.backend.xp, self._by_column[0].values
         squares = xp.astype(values, xp.float64)
@@ -110,6 +114,8 @@ class CsrDeviceOperator(DeviceOperator):
 
     def _entry_sums(self, entries: Any) -> Any:
         """Return the sum over each row of numbers that belong to its entries."""
+        if self.values.shape[0] == 0:
+            return self.backend.full((self.shape[0],), 0.0)
         return self._kernels.segment_dots(replace(self._by_row, values=entries, indices=None), entries)
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: DeviceVector) -> DeviceVector:
@@ -130,6 +136,8 @@ class CsrDeviceOperator(DeviceOperator):
 
     def _column_statistics(self, weight: DeviceVector | None) -> ColumnStatistics:
         """Return statistics of the entries that are stored, twice read for digits, merged with the zeros between them."""
+        if self.values.shape[0] == 0:
+            return super()._column_statistics(weight)
         xp, (n, p) = self.backend.xp, self.shape
         pieces, _ = self._by_column
         s = self.backend.full((n,), 1.0) if weight is None else weight.array
@@ -173,7 +181,7 @@ class CsrDeviceOperator(DeviceOperator):
         begin, end = self.backend.take(self.starts, rows), self.backend.take(self.starts, rows + 1)
         stops = xp.cumulative_sum(end - begin)
         starts = xp.concat([self.backend.full((1,), 0, np.int64), stops])
-        entries = self.backend.arange(int(stops[-1]) if rows.shape[0] else 0)
+        entries = self.backend.arange(int(starts[-1]))
         owner = xp.searchsorted(stops, entries, side="right")
         entries = entries - self.backend.take(starts, owner) + self.backend.take(begin, owner)
         values, indices = self.backend.take(self.values, entries), self.backend.take(self.indices, entries)

@@ -19,6 +19,9 @@ from scoreline.scorespace import device_balance, device_points
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 from scoreline.scorespace.gathered import Gathered
 
+# A ramp on which a row's place is known to 1e-7, given scores of 16 digits; the host's kernels need no such limit.
+FINEST = 1e-9
+
 
 @dataclass(frozen=True)
 class DeviceLabels(Labels):
@@ -40,13 +43,12 @@ class DeviceSpace(Gathered):
         above = sign.array > 0
         positive_rows, negative_rows = (xp.nonzero(mask)[0] for mask in (above, ~above))
         n_positive, n_negative = int(positive_rows.shape[0]), int(negative_rows.shape[0])
-        weight, positive, negative = None, float(n_positive), float(n_negative)
-        if sample_weight is not None:
-            weight = beside.like(sample_weight).astype(np.float64)
-            take = sign.backend.take
-            positive, negative = (float(xp.sum(take(weight.array, r))) for r in (positive_rows, negative_rows))
-        totals = (positive + negative, positive, negative, n_positive, n_negative)
-        return DeviceLabels(sign, weight, *totals, positive_rows, negative_rows, [])
+        counts, rows = (n_positive, n_negative), (positive_rows, negative_rows)
+        if sample_weight is None:
+            return DeviceLabels(sign, None, n_positive + n_negative, *counts, *counts, *rows, [])
+        weight = beside.like(sample_weight).astype(np.float64)
+        positive, negative = (float(xp.sum(sign.backend.take(weight.array, r))) for r in rows)
+        return DeviceLabels(sign, weight, positive + negative, positive, negative, *counts, *rows, [])
 
     def zeros(self, labels: Labels) -> DeviceVector:
         """Return the scores of w = 0."""
@@ -150,16 +152,23 @@ class DeviceSpace(Gathered):
         z = checked(z, labels)
         both = grad or width > 0.0  # the smooth sum needs both sides
         made, sums = self._pairs(z, labels, Ramp(margin, width, 0.0, (-scale, scale), both, False))
+        if sums is None:
+            gathered: PairSums = self.by_gathering("pair_sums", z, labels, width, scale, None, grad, margin)
+            return gathered
         smooth, ramps, hard = map(float, sums)
         return PairSums(smooth, ramps, hard, DeviceVector(made, z.backend) if grad else None)
 
     def pair_curvatures(self, z: DeviceVector, labels: Labels, width: float, margin: float = 1.0) -> DeviceVector:
         """Return for every row s times the weight of the other class that it is on a ramp with, 0 < t <= width < inf."""
         z = checked(z, labels)
-        made, _ = self._pairs(z, labels, Ramp(margin, width, 0.0, (1.0, 1.0), True, True))
+        made, sums = self._pairs(z, labels, Ramp(margin, width, 0.0, (1.0, 1.0), True, True))
+        if sums is None:
+            gathered: DeviceVector = self.by_gathering("pair_curvatures", z, labels, width, margin)
+            return gathered
         return DeviceVector(made, z.backend)
 
     def _pairs(self, z: DeviceVector, labels: Any, ramp: Ramp) -> tuple[Any, Any]:
+        """Return a result for every row and three sums, or None where a ramp is too fine for differences of running sums."""
         backend, xp = z.backend, z.backend.xp
         weight = None if labels.weight is None else labels.weight.array
         rows = PairRows(z.array, labels.sign.array, weight, labels.positive_rows, labels.negative_rows)
@@ -179,6 +188,11 @@ class DeviceSpace(Gathered):
         positives = sorted_class(rows.positive_rows, ramp.margin)
         if ramp.both and negatives is None:
             negatives = sorted_class(rows.negative_rows, 0.0)
+        if negatives is not None and ramp.width > 0.0:
+            ends = [side.scores[k] for side in (positives, negatives) for k in (0, len(side) - 1)]
+            distances = kernels.device.host_floats(backend, xp.abs(xp.stack(ends) - ramp.centre))
+            if ramp.width < FINEST * float(distances.max()):
+                return None, None
         result = own.look_up(backend, rows, positives, negatives, ramp)
         if rows.places is not None and not labels.places:
             labels.places.append(rows.places)

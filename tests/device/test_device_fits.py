@@ -1,0 +1,300 @@
+"""Classifiers on a device: those of the host for every measure, solver and risk, with the same certificate."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from device_arrays import LIBRARIES, sent
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+from scoreline import MeasureClassifier, list_measures, load_model
+from scoreline._backend import Backend, backend_of
+from scoreline.risks.registry import all_risks
+from scoreline.solvers import Checkpoint
+from scoreline.solvers.registry import all_solvers
+
+MEASURES = [info.name for info in list_measures()]
+HAS_TORCH = pytest.mark.skipif("torch" not in LIBRARIES, reason="device= moves data by PyTorch or CuPy")
+
+
+def problem(n=900, p=8, seed=0):
+    return make_classification(n, p, n_informative=4, weights=[0.8], class_sep=0.7, flip_y=0.05, random_state=seed)
+
+
+def fitted(X, y, weight=None, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return MeasureClassifier(**{"random_state": 0, **options}).fit(X, y, weight)
+
+
+def same(a, b, digits=7):
+    np.testing.assert_allclose(b.coef_, a.coef_, rtol=10.0**-digits, atol=1e-9 * np.abs(a.coef_).max())
+    np.testing.assert_allclose(b.intercept_, a.intercept_, rtol=1e-7, atol=1e-9)
+    assert (a.solver_, a.risk_, a.n_iter_, a.cost_) == (b.solver_, b.risk_, b.n_iter_, pytest.approx(b.cost_))
+    if a.gap_ is not None:
+        assert b.objective_ == pytest.approx(a.objective_, rel=1e-9)
+        assert b.lower_bound_ == pytest.approx(a.lower_bound_, rel=1e-6, abs=1e-9)
+
+
+def to_host(z):
+    return backend_of(z).host(z)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_every_measure_trains_as_on_the_host(measure, weighted, library):
+    X, y = problem()
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float) if weighted else None
+    here = fitted(X, y, weight, measure=measure, scaling="standard")
+    there, truth = sent(X, library), sent(y, library)
+    s = None if weight is None else sent(weight, library)
+    clf = fitted(there, truth, s, measure=measure, scaling="standard")
+    same(here, clf)
+    assert isinstance(clf.coef_, np.ndarray)
+    assert clf.score(there, truth, s) == pytest.approx(here.score(X, y, weight), abs=1e-12)
+    assert clf.objective(there, truth, s) == pytest.approx(here.objective(X, y, weight), rel=1e-9)
+    decision, predicted = clf.decision_function(there), clf.predict(there)
+    assert type(decision) is type(there)
+    assert type(predicted) is type(there)
+    np.testing.assert_allclose(to_host(decision), here.decision_function(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(to_host(predicted), clf.predict(X))
+    recut = clf.recut(there, truth, sample_weight=s).intercept_
+    np.testing.assert_allclose(recut, here.recut(X, y, sample_weight=weight).intercept_, rtol=1e-7, atol=1e-9)
+
+
+PAIRS = [
+    (solver.name, name)
+    for solver in all_solvers().values()
+    if solver.certified
+    for name, risk in all_risks().items()
+    if all(solver.serves(variant) for variant in risk.variants()[:1])
+]
+
+
+@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+def test_every_solver_trains_every_risk_as_on_the_host(solver, risk):
+    known = {info.name: info for info in list_measures()}
+    measure = next(m for m in MEASURES if risk in known[m].risks)
+    if not all_solvers()[solver].trains(type(MeasureClassifier(measure)._check_parameters())):
+        measure = next(m for m in ("f1", "gmean", "roc_auc") if risk in known[m].risks)
+    X, y = problem(60 if "entropy" in risk else 300, 6)
+    options = {"measure": measure, "risk": risk, "solver": solver, "max_iter": 12, "cut": "train", "alpha": 1e-2}
+    there = sent(X, LIBRARIES[-1])
+    if solver == "hybrid":
+        with pytest.raises(TypeError, match="products restricted to rows"):
+            fitted(there, y, **options)
+        return
+    same(fitted(X, y, **options), fitted(there, y, **options))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("measure", "risk"),
+    [("roc_auc", "roc_area"), ("roc_auc", "roc_area_squared"), ("prbep", "prbep")]
+    + [("accuracy", risk) for risk in ("hinge", "squared_hinge", "logistic")],
+)
+def test_the_first_iterations_of_float32_are_those_of_the_host(measure, risk, sparse, library):
+    """Sums are those of float64 whatever X is stored in: 1e-11 after five iterations; J at the end within both gaps."""
+    X, y = problem(3000, 12)
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.4, X, 0.0) if sparse else X
+    X = X.astype(np.float32)
+    here = sp.csr_matrix(X.astype(np.float64)) if sparse else X.astype(np.float64)
+    there = sent(sp.csr_matrix(X) if sparse else X, library)
+    plain = {"init": "zero", **({"precondition": False} if risk in ("roc_area", "prbep", "hinge") else {})}
+    options = {"measure": measure, "risk": risk, "scaling": "standard", "tol": 1e-3}
+    a, b = (fitted(rows, y, max_iter=5, solver_params=plain, **options) for rows in (here, there))
+    np.testing.assert_allclose(b.history_["objective"], a.history_["objective"], rtol=1e-11)
+    np.testing.assert_allclose(b.history_["lower_bound"], a.history_["lower_bound"], rtol=1e-8, atol=1e-10)
+    a, b = (fitted(rows, y, **options) for rows in (here, there))
+    assert abs(a.objective_ - b.objective_) <= a.gap_ + b.gap_
+    assert b.lower_bound_ <= a.objective_
+    assert b.status_ == "converged"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("options", [{"scaling": None}, {"scaling": "maxabs"}, {"scaling": "standard"}], ids=str)
+def test_moments(options, library):
+    X, y = problem()
+    for measure in ("roc_auc", "accuracy", "balanced_accuracy"):
+        here, there = (fitted(rows, y, measure=measure, solver="moments", **options) for rows in (X, sent(X, library)))
+        same(here, there, digits=5 if measure == "balanced_accuracy" else 7)
+        assert there.moments_report_["empirical"] == pytest.approx(here.moments_report_["empirical"], abs=1e-12)
+    stream = MeasureClassifier(solver="moments").partial_fit(sent(X[:500], library), y[:500], classes=[0, 1])
+    stream.partial_fit(sent(X[500:], library), sent(y[500:], library))
+    np.testing.assert_allclose(stream.coef_, fitted(X, y, solver="moments").coef_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cut": "holdout"}, {"cut": "none"}, {"class_weight": "balanced"}, {"fit_intercept": False, "measure": "f1"},
+        {"measure": "recall_at_precision", "measure_params": {"precision": 0.6}}, {"solver_params": {"init": "moments"}},
+        {"measure": "accuracy", "risk": "hinge_free_intercept"}, {"measure": "f1", "solver": "amp"}, {"alpha": 1e-6},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options(options, library):
+    X, y = problem()
+    same(fitted(X, y, **options), fitted(sent(X, library), sent(y, library), **options), digits=5)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_starts_on_samples(library):
+    X, y = problem(20_000)
+    here, there = fitted(X, y, tol=1e-3), fitted(sent(X, library), y, tol=1e-3)
+    assert there.n_passes_ % 1.0 != 0.0  # parts of a pass
+    assert abs(here.objective_ - there.objective_) <= here.gap_ + there.gap_
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", ["text", "bool", "floats", "column", "list", "minus"])
+def test_labels_of_any_kind(kind, library):
+    X, y = problem(300)
+    here = {
+        "text": np.where(y, "yes", "no"), "bool": y > 0, "floats": y + 0.5, "column": y[:, None], "list": y.tolist(),
+        "minus": 2 * y - 1,
+    }[kind]  # fmt: skip
+    given = here if kind in ("text", "list") else sent(here, library)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a column
+        a, b = MeasureClassifier("f1").fit(X, here), MeasureClassifier("f1").fit(sent(X, library), given)
+        same(a, b)
+        np.testing.assert_array_equal(b.classes_, a.classes_)
+        assert b.score(sent(X, library), given) == a.score(X, here)
+        np.testing.assert_array_equal(b.predict(X), a.predict(X))
+        predicted = b.predict(sent(X, library))
+    np.testing.assert_array_equal(predicted if kind == "text" else to_host(predicted), a.predict(X))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_checkpoint_of_the_host_goes_on_on_a_device(library, tmp_path):
+    X, y = problem()
+    kept = Checkpoint(tmp_path / "run.ckpt", every=2, seconds=0.0)
+    options = {"tol": 1e-4, "solver_params": {"checkpoint": kept, "precondition": False, "init": "zero"}}
+    with pytest.warns(ConvergenceWarning):
+        MeasureClassifier(max_iter=6, **options).fit(X, y)
+    there = fitted(sent(X, library), y, **options)
+    here = fitted(X, y, tol=1e-4)
+    assert there.n_iter_ > 6
+    assert len(there.history_["iteration"]) == there.n_iter_ + 1  # from the first one on
+    assert abs(there.objective_ - here.objective_) <= there.gap_ + here.gap_
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_estimator_is_the_same_thing(library, tmp_path):
+    X, y = problem(300)
+    clf = fitted(sent(X, library), y, warm_start=True)
+    clf.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.npz").predict(X), clf.predict(X))
+    first = clf.n_iter_
+    clf.fit(sent(X, library), y)
+    assert clf.n_iter_ < first
+    assert not hasattr(clone(clf), "coef_")
+    again = [fitted(sent(X, library), y).coef_ for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_wrong_use_is_explained(library):
+    X, y = problem(300)
+    there = sent(X, library)
+    for solver, measure in (("spade", "gmean"), ("stamp", "f1")):
+        with pytest.raises(TypeError, match="row after row on the host"):
+            MeasureClassifier(measure, solver=solver).fit(there, y)
+        with pytest.raises(TypeError, match="X lies on a device"):
+            MeasureClassifier(measure, solver=solver).partial_fit(there, y, classes=[0, 1])
+    for given, words in (
+        (y[:5], "inconsistent numbers of samples"),
+        (np.zeros(300), "one class"),
+        (np.arange(300) % 3, "3 classes"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            MeasureClassifier().fit(there, sent(given, library))
+    for weight, words in (
+        (np.full(300, -1.0), "negative"),
+        (np.zeros(300), "zero everywhere"),
+        (np.full(300, np.nan), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            MeasureClassifier().fit(there, y, sent(weight, library))
+    clf = fitted(there, y)
+    with pytest.raises(ValueError, match="expecting 8 features"):
+        clf.predict(there[:, :5])
+    with pytest.raises(ValueError, match="classes of the fit"):
+        clf.score(there, sent(y + 1, library))
+
+
+@HAS_TORCH
+@pytest.mark.parametrize("sparse", [False, True])
+def test_device_moves_host_data_there_and_the_model_is_the_same(sparse):
+    X, y = problem()
+    X = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X
+    for options in ({"measure": "roc_auc"}, {"measure": "f1", "scaling": "standard"}, {"solver": "moments"}):
+        clf = fitted(X, y, solver_params={"device": "cpu"}, **options)
+        here = fitted(X, y, **options)
+        np.testing.assert_allclose(clf.coef_, here.coef_, rtol=1e-6, atol=1e-9)
+        assert isinstance(clf.predict(X), np.ndarray)
+
+
+@HAS_TORCH
+def test_names_of_devices():
+    X, y = problem(100)
+    for device, words in (
+        ("gpu", "not known"),
+        (5, "name of a device"),
+        ("", "name of a device"),
+        ("cuda:x", "not known"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            MeasureClassifier(solver_params={"device": device}).fit(X, y)
+    import torch
+
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="sees no CUDA device"):
+            MeasureClassifier(solver_params={"device": "cuda"}).fit(X, y)
+
+
+def test_what_is_missing_is_named_with_the_line_that_installs_it(monkeypatch):
+    X, y = problem(100)
+    for name in ("torch", "cupy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"pip install 'scoreline\[gpu\]' torch"):
+        MeasureClassifier(solver_params={"device": "cuda"}).fit(X, y)
+    with pytest.raises(ImportError, match="cupy-cuda"):
+        MeasureClassifier(solver_params={"device": "cupy"}).fit(X, y)
+    there = sent(X, "array-api-strict")
+    monkeypatch.setitem(sys.modules, "array_api_compat", None)
+    with pytest.raises(ImportError, match=r"pip install 'scoreline\[gpu\]'"):
+        MeasureClassifier().fit(there, y)
+
+
+class OutOfMemoryError(RuntimeError):
+    """As PyTorch and CuPy name theirs."""
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_full_device_gives_advice_and_leaves_everything_as_it_was(library, monkeypatch):
+    X, y = problem(200)
+    there, before = sent(X, library), X.copy()
+    clf = fitted(there, y)
+    coef = clf.coef_.copy()
+
+    def full(*arguments):
+        raise OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nmore")
+
+    monkeypatch.setattr(Backend, "full", full)
+    with pytest.raises(
+        MemoryError, match=r"no memory left \(CUDA out of memory. Tried to allocate 20.00 GiB.\).*float32.*host"
+    ):
+        clf.fit(there, y)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(clf.coef_, coef)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_allclose(clf.fit(X, y).coef_, coef, rtol=1e-6)

@@ -1,0 +1,73 @@
+"""The cut of scores on a device: that of the host, for every measure."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
+from device_arrays import LIBRARIES, vector
+
+from scoreline import list_measures
+from scoreline.measures import best_cut, device_cut, get_measure, steady_cut
+from scoreline.measures.base import CountsBasedMeasure
+
+MEASURES = [info.name for info in list_measures()]
+
+
+def rows(seed, n=3000, kind=0):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.2, 1, -1)
+    z = rng.standard_normal(n) + (y > 0)
+    z = (z, np.round(z, 1), np.full(n, 2.0))[kind]
+    weight = rng.integers(0, 4, n).astype(float)
+    return y, z, weight
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_cuts_and_values_are_those_of_the_host(measure, library, monkeypatch):
+    monkeypatch.setattr(device_cut, "FEW", 50)
+    monkeypatch.setattr(device_cut, "EDGES", 32)
+    for kind in (0, 1, 2):
+        y, z, s = rows(kind, kind=kind)
+        for weight in (None, s):
+            sign, there, w = vector(y, library), vector(z, library), vector(weight, library)
+            here, other = best_cut(y, z, measure, weight), best_cut(sign, there, measure, w)
+            assert other.value == pytest.approx(here.value, rel=1e-12)
+            np.testing.assert_array_equal(z > other.threshold, z > here.threshold)
+            own = get_measure(measure)
+            value = own.value(y > 0, z - 0.5, weight)
+            assert own.value(sign > 0, there - 0.5, w) == pytest.approx(value, rel=1e-12, abs=1e-12)
+            if isinstance(own, CountsBasedMeasure):
+                steady = steady_cut(y, z, own, weight), steady_cut(sign, there, own, w)
+                assert steady[1].threshold == pytest.approx(steady[0].threshold, abs=1e-9)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_many_rows_are_condensed_to_means_of_neighbours(library, monkeypatch):
+    monkeypatch.setattr(device_cut, "POINTS", 200)
+    y, z, s = rows(0)
+    for weight in (None, s):
+        sign, scores, weights = device_cut.condensed(vector(y, library), vector(z, library), vector(weight, library))
+        counted = np.ones(len(z)) if weight is None else weight
+        for side in (1, -1):
+            assert weights[sign == side].sum() == pytest.approx(counted[y == side].sum())
+            mean = np.average(z[y == side], weights=counted[y == side])
+            assert np.average(scores[sign == side], weights=weights[sign == side]) == pytest.approx(mean, rel=1e-12)
+            assert (sign == side).sum() == 200
+            assert (np.diff(scores[sign == side]) >= 0).all()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_function_of_counts_that_may_fall_is_judged_at_every_threshold(library):
+    y, z, _ = rows(3, 200)
+
+    def odd(tp, fp, fn, tn):
+        return np.sin(tp) + np.cos(3 * fp)
+
+    here, there = best_cut(y, z, odd), best_cut(vector(y, library), vector(z, library), odd)
+    assert there == pytest.approx(here)
+    with pytest.raises(ValueError, match="finite"):
+        best_cut(vector(y, library), vector(np.full(200, np.nan), library), "f1")
