@@ -1,6 +1,6 @@
 """Training on a GPU: is it right, how far from what the memory allows, and how much faster than this machine's processor.
 
-    python benchmarks/gpu.py [--parts check products scores fit csr] [--rows 2e7] [--features 256] [--libraries torch cupy]
+    python benchmarks/gpu.py [--parts check products scores fit csr sizes] [--rows 2e7] [--features 256] [--libraries torch]
 
 Correctness comes first, on fresh random inputs beside the host in float64 (`gpu_checks.py`); nothing is timed if it fails.
 Then the floor: what a copy on the device moves a second. Times are those of device events, the median of ten after two
@@ -29,7 +29,9 @@ from scoreline.risks.registry import get_risk
 from scoreline.scorespace import DeviceSpace
 
 NAME, TITLE = "gpu", "training on a GPU"
-PARTS = ("check", "products", "scores", "fit", "csr")
+PARTS = ("check", "products", "scores", "fit", "csr", "sizes")
+SIZES = ((1e4, 20), (1e5, 20), (1e6, 20), (1e7, 20), (1e4, 256), (1e5, 256), (1e6, 256), (5e6, 256))
+MEASURES = ("roc_auc", "prbep", "accuracy", "f1", "average_precision")
 
 
 def milliseconds(call: Callable[[], Any], repeats: int = 10) -> float:
@@ -227,6 +229,32 @@ def time_csr(report: Report, n: int, bandwidth: float, libraries: list[str], hos
         report.add("CSR fit, times faster than the host", there / seconds, "")
 
 
+def time_sizes(report: Report) -> None:
+    """Report fits of other sizes and measures: on the device, with the way there, and on the host; device memory beyond X."""
+    cases = [(int(n), p, "roc_auc") for n, p in SIZES] + [(2_000_000, 100, measure) for measure in MEASURES]
+    for n, p, measure in cases:
+        X, y = make_rows(n, p, 1)
+        options = {"measure": measure, "alpha": 1e-4, "tol": 1e-2, "random_state": 0}
+        here, labels = X.cpu().numpy(), y.cpu().numpy()
+        moving = {**options, "solver_params": {"device": "cuda"}}
+        timed_fit(X, y, options)
+        timed_fit(here, labels, options)
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        there = sorted(timed_fit(X, y, options)[0] for _ in range(3))[1]
+        peak = (torch.cuda.max_memory_allocated() - before) / (8.0 * n)
+        host = sorted(timed_fit(here, labels, options)[0] for _ in range(3))[1]
+        moved = sorted(timed_fit(here, labels, moving)[0] for _ in range(2))[0]
+        note = f"device {there:.3f} s, host {host:.3f} s, from the host to the device and there {moved:.3f} s"
+        report.add(
+            f"{measure} {n:.0e} x {p}, times faster", host / there, "", "", f"{note}; memory {peak:.1f} vectors of n"
+        )
+        del X, y
+        torch.cuda.empty_cache()
+
+
 def main() -> None:
     """Run the parts asked for; exit code 1 if something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -272,6 +300,8 @@ def main() -> None:
         torch.cuda.empty_cache()
     if "csr" in given.parts:
         time_csr(report, n, bandwidth, given.libraries, host=True)
+    if "sizes" in given.parts:
+        time_sizes(report)
     given.out.parent.mkdir(exist_ok=True)
     given.out.write_text(json.dumps({"header": head, "rows": report.rows}, indent=1))
 

@@ -102,7 +102,7 @@ def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
         for weight in (None,) if kind == "many" else (None, copies):
             what = f"{kind} {share} {'weights' if weight is not None else ''}".strip()
             there = DeviceVector(sent(z, library))
-            for name in RISKS:
+            for name in ("roc_area", "prbep") if kind == "many" else RISKS:
                 a = get_risk(name).prepare(y, weight, host)
                 sign = DeviceVector(sent(y, library))
                 s = None if weight is None else DeviceVector(sent(weight, library))
@@ -120,7 +120,7 @@ def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
                         error = apart(hessians[1].diagonal, hessians[0].diagonal)
                         # Single rows at the end of a ramp may fall on either side.
                         yield f"{name} Hessian mu {mu} {what}", error, 1e-3 if kind == "far" else max(1e-9, size)
-            for measure in ("f1", "accuracy", "min_tpr_tnr", "prbep"):
+            for measure in ("f1", "prbep") if kind == "many" else ("f1", "accuracy", "min_tpr_tnr", "prbep"):
                 a, b = best_cut(y, z, measure, weight), best_cut(sign, there, measure, s)
                 yield f"cut for {measure} {what}", max(apart(a.value, b.value), _other_side(z, a, b)), 1e-12
 

@@ -19,6 +19,7 @@ from scoreline._typing import AnyArray
 logger = logging.getLogger("scoreline")
 
 PURPOSE = "training on a device"
+DEVICES = "'cuda', 'cuda:1', 'cupy', 'cupy:1' or 'cpu'"
 INSTALL = "pip install 'scoreline[gpu]' torch (see pytorch.org for your CUDA version), or cupy-cuda12x or cupy-cuda13x"
 
 
@@ -31,6 +32,16 @@ def library_of(X: Any) -> str | None:
         return "cupy"
     other = hasattr(type(X), "__array_namespace__") and not isinstance(X, (np.ndarray, np.generic))
     return "array_api" if other and hasattr(X, "device") else None
+
+
+def on_host(rows: Any) -> Any:
+    """Return an array of a device as one of this process, and anything else as it is."""
+    library = library_of(rows)
+    if library is None:
+        return rows
+    if library == "torch":
+        return rows.detach().cpu().numpy()
+    return rows.get() if library == "cupy" else backend_of(rows).host(rows)
 
 
 @dataclass(frozen=True)
@@ -98,10 +109,8 @@ class Backend:
 
     def host(self, x: Any) -> AnyArray:
         """Return an array of the device as one of this process."""
-        if self.library == "torch":
-            return np.asarray(x.detach().cpu().numpy())
-        if self.library == "cupy":
-            return np.asarray(x.get())
+        if self.library in ("torch", "cupy"):
+            return np.asarray(on_host(x))
         from array_api_compat import to_device
 
         cpu = getattr(self.xp, "Device", None)  # array-api-strict names its own
@@ -153,11 +162,12 @@ def backend_of(X: Any) -> Backend:
 
 def named_device(device: Any) -> Backend:
     """Return the backend of a device by its name: "cuda", "cuda:1", "cpu" (PyTorch, or CuPy without it), "cupy"."""
+    device = str(device) if type(device).__module__ == "torch" else device
     if not isinstance(device, str) or not device:
-        raise ValueError(f"device={device!r} must be the name of a device: 'cuda', 'cuda:1', 'cupy' or 'cpu'")
-    kind, _, number = device.partition(":")
-    if kind not in ("cuda", "cpu", "cupy") or (number and not number.isdigit()):
-        raise ValueError(f"device={device!r} is not known, expected 'cuda', 'cuda:1', 'cupy', 'cupy:1' or 'cpu'")
+        raise ValueError(f"device={device!r} must be the name of a device: {DEVICES}")
+    kind, colon, number = device.partition(":")
+    if kind not in ("cuda", "cpu", "cupy") or (colon and (kind == "cpu" or not number.isdigit())):
+        raise ValueError(f"device={device!r} is not known, expected {DEVICES}")
     require("array_api_compat", "gpu", PURPOSE)
     for library in ("cupy",) if kind == "cupy" else ("torch", "cupy"):
         try:
@@ -175,7 +185,8 @@ def named_device(device: Any) -> Backend:
                 "Train without device=, or install a build for your CUDA version."
             )
         return backend_of(module.empty(0, device=device))
-    raise ImportError(f"device={device!r} needs PyTorch or CuPy, which are not installed. Install one: {INSTALL}")
+    missing = {"cupy": "CuPy", "cpu": "PyTorch"}.get(kind, "PyTorch or CuPy")
+    raise ImportError(f"device={device!r} needs {missing}, which is not installed. Install it: {INSTALL}")
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -51,7 +51,7 @@ class DeviceVector(RemoteVector):
 
     def distinct(self, most: int = 100) -> AnyArray:
         """Return different entries here."""
-        return self.backend.host(self.backend.xp.unique_values(self.array))[:most]
+        return self.backend.host(self.backend.xp.unique_values(self.array))[: 100 * most]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -120,20 +120,18 @@ class DeviceVector(RemoteVector):
             return NotImplemented  # places, not entries
         return self._made(self.backend.xp.where(self.like(condition).array, *self._operands(choices)))
 
-    def _np_clip(self, x: Any, low: Any, high: Any) -> Any:
-        return np.minimum(np.maximum(x, low), high)
+    def _np_clip(self, x: Any, a_min: Any = None, a_max: Any = None) -> Any:
+        x = x if a_min is None else np.maximum(x, a_min)
+        return x if a_max is None else np.minimum(x, a_max)
 
-    def _np_nan_to_num(self, x: Any) -> Any:
-        return NotImplemented
+    def _np_zeros_like(self, x: Any, dtype: Any = None) -> "DeviceVector":
+        return self._np_full_like(x, 0, dtype)
 
-    def _np_zeros_like(self, x: Any) -> "DeviceVector":
-        return self._np_full_like(x, 0.0)
+    def _np_ones_like(self, x: Any, dtype: Any = None) -> "DeviceVector":
+        return self._np_full_like(x, 1, dtype)
 
-    def _np_ones_like(self, x: Any) -> "DeviceVector":
-        return self._np_full_like(x, 1.0)
-
-    def _np_full_like(self, x: Any, value: float) -> "DeviceVector":
-        return self._made(self.backend.full((len(x),), value, x.dtype))
+    def _np_full_like(self, x: Any, value: float, dtype: Any = None) -> "DeviceVector":
+        return self._made(self.backend.full((len(x),), value, x.dtype if dtype is None else dtype))
 
     def _np_count_nonzero(self, x: Any) -> int:
         return int(self.backend.xp.count_nonzero(x.array))
@@ -176,6 +174,8 @@ class DeviceVector(RemoteVector):
     def sum(self) -> Any:
         """Return the sum of all entries, floats in float64."""
         xp = self.backend.xp
+        if self.dtype.kind == "b":
+            return int(xp.count_nonzero(self.array))
         return (float if self.dtype.kind == "f" else int)(
             xp.sum(self.array, dtype=xp.float64 if self.dtype.kind == "f" else None)
         )
@@ -195,6 +195,8 @@ class DeviceVector(RemoteVector):
     def _extreme(self, name: str, initial: float | None) -> Any:
         if initial is not None and len(self) == 0:
             return initial
+        if self.dtype.kind == "b":
+            return bool(self.astype(np.int8)._extreme(name, None))
         found = self.backend.host(getattr(self.backend.xp, name)(self.array))[()]
         return found if initial is None else getattr(np, name)([found, initial])
 

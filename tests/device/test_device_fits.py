@@ -168,9 +168,30 @@ def test_labels_of_any_kind(kind, library):
         same(a, b)
         np.testing.assert_array_equal(b.classes_, a.classes_)
         assert b.score(sent(X, library), given) == a.score(X, here)
+        assert b.objective(sent(X, library), given) == pytest.approx(a.objective(X, here), rel=1e-9)
         np.testing.assert_array_equal(b.predict(X), a.predict(X))
         predicted = b.predict(sent(X, library))
     np.testing.assert_array_equal(predicted if kind == "text" else to_host(predicted), a.predict(X))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_labels_and_weights_of_odd_types(library):
+    X, y = problem(300)
+    weight = np.random.default_rng(0).integers(1, 4, 300)
+    here, there = fitted(X, y, weight.astype(float)), sent(X, library)
+    for labels in (
+        y.astype(">i4"),
+        y.astype(np.longdouble),
+        y.astype(np.uint64),
+        y.astype(np.float16),
+        y.astype(object),
+    ):
+        same(here, fitted(there, labels, weight.astype(">f8")))
+    same(here, fitted(X, sent(y, library), sent(weight, library)))  # X of this process, labels of a device
+    if library == "torch":
+        import torch
+
+        same(here, fitted(there, torch.tensor(y).to(torch.bfloat16), torch.tensor(weight).to(torch.bfloat16)))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -179,7 +200,7 @@ def test_a_checkpoint_of_the_host_goes_on_on_a_device(library, tmp_path):
     kept = Checkpoint(tmp_path / "run.ckpt", every=2, seconds=0.0)
     options = {"tol": 1e-4, "solver_params": {"checkpoint": kept, "precondition": False, "init": "zero"}}
     with pytest.warns(ConvergenceWarning):
-        MeasureClassifier(max_iter=6, **options).fit(X, y)
+        MeasureClassifier(max_iter=6, random_state=0, **options).fit(X, y)
     there = fitted(sent(X, library), y, **options)
     here = fitted(X, y, tol=1e-4)
     assert there.n_iter_ > 6
@@ -224,6 +245,19 @@ def test_wrong_use_is_explained(library):
     ):
         with pytest.raises(ValueError, match=words):
             MeasureClassifier().fit(there, y, sent(weight, library))
+    labels = y.astype(float)
+    labels[17] = np.nan
+    with pytest.raises(ValueError, match="first seen in row 17"):
+        MeasureClassifier().fit(there, sent(labels, library))
+    with pytest.raises(ValueError, match="300 classes"):
+        MeasureClassifier().fit(there, sent(np.arange(300), library))
+    with pytest.raises(ValueError, match="sample_weight has shape"):
+        MeasureClassifier().fit(there, y, sent(np.ones((300, 1)), library))
+    with pytest.raises(ValueError, match="device goes with fit"):
+        MeasureClassifier(solver="moments", solver_params={"device": "cpu"}).partial_fit(X, y, [0, 1])
+    text = fitted(there, np.where(y, "yes", "no"), measure="f1")
+    with pytest.raises(ValueError, match=r"expected the classes of the fit: \['no', 'yes'\]"):
+        text.score(there, sent(y, library))
     clf = fitted(there, y)
     with pytest.raises(ValueError, match="expecting 8 features"):
         clf.predict(there[:, :5])
@@ -256,6 +290,9 @@ def test_names_of_devices():
             MeasureClassifier(solver_params={"device": device}).fit(X, y)
     import torch
 
+    for device in ("cpu", torch.device("cpu")):  # it is there
+        clf = fitted(torch.tensor(X), y, solver_params={"device": device})
+        np.testing.assert_array_equal(clf.coef_, fitted(torch.tensor(X), y).coef_)
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="sees no CUDA device"):
             MeasureClassifier(solver_params={"device": "cuda"}).fit(X, y)

@@ -10,6 +10,7 @@ from scoreline import kernels
 from scoreline._backend import library_of
 from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import RemoteVector
 from scoreline.estimators.training import Judged, cut_on, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights, seen
 from scoreline.measures import Measure, get_measure
@@ -111,7 +112,7 @@ class Scoring:
         z, y, sample_weight = self._scored(X, y, sample_weight)
         z = z + self.trained_intercept_
         check_labels(y, len(z))  # both classes must be there
-        sign = np.where(check_truth(y, self.classes_, len(z)), 1, -1)
+        sign = _beside(z, np.where(check_truth(y, self.classes_, len(z)), 1, -1))
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
         weight = with_cost(weight, sign, self.cost_)
         measure = get_measure(self.measure, self.measure_params)
@@ -153,7 +154,7 @@ class Scoring:
         chosen = (
             get_measure(self.measure, self.measure_params) if measure is None else get_measure(measure, measure_params)
         )
-        sign = np.where(check_truth(y, self.classes_, len(scores)), 1, -1)
+        sign = _beside(scores, np.where(check_truth(y, self.classes_, len(scores)), 1, -1))
         _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
         served = self._cut_measure(chosen)
         threshold = cut_on(served, Judged(sign, scores, weight))
@@ -175,3 +176,8 @@ class Scoring:
                 operator, coef = as_operator(X), self.coef_[0]
                 validate_data(self, X, reset=False, skip_check_array=True)
             return operator.matvec(coef), *(operator.aligned(each) for each in rows)
+
+
+def _beside(z: Any, sign: Any) -> Any:
+    """Return labels where the scores are; those that were text have stayed here."""
+    return z.like(sign) if isinstance(z, RemoteVector) else sign

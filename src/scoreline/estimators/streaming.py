@@ -7,6 +7,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
+from scoreline._backend import on_host
 from scoreline._logging import verbosity
 from scoreline._typing import AnyArray
 from scoreline.estimators.catalog import choose
@@ -98,6 +99,7 @@ class Streaming:
                     "solver='moments'"
                 )
             y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
+            classes = on_host(classes)
             if np.ndim(classes) != (0 if classes is None else 1):
                 raise ValueError(f"classes={classes!r} must be a list of the two classes")
             named = None if classes is None else check_labels(classes, len(classes))[0]
@@ -113,6 +115,10 @@ class Streaming:
             _, solver_class = choose(measure, self.risk, self.solver)
             if (self.solver_params or {}).get("checkpoint") is not None:
                 raise ValueError("solver_params: checkpoint goes with fit; save() keeps what partial_fit has learnt")
+            if (self.solver_params or {}).get("device") is not None:
+                raise ValueError(
+                    "solver_params: device goes with fit; pass blocks that are on the device to partial_fit"
+                )
             take_in = self._take_in_moments if by_moments else self._take_in_rows
             return take_in(operator, known, sign, weight, measure, self._make_solver(solver_class), first)
 

@@ -8,6 +8,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from scoreline._checks import check_choice
+from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, FloatArray
 from scoreline._vectors import RemoteVector, as_vector
 from scoreline.operators.dask import is_dask
@@ -19,6 +20,10 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: pass one label per row")
     if isinstance(y, RemoteVector):
+        finite = np.isfinite(y) if isinstance(y, DeviceVector) and y.dtype.kind == "f" else None
+        if finite is not None and not finite.all():
+            row = int(np.flatnonzero(~finite)[0])
+            raise ValueError(f"Input y contains NaN or infinity, first seen in row {row}; drop rows without a label")
         found = y.distinct()
         named, _ = check_labels(found, len(found))
         return named, np.where(y == named[1], 1, -1).astype(np.int8)
@@ -79,6 +84,8 @@ def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
         raise ValueError(
             f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
         )
+    if isinstance(labels, DeviceVector) and classes.dtype.kind not in "biuf":
+        raise ValueError(f"y holds {labels[0]!r} in row 0, expected the classes of the fit: {classes.tolist()}")
     positive = labels == classes[1]
     known = positive | (labels == classes[0])
     if not known.all():

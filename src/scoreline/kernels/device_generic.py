@@ -10,11 +10,13 @@ BLOCK = 1 << 23  # entries of X that are widened to float64 at a time
 
 
 def row_dots(backend: Backend, X: Any, w: Any) -> Any:
-    """Return Xw in float64; float32 is widened a block of rows at a time."""
+    """Return Xw in float64, a block of rows at a time.
+
+    By a sum over each row: a matrix product would add the last rows of a block in another order, and equal rows must have equal
+    scores, or ties are lost.
+    """
     xp = backend.xp
-    if X.dtype == xp.float64:
-        return xp.matmul(X, w)
-    return xp.concat([xp.matmul(xp.astype(X[a:b, :], xp.float64), w) for a, b in _blocks(X)])
+    return xp.concat([xp.sum(xp.astype(X[a:b, :], xp.float64) * w[None, :], axis=1) for a, b in _blocks(X)])
 
 
 def column_sums(backend: Backend, X: Any, u: Any) -> Any:

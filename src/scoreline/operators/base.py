@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from scoreline._backend import on_host
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
 from scoreline._vectors import as_vector
 from scoreline.moments import ClassMoments
@@ -98,7 +99,7 @@ class Operator(ABC):
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
         """Return labels or weights, one for each row, where the rows are: here, as they are given."""
-        return rows
+        return on_host(rows)
 
     @property
     def traffic(self) -> float | None:

@@ -1,5 +1,6 @@
 """Matrices on a device: products there, scores there, only vectors of length p and numbers come back."""
 
+import copy
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline._backend import Backend, backend_of
+from scoreline._backend import Backend, backend_of, library_of
 from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, BoundsArray, FloatArray
 from scoreline.moments import ClassMoments, Moments
@@ -22,6 +23,10 @@ ON_DEVICE = (
     "X lies on a device, and solver={solver!r} reads row after row on the host: pass X as a NumPy array or SciPy matrix, "
     "without device=, or choose another solver (solver='auto')"
 )
+NATIVE: dict[str, np.dtype[Any]] = {
+    "f2": np.dtype(np.float32),
+    "f16": np.dtype(np.float64),
+}  # types that devices do not have
 # Entries of X that are widened to float64 at a time: enough to fill a GPU, little beside its memory.
 BLOCK_ON_GPU, BLOCK = 1 << 26, 1 << 21
 
@@ -58,34 +63,33 @@ class DeviceOperator(Operator):
 
     def rescaled(self, scale: FloatArray, center: FloatArray | None) -> "DeviceOperator":
         """Return (X - 1 center') diag(scale) for what is of second order: rows are moved before they are squared."""
-        moved = self._view()
+        moved = copy.copy(self)
         moved._scale = self.backend.array(scale)
         moved._center = None if center is None else self.backend.array(center)
         return moved
-
-    def _view(self) -> Any:
-        import copy
-
-        return copy.copy(self)
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
         """Return entries for the rows as a vector on the device; text and objects stay here, until they are +1 and -1."""
         return self._beside(rows, self.shape[0], name)
 
     def _beside(self, rows: Any, length: int, name: str) -> Any:
+        if isinstance(rows, Real) and name != "y":  # the same weight for all
+            return self._made(self.backend.full((length,), float(rows)))
         if rows is None or isinstance(rows, DeviceVector):
             vector = rows
-        elif isinstance(rows, Real):  # the same weight for all
-            vector = DeviceVector(self.backend.full((length,), float(rows)), self.backend)
         else:
-            array = rows if hasattr(rows, "device") and not isinstance(rows, np.ndarray) else np.asarray(rows)
-            if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
-                return rows
-            if isinstance(array, np.ndarray) and array.dtype.kind == "u" and array.dtype.itemsize > 1:
-                array = array.astype(np.int64)
-            if array.ndim == 2 and array.shape[1] == 1:
+            array: Any = rows if library_of(rows) is not None else np.asarray(rows)
+            if isinstance(array, np.ndarray):
+                if array.dtype.kind not in "bif" and array.dtype != np.uint8:  # not for the device; checked on the host
+                    return rows
+                array = array.astype(NATIVE.get(array.dtype.str[1:], array.dtype.newbyteorder("=")), copy=False)
+            elif str(array.dtype).endswith("float16"):  # half precision is not for sums
+                array = self.backend.xp.astype(array, self.backend.xp.float32)
+            if "complex" in str(array.dtype):
+                raise ValueError(f"{name} holds complex numbers, expected real ones")
+            if name == "y" and array.ndim == 2 and array.shape[1] == 1:
                 array = array.reshape(-1) if isinstance(array, np.ndarray) else self.backend.xp.reshape(array, (-1,))
-            vector = DeviceVector(self.backend.array(array), self.backend)
+            vector = self._made(self.backend.array(array))
         if vector is not None and vector.array.shape != (length,):
             raise ValueError(
                 f"{name} has shape {tuple(vector.array.shape)}, expected ({length},), one for each row of X: inconsistent "
@@ -260,5 +264,5 @@ class DenseDeviceOperator(DeviceOperator):
         self.largest = largest = self._here(self._kernels.column_largest(self.backend, self._X)).astype(np.float64)
         if np.isfinite(largest).all():
             return None
-        column = int(np.flatnonzero(~np.isfinite(largest))[0])
-        return int(xp.nonzero(~xp.isfinite(self._X[:, column]))[0][0]), column
+        columns = np.flatnonzero(~np.isfinite(largest)).tolist()
+        return min((int(xp.nonzero(~xp.isfinite(self._X[:, c]))[0][0]), c) for c in columns)

@@ -18,6 +18,11 @@ MOVED_BYTES = 1 << 28  # of a block on its way to the device
 def from_device(X: Any) -> DeviceOperator:
     """Return a dense or sparse array of PyTorch, CuPy or another Array API library as an operator on its device."""
     backend = backend_of(X)
+    if backend.full((1,), 0.0).dtype != backend.dtype(np.float64):
+        raise ValueError(
+            f"{backend.xp.__name__} makes no float64 arrays on {backend.device}, which sums need: switch them on (JAX: the option "
+            "jax_enable_x64), or pass X as a NumPy array"
+        )
     if len(X.shape) != 2:
         raise ValueError(
             f"X has {len(X.shape)} dimension(s) (shape={tuple(X.shape)}), expected 2D array (rows, columns). Reshape your data "
@@ -38,7 +43,12 @@ def _compressed(X: Any, backend: Backend) -> tuple[Any, Any, Any] | None:
             return None
         if layout != "sparse_csr":
             logger.info("copied X once: %s to CSR", layout)
-            X = X.detach().to_sparse_csr()
+            try:
+                X = X.detach().to_sparse_csr()
+            except RuntimeError as error:
+                raise ValueError(
+                    f"X has layout {layout}, which PyTorch does not turn into CSR ({error}); expected strided, CSR, CSC or COO"
+                ) from None
         return X.values().detach(), X.col_indices(), X.crow_indices()
     if backend.library == "cupy" and hasattr(X, "tocsr"):
         if X.format != "csr":
@@ -66,8 +76,11 @@ def moved(operator: Operator, device: str) -> DeviceOperator:
     So neither machine ever holds a second copy: a block of 256 MB travels at a time.
     """
     backend = named_device(device)
+    if isinstance(operator, DeviceOperator) and operator.backend == backend:
+        return operator  # it is there
     if operator.scores != "host":
-        raise TypeError(f"device={device!r} moves data of this process, and X lies elsewhere ({operator.scores})")
+        where = "on a cluster" if operator.scores == "blocks" else "on another device"
+        raise TypeError(f"device={device!r} moves data of this process, and X lies {where}: leave device= out")
     operator.require("row_blocks", f"moving X to device={device!r}")
     rows = max(1, int(MOVED_BYTES / max(1.0, operator.row_bytes)))
     made: DeviceOperator = (_dense if operator.stores_zeros else _csr)(operator, rows, backend)

@@ -49,6 +49,35 @@ class CsrDeviceOperator(DeviceOperator):
         entry = self.backend.numpy_dtype(self.values).itemsize + self.backend.numpy_dtype(self.indices).itemsize
         return float(entry * self.values.shape[0] / max(1, self.shape[0]))
 
+    @cached_property
+    def _summed(self) -> "CsrDeviceOperator":
+        """The matrix with no column twice in a row, which is all that squares and magnitudes of entries may be taken of."""
+        backend, xp, (n, p) = self.backend, self.backend.xp, self.shape
+        size = self.values.shape[0]
+        if size < 2:
+            return self
+        rising = self.indices[1:] > self.indices[:-1]
+        first = xp.searchsorted(self.starts, backend.arange(1, size)) != xp.searchsorted(
+            self.starts, backend.arange(1, size), side="right"
+        )  # of its row
+        if bool(xp.all(rising | first)):
+            return self
+        keys = self._row_numbers() * p + xp.astype(self.indices, xp.int64)
+        order = xp.argsort(keys, stable=True)
+        keys = backend.take(keys, order)
+        changes = xp.nonzero(keys[1:] != keys[:-1])[0] + 1
+        if changes.shape[0] == size - 1:
+            return self
+        logger.info("summed entries that occur more than once in a row")
+        ends = [backend.full((1,), 0, np.int64), changes, backend.full((1,), size, np.int64)]
+        bounds = xp.concat(ends)
+        values = backend.take(self.values, order)
+        sums = self._kernels.segment_dots(Segments(backend, bounds[:-1], bounds[1:], values, None), values)
+        kept = backend.take(keys, bounds[:-1])
+        starts = xp.searchsorted(kept // p, backend.arange(n + 1))
+        indices = xp.astype(kept % p, self.indices.dtype)
+        return CsrDeviceOperator(xp.astype(sums, self.values.dtype), indices, starts, self.shape, backend)
+
     def _row_numbers(self) -> Any:
         """Return the row of every entry."""
         xp, entries = self.backend.xp, self.backend.arange(self.values.shape[0])
@@ -108,6 +137,8 @@ class CsrDeviceOperator(DeviceOperator):
     def _square_rmatvec(self, u: DeviceVector) -> FloatArray:
         if self._scale is not None or self.values.shape[0] == 0:
             return super()._square_rmatvec(u)
+        if self._summed is not self:
+            return self._summed._square_rmatvec(u)
         xp, values = self.backend.xp, self._by_column[0].values
         squares = xp.astype(values, xp.float64)
         return self._here(self._column_dots(u.array, squares * squares))
@@ -121,6 +152,8 @@ class CsrDeviceOperator(DeviceOperator):
     def _diagonal_leverages(self, diagonal: FloatArray, weight: DeviceVector) -> DeviceVector:
         if self._scale is not None:
             return super()._diagonal_leverages(diagonal, weight)
+        if self._summed is not self:
+            return self._summed._diagonal_leverages(diagonal, weight)
         xp = self.backend.xp
         squares = xp.astype(self.values, xp.float64)
         squares = squares * squares
@@ -131,13 +164,16 @@ class CsrDeviceOperator(DeviceOperator):
     def row_norms(self) -> Any:
         """Return the Euclidean length of every row. One pass."""
         self._count(1.0)
-        values = self.backend.xp.astype(self.values, self.backend.xp.float64)
-        return self._made(self.backend.xp.sqrt(self._entry_sums(values * values)))
+        own = self._summed
+        values = self.backend.xp.astype(own.values, self.backend.xp.float64)
+        return self._made(self.backend.xp.sqrt(own._entry_sums(values * values)))
 
     def _column_statistics(self, weight: DeviceVector | None) -> ColumnStatistics:
         """Return statistics of the entries that are stored, twice read for digits, merged with the zeros between them."""
         if self.values.shape[0] == 0:
             return super()._column_statistics(weight)
+        if self._summed is not self:
+            return self._summed._column_statistics(weight)
         xp, (n, p) = self.backend.xp, self.shape
         pieces, _ = self._by_column
         s = self.backend.full((n,), 1.0) if weight is None else weight.array
@@ -201,11 +237,17 @@ class CsrDeviceOperator(DeviceOperator):
         if self.values.shape[0] == 0:
             self.largest = np.zeros(self.shape[1])
             return None
+        low, high = int(xp.min(self.indices)), int(xp.max(self.indices))
+        if low < 0 or high >= self.shape[1]:
+            raise ValueError(
+                f"X has column numbers from {low} to {high}, expected 0 to {self.shape[1] - 1}: it is no CSR matrix"
+            )
         finite = xp.isfinite(self.values)
         if not bool(xp.all(finite)):
             entry = int(xp.nonzero(~finite)[0][0])
             place = xp.searchsorted(self.starts, self.backend.full((1,), entry, np.int64), side="right")
             return int(place[0]) - 1, int(self.indices[entry])
-        largest = self.backend.scattered("max", self.shape[1], self.indices, xp.abs(self.values))
+        own = self._summed
+        largest = self.backend.scattered("max", self.shape[1], own.indices, xp.abs(own.values))
         self.largest = self._here(largest).astype(np.float64)
         return None
