@@ -20,8 +20,8 @@ def from_device(X: Any) -> DeviceOperator:
     backend = backend_of(X)
     if backend.full((1,), 0.0).dtype != backend.dtype(np.float64):
         raise ValueError(
-            f"{backend.xp.__name__} makes no float64 arrays on {backend.device}, which sums need: switch them on (JAX: the option "
-            "jax_enable_x64), or pass X as a NumPy array"
+            f"{backend.xp.__name__} makes no float64 arrays on {backend.device}, which sums need: switch them on (JAX: the "
+            "option jax_enable_x64), or pass X as a NumPy array"
         )
     if len(X.shape) != 2:
         raise ValueError(

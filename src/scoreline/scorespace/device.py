@@ -188,14 +188,16 @@ class DeviceSpace(Gathered):
         positives = sorted_class(rows.positive_rows, ramp.margin)
         if ramp.both and negatives is None:
             negatives = sorted_class(rows.negative_rows, 0.0)
+        ends = None
         if negatives is not None and ramp.width > 0.0:
-            ends = [side.scores[k] for side in (positives, negatives) for k in (0, len(side) - 1)]
-            distances = kernels.device.host_floats(backend, xp.abs(xp.stack(ends) - ramp.centre))
-            if ramp.width < FINEST * float(distances.max()):
-                return None, None
+            scores = [side.scores[k] for side in (positives, negatives) for k in (0, len(side) - 1)]
+            ends = xp.abs(xp.stack(scores) - ramp.centre)
         result = own.look_up(backend, rows, positives, negatives, ramp)
         if rows.places is not None and not labels.places:
             labels.places.append(rows.places)
+        # Asked for last: waiting for a number in between would leave a GPU idle.
+        if ends is not None and ramp.width < FINEST * float(kernels.device.host_floats(backend, ends).max()):
+            return None, None
         return result
 
     def balance_sums(
