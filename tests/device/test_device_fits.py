@@ -278,6 +278,15 @@ def test_device_moves_host_data_there_and_the_model_is_the_same(sparse):
 
 
 @HAS_TORCH
+def test_what_does_not_fit_is_not_begun(monkeypatch):
+    X, y = problem(100)
+    monkeypatch.setattr(Backend, "free_bytes", lambda self: 1000)
+    for rows, twice in ((X, ""), (sp.csr_matrix(X), ", twice")):
+        with pytest.raises(MemoryError, match=f"device='cpu'{twice}.*1e-06 GB are free.*without device="):
+            fitted(rows, y, solver_params={"device": "cpu"})
+
+
+@HAS_TORCH
 def test_names_of_devices():
     X, y = problem(100)
     for device, words in (

@@ -412,6 +412,6 @@ def _buckets(keys: Any) -> tuple[Any, Any]:
     return torch.searchsorted(own, _whole_numbers(count + 1, keys.device), out_int32=True), frame
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _whole_numbers(count: int, device: Any) -> Any:
     return torch.arange(count, dtype=torch.int32, device=device)

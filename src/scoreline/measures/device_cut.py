@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreline import kernels
 from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.block_cut import FEW, POINTS, Level, Totals
@@ -39,8 +40,9 @@ def best_level(
     scores = backend.take(z.array, order)
     s = backend.full((len(z),), 1.0) if weight is None else weight.array
     s, above = backend.take(s, order), backend.take(sign.array > 0, order)
-    tp = xp.cumulative_sum(xp.where(above, s, xp.zeros_like(s)))
-    fp = xp.cumulative_sum(xp.where(above, xp.zeros_like(s), s))
+    running_sums = kernels.device.on(backend).running_sums
+    tp = running_sums(backend, xp.where(above, s, xp.zeros_like(s)))
+    fp = running_sums(backend, xp.where(above, xp.zeros_like(s), s))
     last = xp.concat([scores[:-1] > scores[1:], backend.full((1,), True, np.bool_)])  # of the rows of equal score
     levels = xp.nonzero(last)[0]
     tp, fp = backend.take(tp, levels), backend.take(fp, levels)
@@ -115,7 +117,8 @@ def _runs(z: DeviceVector, weight: DeviceVector | None) -> tuple[FloatArray, Flo
     s = backend.full((len(z),), 1.0) if weight is None else backend.take(weight.array, order)
     middle = float(scores[len(z) // 2])
     ends = backend.array(np.linspace(0, len(z), POINTS + 1).astype(np.int64)[1:] - 1)
-    sums = [backend.host(backend.take(xp.cumulative_sum(v), ends)) for v in (s, s * (scores - middle))]
+    running_sums = kernels.device.on(backend).running_sums
+    sums = [backend.host(backend.take(running_sums(backend, v), ends)) for v in (s, s * (scores - middle))]
     weights, distances = (np.diff(v, prepend=0.0) for v in sums)
     return middle + distances / weights, weights
 

@@ -82,6 +82,13 @@ def moved(operator: Operator, device: str) -> DeviceOperator:
         where = "on a cluster" if operator.scores == "blocks" else "on another device"
         raise TypeError(f"device={device!r} moves data of this process, and X lies {where}: leave device= out")
     operator.require("row_blocks", f"moving X to device={device!r}")
+    needed, free = (1 if operator.stores_zeros else 2) * operator.shape[0] * operator.row_bytes, backend.free_bytes()
+    if free is not None and needed > free:
+        twice = "" if operator.stores_zeros else ", twice, as CSR is kept"
+        raise MemoryError(
+            f"X takes {needed / 1e9:.3g} GB on device={device!r}{twice}, and {free / 1e9:.3g} GB are free there. Pass X as "
+            "float32, free other arrays of the device, use fewer rows, or train on the host, without device="
+        )
     rows = max(1, int(MOVED_BYTES / max(1.0, operator.row_bytes)))
     made: DeviceOperator = (_dense if operator.stores_zeros else _csr)(operator, rows, backend)
     made.largest = operator.largest

@@ -1,12 +1,7 @@
 """The cut of scores on a device: that of the host, for every measure."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "device"))
 from device_arrays import LIBRARIES, vector
 
 from scoreline import list_measures
