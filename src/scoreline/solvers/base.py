@@ -216,7 +216,7 @@ class Solver(Method, ABC):
 
         try:
             self.resume(objective, now)
-            if given is None:
+            if not now.history["iteration"]:
                 record()
             if interruption is not None:
                 raise interruption
@@ -306,6 +306,10 @@ class Solver(Method, ABC):
                     state.history[name].append(value)
                 return state, found.interruption
         return self.start(objective, _checked_start(objective, w0)), None
+
+    def onward(self, objective: Objective, state: State, alpha: float) -> State:
+        """Return the state that begins at the end of a run on the same rows and risk with the penalty `alpha` (`path.py`)."""
+        return self.start(objective, state.best_w)
 
     def continued(self, objective: Objective, sampled: Any) -> State:
         """Return the state that goes on from the end of a run on a sample (`sample_start.Sampled`)."""

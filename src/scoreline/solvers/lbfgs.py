@@ -68,6 +68,16 @@ class LbfgsSolver(Solver):
             state.hessian = {"factor": sampled.state.hessian["factor"], "left": left}
         return state
 
+    def onward(self, objective: Objective, state: State, alpha: float) -> LbfgsState:
+        """Go on with the best plane, which is one for any alpha, and with the pairs, changed by alpha times the step."""
+        assert isinstance(state, LbfgsState)
+        new = self.start(objective, state.best_w)
+        new.plane = LowerBound.at_alpha(state.plane, alpha, objective.alpha)
+        steps, changes = (np.asarray(state.memory.get(name, ())) for name in ("steps", "changes"))
+        if len(steps):
+            new.memory = {"steps": steps, "changes": changes + (objective.alpha - alpha) * steps}
+        return new
+
     def first_mu(self, objective: Objective) -> float:
         """Return the smoothing to begin with: none for smooth risks."""
         return 0.0

@@ -41,6 +41,24 @@ class LowerBound:
         for name, value in record.items():
             setattr(self, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
 
+    @staticmethod
+    def at_alpha(record: Mapping[str, Any], before: float, alpha: float) -> dict[str, Any]:
+        """Return the record for another alpha: a plane below the risk does not know it, only its bound does.
+
+        Of the allowance for rounding a part grows like 1 / alpha, so all of it is taken to. Nothing is kept where the plane,
+        mixed with (0, 0), proves no more than J >= 0.
+        """
+        if not record:
+            return {}
+        slope, constant = np.asarray(record["slope"], dtype=np.float64), float(record["constant"])
+        allowance = float(record["allowance"]) * max(1.0, before / alpha)
+        square = kernels.vectors.dot(slope, slope)
+        t = 1.0 if square <= 0.0 else min(1.0, max(0.0, alpha * (constant - allowance) / square))
+        value = t * (constant - allowance) - t * t * square / (2.0 * alpha)
+        if not value > 0.0:
+            return {}
+        return {"value": value, "slope": t * slope, "constant": t * constant, "allowance": t * allowance}
+
     def add(self, slope: FloatArray, constant: float, allowance: float) -> float:
         """Mix in the plane (slope, constant), whose bound is uncertain by `allowance`, and return the best bound."""
         dot = kernels.vectors.dot
