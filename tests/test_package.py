@@ -18,6 +18,7 @@ def test_public_names_and_version():
     assert set(scoreline.__all__) == {
         "CountMeasure",
         "MeasureClassifier",
+        "MeasureClassifierCV",
         "__version__",
         "list_measures",
         "list_solvers",

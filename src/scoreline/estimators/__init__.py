@@ -3,5 +3,6 @@
 from scoreline.estimators.catalog import list_measures, list_solvers
 from scoreline.estimators.classifier import MeasureClassifier
 from scoreline.estimators.persist import load_model
+from scoreline.estimators.search import MeasureClassifierCV
 
-__all__ = ["MeasureClassifier", "list_measures", "list_solvers", "load_model"]
+__all__ = ["MeasureClassifier", "MeasureClassifierCV", "list_measures", "list_solvers", "load_model"]

@@ -9,6 +9,7 @@ from scoreline.moments import ClassMoments
 from scoreline.operators.base import Operator, default_block_rows
 from scoreline.operators.class_moments import moments_of_sparse
 from scoreline.operators.second_order import block_gram, gram_of_blocks
+from scoreline.operators.statistics import ColumnStatistics
 
 
 class RowsOperator(Operator):
@@ -22,7 +23,7 @@ class RowsOperator(Operator):
         lines = inner._row_list(rows)
         super().__init__((len(lines), inner.shape[1]))
         self.inner, self.rows = inner, lines
-        self.capabilities = inner.capabilities - {"statistics"}  # type: ignore[misc]
+        self.capabilities = inner.capabilities  # type: ignore[misc]
         self.scores = inner.scores  # type: ignore[misc]
         self.largest = inner.largest  # of all rows: not less than of these
 
@@ -53,6 +54,11 @@ class RowsOperator(Operator):
                 total += block_gram(self._listed(rows), weight[rows])
             return total
         return gram_of_blocks(self._block, self.shape, weight)
+
+    def _column_statistics(self, weight: Scores | None) -> ColumnStatistics:
+        """Return those of all rows with the weight of these; a row that is listed twice counts twice."""
+        full = np.bincount(self.rows.astype(np.intp), weight, self.inner.shape[0]).astype(np.float64)
+        return self.inner._column_statistics(full)
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
         if self.inner.stores_zeros:

@@ -12,7 +12,7 @@ from scoreline.report.displays import (
 )
 from scoreline.report.facts import Facts, describe
 from scoreline.report.page import PageContent, write_page
-from scoreline.report.plots import plot_convergence, plot_score_distributions
+from scoreline.report.plots import plot_alpha_path, plot_convergence, plot_score_distributions
 
 __all__ = [
     "Comparison",
@@ -28,6 +28,7 @@ __all__ = [
     "WeightsDisplay",
     "compare",
     "describe",
+    "plot_alpha_path",
     "plot_convergence",
     "plot_score_distributions",
     "write_page",

@@ -54,6 +54,53 @@ def plot_convergence(
     return ax
 
 
+def plot_alpha_path(clf: Any, ax: Any = None) -> Any:
+    """Draw the measure of left-out rows against alpha: means with a standard error either way, folds, and the choice.
+
+    Parameters
+    ----------
+    clf : MeasureClassifierCV
+        Fitted.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+    """
+    if ax is None:
+        ax = require("matplotlib.pyplot", "plot", "plot_alpha_path").subplots(figsize=(6, 4))[1]
+    table = clf.cv_results_
+    order = np.argsort(table["alpha"])
+    alphas, means = table["alpha"][order], table["mean_test_score"][order]
+    folds = [table[name][order] for name in sorted(table) if name.startswith("split")]
+    errors = table["std_test_score"][order] / np.sqrt(len(folds))
+    for values in folds:
+        ax.plot(alphas, values, color=GRID, linewidth=1.0, zorder=1)
+    ax.fill_between(
+        alphas, means - errors, means + errors, color=BAND, linewidth=0, label="one standard error of the mean"
+    )
+    ax.plot(alphas, means, color=ABOVE, linewidth=1.8, marker="o", markersize=4, label=f"mean of {len(folds)} folds")
+    chosen = int(np.flatnonzero(alphas == clf.alpha_)[0])
+    ax.axvline(clf.alpha_, color=INK, linewidth=0.8, linestyle="--")
+    ax.annotate(
+        f"alpha {clf.alpha_:.3g}",
+        (clf.alpha_, means[chosen]),
+        (4, 6),
+        textcoords="offset points",
+        color=INK,
+        fontsize=9,
+    )
+    ax.set_xscale("log")
+    ax.set_xlabel("alpha, the strength of the penalty", color=INK)
+    measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
+    ax.set_ylabel(f"{measure} of rows left out", color=INK)
+    ax.legend(frameon=False, fontsize=9)
+    _tidy(ax)
+    return ax
+
+
 def _tidy(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(colors=INK, labelsize=9)

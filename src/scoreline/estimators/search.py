@@ -1,0 +1,400 @@
+"""MeasureClassifierCV: the strength of the penalty chosen by cross-validation, at about the cost of a few fits."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import validate_data
+
+from scoreline import kernels
+from scoreline._backend import memory_advice
+from scoreline._checks import check_choice, check_number
+from scoreline._logging import verbosity
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.catalog import choose
+from scoreline.estimators.classifier import MeasureClassifier
+from scoreline.estimators.scoring import Scoring
+from scoreline.estimators.validation import check_labels, check_weights, seen
+from scoreline.measures import CountsBasedMeasure, Measure, RankingMeasure, best_cut, steady_cut
+from scoreline.objective import Objective
+from scoreline.operators import InterceptOperator, Operator, as_operator
+from scoreline.operators.wrappers import scaled
+from scoreline.risks.base import Risk
+from scoreline.scorespace import space_for
+from scoreline.solvers import Solver
+from scoreline.solvers.cost_search import CostMethod
+from scoreline.solvers.path import solve_path
+
+ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 13))
+OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
+
+
+class Fold(NamedTuple):
+    """What the fits of a fold gave for each alpha: scores of the rows left out or the measure on them, and whether proved."""
+
+    scores: FloatArray | None
+    values: FloatArray | None
+    passes: float
+    converged: list[bool]
+
+
+class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
+    """MeasureClassifier with alpha chosen by cross-validation: the measure itself on rows that were left out.
+
+    Each fold trains the alphas from the strongest penalty to the weakest, every fit from the end of the one before, with the
+    planes it has proved (they bound J for any alpha). Folds are lists of rows of the one X, which is not copied; statistics of
+    scaling come from the training rows of the fold. Measures of counts are judged at the cut that the other folds' left-out
+    rows give. Then the model is trained on all rows with the chosen alpha, and its cut is that of all left-out scores.
+
+    Parameters
+    ----------
+    measure, measure_params, solver, risk, solver_params, fit_intercept, intercept_scaling, scaling, cut, class_weight, tol, \
+            max_iter, max_time, random_state, n_jobs, verbose
+        As in MeasureClassifier. cut="auto" takes the cut of the left-out rows. max_time is that of a single fit.
+    alphas : sequence of float, default=None
+        Strengths to choose from; None for 13 from 1 to 1e-6.
+    cv : int, splitter or iterable, default=5
+        Folds, as scikit-learn's `check_cv` understands them: stratified for a number.
+    selection : {"best", "one_standard_error"}, default="best"
+        The alpha with the best mean, or the largest one whose mean is within a standard error of it.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The alpha chosen.
+    cv_results_ : dict of arrays
+        One entry for each alpha, in the order given: alpha, mean_test_score, std_test_score, rank_test_score, and
+        split0_test_score, split1_test_score, ...
+    cv_passes_ : float
+        Passes over X that all folds took together.
+    coef_, intercept_, objective_, lower_bound_, gap_, history_, status_ and others
+        Those of the final model, as in MeasureClassifier.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from scoreline import MeasureClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = MeasureClassifierCV("roc_auc", alphas=[1e-1, 1e-2, 1e-3], scaling="standard").fit(X, y)
+    >>> print(f"alpha {clf.alpha_:g}, AUC of left-out rows {clf.cv_results_['mean_test_score'].max():.2f}")
+    alpha 0.1, AUC of left-out rows 1.00
+    """
+
+    def __init__(
+        self,
+        measure: str | Measure = "roc_auc",
+        measure_params: dict[str, Any] | None = None,
+        alphas: Sequence[float] | None = None,
+        cv: Any = 5,
+        selection: str = "best",
+        solver: str = "auto",
+        risk: str = "auto",
+        solver_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        scaling: str | None = None,
+        cut: str = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        tol: float = 1e-2,
+        max_iter: int = 5000,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.measure = measure
+        self.measure_params = measure_params
+        self.alphas = alphas
+        self.cv = cv
+        self.selection = selection
+        self.solver = solver
+        self.risk = risk
+        self.solver_params = solver_params
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scaling = scaling
+        self.cut = cut
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "MeasureClassifierCV":
+        """Choose alpha and train on all rows.
+
+        Parameters
+        ----------
+        X : as in MeasureClassifier, of shape (n, p)
+            Examples in rows; rows must be readable one by one, which those on a cluster are not.
+        y : array of n labels
+            Two classes; the larger in sorted order is positive.
+        sample_weight : array of n weights, optional
+            Used for training, scaling and the measure on rows left out.
+        groups : array of n labels, optional
+            For splitters that keep groups together.
+
+        Returns
+        -------
+        MeasureClassifierCV
+            The fitted classifier.
+        """
+        alphas = self._checked_alphas()
+        check_choice("selection", self.selection, ("best", "one_standard_error"))
+        final = self._classifier(alphas[0])
+        measure = final._check_parameters()
+        with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs), memory_advice():
+            operator = final._where_asked(as_operator(X))
+            operator.require("rows", "cross-validation: products restricted to rows")
+            labels = operator.aligned(y, "y")
+            classes, sign = check_labels(labels, operator.shape[0])
+            sign = np.asarray(sign)
+            weight, training_weight = check_weights(
+                None if sample_weight is None else np.asarray(operator.aligned(sample_weight, "sample_weight")),
+                self.class_weight, classes, sign,
+            )  # fmt: skip
+            splits = _splits(self.cv, sign, groups)
+            risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
+            rows = _Rows(operator, sign, weight, training_weight, classes)
+            along = issubclass(solver_class, Solver) and not issubclass(solver_class, CostMethod)
+            if along:
+                call = self._path_fold(rows, risk, lambda: final._make_solver(solver_class), alphas)
+            else:
+                call = self._fit_fold(rows, measure, alphas)
+            folds = _run(
+                call, splits, side_by_side=along
+            )  # whole fits change the filters of warnings, which threads share
+            values = self._values(folds, splits, rows, measure)
+            best = self._chosen(values)
+            final.alpha = alphas[best]
+            out_of_fold = along and self.cut == "auto" and type(risk).intercept is Risk.intercept
+            if out_of_fold:
+                final.cut = "none"
+            final.fit(operator, y, sample_weight)
+            if out_of_fold:
+                scores, there = _pooled(folds, splits, best)
+                threshold = _cut(final._cut_measure(measure), rows, scores, there)
+                final.intercept_ = final.intercept_ - threshold
+        validate_data(self, seen(X), skip_check_array=True)
+        self.__dict__.update({k: v for k, v in vars(final).items() if k.endswith("_") or k == "_penalty"})
+        self.alpha_, self.cv_passes_ = alphas[best], float(sum(fold.passes for fold in folds))
+        self.cv_results_ = _results(self._given_alphas(), alphas, values)
+        unproved = sum(not done for fold in folds for done in fold.converged)
+        if unproved:
+            warnings.warn(
+                f"{unproved} of {len(folds) * len(alphas)} fits of the folds stopped before their gap was proved: raise "
+                "max_iter, max_time or tol, leave out the smallest alphas, or scale the features (scaling='maxabs')",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    @property
+    def alpha(self) -> float:
+        """The alpha of the final model."""
+        return self.alpha_
+
+    def save(self, path: Any, encoding: Any = None) -> None:
+        """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
+        final = self._classifier(self.alpha_)
+        final.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_") or k == "_penalty"})
+        for name in ("alpha_", "cv_results_", "cv_passes_"):
+            final.__dict__.pop(name, None)
+        final.save(path, encoding)
+
+    def _given_alphas(self) -> list[float]:
+        return list(ALPHAS) if self.alphas is None else [float(a) for a in self.alphas]
+
+    def _checked_alphas(self) -> list[float]:
+        """Return the alphas from the largest to the smallest."""
+        given = ALPHAS if self.alphas is None else self.alphas
+        if np.ndim(given) != 1 or len(given) == 0:
+            raise ValueError(f"alphas={given!r} must be a list of one or more positive numbers")
+        for alpha in given:
+            check_number("alphas", alpha, above=0)
+        if len(set(map(float, given))) != len(given):
+            raise ValueError(f"alphas={given!r} has a number twice")
+        return sorted(map(float, given), reverse=True)
+
+    def _classifier(self, alpha: float) -> MeasureClassifier:
+        options = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
+        return MeasureClassifier(alpha=alpha, **options)
+
+    def _cut_measure(self, measure: Measure) -> Measure:
+        return self._classifier(self.alpha_)._cut_measure(measure)
+
+    def _path_fold(
+        self, rows: "_Rows", risk: Risk, make_solver: Callable[[], Any], alphas: list[float]
+    ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
+        """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
+        space = space_for(rows.operator.scores)
+
+        def prepare(train: AnyArray, test: AnyArray) -> Callable[[], Fold]:
+            wrapped = scaled(rows.operator, self.scaling, rows.counted(train))
+            if self.fit_intercept and risk.shift == "needed":
+                wrapped = InterceptOperator(wrapped, self.intercept_scaling)
+            part, left = wrapped.on_rows(train), wrapped.on_rows(test)
+            sign = part.aligned(rows.sign[train])
+            weight = (
+                None if rows.training_weight is None else part.aligned(rows.training_weight[train], "sample_weight")
+            )
+            objective = Objective(part, risk.prepare(sign, weight, space), alphas[0])
+
+            def run() -> Fold:
+                scores, converged = np.empty((len(alphas), len(test))), []
+                for k, (_, result) in enumerate(solve_path(objective, alphas, make_solver())):
+                    if result.interruption is not None:
+                        raise result.interruption
+                    scores[k] = np.asarray(left.matvec(result.w))
+                    converged.append(result.status == "converged")
+                passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
+                return Fold(scores, None, passes + (self.scaling is not None), converged)
+
+            return run
+
+        return prepare
+
+    def _fit_fold(
+        self, rows: "_Rows", measure: Measure, alphas: list[float]
+    ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
+        """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
+
+        def prepare(train: AnyArray, test: AnyArray) -> Callable[[], Fold]:
+            part, left = rows.operator.on_rows(train), rows.operator.on_rows(test)
+            labels = rows.classes[(rows.sign > 0).astype(np.intp)]
+            weight = None if rows.weight is None else rows.weight
+
+            def run() -> Fold:
+                values, converged = np.empty(len(alphas)), []
+                clf = self._classifier(alphas[0]).set_params(warm_start=True)
+                for k, alpha in enumerate(alphas):
+                    clf.set_params(alpha=alpha)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # told once, at the end
+                        clf.fit(part, labels[train], None if weight is None else weight[train])
+                    decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])
+                    values[k] = measure.value(rows.sign[test] > 0, decision, None if weight is None else weight[test])
+                    converged.append(clf.gap_ is None or clf.status_ == "converged")
+                passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
+                return Fold(None, values, passes, converged)
+
+            return run
+
+        return prepare
+
+    def _values(self, folds: list[Fold], splits: list[Any], rows: "_Rows", measure: Measure) -> FloatArray:
+        """Return the measure on the left-out rows, alphas by folds."""
+        if folds[0].values is not None:
+            return np.stack([np.asarray(fold.values) for fold in folds], axis=1)
+        assert folds[0].scores is not None
+        values = np.empty((len(folds[0].scores), len(folds)))
+        needs_cut = not isinstance(measure, RankingMeasure)
+        for k in range(len(values)):
+            for f, (_, test) in enumerate(splits):
+                decision = folds[f].scores[k]  # type: ignore[index]
+                if needs_cut:  # that of the other folds: these rows must not choose their own
+                    others = [g for g in range(len(folds)) if g != f] or [f]
+                    scores, there = _pooled([folds[g] for g in others], [splits[g] for g in others], k)
+                    decision = decision - _cut(measure, rows, scores, there)
+                weight = None if rows.weight is None else rows.weight[test]
+                values[k, f] = measure.value(rows.sign[test] > 0, decision, weight)
+        return values
+
+    def _chosen(self, values: FloatArray) -> int:
+        """Return which alpha is taken; of equal means the strongest penalty."""
+        means = np.nan_to_num(values.mean(axis=1), nan=-np.inf)
+        best = int(np.argmax(means))
+        if self.selection == "best" or values.shape[1] < 2:
+            return best
+        error = float(values[best].std(ddof=1)) / np.sqrt(values.shape[1])
+        return int(np.flatnonzero(means >= means[best] - error)[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class _Rows(NamedTuple):
+    """All rows: X, labels +1 and -1, weights as counts and for training, and the classes."""
+
+    operator: Operator
+    sign: AnyArray
+    weight: FloatArray | None
+    training_weight: FloatArray | None
+    classes: AnyArray
+
+    def counted(self, train: AnyArray) -> FloatArray:
+        """Return the weights with those of other rows 0."""
+        counted = np.zeros(len(self.sign))
+        counted[train] = 1.0 if self.weight is None else self.weight[train]
+        return counted
+
+
+def _splits(cv: Any, sign: AnyArray, groups: Any) -> list[tuple[AnyArray, AnyArray]]:
+    """Return (training rows, rows left out) of every fold, in the order of memory."""
+    splitter = check_cv(cv, y=(sign > 0).astype(int), classifier=True)
+    made = splitter.split(np.zeros(len(sign)), (sign > 0).astype(int), groups)
+    splits = [(np.sort(np.asarray(train)), np.sort(np.asarray(test))) for train, test in made]
+    for k, (train, test) in enumerate(splits):
+        if len(test) == 0 or len(np.unique(sign[train])) < 2:
+            raise ValueError(
+                f"fold {k} of cv={cv!r} leaves {len(test)} rows out and has classes {np.unique(sign[train]).tolist()} to train "
+                "on; expected both classes and at least one row: use fewer folds"
+            )
+    return splits
+
+
+def _run(
+    prepare: Callable[[AnyArray, AnyArray], Callable[[], Fold]], splits: list[Any], side_by_side: bool
+) -> list[Fold]:
+    """Run the folds one after another, or side by side, each with its share of the threads."""
+    threads = kernels.parallel.current_threads()
+    workers = max(1, min(threads, len(splits))) if side_by_side else 1
+    calls = [prepare(train, test) for train, test in splits]
+
+    def run(call: Callable[[], Fold]) -> Fold:
+        with kernels.parallel.thread_limit(max(1, threads // workers)):
+            return call()
+
+    if workers == 1:
+        return [run(call) for call in calls]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(run, calls))
+
+
+def _pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, AnyArray]:
+    """Return the left-out scores of all these folds for one alpha, and whose they are."""
+    return (
+        np.concatenate([fold.scores[k] for fold in folds]),  # type: ignore[index]
+        np.concatenate([test for _, test in splits]),
+    )
+
+
+def _cut(measure: Measure, rows: _Rows, scores: FloatArray, there: AnyArray) -> float:
+    """Return the threshold for new rows that scores of left-out rows give; class weights count, as in every cut."""
+    weight = None if rows.training_weight is None else rows.training_weight[there]
+    if isinstance(measure, CountsBasedMeasure):
+        return steady_cut(rows.sign[there], scores, measure, weight).threshold
+    return best_cut(rows.sign[there], scores, measure, weight).threshold
+
+
+def _results(given: list[float], alphas: list[float], values: FloatArray) -> dict[str, AnyArray]:
+    """Return the table of the search, in the order in which the alphas were given."""
+    order = [alphas.index(alpha) for alpha in given]
+    values = values[order]
+    means = values.mean(axis=1)
+    ranks = 1 + np.array([int(np.count_nonzero(means > mean)) for mean in means])
+    splits = {f"split{f}_test_score": values[:, f] for f in range(values.shape[1])}
+    deviations = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
+    return {
+        "alpha": np.array(given), "mean_test_score": means, "std_test_score": deviations, "rank_test_score": ranks, **splits,
+    }  # fmt: skip

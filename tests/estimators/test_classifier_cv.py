@@ -1,0 +1,200 @@
+"""alpha by cross-validation: the fits of folds are fits of copies of their rows, and the choice is what it says."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
+from scoreline.measures import best_cut, get_measure, steady_cut
+
+ALPHAS = [1e-3, 1.0, 1e-1, 1e-2, 1e-4]
+CUT = StratifiedKFold(3)
+
+
+def problem(n=600, p=6, seed=0):
+    X, y = make_classification(
+        n, p, n_informative=3, n_redundant=0, weights=[0.7], flip_y=0.1, class_sep=0.6, random_state=seed
+    )
+    return 10.0 ** np.arange(-1, p - 1) * X, y
+
+
+def searched(X, y, measure="roc_auc", weight=None, groups=None, **options):
+    options = {"alphas": ALPHAS, "cv": CUT, "scaling": "standard", "random_state": 0, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MeasureClassifierCV(measure, **options).fit(X, y, weight, groups)
+
+
+@parametrize_with_checks(
+    [
+        MeasureClassifierCV(alphas=[1.0, 0.1], cv=2),
+        MeasureClassifierCV("accuracy", alphas=[1.0, 0.1], cv=2, risk="squared_hinge"),
+    ],
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("measure", ["roc_auc", "prbep", "accuracy", "average_precision"])
+def test_folds_are_fits_of_copies_of_their_rows(measure, weighted, sparse):
+    """Both are proved within 1e-4 of their optimum, so their measures on 200 rows hardly differ."""
+    X, y = problem()
+    weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float) if weighted else None
+    rows = sp.csr_matrix(X) if sparse else X
+    clf = searched(rows, y, measure, weight, tol=1e-4)
+    for k, alpha in enumerate(ALPHAS):
+        for f, (train, test) in enumerate(CUT.split(X, y)):
+            s = (None, None) if weight is None else (weight[train], weight[test])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                own = MeasureClassifier(measure, alpha=alpha, scaling="standard", tol=1e-4).fit(
+                    X[train], y[train], s[0]
+                )
+            if measure == "accuracy":  # which depends on the cut, too
+                continue
+            assert clf.cv_results_[f"split{f}_test_score"][k] == pytest.approx(
+                own.score(X[test], y[test], s[1]), abs=5e-3
+            )
+
+
+def test_the_table_and_the_choice():
+    X, y = problem()
+    clf = searched(X, y)
+    table = clf.cv_results_
+    assert table["alpha"].tolist() == ALPHAS
+    splits = np.stack([table[f"split{f}_test_score"] for f in range(3)], axis=1)
+    np.testing.assert_allclose(table["mean_test_score"], splits.mean(axis=1))
+    np.testing.assert_allclose(table["std_test_score"], splits.std(axis=1, ddof=1))
+    best = int(np.argmax(table["mean_test_score"]))
+    assert clf.alpha_ == ALPHAS[best]
+    assert table["rank_test_score"][best] == 1
+    assert sorted(table) == sorted(
+        ["alpha", "mean_test_score", "std_test_score", "rank_test_score", *(f"split{f}_test_score" for f in range(3))]
+    )
+    careful = searched(X, y, selection="one_standard_error")
+    near = table["mean_test_score"] >= table["mean_test_score"][best] - table["std_test_score"][best] / np.sqrt(3)
+    assert careful.alpha_ == max(np.array(ALPHAS)[near])
+    assert clf.gap_ is not None
+    assert clf.lower_bound_ <= clf.objective_
+    plain = MeasureClassifier(alpha=clf.alpha_, scaling="standard", random_state=0).fit(X, y)
+    np.testing.assert_allclose(clf.coef_, plain.coef_)
+    assert clf.alpha == clf.alpha_
+    assert clf.cv_passes_ > 0.0
+
+
+@pytest.mark.parametrize("measure", ["accuracy", "balanced_accuracy", "roc_auc"])
+def test_the_cut_comes_from_rows_that_were_left_out(measure):
+    X, y = problem()
+    options = {"solver": "lbfgs", "risk": "logistic"} if measure == "balanced_accuracy" else {}
+    clf = searched(X, y, measure, tol=1e-6, **options)
+    scores = np.empty(len(y))
+    for train, test in CUT.split(X, y):
+        own = MeasureClassifier(measure, alpha=clf.alpha_, scaling="standard", tol=1e-6, cut="none", **options).fit(
+            X[train], y[train]
+        )
+        scores[test] = own.decision_function(X[test])
+    made = get_measure(measure)
+    cut = (best_cut if measure == "roc_auc" else steady_cut)(np.where(y, 1, -1), scores, made)
+    assert clf.trained_intercept_ - clf.intercept_[0] == pytest.approx(cut.threshold, abs=0.02)
+    trained = searched(X, y, measure, cut="train", **options)
+    plain = MeasureClassifier(measure, alpha=trained.alpha_, scaling="standard", cut="train", **options).fit(X, y)
+    np.testing.assert_allclose(trained.intercept_, plain.intercept_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["f1", "gmean", "mcc"])
+def test_methods_that_search_costs_are_whole_fits(measure):
+    X, y = problem(400)
+    clf = searched(X, y, measure, alphas=[1e-1, 1e-3])
+    for k, alpha in enumerate([1e-1, 1e-3]):
+        own = MeasureClassifier(measure, alpha=alpha, scaling="standard", random_state=0)
+        scores = cross_val_score(own, X, y, cv=CUT)
+        assert clf.cv_results_["mean_test_score"][k] == pytest.approx(scores.mean(), abs=0.03)
+    assert clf.score(X, y) > 0.2
+
+
+def test_scaling_knows_the_training_rows_only():
+    """A row of 1e6 in the rows left out must not change what the fold is trained on."""
+    X, y = problem()
+    fold = PredefinedSplit(np.where(np.arange(len(y)) % 4 == 0, 0, -1))
+    clean = searched(X, y, cv=fold)
+    spoilt = X.copy()
+    spoilt[0] = 1e6  # left out
+    other = searched(spoilt, y, cv=fold, selection="best")
+    train = np.arange(len(y)) % 4 != 0
+    test = ~train
+    own = MeasureClassifier(alpha=1e-2, scaling="standard").fit(X[train], y[train])
+    assert other.cv_results_["split0_test_score"][3] == pytest.approx(own.score(spoilt[test], y[test]), abs=5e-3)
+    assert clean.cv_results_["split0_test_score"][3] == pytest.approx(own.score(X[test], y[test]), abs=5e-3)
+
+
+def test_weights_are_copies_where_the_folds_are_the_same():
+    X, y = problem(300)
+    weight = np.random.default_rng(1).integers(1, 4, len(y))
+    fold = np.arange(len(y)) % 3
+    rows = np.repeat(np.arange(len(y)), weight)
+    a = searched(X, y, weight=weight, cv=PredefinedSplit(fold), tol=1e-5)
+    b = searched(X[rows], y[rows], cv=PredefinedSplit(fold[rows]), tol=1e-5)
+    np.testing.assert_allclose(a.cv_results_["mean_test_score"], b.cv_results_["mean_test_score"], atol=2e-3)
+
+
+def test_the_same_bits_for_any_number_of_threads_and_storage(tmp_path):
+    X, y = problem()
+    one = searched(X, y, n_jobs=1)
+    for jobs in (2, 3):
+        other = searched(X, y, n_jobs=jobs)
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        np.testing.assert_array_equal(one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
+    one.save(tmp_path / "model.npz")
+    kept = load_model(tmp_path / "model.npz")
+    assert isinstance(kept, MeasureClassifier)
+    assert kept.alpha == one.alpha_
+    np.testing.assert_array_equal(kept.decision_function(X), one.decision_function(X))
+
+
+def test_fewer_passes_than_cold_fits():
+    X, y = problem(3000)
+    alphas = np.logspace(0, -6, 12)
+    clf = searched(X, y, alphas=alphas, cv=StratifiedKFold(3))
+    cold = 0.0
+    for train, _ in StratifiedKFold(3).split(X, y):
+        for alpha in alphas:
+            cold += 2 / 3 * MeasureClassifier(alpha=alpha, scaling="standard").fit(X[train], y[train]).n_passes_
+    assert clf.cv_passes_ <= 0.5 * cold
+
+
+def test_groups_and_iterables_of_folds():
+    X, y = problem()
+    groups = np.arange(len(y)) // 10
+    clf = searched(X, y, cv=GroupKFold(4), groups=groups)
+    assert "split3_test_score" in clf.cv_results_
+    given = searched(X, y, cv=[(np.arange(300), np.arange(300, 600))])
+    assert given.cv_results_["std_test_score"].tolist() == [0.0] * 5
+    assert clone(clf).alphas == ALPHAS
+
+
+def test_wrong_use_is_explained():
+    X, y = problem(200)
+    for options, words in (
+        ({"alphas": []}, "one or more positive numbers"),
+        ({"alphas": [1.0, -1.0]}, "alphas"),
+        ({"alphas": [1.0, 1]}, "twice"),
+        ({"selection": "median"}, "selection"),
+        ({"tol": -1.0}, "tol"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            searched(X, y, **options)
+    rare = np.zeros(200, dtype=int)
+    rare[:1] = 1
+    with pytest.raises(ValueError, match="use fewer folds"):
+        MeasureClassifierCV(cv=[(np.arange(1, 200), np.arange(1))]).fit(X, rare)
+    with pytest.warns(ConvergenceWarning, match="fits of the folds stopped before their gap was proved"):
+        MeasureClassifierCV(alphas=[1e-6, 1e-7], max_iter=1, tol=1e-6, cv=2).fit(X, y)
