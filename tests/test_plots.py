@@ -6,7 +6,8 @@ import pytest
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-from scoreline.report import plot_score_distributions  # noqa: E402
+from scoreline import MeasureClassifierCV  # noqa: E402
+from scoreline.report import plot_alpha_path, plot_score_distributions  # noqa: E402
 
 
 def test_both_classes_and_their_normals_are_drawn():
@@ -29,3 +30,18 @@ def test_both_classes_and_their_normals_are_drawn():
 def test_one_class_is_refused(scores, y):
     with pytest.raises(ValueError, match="both classes"):
         plot_score_distributions(scores, y)
+
+
+def test_the_path_shows_means_errors_folds_and_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = X[:, 0] + rng.standard_normal(300) > 0
+    clf = MeasureClassifierCV(alphas=[1e-3, 1.0, 0.1], cv=3).fit(X, y)
+    ax = plot_alpha_path(clf)
+    lines = {line.get_label(): line.get_data() for line in ax.get_lines()}
+    alphas, means = lines["mean of 3 folds"]
+    np.testing.assert_array_equal(alphas, [1e-3, 0.1, 1.0])
+    np.testing.assert_allclose(means, clf.cv_results_["mean_test_score"][[0, 2, 1]])
+    assert len(ax.get_lines()) == 5  # three folds, their mean, the choice
+    assert any(text.get_text() == f"alpha {clf.alpha_:.3g}" for text in ax.texts)
+    assert ax.get_ylabel() == "roc_auc of rows left out"

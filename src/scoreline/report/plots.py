@@ -79,7 +79,13 @@ def plot_alpha_path(clf: Any, ax: Any = None) -> Any:
     for values in folds:
         ax.plot(alphas, values, color=GRID, linewidth=1.0, zorder=1)
     ax.fill_between(
-        alphas, means - errors, means + errors, color=BAND, linewidth=0, label="one standard error of the mean"
+        alphas,
+        means - errors,
+        means + errors,
+        color=BAND,
+        linewidth=0,
+        zorder=0,
+        label="one standard error of the mean",
     )
     ax.plot(alphas, means, color=ABOVE, linewidth=1.8, marker="o", markersize=4, label=f"mean of {len(folds)} folds")
     chosen = int(np.flatnonzero(alphas == clf.alpha_)[0])

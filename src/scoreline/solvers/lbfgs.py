@@ -20,12 +20,16 @@ REFRESH = 50  # iterations between fresh z = Xw: scores are carried along by z +
 
 @dataclass
 class LbfgsState(State):
-    """State plus the smoothing parameter, the curvature pairs, the Hessian they improve and the best plane."""
+    """State plus the smoothing parameter, the curvature pairs, the Hessian they improve and the best plane.
+
+    `waited` are passes of earlier runs along a path that have gone by without a Hessian.
+    """
 
     mu: float = 0.0
     memory: dict[str, Any] = field(default_factory=dict)
     plane: dict[str, Any] = field(default_factory=dict)
     hessian: dict[str, Any] = field(default_factory=dict)
+    waited: float = 0.0
 
 
 class LbfgsSolver(Solver):
@@ -76,6 +80,8 @@ class LbfgsSolver(Solver):
         steps, changes = (np.asarray(state.memory.get(name, ())) for name in ("steps", "changes"))
         if len(steps):
             new.memory = {"steps": steps, "changes": changes + (objective.alpha - alpha) * steps}
+        new.hessian = state.hessian  # of the other alpha, which preconditions all the same
+        new.waited = 0.0 if state.hessian else state.waited + state.passes
         return new
 
     def first_mu(self, objective: Objective) -> float:

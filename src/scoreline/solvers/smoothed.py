@@ -90,8 +90,10 @@ class SmoothedSolver(LbfgsSolver):
     def resume(self, objective: Objective, state: State) -> None:
         """Compute scores and gradient at state.w; a Hessian that is not cheap waits until enough has been spent."""
         super().resume(objective, state)
+        assert isinstance(state, LbfgsState)
         if self._preconditioner.factor is None and not self._cheap(objective):
-            self._preconditioner.due = objective.operator.n_passes + self._preconditioner.interval(objective)
+            left = max(0.0, self._preconditioner.interval(objective) - state.waited)
+            self._preconditioner.due = objective.operator.n_passes + left
 
     def _cheap(self, objective: Objective) -> bool:
         """Tell whether the Hessian costs so little that it is made at once."""
