@@ -171,6 +171,34 @@ def test_fewer_passes_than_cold_fits():
     assert clf.cv_passes_ <= 0.5 * cold
 
 
+def test_arrays_of_a_device():
+    strict = pytest.importorskip("array_api_strict")
+    X, y = problem()
+    there = strict.asarray(X, device=strict.Device("device1"))
+    for measure in ("roc_auc", "f1"):
+        here, other = searched(X, y, measure, alphas=[1e-1, 1e-3]), searched(there, y, measure, alphas=[1e-1, 1e-3])
+        assert other.alpha_ == here.alpha_
+        np.testing.assert_allclose(other.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=2e-3)
+
+
+def test_ctrl_c_ends_all_folds():
+    X, y = problem()
+    seen = []
+
+    def press(progress):
+        seen.append(progress.iteration)
+        if len(seen) > 5:
+            raise KeyboardInterrupt
+
+    clf = MeasureClassifierCV(
+        alphas=np.logspace(0, -8, 60), tol=1e-9, cv=4, n_jobs=2, solver_params={"callbacks": [press]}
+    )
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert len(seen) < 60
+    assert not hasattr(clf, "coef_")
+
+
 def test_groups_and_iterables_of_folds():
     X, y = problem()
     groups = np.arange(len(y)) // 10

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,14 +164,16 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
             splits = _splits(self.cv, sign, groups)
             risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
             rows = _Rows(operator, sign, weight, training_weight, classes)
-            along = issubclass(solver_class, Solver) and not issubclass(solver_class, CostMethod)
-            if along:
-                call = self._path_fold(rows, risk, lambda: final._make_solver(solver_class), alphas)
-            else:
-                call = self._fit_fold(rows, measure, alphas)
-            folds = _run(
-                call, splits, side_by_side=along
-            )  # whole fits change the filters of warnings, which threads share
+            along, stop = issubclass(solver_class, Solver) and not issubclass(solver_class, CostMethod), Event()
+
+            def make_solver() -> Any:
+                solver = final._make_solver(solver_class)
+                solver.callbacks = (*solver.callbacks, lambda progress: stop.is_set())
+                return solver
+
+            fold = self._path_fold(rows, risk, make_solver, alphas) if along else self._fit_fold(rows, measure, alphas)
+            # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
+            folds = _run(fold, splits, stop, side_by_side=along and operator.scores == "host")
             values = self._values(folds, splits, rows, measure)
             best = self._chosen(values)
             final.alpha = alphas[best]
@@ -354,21 +357,26 @@ def _splits(cv: Any, sign: AnyArray, groups: Any) -> list[tuple[AnyArray, AnyArr
 
 
 def _run(
-    prepare: Callable[[AnyArray, AnyArray], Callable[[], Fold]], splits: list[Any], side_by_side: bool
+    prepare: Callable[[AnyArray, AnyArray], Callable[[], Fold]], splits: list[Any], stop: Event, side_by_side: bool
 ) -> list[Fold]:
-    """Run the folds one after another, or side by side, each with its share of the threads."""
+    """Run the folds one after another, or side by side, each with its share of the threads; Ctrl-C ends them all."""
     threads = kernels.parallel.current_threads()
     workers = max(1, min(threads, len(splits))) if side_by_side else 1
-    calls = [prepare(train, test) for train, test in splits]
+    if workers == 1:
+        return [prepare(train, test)() for train, test in splits]
 
     def run(call: Callable[[], Fold]) -> Fold:
         with kernels.parallel.thread_limit(max(1, threads // workers)):
             return call()
 
-    if workers == 1:
-        return [run(call) for call in calls]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(run, calls))
+        waiting = [pool.submit(run, prepare(train, test)) for train, test in splits]
+        try:
+            return [each.result() for each in waiting]
+        except BaseException:
+            stop.set()  # after the iteration that each is in
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, AnyArray]:

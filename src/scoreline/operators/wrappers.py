@@ -41,6 +41,10 @@ class _Wrapper(Operator):
             return self.inner._vector(v, length, name)
         return super()._vector(v, length, name)
 
+    def aligned(self, rows: Any, name: str = "y") -> Any:
+        """Return labels or weights where the rows are."""
+        return self.inner.aligned(rows, name)
+
     @property
     def traffic(self) -> float | None:
         """Bytes moved so far between the machines that hold X."""
