@@ -54,15 +54,20 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    measure, measure_params, solver, risk, solver_params, fit_intercept, intercept_scaling, scaling, cut, class_weight, tol, \
-            max_iter, max_time, random_state, n_jobs, verbose
-        As in MeasureClassifier. cut="auto" takes the cut of the left-out rows. max_time is that of a single fit.
+    measure, measure_params : as in MeasureClassifier
+        What you report.
     alphas : sequence of float, default=None
         Strengths to choose from; None for 13 from 1 to 1e-6.
     cv : int, splitter or iterable, default=5
         Folds, as scikit-learn's `check_cv` understands them: stratified for a number.
     selection : {"best", "one_standard_error"}, default="best"
         The alpha with the best mean, or the largest one whose mean is within a standard error of it.
+    solver, risk, solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
+        How each model is trained.
+    cut : {"auto", "train", "holdout", "none"}, default="auto"
+        As in MeasureClassifier, but for "auto", which takes the cut of the rows left out.
+    class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
+        max_time is that of a single fit.
 
     Attributes
     ----------

@@ -216,7 +216,7 @@ class Solver(Method, ABC):
 
         try:
             self.resume(objective, now)
-            if not now.history["iteration"]:
+            if given is None or not now.history["iteration"]:
                 record()
             if interruption is not None:
                 raise interruption
