@@ -152,3 +152,37 @@ def test_selection_by_a_sample_is_exact(kind, weighted, library, monkeypatch):
     for target in (1.0, 2.0, 0.3 * running[-1], 0.5 * running[-1], running[-1] - 1.0, running[-1]):
         wanted = x[order[np.searchsorted(running, target)]]
         assert smallest_reaching(vector(x, library), vector(s, library), target) == wanted
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_rank_is_found(library, monkeypatch):
+    """Also those at the ends of the bracket that a sample gives."""
+    monkeypatch.setattr(selection, "SAMPLE", 16)
+    mixed = np.random.default_rng(1).permutation(200).astype(float)
+    misleading = np.empty(200)  # the sample has the largest entries only
+    misleading[::12], misleading[np.arange(200) % 12 > 0] = np.arange(183.0, 200.0), np.arange(183.0)
+    for x in (mixed, misleading):
+        for rank in range(1, 201):
+            assert smallest_reaching(vector(x, library), None, float(rank)) == rank - 1.0
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_scores_too_large_for_the_margin_and_ramps_too_fine_for_running_sums(library):
+    y = np.array([1, -1, 1, -1])
+    host, device = HostSpace(), DeviceSpace()
+    here, there = host.labels(y), device.labels(vector(y, library))
+    equal = np.full(4, 1e17)  # less 1, it is the same number: still no pair is in the right order
+    a, b = host.pair_sums(equal, here), device.pair_sums(vector(equal, library), there)
+    assert (a.ramps, b.ramps) == (4.0, 4.0)
+    assert b.hard == a.hard
+    fine = np.array([0.0, -0.99997, -1e6, 1e6])  # a ramp of 1e-4 over a spread of 2e6
+    sums = [
+        space.pair_sums(z, labels, 1e-4)
+        for space, z, labels in ((host, fine, here), (device, vector(fine, library), there))
+    ]
+    np.testing.assert_allclose(np.asarray(sums[1].grad), sums[0].grad, rtol=1e-12)
+    curved = [
+        space.pair_curvatures(z, labels, 1e-4)
+        for space, z, labels in ((host, fine, here), (device, vector(fine, library), there))
+    ]
+    np.testing.assert_array_equal(np.asarray(curved[1]), curved[0])

@@ -91,6 +91,32 @@ def test_the_table_and_the_choice():
     assert clf.cv_passes_ > 0.0
 
 
+def test_one_standard_error_is_that_of_the_mean():
+    values = np.array([[0.80] * 4, [0.825] * 4, [0.79, 0.81, 0.89, 0.91]])  # from the strongest penalty to the weakest
+    assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
+    assert MeasureClassifierCV(selection="best")._chosen(values) == 2
+    assert MeasureClassifierCV(selection="one_standard_error")._chosen(values) == 1
+
+
+def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():
+    """With 30 rows left out, a cut of their own would be several rows better."""
+    X, y = problem(90)
+    options = {"measure": "accuracy", "solver": "lbfgs", "risk": "logistic", "scaling": "standard", "tol": 1e-8}
+    clf = searched(X, y, alphas=[1e-2], **options)
+    folds, scores, sign = list(CUT.split(X, y)), np.empty(len(y)), np.where(y, 1, -1)
+    for train, test in folds:
+        own = MeasureClassifier(alpha=1e-2, cut="none", **options).fit(X[train], y[train])
+        scores[test] = own.decision_function(X[test])
+    measure, own_cuts = get_measure("accuracy"), []
+    for f, (train, test) in enumerate(folds):  # the training rows of a fold are those that the others leave out
+        threshold = steady_cut(sign[train], scores[train], measure).threshold
+        wanted = measure.value(sign[test], scores[test] - threshold)
+        assert clf.cv_results_[f"split{f}_test_score"][0] == pytest.approx(wanted, abs=1e-12)
+        everything = steady_cut(sign, scores, measure).threshold
+        own_cuts.append(measure.value(sign[test], scores[test] - everything) != wanted)
+    assert any(own_cuts)
+
+
 @pytest.mark.parametrize("measure", ["accuracy", "balanced_accuracy", "roc_auc"])
 def test_the_cut_comes_from_rows_that_were_left_out(measure):
     X, y = problem()
