@@ -13,7 +13,7 @@ import scoreline, scoreline.data, scoreline.operators, scoreline.solvers, scorel
 X = np.random.default_rng(0).standard_normal((200, 3))
 clf = scoreline.MeasureClassifier().fit(X, X[:, 0] > 0)
 clf.score(X, X[:, 0] > 0)
-loaded = {"dask", "distributed", "torch", "cupy"} & set(sys.modules)
+loaded = {"dask", "distributed", "torch", "triton", "cupy", "array_api_compat"} & set(sys.modules)
 print(sorted(loaded))
 """
 

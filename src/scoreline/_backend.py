@@ -3,7 +3,6 @@
 Neither library is imported unless an array of it comes in or a device is asked for by name.
 """
 
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +15,8 @@ import numpy as np
 from scoreline._optional import require
 from scoreline._typing import AnyArray
 
-logger = logging.getLogger("scoreline")
-
 PURPOSE = "training on a device"
-DEVICES = "'cuda', 'cuda:1', 'cupy', 'cupy:1' or 'cpu'"
+DEVICES = "'cuda', 'cuda:1', 'cupy' or 'cpu'"
 INSTALL = "pip install 'scoreline[gpu]' torch (see pytorch.org for your CUDA version), or cupy-cuda12x or cupy-cuda13x"
 
 
@@ -146,7 +143,8 @@ class Backend:
             cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
             return int(torch.cuda.mem_get_info(self.device)[0] + cached)
         if self.library == "cupy":
-            return int(sys.modules["cupy"].cuda.runtime.memGetInfo()[0])
+            cupy = sys.modules["cupy"]
+            return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
         return None
 
 
@@ -161,12 +159,15 @@ def backend_of(X: Any) -> Backend:
 
 
 def named_device(device: Any) -> Backend:
-    """Return the backend of a device by its name: "cuda", "cuda:1", "cpu" (PyTorch, or CuPy without it), "cupy"."""
+    """Return the backend of a device by its name: "cuda", "cuda:1", "cpu" (PyTorch), "cupy".
+
+    "cupy", and "cuda" where PyTorch is missing, is CuPy's current device: its kernels run there and nowhere else.
+    """
     device = str(device) if type(device).__module__ == "torch" else device
     if not isinstance(device, str) or not device:
         raise ValueError(f"device={device!r} must be the name of a device: {DEVICES}")
     kind, colon, number = device.partition(":")
-    if kind not in ("cuda", "cpu", "cupy") or (colon and (kind == "cpu" or not number.isdigit())):
+    if kind not in ("cuda", "cpu", "cupy") or (colon and (kind != "cuda" or not number.isdigit())):
         raise ValueError(f"device={device!r} is not known, expected {DEVICES}")
     require("array_api_compat", "gpu", PURPOSE)
     for library in ("cupy",) if kind == "cupy" else ("torch", "cupy"):
@@ -177,8 +178,12 @@ def named_device(device: Any) -> Backend:
         if library == "cupy":
             if kind == "cpu":
                 continue
-            with module.cuda.Device(int(number or 0)):
-                return backend_of(module.empty(0))
+            if number:
+                raise ValueError(
+                    f"device={device!r} needs PyTorch, which is not installed; with CuPy enter cupy.cuda.Device({number}) and "
+                    "pass device='cupy'"
+                )
+            return backend_of(module.empty(0))
         if kind == "cuda" and not module.cuda.is_available():
             raise ValueError(
                 f"device={device!r}: PyTorch {module.__version__} sees no CUDA device (a build for CPUs, or no driver). "
@@ -204,7 +209,7 @@ def memory_advice() -> Iterator[None]:
             raise
         first = str(error).strip().splitlines()[0]
         raise MemoryError(
-            f"the device has no memory left ({first}). A fit needs X and about 12 vectors of float64 with an entry for every "
+            f"the device has no memory left ({first}). A fit needs X and 12 to 26 vectors of float64 with an entry for every "
             "row there; a CSR matrix is kept twice. Pass X as float32, free other arrays of the device, or train on the host "
             "(NumPy or SciPy arrays, without device=), where nothing has changed."
         ) from error

@@ -18,7 +18,6 @@ NAMES = {
     "absolute": "abs",
     "invert": "bitwise_invert",
     "power": "pow",
-    "conjugate": "real",
 }
 OF_FLOATS = {"true_divide", "divide", "sqrt", "exp", "log", "log1p", "expm1", "cos", "logaddexp"}
 KEPT = {"isfinite", "isnan", "signbit"}  # one argument, and the result has another type
@@ -87,7 +86,9 @@ class DeviceVector(RemoteVector):
         return array if dtype is None else array.astype(dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        options.pop("out", None)  # x += 1 makes another vector
+        out = options.pop("out", ())  # x += 1 makes another vector
+        if out and not isinstance(out[0], DeviceVector):
+            raise TypeError("results of a vector on a device do not fit an array of this process")
         if method != "__call__" or options or ufunc.nout != 1:
             return NotImplemented
         xp, name = self.backend.xp, ufunc.__name__

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -223,3 +224,20 @@ def test_max_time_warns_and_saves(as_json):
     assert found["status"] == "max_iter"
     assert found["warnings"]
     assert load_model("model.npz").status_ == "max_iter"
+
+
+def test_train_on_a_device(as_json):
+    """By PyTorch's CPU, which stands for a GPU here: the objective of the host, within both gaps."""
+    pytest.importorskip("torch")
+    there, here = as_json(*TRAIN, "--device", "cpu", "--out", "there.npz"), as_json(*TRAIN)
+    assert abs(there["objective"] - here["objective"]) <= there["gap"] + here["gap"]
+    assert there["train"] == pytest.approx(here["train"], abs=0.01)
+
+
+def test_train_on_a_device_without_its_library(scoreline, monkeypatch):
+    for name in ("torch", "cupy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, out, err = scoreline(*TRAIN, "--device", "cuda")
+    assert code != 0
+    assert out == ""
+    assert "pip install 'scoreline[gpu]' torch" in err

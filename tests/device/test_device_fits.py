@@ -294,6 +294,8 @@ def test_names_of_devices():
         (5, "name of a device"),
         ("", "name of a device"),
         ("cuda:x", "not known"),
+        ("cpu:1", "not known"),
+        ("cupy:1", "not known"),
     ):
         with pytest.raises(ValueError, match=words):
             MeasureClassifier(solver_params={"device": device}).fit(X, y)
@@ -340,6 +342,10 @@ def test_a_full_device_gives_advice_and_leaves_everything_as_it_was(library, mon
         MemoryError, match=r"no memory left \(CUDA out of memory. Tried to allocate 20.00 GiB.\).*float32.*host"
     ):
         clf.fit(there, y)
+    monkeypatch.undo()
+    monkeypatch.setattr(Backend, "array", full)
+    with pytest.raises(MemoryError, match="no memory left"):
+        clf.score(there, y)
     monkeypatch.undo()
     np.testing.assert_array_equal(clf.coef_, coef)
     np.testing.assert_array_equal(X, before)

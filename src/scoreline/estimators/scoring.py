@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scoreline import kernels
-from scoreline._backend import library_of
+from scoreline._backend import library_of, memory_advice
 from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, FloatArray
 from scoreline._vectors import RemoteVector
@@ -167,7 +167,7 @@ class Scoring:
     def _scored(self: Any, X: Any, *rows: Any) -> tuple[Any, ...]:
         """Return X coef_, and labels and weights where the rows are."""
         check_is_fitted(self, "coef_")
-        with kernels.parallel.thread_limit(self.n_jobs):
+        with kernels.parallel.thread_limit(self.n_jobs), memory_advice():
             if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, seen(X), reset=False, skip_check_array=True)
                 operator: Any = from_dask(lazy_scores(X, self.coef_[0], 0.0)[:, None])

@@ -156,6 +156,10 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
         check_choice("selection", self.selection, ("best", "one_standard_error"))
         final = self._classifier(alphas[0])
         measure = final._check_parameters()
+        if final._options().get("checkpoint") is not None:
+            raise ValueError(
+                "solver_params: checkpoint is the file of one fit, and this makes many; use MeasureClassifier"
+            )
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs), memory_advice():
             operator = final._where_asked(as_operator(X))
             operator.require("rows", "cross-validation: products restricted to rows")
@@ -276,8 +280,7 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
 
         def prepare(train: AnyArray, test: AnyArray) -> Callable[[], Fold]:
             part, left = rows.operator.on_rows(train), rows.operator.on_rows(test)
-            labels = rows.classes[(rows.sign > 0).astype(np.intp)]
-            weight = None if rows.weight is None else rows.weight
+            labels, weight = rows.classes[(rows.sign > 0).astype(np.intp)], rows.weight
 
             def run() -> Fold:
                 values, converged = np.empty(len(alphas)), []

@@ -7,7 +7,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
-from scoreline._backend import on_host
+from scoreline._backend import memory_advice, on_host
 from scoreline._logging import verbosity
 from scoreline._typing import AnyArray
 from scoreline.estimators.catalog import choose
@@ -89,7 +89,7 @@ class Streaming:
             raise ValueError("cut='holdout' does not go with partial_fit; the cut comes from the model: use cut='auto'")
         by_moments = self.solver == "moments"
         first = getattr(self, "_moments" if by_moments else "_stream", None) is None
-        with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs):
+        with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs), memory_advice():
             operator = as_operator(X)
             if operator.scores != "host" and not by_moments:
                 where = "a cluster: use fit, which goes through all parts at once"

@@ -8,7 +8,8 @@ CuPy, `device_generic.py` for anything else, and for PyTorch where Triton is mis
     column_largest(backend, X)      largest magnitude of each column, infinity where there is NaN
     segment_dots(segments, v)       for each segment the sum of values times v[indices]
     running_sums(backend, x)        sums of the first 1, 2, ... entries
-    ranked(...)                     a class of rows, sorted
+    class_keys(...)                 the scores of a class of rows, less the margin
+    ranked(...)                     the same, sorted
     look_up(...)                    sums over pairs, see `look_up` of the generic module
 
 All sums have an order that the shape fixes: the same bits in every run.
@@ -86,13 +87,13 @@ class Segments:
         """
         lengths = self.backend.host(self.stops - self.starts)
         order = np.argsort(lengths, kind="stable")
+        rising = lengths[order]
         groups, start = [], 0
         while start < len(order):
-            least = int(lengths[order[start]])
-            most = 2 * least + 8
-            stop = int(np.searchsorted(lengths[order], most, side="right"))
+            most = 2 * int(rising[start]) + 8
+            stop = int(np.searchsorted(rising, most, side="right"))
             stop = min(stop, start + max(1, PADDED // max(1, most)))
-            length = int(lengths[order[stop - 1]])
+            length = int(rising[stop - 1])
             groups.append((self.backend.array(order[start:stop], np.int64), length))
             start = stop
         places = np.empty(len(order), dtype=np.int64)
