@@ -1,4 +1,4 @@
-"""Numba functions on 1-D arrays, one module per kind of work.
+"""Numba functions on 1-D arrays, one module per kind of work; `device.py` and those it chooses from run on GPUs.
 
 Importing Numba costs a third of a second and compiling costs more, so the modules below load on first use:
 ``from scoreline import kernels`` is free, ``kernels.csr.gather`` imports ``kernels/csr.py``.
