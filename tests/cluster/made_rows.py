@@ -26,6 +26,19 @@ def start(n_workers=2):
     )
 
 
+def with_workers(client, n_workers=2, patience=30):
+    """Wait for as many workers; ask for new ones where a nanny gave up (it tries once to start a killed worker again)."""
+    import distributed
+
+    try:
+        client.wait_for_workers(n_workers, timeout=patience)
+    except distributed.TimeoutError:
+        cluster = client.cluster
+        missing = n_workers - len(client.scheduler_info(n_workers=-1)["workers"])
+        cluster.scale(len(cluster.worker_spec) + missing)
+        client.wait_for_workers(n_workers, timeout=2 * patience)
+
+
 def rows(seed, n, p):
     return np.random.default_rng(seed).standard_normal((n, p))
 

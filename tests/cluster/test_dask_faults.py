@@ -12,7 +12,7 @@ from pathlib import Path
 import made_rows
 import numpy as np
 import pytest
-from made_rows import labels, rows, start
+from made_rows import labels, rows, start, with_workers
 
 from scoreline import MeasureClassifier
 from scoreline._cluster import ClusterError
@@ -48,7 +48,7 @@ def fitted(X, y, measure="roc_auc", callbacks=(), **options):
 @pytest.mark.parametrize("run", range(10))
 def test_a_worker_that_dies_costs_its_blocks_and_nothing_else(client, run):
     """Killed at another iteration in every run: the same bits as without."""
-    client.wait_for_workers(2, timeout=60)
+    with_workers(client)
     y, measure = truth(), ("roc_auc", "prbep", "f1")[run % 3]
     X = as_operator(there())  # the same parts for both: bits depend on them
     quiet = fitted(X, y, measure)
@@ -71,7 +71,7 @@ def test_a_worker_that_dies_costs_its_blocks_and_nothing_else(client, run):
 
 
 def test_all_workers_may_die_one_after_another(client):
-    client.wait_for_workers(2, timeout=60)
+    with_workers(client)
     y, X = truth(), as_operator(there())
     quiet = fitted(X, y)
     seen = []
@@ -81,7 +81,7 @@ def test_all_workers_may_die_one_after_another(client):
             pids = sorted(client.run(os.getpid).items())
             os.kill(pids[len(seen) % len(pids)][1], signal.SIGKILL)
             seen.append(now.iteration)
-            client.wait_for_workers(2, timeout=60)
+            with_workers(client)
 
     disturbed = fitted(X, y, callbacks=[kill])
     assert seen == [2, 5]
@@ -99,6 +99,18 @@ def test_a_lost_cluster_is_an_error_that_says_what_to_do():
         with pytest.raises(ClusterError, match="checkpoint"):
             fitted(there(), y, callbacks=[close])
         assert client is not None
+
+
+def test_a_worker_that_nobody_starts_again_is_replaced():
+    """What the tests above rely on where a nanny gives up."""
+    with start(2) as cluster, distributed.Client(cluster) as client:
+        nanny = next(iter(cluster.workers.values()))
+        nanny.auto_restart = False
+        os.kill(nanny.pid, signal.SIGKILL)
+        while len(client.scheduler_info(n_workers=-1)["workers"]) == 2:
+            time.sleep(0.05)
+        with_workers(client, patience=2)
+        assert len(client.run(os.getpid)) == 2
 
 
 def test_no_client_and_no_workers():
@@ -146,7 +158,7 @@ if __name__ == "__main__":
 
 def test_a_client_that_is_killed_leaves_a_checkpoint(client, tmp_path):
     """kill -9 halfway; the next client goes on and ends where one ends that was never killed, whose parts may differ."""
-    client.wait_for_workers(2, timeout=60)
+    with_workers(client)
     address = client.scheduler.address
 
     def script(name, slow):
