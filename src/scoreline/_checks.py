@@ -33,3 +33,9 @@ def check_callbacks(callbacks: Any) -> None:
     """Raise unless callbacks is a sequence of functions."""
     if not isinstance(callbacks, Sequence) or not all(callable(callback) for callback in callbacks):
         raise ValueError(f"callbacks={callbacks!r} must be a list of functions of a Progress")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless value is True or False, or a number that stands for one."""
+    if not isinstance(value, (bool, np.bool_, int)):
+        raise ValueError(f"{name}={value!r} must be True or False")

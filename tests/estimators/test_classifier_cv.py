@@ -243,7 +243,7 @@ def test_wrong_use_is_explained():
         ({"alphas": [1.0, 1]}, "twice"),
         ({"selection": "median"}, "selection"),
         ({"tol": -1.0}, "tol"),
-        ({"solver_params": {"checkpoint": "run.ckpt"}}, "checkpoint is the file of one fit"),
+        ({"solver_params": {"checkpoint": "run.ckpt"}}, "checkpoint belongs to one fit"),
     ):
         with pytest.raises(ValueError, match=words):
             searched(X, y, **options)

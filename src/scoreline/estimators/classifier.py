@@ -9,13 +9,15 @@ from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
 from scoreline._backend import memory_advice
-from scoreline._checks import check_choice, check_number
+from scoreline._checks import check_choice, check_flag, check_number
 from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
-from scoreline._typing import FloatArray
+from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
+from scoreline.estimators.early_stopping import ValidationRows, given_rows, held_rows
 from scoreline.estimators.moments_training import MomentsTraining
 from scoreline.estimators.persist import Saving
+from scoreline.estimators.probabilities import Probabilities, cross_fitted_scores
 from scoreline.estimators.row_training import RowTraining
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.streaming import Streaming
@@ -26,13 +28,16 @@ from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.operators.device import ON_DEVICE
 from scoreline.operators.device_convert import moved
 from scoreline.operators.wrappers import scaled
+from scoreline.risks.base import Risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.row_method import RowMethod
 from scoreline.solvers.run_warnings import warn_if_not_converged
 
 
-class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator):
+class MeasureClassifier(
+    Saving, Scoring, Probabilities, Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator
+):
     """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
 
     Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
@@ -57,7 +62,8 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS),
         "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments),
         "max_planes" and "zero_plane" (bundle, bundle_ocas), "passes", "step", "weights" and "first_epoch" (spade, stamp),
-        "level", "level_tol" and "rounds" (amp). "device" ("cuda", "cuda:1", "cupy"; not for spade, stamp and hybrid): move X
+        "level", "level_tol" and "rounds" (amp). "early_stopping" (not for moments): end by the measure on validation rows, see
+        `scoreline.solvers.EarlyStopping`. "device" ("cuda", "cuda:1", "cupy"; not for spade, stamp and hybrid): move X
         there first, block by block.
     alpha : float, default=1e-4
         Strength of the penalty. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
@@ -93,6 +99,9 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         Threads; None means all that this process may use. Results have the same bits for any number.
     verbose : int, default=0
         1 reports what was done, 2 every iteration, through the logger "scoreline".
+    probability : bool, default=False
+        Learn a sigmoid from scores of left-out rows, for `predict_proba`. Logistic and squared hinge losses have such scores
+        at the cost of a few passes (`scoreline.solvers.leave_one_out`); other risks and solvers take five more fits.
 
     Attributes
     ----------
@@ -102,6 +111,8 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         Intercept after the cut: `predict` is decision_function > 0.
     trained_intercept_ : float
         Intercept that objective_ and gap_ belong to, before the cut.
+    calibration_ : ndarray of shape (2,)
+        With probability=True: slope a > 0 and offset b of P(classes_[1]) = 1 / (1 + exp(-(a X coef_ + b))).
     classes_ : ndarray of shape (2,)
         The two classes; classes_[1] is positive.
     n_features_in_ : int
@@ -127,9 +138,10 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         After `partial_fit` row by row: the share of a class by which the rank of the cut may be off, at most.
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: best so far after each iteration. On a cluster also bytes: what has
-        been moved over the network so far.
+        been moved over the network so far, and with early stopping validation: the measure on the validation rows.
     status_ : str
-        "converged", "max_iter" (also the regular end of "spade" and "stamp"), "max_time", "interrupted" or "stalled".
+        "converged", "max_iter" (also the regular end of "spade" and "stamp"), "max_time", "interrupted", "stalled" or
+        "early_stopping".
 
     Examples
     --------
@@ -161,6 +173,7 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        probability: bool = False,
     ):
         self.measure = measure
         self.measure_params = measure_params
@@ -180,6 +193,7 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.probability = probability
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MeasureClassifier":
         """Train on the rows of X.
@@ -208,40 +222,68 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
             weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
             risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
             solver = self._make_solver(solver_class)
+            validation, held = self._validation_rows(solver, operator, classes, sign, weight, measure)
+            if held is not None:
+                weight, training_weight = (
+                    np.where(held, 0.0, 1.0 if each is None else each) for each in (weight, training_weight)
+                )
+            rows = X, operator, classes, sign, weight, measure, solver, training_weight
+            unseen: Any = None
+            there: Any = slice(None)
             if isinstance(solver, MomentsSolver):
-                return self._fit_moments(X, operator, classes, sign, weight, measure, solver, training_weight)
-            if isinstance(solver, RowMethod):
+                self._fit_moments(*rows)
+            elif isinstance(solver, RowMethod):
                 if operator.scores == "device":
                     raise TypeError(ON_DEVICE.format(solver=solver.name))
-                return self._fit_rows(X, operator, classes, sign, weight, measure, solver, training_weight)
-            if risk.shift == "linear" and self.scaling != "standard":
-                warnings.warn(
-                    f"risk {risk.name!r} for measure {measure.name!r} falls as all scores rise or fall together, which "
-                    "features of a mean other than 0 allow without ranking: use scaling='standard', or risk='logistic'",
-                    UserWarning,
-                    stacklevel=2,
-                )
-            wrapped = scaled(operator, self.scaling, weight)
-            if self.fit_intercept and risk.shift == "needed":
-                wrapped = InterceptOperator(wrapped, self.intercept_scaling)
-            space, cut_measure = space_for(operator.scores), self._cut_measure(measure)
-            problem = Problem(wrapped, space, sign, training_weight, weight, risk, self.alpha, measure, cut_measure)
-            trained = train(problem, solver, self.cut, self.random_state, self._first_w(wrapped, operator))
-            result = trained.result
+                self._fit_rows(*rows, validation)
+            else:
+                unseen = self._fit_certified(*rows, risk, validation)
+            self.__dict__.pop("calibration_", None)  # of an earlier fit
+            if self.probability:
+                if unseen is None:
+                    unseen, there = cross_fitted_scores(self, operator, y, sign, weight)
+                counts = None if weight is None else np.asarray(weight)[there]
+                self._calibrate(np.asarray(sign)[there], np.asarray(unseen)[there], counts)
+            if held is not None and validation is not None:
+                operator._count(validation.rows_read / operator.shape[0])
+            self.n_passes_ = operator.n_passes - passes_before
+        return self
+
+    def _fit_certified(
+        self, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: FloatArray | None, measure: Measure,
+        solver: Any, training_weight: FloatArray | None, risk: Risk, validation: ValidationRows | None,
+    ) -> Any:  # fmt: skip
+        """Minimise J, prove it and cut; return scores of left-out rows where probabilities need them and they cost no fit."""
+        if risk.shift == "linear" and self.scaling != "standard":
+            warnings.warn(
+                f"risk {risk.name!r} for measure {measure.name!r} falls as all scores rise or fall together, which "
+                "features of a mean other than 0 allow without ranking: use scaling='standard', or risk='logistic'",
+                UserWarning,
+                stacklevel=3,
+            )
+        before = operator.n_passes
+        wrapped = scaled(operator, self.scaling, weight)
+        if self.fit_intercept and risk.shift == "needed":
+            wrapped = InterceptOperator(wrapped, self.intercept_scaling)
+        if validation is not None:
+            solver.watch = validation.watch(solver.early_stopping, lambda w: _unwrapped(w, wrapped, operator))
+        space, cut_measure = space_for(operator.scores), self._cut_measure(measure)
+        problem = Problem(wrapped, space, sign, training_weight, weight, risk, self.alpha, measure, cut_measure)
+        first = self._first_w(wrapped, operator)
+        trained = train(problem, solver, self.cut, self.random_state, first, left_out=self.probability)
+        result = trained.result
 
         # Everything at once, so that a fit that failed halfway leaves the estimator as it was.
         validate_data(self, seen(X), skip_check_array=True)
         self.classes_ = classes
         self.n_features_in_ = operator.shape[1]
-        self.solver_, self.risk_, self.cost_ = solver_class.name, risk.name, trained.cost
-        coef, intercept = result.w, 0.0
-        for wrapper in _wrappers(wrapped, operator):
-            coef, intercept = wrapper.unwrap(coef, intercept)
+        self.solver_, self.risk_, self.cost_ = solver.name, risk.name, trained.cost
+        coef, intercept = _unwrapped(result.w, wrapped, operator)
         self.coef_ = np.array(coef).reshape(1, -1)
         self.trained_intercept_ = float(intercept) + trained.intercept
         self.intercept_ = np.array([float(intercept) - trained.threshold])
         self._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
-        self.n_iter_, self.n_passes_ = result.n_iter, operator.n_passes - passes_before
+        self.n_iter_, self.n_passes_ = result.n_iter, operator.n_passes - before
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
         self.history_, self.status_ = result.history, result.status
         self._end_stream()  # a fit ends what partial_fit began
@@ -251,8 +293,20 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
             raise trained.interruption
         warn_if_not_converged(result, solver)
         if trained.missed is not None:
-            warnings.warn(trained.missed, UserWarning, stacklevel=2)
-        return self
+            warnings.warn(trained.missed, UserWarning, stacklevel=3)
+        return None if trained.unseen is None else trained.unseen + trained.intercept
+
+    def _validation_rows(
+        self, solver: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: FloatArray | None, measure: Measure
+    ) -> tuple[ValidationRows | None, AnyArray | None]:  # fmt: skip
+        """Return the rows of early stopping, and a mask of those that must not be trained on."""
+        settings = getattr(solver, "early_stopping", None)
+        if settings is None:
+            return None, None
+        if settings.share is None:
+            return given_rows(settings, classes, operator.shape[1], measure, self._options().get("device")), None
+        seed = self.random_state if solver.journal is None else solver.journal.seeded(solver, self.random_state)
+        return held_rows(settings, operator, sign, weight, measure, seed)
 
     def _check_parameters(self) -> Measure:
         check_number("alpha", self.alpha, above=0)
@@ -263,9 +317,8 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         check_number("intercept_scaling", self.intercept_scaling, above=0)
         if not 1e-50 <= self.intercept_scaling <= 1e50:
             raise ValueError(f"intercept_scaling={self.intercept_scaling!r} must lie between 1e-50 and 1e50")
-        for name in ("fit_intercept", "warm_start"):
-            if not isinstance(getattr(self, name), (bool, np.bool_, int)):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
+        for name in ("fit_intercept", "warm_start", "probability"):
+            check_flag(name, getattr(self, name))
         check_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, least=0)
         check_choice("scaling", self.scaling, (None, "maxabs", "standard"))
         check_choice("cut", self.cut, ("auto", "train", "holdout", "none"))
@@ -325,6 +378,14 @@ class MeasureClassifier(Saving, Scoring, Streaming, MomentsTraining, RowTraining
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _unwrapped(w: FloatArray, wrapped: Operator, operator: Operator) -> tuple[FloatArray, float]:
+    """Return coefficients of X and the intercept of w, which is one of the wrapped features."""
+    coef, intercept = w, 0.0
+    for wrapper in _wrappers(wrapped, operator):
+        coef, intercept = wrapper.unwrap(coef, intercept)
+    return coef, intercept
 
 
 def _wrappers(wrapped: Operator, operator: Operator) -> list[Any]:

@@ -167,7 +167,7 @@ def _parameter(name: str, value: Any) -> Any:
         arguments = [argument for argument in inspect.signature(own).parameters if hasattr(value, argument)]
         return {"name": value.name, "params": {argument: getattr(value, argument) for argument in arguments}}
     if name == "solver_params" and isinstance(value, dict):
-        dropped = sorted(key for key in value if key in ("callbacks", "checkpoint"))
+        dropped = sorted(key for key in value if key in ("callbacks", "checkpoint", "early_stopping"))
         if dropped:
             warnings.warn(f"solver_params {dropped} are not saved: {NO_CODE}", UserWarning, stacklevel=3)
         return {key: item for key, item in value.items() if key not in dropped}

@@ -11,12 +11,14 @@ from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.early_stopping import ValidationRows
 from scoreline.estimators.training import Judged, cut_on, half_of_the_time, held_out_rows, training_scores_mislead
 from scoreline.estimators.validation import class_weights, seen
 from scoreline.measures import Measure, best_cut
 from scoreline.measures.score_sketch import RecentScores
 from scoreline.operators import Operator
 from scoreline.operators.wrappers import scaled
+from scoreline.solvers.early_stopping import STOPPED
 from scoreline.solvers.row_blocks import SEEDS, blocks_in_random_order
 from scoreline.solvers.row_method import RowMethod, RowRun
 from scoreline.solvers.row_state import RowState
@@ -61,7 +63,7 @@ class RowTraining:
 
     def _fit_rows(
         self: Any, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, copies: FloatArray | None, measure: Measure,
-        solver: RowMethod, weight: FloatArray | None,
+        solver: RowMethod, weight: FloatArray | None, validation: ValidationRows | None = None,
     ) -> Any:  # fmt: skip
         """Train by passes over the rows; one more pass for the cut, or a run without a fifth of the rows before (`train`)."""
         before, random_state = operator.n_passes, self.random_state
@@ -70,6 +72,13 @@ class RowTraining:
         wrapped = scaled(operator, self.scaling, copies)
         constant = self.intercept_scaling if self.fit_intercept else 0.0
         served = self._cut_measure(measure)
+
+        def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
+            coef, intercept = w[:-1], constant * float(w[-1])
+            return (coef, intercept) if self.scaling is None else wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
+
+        if validation is not None and solver.early_stopping is not None:
+            solver.watch = validation.watch(solver.early_stopping, unwrap)
 
         def trained(weights: FloatArray | None) -> RowRun:
             def judge(w: FloatArray) -> float:
@@ -93,9 +102,7 @@ class RowTraining:
         run = trained(weight)
         if run.interruption is not None and run.rows == 0.0 and hasattr(self, "coef_"):
             raise run.interruption  # nothing learnt: the earlier model stays
-        coef, intercept = run.w[:-1], constant * float(run.w[-1])
-        if self.scaling is not None:
-            coef, intercept = wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
+        coef, intercept = unwrap(run.w)
         if given_cut is not None:
             threshold = given_cut
         elif self.cut != "none" and run.interruption is None:
@@ -110,10 +117,12 @@ class RowTraining:
         self.history_ = {"iteration": count, "seconds": run.seconds, "passes": list(count)}
         if run.traffic:
             self.history_["bytes"] = run.traffic
+        if run.validation:
+            self.history_["validation"] = run.validation
         self.status_ = run.status
         if run.interruption is not None:
             raise run.interruption
-        if solver.journal is not None and run.status == "max_iter":
+        if solver.journal is not None and run.status in ("max_iter", STOPPED):
             solver.journal.remove()
         return self
 

@@ -2,28 +2,28 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
 from scoreline._backend import memory_advice
-from scoreline._checks import check_choice, check_number
+from scoreline._checks import check_choice, check_flag, check_number
 from scoreline._logging import verbosity
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.classifier import MeasureClassifier
+from scoreline.estimators.folds import Fold, TrainingRows, cut_of, make_splits, pooled, results_table, run_folds
+from scoreline.estimators.probabilities import Probabilities
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.validation import check_labels, check_weights, seen
-from scoreline.measures import CountsBasedMeasure, Measure, RankingMeasure, best_cut, steady_cut
+from scoreline.measures import Measure, RankingMeasure
 from scoreline.objective import Objective
-from scoreline.operators import InterceptOperator, Operator, as_operator
+from scoreline.operators import InterceptOperator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.base import Risk
 from scoreline.scorespace import space_for
@@ -35,16 +35,7 @@ ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 13))
 OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
 
 
-class Fold(NamedTuple):
-    """What the fits of a fold gave for each alpha: scores of the rows left out or the measure on them, and whether proved."""
-
-    scores: FloatArray | None
-    values: FloatArray | None
-    passes: float
-    converged: list[bool]
-
-
-class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
+class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator):
     """MeasureClassifier with alpha chosen by cross-validation: the measure itself on rows that were left out.
 
     Each fold trains the alphas from the strongest penalty to the weakest, every fit from the end of the one before, with the
@@ -68,6 +59,9 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
         As in MeasureClassifier, but for "auto", which takes the cut of the rows left out.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
+    probability : bool, default=False
+        Learn a sigmoid from the scores of the rows left out at the chosen alpha, for `predict_proba`. No further fits, but for
+        methods that choose costs, moments, spade and stamp, where it is learnt as in MeasureClassifier.
 
     Attributes
     ----------
@@ -112,6 +106,7 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        probability: bool = False,
     ):
         self.measure = measure
         self.measure_params = measure_params
@@ -132,6 +127,7 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.probability = probability
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "MeasureClassifierCV":
         """Choose alpha and train on all rows.
@@ -154,11 +150,13 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
         """
         alphas = self._checked_alphas()
         check_choice("selection", self.selection, ("best", "one_standard_error"))
+        check_flag("probability", self.probability)
         final = self._classifier(alphas[0])
         measure = final._check_parameters()
-        if final._options().get("checkpoint") is not None:
+        refused = [name for name in ("checkpoint", "early_stopping") if final._options().get(name)]
+        if refused:
             raise ValueError(
-                "solver_params: checkpoint is the file of one fit, and this makes many; use MeasureClassifier"
+                f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
             )
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs), memory_advice():
             operator = final._where_asked(as_operator(X))
@@ -170,9 +168,9 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
                 None if sample_weight is None else np.asarray(operator.aligned(sample_weight, "sample_weight")),
                 self.class_weight, classes, sign,
             )  # fmt: skip
-            splits = _splits(self.cv, sign, groups)
+            splits = make_splits(self.cv, sign, groups)
             risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
-            rows = _Rows(operator, sign, weight, training_weight, classes)
+            rows = TrainingRows(operator, sign, weight, training_weight, classes)
             along, stop = issubclass(solver_class, Solver) and not issubclass(solver_class, CostMethod), Event()
 
             def make_solver() -> Any:
@@ -182,22 +180,26 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
 
             fold = self._path_fold(rows, risk, make_solver, alphas) if along else self._fit_fold(rows, measure, alphas)
             # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
-            folds = _run(fold, splits, stop, side_by_side=along and operator.scores == "host")
+            folds = run_folds(fold, splits, stop, side_by_side=along and operator.scores == "host")
             values = self._values(folds, splits, rows, measure)
             best = self._chosen(values)
             final.alpha = alphas[best]
-            out_of_fold = along and self.cut == "auto" and type(risk).intercept is Risk.intercept
+            out_of_fold = along and self.cut == "auto"
             if out_of_fold:
                 final.cut = "none"
+            final.probability = self.probability and not along
             final.fit(operator, y, sample_weight)
-            if out_of_fold:
-                scores, there = _pooled(folds, splits, best)
-                threshold = _cut(final._cut_measure(measure), rows, scores, there)
-                final.intercept_ = final.intercept_ - threshold
+            if along:
+                scores, there = pooled(folds, splits, best)
+                if out_of_fold:
+                    threshold = cut_of(final._cut_measure(measure), rows, scores, there)
+                    final.intercept_ = final.intercept_ - threshold
+                if self.probability:
+                    final._calibrate(sign[there], scores, None if weight is None else weight[there])
         validate_data(self, seen(X), skip_check_array=True)
         self.__dict__.update({k: v for k, v in vars(final).items() if k.endswith("_") or k == "_penalty"})
         self.alpha_, self.cv_passes_ = alphas[best], float(sum(fold.passes for fold in folds))
-        self.cv_results_ = _results(self._given_alphas(), alphas, values)
+        self.cv_results_ = results_table(self._given_alphas(), alphas, values)
         unproved = sum(not done for fold in folds for done in fold.converged)
         if unproved:
             warnings.warn(
@@ -215,7 +217,7 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
 
     def save(self, path: Any, encoding: Any = None) -> None:
         """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
-        final = self._classifier(self.alpha_)
+        final = self._classifier(self.alpha_).set_params(probability=self.probability)
         final.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_") or k == "_penalty"})
         for name in ("alpha_", "cv_results_", "cv_passes_"):
             final.__dict__.pop(name, None)
@@ -237,13 +239,15 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
 
     def _classifier(self, alpha: float) -> MeasureClassifier:
         options = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
-        return MeasureClassifier(alpha=alpha, **options)
+        return MeasureClassifier(
+            alpha=alpha, **options | {"probability": False}
+        )  # the folds' scores give probabilities
 
     def _cut_measure(self, measure: Measure) -> Measure:
         return self._classifier(self.alpha_)._cut_measure(measure)
 
     def _path_fold(
-        self, rows: "_Rows", risk: Risk, make_solver: Callable[[], Any], alphas: list[float]
+        self, rows: TrainingRows, risk: Risk, make_solver: Callable[[], Any], alphas: list[float]
     ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
         """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
         space = space_for(rows.operator.scores)
@@ -264,7 +268,7 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
                 for k, (_, result) in enumerate(solve_path(objective, alphas, make_solver())):
                     if result.interruption is not None:
                         raise result.interruption
-                    scores[k] = np.asarray(left.matvec(result.w))
+                    scores[k] = np.asarray(left.matvec(result.w)) + objective.risk.intercept(result.z)
                     converged.append(result.status == "converged")
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
                 return Fold(scores, None, passes + (self.scaling is not None), converged)
@@ -274,7 +278,7 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
         return prepare
 
     def _fit_fold(
-        self, rows: "_Rows", measure: Measure, alphas: list[float]
+        self, rows: TrainingRows, measure: Measure, alphas: list[float]
     ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
         """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
 
@@ -300,7 +304,7 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
 
         return prepare
 
-    def _values(self, folds: list[Fold], splits: list[Any], rows: "_Rows", measure: Measure) -> FloatArray:
+    def _values(self, folds: list[Fold], splits: list[Any], rows: TrainingRows, measure: Measure) -> FloatArray:
         """Return the measure on the left-out rows, alphas by folds."""
         if folds[0].values is not None:
             return np.stack([np.asarray(fold.values) for fold in folds], axis=1)
@@ -312,8 +316,8 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
                 decision = folds[f].scores[k]  # type: ignore[index]
                 if needs_cut:  # that of the other folds: these rows must not choose their own
                     others = [g for g in range(len(folds)) if g != f] or [f]
-                    scores, there = _pooled([folds[g] for g in others], [splits[g] for g in others], k)
-                    decision = decision - _cut(measure, rows, scores, there)
+                    scores, there = pooled([folds[g] for g in others], [splits[g] for g in others], k)
+                    decision = decision - cut_of(measure, rows, scores, there)
                 weight = None if rows.weight is None else rows.weight[test]
                 values[k, f] = measure.value(rows.sign[test] > 0, decision, weight)
         return values
@@ -332,85 +336,3 @@ class MeasureClassifierCV(Scoring, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
-
-
-class _Rows(NamedTuple):
-    """All rows: X, labels +1 and -1, weights as counts and for training, and the classes."""
-
-    operator: Operator
-    sign: AnyArray
-    weight: FloatArray | None
-    training_weight: FloatArray | None
-    classes: AnyArray
-
-    def counted(self, train: AnyArray) -> FloatArray:
-        """Return the weights with those of other rows 0."""
-        counted = np.zeros(len(self.sign))
-        counted[train] = 1.0 if self.weight is None else self.weight[train]
-        return counted
-
-
-def _splits(cv: Any, sign: AnyArray, groups: Any) -> list[tuple[AnyArray, AnyArray]]:
-    """Return (training rows, rows left out) of every fold, in the order of memory."""
-    splitter = check_cv(cv, y=(sign > 0).astype(int), classifier=True)
-    made = splitter.split(np.zeros(len(sign)), (sign > 0).astype(int), groups)
-    splits = [(np.sort(np.asarray(train)), np.sort(np.asarray(test))) for train, test in made]
-    for k, (train, test) in enumerate(splits):
-        if len(test) == 0 or len(np.unique(sign[train])) < 2:
-            raise ValueError(
-                f"fold {k} of cv={cv!r} leaves {len(test)} rows out and has classes {np.unique(sign[train]).tolist()} to train "
-                "on; expected both classes and at least one row: use fewer folds"
-            )
-    return splits
-
-
-def _run(
-    prepare: Callable[[AnyArray, AnyArray], Callable[[], Fold]], splits: list[Any], stop: Event, side_by_side: bool
-) -> list[Fold]:
-    """Run the folds one after another, or side by side, each with its share of the threads; Ctrl-C ends them all."""
-    threads = kernels.parallel.current_threads()
-    workers = max(1, min(threads, len(splits))) if side_by_side else 1
-    if workers == 1:
-        return [prepare(train, test)() for train, test in splits]
-
-    def run(call: Callable[[], Fold]) -> Fold:
-        with kernels.parallel.thread_limit(max(1, threads // workers)):
-            return call()
-
-    with ThreadPoolExecutor(workers) as pool:
-        waiting = [pool.submit(run, prepare(train, test)) for train, test in splits]
-        try:
-            return [each.result() for each in waiting]
-        except BaseException:
-            stop.set()  # after the iteration that each is in
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, AnyArray]:
-    """Return the left-out scores of all these folds for one alpha, and whose they are."""
-    return (
-        np.concatenate([fold.scores[k] for fold in folds]),  # type: ignore[index]
-        np.concatenate([test for _, test in splits]),
-    )
-
-
-def _cut(measure: Measure, rows: _Rows, scores: FloatArray, there: AnyArray) -> float:
-    """Return the threshold for new rows that scores of left-out rows give; class weights count, as in every cut."""
-    weight = None if rows.training_weight is None else rows.training_weight[there]
-    if isinstance(measure, CountsBasedMeasure):
-        return steady_cut(rows.sign[there], scores, measure, weight).threshold
-    return best_cut(rows.sign[there], scores, measure, weight).threshold
-
-
-def _results(given: list[float], alphas: list[float], values: FloatArray) -> dict[str, AnyArray]:
-    """Return the table of the search, in the order in which the alphas were given."""
-    order = [alphas.index(alpha) for alpha in given]
-    values = values[order]
-    means = values.mean(axis=1)
-    ranks = 1 + np.array([int(np.count_nonzero(means > mean)) for mean in means])
-    splits = {f"split{f}_test_score": values[:, f] for f in range(values.shape[1])}
-    deviations = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
-    return {
-        "alpha": np.array(given), "mean_test_score": means, "std_test_score": deviations, "rank_test_score": ranks, **splits,
-    }  # fmt: skip

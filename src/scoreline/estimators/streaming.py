@@ -87,6 +87,14 @@ class Streaming:
         measure = self._check_parameters()
         if self.cut == "holdout":
             raise ValueError("cut='holdout' does not go with partial_fit; the cut comes from the model: use cut='auto'")
+        if self.probability:
+            raise ValueError(
+                "probability=True needs scores of rows left out of a fit, which a stream has not: use fit, or probability=False"
+            )
+        if self._options().get("early_stopping"):
+            raise ValueError(
+                "early_stopping is for fit, which passes over the rows many times; leave it out of solver_params"
+            )
         by_moments = self.solver == "moments"
         first = getattr(self, "_moments" if by_moments else "_stream", None) is None
         with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs), memory_advice():

@@ -13,6 +13,7 @@ from scoreline._vectors import RemoteVector
 from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, best_cut, steady_cut
 from scoreline.solvers import Result, Solver
 from scoreline.solvers.cost_search import CostMethod, Problem
+from scoreline.solvers.early_stopping import STOPPED
 from scoreline.solvers.leave_one_out import leave_one_out
 from scoreline.solvers.run_warnings import warn_if_flat
 
@@ -28,7 +29,8 @@ class Judged(NamedTuple):
 class Trained(NamedTuple):
     """What came out: the run, the cost of positives, the cut, Ctrl-C if it was pressed, a constraint that was missed, and more.
 
-    `levels` are those of `amp`; `intercept` is what the risk itself adds to scores.
+    `levels` are those of `amp`; `intercept` is what the risk itself adds to scores; `unseen` are scores of rows left out, where
+    they were asked for and cost no further fit.
     """
 
     result: Result
@@ -38,15 +40,18 @@ class Trained(NamedTuple):
     missed: str | None
     levels: dict[str, Any]
     intercept: float
+    unseen: Any = None
 
 
-def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: FloatArray | None) -> Trained:
+def train(
+    problem: Problem, solver: Solver, cut: str, random_state: Any, w0: FloatArray | None, left_out: bool = False
+) -> Trained:
     """Train and cut.
 
     For cut="holdout", a fit without a fifth of the rows comes first. A cost search brings its own cut; otherwise
     cut="auto" takes it from scores of left-out rows where the risk allows that (`leave_one_out`) and the measure is one of
     counts, from a fifth held out where it does not and rows are few (`training_scores_mislead`), and from the training
-    scores elsewhere.
+    scores elsewhere. With `left_out`, scores of left-out rows are kept where the risk allows them.
     """
     if solver.journal is not None:
         random_state = solver.journal.seeded(solver, random_state)
@@ -58,6 +63,7 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
         cut = "holdout"
     cost, threshold, given_cut, interruption, judged = 1.0, 0.0, None, None, None
     levels: dict[str, Any] = {}
+    unseen: Any = None
     if isinstance(solver, CostMethod):
         with half_of_the_time(solver) if cut == "holdout" else nullcontext():
             trial = solver.search(problem, random_state, w0)
@@ -97,6 +103,8 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
         else:
             judged = Judged(problem.sign, result.z, problem.weight)
             threshold = best_cut(problem.sign, result.z, problem.cut_measure, problem.weight).threshold
+        if left_out and problem.risk.curved and unseen is None and result.z is not None:
+            unseen = leave_one_out(objective, result.z, problem.copies, random_state)
         missed = unreached(problem.cut_measure, judged)
         if missed is not None:
             assert judged is not None
@@ -105,9 +113,9 @@ def train(problem: Problem, solver: Solver, cut: str, random_state: Any, w0: Flo
         interruption, missed = signal, None
     if result.z is not None and interruption is None:
         warn_if_flat(result, objective)
-        if solver.journal is not None and result.status in ("converged", "stalled"):
+        if solver.journal is not None and result.status in ("converged", "stalled", STOPPED):
             solver.journal.remove()
-    return Trained(result, cost, threshold, interruption, missed, levels, intercept)
+    return Trained(result, cost, threshold, interruption, missed, levels, intercept, unseen if left_out else None)
 
 
 @contextmanager
@@ -158,16 +166,18 @@ def training_scores_mislead(p: int, sign: AnyArray, weight: FloatArray | None, m
     return isinstance(measure, CountsBasedMeasure) and sum(classes) < 10 * p and min(classes) >= 50
 
 
-def held_out_rows(sign: AnyArray, weight: FloatArray | None, random_state: Any) -> AnyArray:
-    """Return a mask of a stratified fifth of the rows of positive weight, at least one of each class on either side."""
+def held_out_rows(
+    sign: AnyArray, weight: FloatArray | None, random_state: Any, share: float = 0.2, asked: str = "cut='holdout'"
+) -> AnyArray:
+    """Return a mask of a stratified share of the rows of positive weight, at least one of each class on either side."""
     rng = check_random_state(random_state)
     held = np.zeros(len(sign), dtype=bool)
     for side in (-1, 1):
         rows = np.flatnonzero((sign == side) & (True if weight is None else weight > 0.0))
         if len(rows) < 2:
             raise ValueError(
-                f"cut='holdout' needs two rows of each class, got {len(rows)}; use cut='train' for data as small as this"
+                f"{asked} needs two rows of each class, got {len(rows)}; leave it out for data as small as this"
             )
-        chosen = rng.permutation(len(rows))[: max(1, len(rows) // 5)]
+        chosen = rng.permutation(len(rows))[: max(1, int(share * len(rows)))]
         held[np.asarray(rows[chosen])] = True
     return sign.like(held) if isinstance(sign, RemoteVector) else held

@@ -11,6 +11,7 @@ ENDINGS = {
     "max_iter": "it was stopped by max_iter",
     "max_time": "it was stopped by max_time",
     "interrupted": "it was interrupted",
+    "early_stopping": "it was stopped early, by its validation rows",
     "stalled": "it could not make progress in floating point",
 }
 

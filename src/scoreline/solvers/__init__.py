@@ -8,6 +8,7 @@ from scoreline.solvers.bundle_ls import BundleLineSearchSolver
 from scoreline.solvers.bundle_ocas import BundleOcasSolver
 from scoreline.solvers.checkpoint import Checkpoint
 from scoreline.solvers.cost_search import CostSearchSolver
+from scoreline.solvers.early_stopping import EarlyStopping
 from scoreline.solvers.excessive_gap import ExcessiveGapSolver
 from scoreline.solvers.hybrid import HybridSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
@@ -27,6 +28,7 @@ __all__ = [
     "BundleSolver",
     "Checkpoint",
     "CostSearchSolver",
+    "EarlyStopping",
     "ExcessiveGapSolver",
     "HybridSolver",
     "LbfgsSolver",

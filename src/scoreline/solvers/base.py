@@ -15,6 +15,7 @@ from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective
 from scoreline.solvers.checkpoint import RUNNING, Journal, Kept, checked_entries, same_problem
+from scoreline.solvers.early_stopping import STOPPED, EarlyStopping, Watch
 from scoreline.solvers.method import Method
 
 logger = logging.getLogger("scoreline")
@@ -27,7 +28,8 @@ class State:
     """Where a solver stands, as plain arrays and numbers: `record` can be saved, `restored` continues from it.
 
     best_w and best_objective belong to the best point seen; lower_bound is -inf while nothing is proved. `problem` says
-    what the state belongs to, so that it is not continued on another problem, where its bound would be false.
+    what the state belongs to, so that it is not continued on another problem, where its bound would be false. `validated` is
+    what early stopping has seen.
     """
 
     w: FloatArray
@@ -39,6 +41,7 @@ class State:
     passes: float = 0.0
     problem: dict[str, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in HISTORY})
+    validated: dict[str, Any] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """Return a copy of the state as a dict of arrays, numbers and lists."""
@@ -102,6 +105,7 @@ class Solver(Method, ABC):
     state_class: ClassVar[type[State]] = State
     log_level = logging.INFO  # of the line at the end of a run
     starts_on_samples: ClassVar[bool] = False  # init="auto": begin on samples of the rows where that pays
+    watch: Watch | None = None  # of `early_stopping`, set by who knows the measure and the validation rows
 
     def __init__(
         self,
@@ -112,8 +116,10 @@ class Solver(Method, ABC):
         callbacks: Sequence[Callable[[Progress], Any]] = (),
         init: str = "auto",
         checkpoint: Any = None,
+        early_stopping: Any = None,
     ):
         super().__init__(tol, max_iter, max_time)
+        self.early_stopping = EarlyStopping.of(early_stopping)
         self.journal = Journal.of(checkpoint)
         if abs_tol is not None:
             check_number("abs_tol", abs_tol, above=0)
@@ -212,6 +218,10 @@ class Solver(Method, ABC):
             moved = objective.operator.traffic
             if moved is not None and traffic is not None:
                 now.history.setdefault("bytes", []).append(moved - traffic)
+            if self.watch is not None:
+                with clock.stopped():
+                    now.validated = self.watch.see(now.validated, now.best_w, now.best_objective)
+                now.history.setdefault("validation", []).append(now.validated["value"])
             logger.debug("%s iteration %d: objective %.8g, lower bound %.8g, %.1f passes", self.name, *_log_row(row))
 
         try:
@@ -237,6 +247,9 @@ class Solver(Method, ABC):
                     now = self._written(objective, now, passes_before)
                 if self._call_back(now, clock):
                     status = "interrupted"
+                    break
+                if self.watch is not None and self.watch.over(now.validated):
+                    status = STOPPED
                     break
                 if not moved:
                     status = "stalled"
@@ -330,6 +343,9 @@ class Solver(Method, ABC):
         except KeyboardInterrupt as signal:
             status, interruption = "interrupted", signal
         self.release()
+        if state.validated and state.validated["objective"] != state.best_objective:
+            state.best_w, state.best_objective = state.validated["w"], state.validated["objective"]
+            status = STOPPED if status in ("converged", "stalled", "max_iter") else status
         value, z = state.best_objective, None
         try:
             z = objective.scores(state.best_w)

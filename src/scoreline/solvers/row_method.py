@@ -16,6 +16,7 @@ from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure
 from scoreline.solvers.base import Clock, Progress
 from scoreline.solvers.checkpoint import RUNNING, Journal, checked_entries, same_problem
+from scoreline.solvers.early_stopping import STOPPED, EarlyStopping, Watch
 from scoreline.solvers.method import Method
 from scoreline.solvers.row_blocks import SEEDS
 from scoreline.solvers.row_passes import PartPasses, RowPasses
@@ -38,6 +39,8 @@ class RowRun:
     interruption: BaseException | None = None
     rows: float = 0.0
     traffic: list[float] = field(default_factory=list)  # bytes moved over the network after each pass
+    validation: list[float] = field(default_factory=list)  # measure on validation rows after each pass
+    validated: dict[str, Any] = field(default_factory=dict)  # what early stopping has seen
 
 
 class RowMethod(Method):
@@ -54,6 +57,10 @@ class RowMethod(Method):
     callbacks : sequence of callables
         Each is called after every pass with a Progress (objective NaN; `w` is the mean so far, the last coefficient that of the
         constant feature); one that returns True ends the run.
+    checkpoint : path or Checkpoint, optional
+        File that a run which was killed goes on from.
+    early_stopping : EarlyStopping, optional
+        Judged after every pass.
     **options
         max_time ends the run after the block at hand; tol and max_iter are not used.
     """
@@ -61,6 +68,7 @@ class RowMethod(Method):
     automatic = "never"
     certified = False
     streams = True
+    watch: Watch | None = None  # of `early_stopping`, set by who knows the validation rows
     alpha_means = "coefficients of features divided by their root mean square stay within |w| <= sqrt(2 / alpha)"
 
     def __init__(
@@ -69,9 +77,11 @@ class RowMethod(Method):
         step: str = "adaptive",
         callbacks: Sequence[Callable[[Progress], Any]] = (),
         checkpoint: Any = None,
+        early_stopping: Any = None,
         **options: Any,
     ):
         super().__init__(**options)
+        self.early_stopping = EarlyStopping.of(early_stopping)
         self.journal = Journal.of(checkpoint)
         if passes is not None:
             check_number("passes", passes, least=1, integer=True)
@@ -184,8 +194,18 @@ class RowMethod(Method):
                     if traffic is not None:
                         run.traffic.append(operator.traffic - traffic)
                     logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, passes, run.seconds[-1])
+                    if self.watch is not None:
+                        with clock.stopped():
+                            run.validated = self.watch.see(run.validated, state.average(), float(run.passes))
+                        run.validation.append(run.validated["value"])
+                        run.status = STOPPED if self.watch.over(run.validated) else run.status
                     if self.journal is not None:
-                        self._write(state, problem, run, "max_iter" if run.passes == passes else RUNNING)
+                        self._write(
+                            state,
+                            problem,
+                            run,
+                            RUNNING if run.passes < passes and run.status != STOPPED else run.status,
+                        )
                     if self._stopped(run, state, clock):
                         run.status = "interrupted"
         except KeyboardInterrupt as signal:
@@ -195,6 +215,9 @@ class RowMethod(Method):
                 self.journal.flush()
         state.check()
         run.w, run.rows = state.average(), float(state.numbers[kernels.point_updates.TIME])
+        if run.validated and run.validated["objective"] != run.passes:
+            run.w = run.validated["w"]
+            run.status = STOPPED if run.status == "max_iter" else run.status
         logger.info("%s: %s after %d passes, %.3g s", self.name, run.status, run.passes, clock.elapsed())
         return run
 
@@ -202,6 +225,7 @@ class RowMethod(Method):
         """Hand the state after a pass to the checkpoint."""
         assert self.journal is not None
         record = {"problem": problem, "passes": run.passes, "seconds": list(run.seconds), "state": state.record()}
+        record |= {"validation": list(run.validation), "validated": run.validated}
         self.journal.keep(record, status)
 
     def _restored(
@@ -215,6 +239,9 @@ class RowMethod(Method):
                     f"belongs to another problem: it has {record['problem']}, this fit {problem}"
                 )
             run.passes, run.seconds = record["passes"], list(record["seconds"])
+            run.validation, run.validated = list(record["validation"]), record["validated"]
+            if self.watch is not None and self.watch.over(run.validated):
+                run.status = STOPPED
             clock.add(run.seconds[-1] if run.seconds else 0.0)
             return RowState.restored(record["state"], p)
 

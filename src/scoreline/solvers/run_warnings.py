@@ -29,7 +29,7 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
         f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
         f"asked for {asked}. {advice[result.status]}",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

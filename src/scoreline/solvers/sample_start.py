@@ -102,7 +102,7 @@ def sample_start(objective: Objective, solver: Any) -> Sampled | None:
     for m in steps:
         own = copy.copy(solver)
         own.tol, own.callbacks, own.init = max(solver.tol, 0.5 * EXCESS * p / m), (), "zero"
-        own.journal = None
+        own.journal = own.watch = None
         own.log_level = logging.DEBUG
         own.max_iter, own.eager = min(solver.max_iter, ITERATIONS), True
         if solver.max_time is not None:

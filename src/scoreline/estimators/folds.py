@@ -1,0 +1,105 @@
+"""Folds of a cross-validation: lists of rows of one X, their fits side by side, and what the rows left out say."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from scoreline import kernels
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.measures import CountsBasedMeasure, Measure, best_cut, steady_cut
+from scoreline.operators import Operator
+
+
+class Fold(NamedTuple):
+    """What the fits of a fold gave for each alpha: scores of the rows left out or the measure on them, and whether proved."""
+
+    scores: FloatArray | None
+    values: FloatArray | None
+    passes: float
+    converged: list[bool]
+
+
+class TrainingRows(NamedTuple):
+    """All rows: X, labels +1 and -1, weights as counts and for training, and the classes."""
+
+    operator: Operator
+    sign: AnyArray
+    weight: FloatArray | None
+    training_weight: FloatArray | None
+    classes: AnyArray
+
+    def counted(self, train: AnyArray) -> FloatArray:
+        """Return the weights with those of other rows 0."""
+        counted = np.zeros(len(self.sign))
+        counted[train] = 1.0 if self.weight is None else self.weight[train]
+        return counted
+
+
+def make_splits(cv: Any, sign: AnyArray, groups: Any) -> list[tuple[AnyArray, AnyArray]]:
+    """Return (training rows, rows left out) of every fold, in the order of memory."""
+    splitter = check_cv(cv, y=(sign > 0).astype(int), classifier=True)
+    made = splitter.split(np.zeros(len(sign)), (sign > 0).astype(int), groups)
+    splits = [(np.sort(np.asarray(train)), np.sort(np.asarray(test))) for train, test in made]
+    for k, (train, test) in enumerate(splits):
+        if len(test) == 0 or len(np.unique(sign[train])) < 2:
+            raise ValueError(
+                f"fold {k} of cv={cv!r} leaves {len(test)} rows out and has classes {np.unique(sign[train]).tolist()} to train "
+                "on; expected both classes and at least one row: use fewer folds"
+            )
+    return splits
+
+
+def run_folds(
+    prepare: Callable[[AnyArray, AnyArray], Callable[[], Fold]], splits: list[Any], stop: Event, side_by_side: bool
+) -> list[Fold]:
+    """Run the folds one after another, or side by side, each with its share of the threads; Ctrl-C ends them all."""
+    threads = kernels.parallel.current_threads()
+    workers = max(1, min(threads, len(splits))) if side_by_side else 1
+    if workers == 1:
+        return [prepare(train, test)() for train, test in splits]
+
+    def run(call: Callable[[], Fold]) -> Fold:
+        with kernels.parallel.thread_limit(max(1, threads // workers)):
+            return call()
+
+    with ThreadPoolExecutor(workers) as pool:
+        waiting = [pool.submit(run, prepare(train, test)) for train, test in splits]
+        try:
+            return [each.result() for each in waiting]
+        except BaseException:
+            stop.set()  # after the iteration that each is in
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, AnyArray]:
+    """Return the left-out scores of all these folds for one alpha, and whose they are."""
+    return (
+        np.concatenate([fold.scores[k] for fold in folds]),  # type: ignore[index]
+        np.concatenate([test for _, test in splits]),
+    )
+
+
+def cut_of(measure: Measure, rows: TrainingRows, scores: FloatArray, there: AnyArray) -> float:
+    """Return the threshold for new rows that scores of left-out rows give; class weights count, as in every cut."""
+    weight = None if rows.training_weight is None else rows.training_weight[there]
+    if isinstance(measure, CountsBasedMeasure):
+        return steady_cut(rows.sign[there], scores, measure, weight).threshold
+    return best_cut(rows.sign[there], scores, measure, weight).threshold
+
+
+def results_table(given: list[float], alphas: list[float], values: FloatArray) -> dict[str, AnyArray]:
+    """Return the table of the search, in the order in which the alphas were given."""
+    order = [alphas.index(alpha) for alpha in given]
+    values = values[order]
+    means = values.mean(axis=1)
+    ranks = 1 + np.array([int(np.count_nonzero(means > mean)) for mean in means])
+    splits = {f"split{f}_test_score": values[:, f] for f in range(values.shape[1])}
+    deviations = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
+    return {
+        "alpha": np.array(given), "mean_test_score": means, "std_test_score": deviations, "rank_test_score": ranks, **splits,
+    }  # fmt: skip

@@ -1,0 +1,153 @@
+"""Probabilities beside the scores: a sigmoid learnt on rows that were left out."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.catalog import choose
+from scoreline.estimators.sigmoid import Sigmoid, fit_sigmoid
+from scoreline.estimators.validation import class_weights
+from scoreline.measures import get_measure
+from scoreline.operators import Operator
+from scoreline.solvers.cost_search import CostMethod
+from scoreline.solvers.registry import get_solver
+
+FOLDS = 5
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    """Tell whether the classifier was asked for probabilities."""
+    if not estimator.probability:
+        raise AttributeError(
+            "predict_proba needs MeasureClassifier(probability=True): scores are no probabilities, and calibrating them takes "
+            "scores of rows left out of a fit"
+        )
+    return True
+
+
+class Probabilities:
+    """The part of MeasureClassifier that speaks of probabilities."""
+
+    calibration_: FloatArray
+
+    @available_if(_has_probabilities)
+    def predict_proba(self: Any, X: Any) -> FloatArray:
+        """Return the probabilities of both classes, with `probability=True`.
+
+        P(classes_[1]) = 1 / (1 + exp(-(a X coef_ + b))), (a, b) = calibration_, a > 0: probabilities rank as scores do, up to
+        those that round to the same number. `predict` goes by the cut that serves the measure, not by 1/2.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m, 2)
+            P(classes_[0]) and P(classes_[1]); here, wherever X is.
+        """
+        return self._sigmoid().probability(self._raw_scores(X))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self: Any, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`, which differ also where probabilities round to 1.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m, 2)
+            log P(classes_[0]) and log P(classes_[1]).
+        """
+        return self._sigmoid().log_probability(self._raw_scores(X))
+
+    def _raw_scores(self: Any, X: Any) -> FloatArray:
+        return np.asarray(self._scored(X)[0], dtype=np.float64)
+
+    def _sigmoid(self: Any) -> Sigmoid:
+        check_is_fitted(self, "calibration_")
+        slope, offset = self.calibration_.tolist()
+        return Sigmoid(slope, offset)
+
+    def _calibrate(self: Any, sign: AnyArray, scores: FloatArray, weight: FloatArray | None) -> None:
+        """Learn the sigmoid from scores of left-out rows, their trained intercept included."""
+        found = fit_sigmoid(np.asarray(sign), np.asarray(scores), None if weight is None else np.asarray(weight))
+        self.calibration_ = np.array([found.slope, found.offset + found.slope * self.trained_intercept_])
+        if not found.ranks:
+            warnings.warn(
+                "probability=True: on rows left out, higher scores were not more often positive; all probabilities are near "
+                "the share of positives. Choose another alpha or other features.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def cross_fitted_scores(
+    clf: Any, operator: Operator, y: Any, sign: AnyArray, weight: FloatArray | None
+) -> tuple[FloatArray, AnyArray]:
+    """Return a score of every row from a fit without it, and which rows have one: five fits, each without a fifth of the rows.
+
+    Rows left out weigh 0, which every storage can do. Fits begin at zero: one that began at the model of all rows, and ended at
+    1 % of the optimum, would still know them. The cost of a positive stays that of the model: a fold that chose another would
+    have other scores.
+    """
+    positive, counted = np.asarray(sign) > 0, None if weight is None else np.asarray(weight) > 0.0
+    there = np.arange(len(positive)) if counted is None else np.flatnonzero(counted)
+    least = int(min(np.count_nonzero(positive[there]), np.count_nonzero(~positive[there])))
+    if least < 2:
+        raise ValueError(f"probability=True needs two rows of each class to leave one out, got {least} of one class")
+    own = _fold_classifier(clf, operator, positive, weight)
+    scores, unproved = np.zeros(len(positive)), 0
+    seed = clf.random_state if isinstance(clf.random_state, (int, np.integer)) else 0
+    folds = StratifiedKFold(min(FOLDS, least), shuffle=True, random_state=seed)
+    n_folds = folds.get_n_splits()
+    for _, test in folds.split(np.zeros(len(there)), positive[there]):
+        rows = there[test]
+        kept = np.ones(len(positive)) if weight is None else np.array(weight, dtype=np.float64)
+        kept[rows] = 0.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # told once, below
+            own.fit(operator, y, operator.aligned(kept, "sample_weight"))
+        scores[rows] = np.asarray(operator.matvec(own.coef_[0]))[rows] + own.trained_intercept_
+        unproved += own.gap_ is not None and own.status_ in ("max_iter", "max_time", "stalled")
+    if unproved:
+        warnings.warn(
+            f"probability=True: {unproved} of {n_folds} fits without a share of the rows stopped before their gap was proved; "
+            "raise max_iter, max_time or tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return scores, there
+
+
+def _fold_classifier(clf: Any, operator: Operator, positive: AnyArray, weight: FloatArray | None) -> Any:
+    """Return a classifier that trains as `clf` has, with the cost that it has chosen."""
+    # "train", not "none": stamp chooses among starts by the cut.
+    own = clone(clf).set_params(
+        probability=False, cut="none" if clf.cut == "none" else "train", warm_start=False, verbose=0
+    )
+    options = {name: value for name, value in clf._options().items() if name != "checkpoint"}
+    if issubclass(get_solver(clf.solver_), CostMethod):
+        sums = [
+            float(side.sum() if weight is None else np.asarray(weight)[side].sum()) for side in (positive, ~positive)
+        ]
+        of_positive, of_negative = class_weights(clf.class_weight, clf.classes_, *sums)
+        low, high = clf.classes_.tolist()
+        measure = get_measure(clf.measure, clf.measure_params)
+        solver = choose(measure, clf.risk_, "auto", operator.shape)[1]
+        options = {name: value for name, value in options.items() if name in solver.options() or name == "device"}
+        own.set_params(
+            risk=clf.risk_, solver=solver.name, class_weight={low: of_negative, high: of_positive * clf.cost_}
+        )
+    return own.set_params(solver_params=options or None)

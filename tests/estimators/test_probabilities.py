@@ -1,0 +1,265 @@
+"""Probabilities: a sigmoid of left-out scores that never changes a ranking, checked by other ways to the same numbers."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.sparse.linalg import aslinearoperator
+from scipy.special import expit, log_expit
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
+
+from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, list_solvers, load_model
+from scoreline.estimators.sigmoid import fit_sigmoid
+from scoreline.measures import RankingMeasure, get_measure
+from scoreline.measures.registry import all_measures
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+MEASURES = [info.name for info in list_measures()]
+MEASURE = {info.name: "roc_auc" if "roc_auc" in info.measures else info.measures[0] for info in list_solvers()}
+
+
+def problem(n=300, p=6, seed=0):
+    X, y = make_classification(
+        n, p, n_informative=3, n_redundant=0, weights=[0.7], flip_y=0.1, class_sep=0.6, random_state=seed
+    )
+    return X, y
+
+
+def asked(measure="roc_auc", **options):
+    return MeasureClassifier(measure, **{"probability": True, "scaling": "standard", "random_state": 0, **options})
+
+
+def scores(n=200, seed=0, slope=2.0):
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal(n)
+    return np.where(rng.random(n) < expit(slope * z - 1.0), 1, -1), z
+
+
+def loss(sign, z, weight, slope, offset):
+    """Platt's loss, written down once more."""
+    n_positive, n_negative = weight[sign > 0].sum(), weight[sign < 0].sum()
+    target = np.where(sign > 0, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    odds = slope * z + offset
+    return -(weight * (target * log_expit(odds) + (1 - target) * log_expit(-odds))).sum() / weight.sum()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_sigmoid_is_the_one_of_the_largest_likelihood(seed):
+    """Against Nelder and Mead, who know no gradients, and against scikit-learn's regression on every row twice."""
+    sign, z = scores(seed=seed)
+    weight = np.random.default_rng(seed).integers(1, 4, len(z)).astype(float)
+    found = fit_sigmoid(sign, z, weight)
+    simplex = minimize(
+        lambda ab: loss(sign, z, weight, *ab), [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14}
+    )
+    np.testing.assert_allclose([found.slope, found.offset], simplex.x, rtol=1e-5, atol=1e-6)
+    n_positive, n_negative = weight[sign > 0].sum(), weight[sign < 0].sum()
+    target = np.where(sign > 0, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    rows, labels = np.concatenate([z, z]).reshape(-1, 1), np.repeat([1, 0], len(z))
+    twice = LogisticRegression(C=1e12, solver="newton-cholesky", tol=1e-12).fit(
+        rows, labels, np.concatenate([weight * target, weight * (1 - target)])
+    )
+    np.testing.assert_allclose([found.slope, found.offset], [twice.coef_[0, 0], twice.intercept_[0]], rtol=1e-6)
+
+
+def test_weights_are_repeats_and_units_do_not_matter():
+    sign, z = scores()
+    times = np.random.default_rng(0).integers(0, 4, len(z))
+    one, other = fit_sigmoid(sign, z, times.astype(float)), fit_sigmoid(np.repeat(sign, times), np.repeat(z, times))
+    np.testing.assert_allclose(one[:2], other[:2], rtol=1e-7)
+    plain = fit_sigmoid(sign, z)
+    for unit, shift in ((1e-200, 0.0), (1e150, 0.0), (3.0, 1e4)):
+        moved = fit_sigmoid(sign, unit * z + shift)
+        np.testing.assert_allclose(
+            moved.slope * (unit * z + shift) + moved.offset, plain.slope * z + plain.offset, atol=1e-6
+        )
+
+
+def test_scores_that_separate_that_mislead_that_are_equal():
+    sign = np.repeat([1, -1], [10, 30])
+    found = fit_sigmoid(sign, 1.0 * sign)
+    np.testing.assert_allclose(found.probability(np.array([-1.0, 1.0]))[:, 1], [1 / 32, 11 / 12], rtol=1e-6)
+    for z in (-1.0 * sign, np.zeros(40), np.full(40, 7.0)):
+        flat = fit_sigmoid(sign, z)
+        assert flat.slope > 0.0
+        assert not flat.ranks
+        assert flat.probability(z)[:, 1].mean() == pytest.approx(0.25, abs=0.03)  # the targets draw it to the middle
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 60), st.integers(0, 1000), st.floats(-300, 300))
+def test_any_scores_give_a_rising_finite_sigmoid(n, seed, exponent):
+    rng = np.random.default_rng(seed)
+    sign = np.where(rng.random(n) < 0.3, 1, -1)
+    sign[:2] = 1, -1
+    z = rng.choice(rng.standard_normal(4), n) * 10.0 ** min(exponent, 150)
+    found = fit_sigmoid(sign, z)
+    assert found.slope > 0.0
+    assert np.isfinite(found[:2]).all()
+    P = found.probability(z)
+    assert ((P >= 0) & (P <= 1)).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-15)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_every_measure_has_probabilities_that_rank_as_its_scores(measure):
+    X, y = problem()
+    clf = asked(measure).fit(X, y)
+    P, z = clf.predict_proba(X), clf.decision_function(X)
+    order = np.argsort(z, kind="stable")
+    gaps = np.diff(z[order]) > 1e-12 * np.abs(z).max()
+    assert (np.diff(P[order, 1])[gaps] > 0).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(np.log(P), clf.predict_log_proba(X), rtol=1e-9, atol=1e-12)
+    for name, kind in all_measures().items():
+        if issubclass(kind, RankingMeasure):
+            own = get_measure(name)
+            assert own.value(y > 0, P[:, 1]) == own.value(y > 0, z), name
+    plain = asked(measure, probability=False).fit(X, y)
+    np.testing.assert_array_equal(plain.predict(X), clf.predict(X))
+    np.testing.assert_array_equal(plain.coef_, clf.coef_)
+
+
+@pytest.mark.parametrize("solver", list(MEASURE))
+def test_every_solver_has_probabilities(solver):
+    X, y = problem()
+    clf = asked(MEASURE[solver], solver=solver, alpha=0.1, tol=0.1).fit(X, y)
+    assert clf.calibration_[0] > 0.0
+    nothing = log_loss(y, np.full(len(y), y.mean()))
+    assert log_loss(y, clf.predict_proba(X)) < nothing + (1e-6 if solver == "excessive_gap" else 0.0)  # flat there
+
+
+@pytest.mark.parametrize("measure", ["roc_auc", "prbep", "average_precision"])
+def test_scores_come_from_fits_without_their_rows(measure):
+    """Five fits of copies of their rows, and the sigmoid of their scores, to the accuracy of fits proved within 1e-5."""
+    X, y = problem()
+    clf = asked(measure, tol=1e-5, scaling=None).fit(X, y)
+    z = np.empty(len(y))
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+        part = MeasureClassifier(measure, tol=1e-5, random_state=0, cut="none").fit(X[train], y[train])
+        z[test] = part.decision_function(X[test])
+    found = fit_sigmoid(np.where(y > 0, 1, -1), z)
+    np.testing.assert_allclose(clf.calibration_, found[:2], rtol=0.02, atol=0.02)
+
+
+def test_nothing_to_learn_is_not_called_certain():
+    """As many features as rows, and labels at random: training scores separate the classes, left-out ones do not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 150)), rng.random(200) < 0.3
+    for measure in ("roc_auc", "accuracy", "f1"):
+        P = asked(measure, alpha=1e-2, scaling=None).fit(X, y).predict_proba(rng.standard_normal((500, 150)))[:, 1]
+        assert abs(P.mean() - 0.3) < 0.1
+        assert P.std() < 0.1
+
+
+def test_true_probabilities_are_found():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 4))
+    truth = expit(X @ [1.0, -2.0, 0.5, 0.0] - 2.0)
+    y = rng.random(20_000) < truth
+    for measure in ("roc_auc", "f1", "prbep", "gmean", "accuracy"):  # f1: amp with a cost, gmean: cost_search
+        P = asked(measure).fit(X, y).predict_proba(X)[:, 1]
+        assert np.abs(P - truth).mean() < 0.01
+
+
+@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
+def test_curved_losses_need_no_further_fit(risk):
+    X, y = problem()
+    passes = [asked("accuracy", risk=risk, probability=flag).fit(X, y).n_passes_ for flag in (False, True)]
+    assert passes[1] == passes[0]  # the cut has them already
+    times = np.random.default_rng(0).integers(1, 4, len(y))
+    one = asked("accuracy", risk=risk, tol=1e-8).fit(X, y, times)
+    other = asked("accuracy", risk=risk, tol=1e-8).fit(np.repeat(X, times, 0), np.repeat(y, times))
+    np.testing.assert_allclose(one.calibration_, other.calibration_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("measure", ["roc_auc", "accuracy", "f1"])
+def test_the_search_has_the_scores_already(measure):
+    X, y = problem()
+    options = {"alphas": [1e-1, 1e-3], "scaling": "standard", "random_state": 0}
+    plain = MeasureClassifierCV(measure, **options).fit(X, y)
+    clf = MeasureClassifierCV(measure, **options, probability=True).fit(X, y)
+    assert (clf.cv_passes_, clf.alpha_) == (plain.cv_passes_, plain.alpha_)
+    if measure != "f1":  # whole fits a fold: probabilities are those of the final fit
+        assert clf.n_passes_ == plain.n_passes_
+    assert not hasattr(plain, "predict_proba")
+    own = asked(measure, alpha=clf.alpha_).fit(X, y)
+    np.testing.assert_allclose(clf.predict_proba(X), own.predict_proba(X), atol=0.06)
+    assert log_loss(y, clf.predict_proba(X)) < log_loss(y, np.full(len(y), y.mean()))
+
+
+def test_present_only_when_asked_for(tmp_path):
+    X, y = problem()
+    clf = MeasureClassifier().fit(X, y)
+    assert not hasattr(clf, "predict_proba")
+    assert not hasattr(clf, "predict_log_proba")
+    with pytest.raises(AttributeError) as error:
+        clf.predict_proba(X)
+    assert "probability=True" in str(error.value.__cause__)
+    clf.set_params(probability=True).fit(X, y)
+    clf.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.npz").predict_proba(X), clf.predict_proba(X))
+    MeasureClassifierCV(alphas=[1e-2], cv=3, probability=True).fit(X, y).save(tmp_path / "model.npz")
+    assert load_model(tmp_path / "model.npz").predict_proba(X).shape == (len(y), 2)
+    clf.set_params(probability=False).fit(X, y)
+    assert not hasattr(clf, "calibration_")
+    assert clone(clf).probability is False
+
+
+def test_a_new_cut_does_not_move_probabilities():
+    X, y = problem()
+    clf = asked("f1").fit(X, y)
+    before = clf.predict_proba(X)
+    clf.recut(X, y, "recall_at_precision")
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+
+
+def test_storages_agree():
+    X, y = problem()
+    for measure in ("roc_auc", "accuracy"):
+        dense = asked(measure, scaling=None, tol=1e-6).fit(X, y)
+        for rows in (sp.csr_matrix(X), aslinearoperator(X)):
+            other = asked(measure, scaling=None, tol=1e-6).fit(rows, y)
+            np.testing.assert_allclose(other.predict_proba(X), dense.predict_proba(X), atol=2e-3)
+
+
+def test_weights_and_rows_of_weight_zero():
+    X, y = problem()
+    weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 1.0)
+    one = asked("roc_auc", tol=1e-5).fit(X, y, weight)
+    other = asked("roc_auc", tol=1e-5).fit(X[weight > 0], y[weight > 0])
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-3)
+
+
+def test_refusals_and_warnings():
+    X, y = problem()
+    with pytest.raises(ValueError, match="probability='yes' must be True or False"):
+        asked(probability="yes").fit(X, y)
+    with pytest.raises(ValueError, match="probability='yes' must be True or False"):
+        MeasureClassifierCV(probability="yes").fit(X, y)
+    with pytest.raises(ValueError, match="two rows of each class"):
+        asked(scaling=None).fit(X[:5], [0, 0, 0, 0, 1])
+    with pytest.raises(ValueError, match="which a stream has not"):
+        MeasureClassifier(solver="moments", probability=True).partial_fit(X, y)
+    rng = np.random.default_rng(1)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asked("accuracy").fit(rng.standard_normal((60, 50)), np.arange(60) % 2)
+    assert all(w.filename == __file__ for w in told), [w.filename for w in told]
+
+
+def test_as_good_as_scikit_learn_around_the_same_classifier():
+    X, y = load_breast_cancer(return_X_y=True)
+    train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
+    own = asked("roc_auc").fit(X[train], y[train]).predict_proba(X[test])
+    around = CalibratedClassifierCV(asked("roc_auc", probability=False), ensemble=False).fit(X[train], y[train])
+    assert log_loss(y[test], own) < log_loss(y[test], around.predict_proba(X[test])) + 0.02
