@@ -13,6 +13,7 @@ LAYERS = [
     "testing",
     "cli",
     "report",
+    "export",
     "estimators",
     "solvers",
     "objective",
@@ -46,7 +47,10 @@ OPTIONAL = {
     "triton": {"kernels/device_triton.py"},
     "cupy": {"kernels/device_cuda.py"},
     "array_api_compat": set(),
-    **{name: set() for name in ("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm")},
+    **{
+        name: set()
+        for name in ("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm", "onnx", "skl2onnx")
+    },
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

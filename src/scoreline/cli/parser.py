@@ -14,6 +14,7 @@ VERBS = {
     "predict": "predict rows with a saved model, as CSV",
     "evaluate": "evaluate a saved model on labelled rows",
     "compare": "compare direct training with plain baselines: does it pay here?",
+    "export": "export a saved model for other programs: ONNX, SQL, JSON",
     "convert": "convert data to a folder that is trained from disk, whatever its size",
     "info": "look at data or at a model: shape, balance, scale, problems, advice",
     "measures": "list what can be trained for, and by which solvers",

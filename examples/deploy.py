@@ -1,0 +1,98 @@
+"""A model for programs that have no scoreline: SQL in a database, ONNX in a runtime, JSON in any language.
+
+python examples/deploy.py [--rows 5000]
+"""
+
+import argparse
+import json
+import re
+import sqlite3
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from scoreline import MeasureClassifier, load_model
+from scoreline.data import read_data
+from scoreline.export import to_json, to_onnx, to_sql
+
+
+def make_payments(rows: int, seed: int) -> pd.DataFrame:
+    """Return made-up payments with categories and missing values."""
+    rng = np.random.default_rng(seed)
+    amount, country = rng.lognormal(3.0, 1.0, rows).round(2), rng.choice(["AT", "DE", "US"], rows)
+    risk = -3.5 + 0.5 * np.log(amount) + 0.9 * (country == "US") + rng.logistic(0.0, 0.7, rows)
+    frame = pd.DataFrame({"amount": amount, "country": country, "outcome": np.where(risk > 0.0, "fraud", "fine")})
+    frame.loc[rng.random(rows) < 0.05, "amount"] = np.nan
+    frame.loc[rng.random(rows) < 0.05, "country"] = None
+    return frame
+
+
+def score(document: dict[str, Any], row: dict[str, Any]) -> float:
+    """Return the score of a row: what a document of `to_json` means, in plain Python."""
+    if "features" in document:
+        return document["intercept"] + sum(each["coefficient"] * row[each["name"]] for each in document["features"])
+    total = document["intercept"]
+    for column in document["columns"]:
+        value = row[column["name"]]
+        if value is None or value in document["missing_texts"]:
+            if column["missing"] is None:
+                raise ValueError(f"{column['name']} is missing")
+            total += column["missing"]
+        elif column["kind"] == "number":
+            total += column["coefficient"] * float(value)
+        else:
+            total += column["coefficients"].get(shortest(value) if column["canonical"] else value, 0.0)
+    return total
+
+
+def shortest(text: str) -> str:
+    """Return 3 for 3.0, 1.5 for 1.50, 0 for -0, true for True."""
+    if re.fullmatch(r"-?(0|[1-9][0-9]*)\.[0-9]*0", text):
+        text = text.rstrip("0").rstrip(".")
+    return {"-0": "0", "true": "true", "false": "false"}.get(text.lower(), text)
+
+
+def main(rows: int = 5000) -> float:
+    """Train, export, and score the same new rows in four ways; return the largest difference."""
+    import onnxruntime
+
+    with tempfile.TemporaryDirectory() as name:
+        data = read_data(make_payments(rows, 0), "outcome", positive="fraud", impute="mean")
+        clf = MeasureClassifier("f1", scaling="standard").fit(data.X, data.y)
+        clf.save(Path(name, "model.npz"), data.encoding)
+        clf = load_model(Path(name, "model.npz"))
+    payments = make_payments(rows, 1)
+    X = read_data(payments, encoding=clf.encoding_).X
+    expected = clf.decision_function(X)
+
+    with sqlite3.connect(":memory:") as connection:
+        payments.to_sql("payments", connection, index=False)
+        statement = to_sql(clf, "payments", keep=["amount", "country"])
+        print(statement)
+        found = pd.read_sql_query(statement, connection)
+    assert (found["prediction"] == clf.predict(X)).all()
+
+    session = onnxruntime.InferenceSession(to_onnx(clf, dtype="float64").SerializeToString())
+    label, scores = session.run(["label", "score"], {"X": X})
+    assert (label == clf.predict(X)).all()
+
+    document = json.loads(json.dumps(to_json(clf)))
+    records = payments.astype(object).where(payments.notna(), None).to_dict("records")
+    by_hand = np.array([score(document, row) for row in records])
+    worst = 0.0
+    for program, got in (("SQLite", found["score"]), ("onnxruntime", scores), ("JSON in plain Python", by_hand)):
+        difference = float(np.abs(got - expected).max())
+        print(
+            f"{program}: {rows} scores, largest difference {difference:.0e}, largest score {np.abs(expected).max():.0e}"
+        )
+        worst = max(worst, difference)
+    return worst
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=5000)
+    main(parser.parse_args().rows)

@@ -1,0 +1,81 @@
+"""Export a saved model for programs that have no scoreline: ONNX, SQL, JSON."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from scoreline._files import whole_file
+from scoreline.cli.output import Output, writing
+from scoreline.cli.parser import UsageError, add_output, check_outputs, names
+from scoreline.estimators import load_model
+from scoreline.export import to_json, to_onnx, to_sql
+from scoreline.export.dialects import DIALECTS
+
+EXAMPLES = """examples:
+  scoreline export model.npz --to sql --table payments --keep id > score.sql
+  scoreline export model.npz --to onnx --out model.onnx
+  scoreline export model.npz --to json --out model.json"""
+OWN = {"table": "sql", "keep": "sql", "dialect": "sql", "dtype": "onnx"}  # options that one format has
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("model", help="a model that train has saved")
+    parser.add_argument("--to", choices=("onnx", "sql", "json"), required=True, help="the format")
+    parser.add_argument("--out", metavar="FILE", help="where to write (by default to standard output; onnx needs it)")
+    group = parser.add_argument_group("sql")
+    group.add_argument("--table", metavar="NAME", help="table to score; SCHEMA.NAME for one of a schema")
+    group.add_argument("--keep", type=names, metavar="A,B", help="columns to have beside the results (all)")
+    group.add_argument(
+        "--dialect", choices=tuple(DIALECTS), help="of the database (ansi: PostgreSQL, SQLite and others)"
+    )
+    group = parser.add_argument_group("onnx")
+    group.add_argument("--dtype", choices=("float32", "float64"), help="type of the input (float32)")
+    add_output(parser)
+
+
+def run(options: Any, output: Output) -> int:
+    """Load, export, write."""
+    _check(options)
+    check_outputs(options, ("out",), ("model",))
+    if not options.out and not output.json and sys.stdout is None:
+        raise ValueError("standard output is closed; name a file with --out")
+    clf = load_model(options.model)
+    content: Any
+    if options.to == "onnx":
+        content = to_onnx(clf, dtype=options.dtype or "float32")
+        written = content.SerializeToString()
+        if getattr(clf, "encoding_", None) is not None:
+            output.note(
+                "the model takes encoded features, in the order of its metadata; --to sql reads the columns of a table"
+            )
+    elif options.to == "sql":
+        content = to_sql(clf, options.table.split("."), keep=options.keep or "*", dialect=options.dialect or "ansi")
+        written = f"{content};\n".encode()
+    else:
+        content = to_json(clf)
+        written = (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    output.result("to", options.to)
+    output.result("features", clf.n_features_in_)
+    if options.out:
+        with writing(options.out), whole_file(options.out) as file:
+            file.write(written)
+        output.result("out", options.out)
+        output.note(f"{options.to} of {clf.n_features_in_:,} features in {options.out}")
+    elif output.json:
+        output.result(options.to, content)
+    else:
+        sys.stdout.write(written.decode())
+    return 0
+
+
+def _check(options: Any) -> None:
+    """Raise where options do not fit the format."""
+    for name, owner in OWN.items():
+        if getattr(options, name) is not None and options.to != owner:
+            raise UsageError(f"--{name} is for --to {owner}, not for --to {options.to}; leave it out")
+    if options.to == "sql" and not options.table:
+        raise UsageError("--to sql needs the table whose rows are scored: --table NAME")
+    if options.to == "onnx" and not options.out:
+        raise UsageError("--to onnx is not text: name a file with --out")

@@ -1,0 +1,98 @@
+"""Classifiers to export, and other programs that run what was exported."""
+
+import importlib.util
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+from scoreline import MeasureClassifier, MeasureClassifierCV
+
+CALIBRATION = np.array([0.7, -0.2])
+LABELS = {
+    "bool": (False, True),
+    "int": (0, 1),
+    "signs": (-1, 1),
+    "int8": (np.int8(3), np.int8(7)),
+    "large": (0, 2**62),
+    "float": (0.0, 1.0),
+    "fraction": (0.5, 1.5),
+    "text": ("it's", 'ö "yes"'),
+}
+
+
+def rows(n=200, p=5, seed=0):
+    """Return rows and which of them are positive."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * np.logspace(-1, 2, p)
+    return X, X[:, 0] * 10 + rng.standard_normal(n) > 0.8
+
+
+def made(coef, intercept=0.0, classes=(0, 1), calibration=None, cls=MeasureClassifier, **attributes):
+    """Return a classifier that was not trained, with the given numbers."""
+    clf = cls("f1")
+    clf.coef_ = np.array([coef], dtype=np.float64)
+    clf.intercept_, clf.classes_ = np.array([float(intercept)]), np.array(classes)
+    clf.n_features_in_ = len(coef)
+    if calibration is not None:
+        clf.calibration_ = np.asarray(calibration)
+    vars(clf).update(attributes)
+    return clf
+
+
+def trained(measure="f1", labels="text", search=False, calibrated=False, **parameters):
+    """Return a trained classifier and its rows."""
+    X, positive = rows()
+    y = np.where(positive, *np.array(LABELS[labels])[::-1])
+    if search:
+        clf = MeasureClassifierCV(measure, alphas=[1e-1, 1e-2], cv=3, scaling="standard", **parameters).fit(X, y)
+    else:
+        clf = MeasureClassifier(measure, scaling="standard", **parameters).fit(X, y)
+    if calibrated:
+        clf.calibration_ = CALIBRATION
+    return clf, X
+
+
+def probability(clf, X):
+    """Return the probability of the positive class, as it is defined."""
+    slope, offset = clf.calibration_
+    return 1.0 / (1.0 + np.exp(-(slope * (np.asarray(X, dtype=np.float64) @ clf.coef_[0]) + offset)))
+
+
+def size(clf, X):
+    """Return how large the terms of the scores are: what rounding is relative to."""
+    return float((np.abs(np.asarray(X, dtype=np.float64)) @ np.abs(clf.coef_[0])).max() + abs(clf.intercept_[0]))
+
+
+def run_onnx(model, X):
+    """Return the outputs of a model by name."""
+    content = model if isinstance(model, (str, bytes)) else model.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {session.get_inputs()[0].name: X}), strict=True))
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def run_sql(statement, table, columns, values, types=None):
+    """Return the columns of the result by name, of a statement on a table with these rows."""
+    types = ["REAL"] * len(columns) if types is None else types
+    with sqlite3.connect(":memory:") as connection:
+        declared = ", ".join(f"{quoted(name)} {kind}" for name, kind in zip(columns, types, strict=True))
+        connection.execute(f"CREATE TABLE {quoted(table)} ({declared})")
+        connection.executemany(f"INSERT INTO {quoted(table)} VALUES ({', '.join('?' * len(columns))})", values)
+        cursor = connection.execute(statement)
+        found = cursor.fetchall()
+        return {each[0]: [row[k] for row in found] for k, each in enumerate(cursor.description)}
+
+
+def example():
+    """Return the module examples/deploy.py, which has the evaluator of JSON documents."""
+    path = Path(__file__).parents[2] / "examples" / "deploy.py"
+    spec = importlib.util.spec_from_file_location("deploy_example", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
