@@ -1,6 +1,7 @@
 """What is reported: functions of the ranking or of the confusion counts, their scorers, and the best cut for each."""
 
 from scoreline.measures.at_k import AtKMeasure
+from scoreline.measures.averages import class_average
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure
 from scoreline.measures.counts import CountMeasure
 from scoreline.measures.cut import Cut, best_cut
@@ -19,6 +20,7 @@ __all__ = [
     "RankingMeasure",
     "all_measures",
     "best_cut",
+    "class_average",
     "get_measure",
     "get_scorer",
     "steady_cut",

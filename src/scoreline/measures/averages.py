@@ -1,0 +1,257 @@
+"""Averages of a measure over classes: every class against the rest, or every column of an indicator matrix."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import UndefinedMetricWarning
+
+from scoreline._checks import check_choice
+from scoreline._typing import AnyArray, FloatArray
+from scoreline.measures.base import CountsBasedMeasure, Measure
+from scoreline.measures.registry import get_measure
+
+AVERAGES = ("macro", "weighted", "micro", "none", None)
+NAMED = 5  # classes that a warning names at most
+
+
+class OneVsRest(NamedTuple):
+    """Two-class problems, one a class: which rows are of class j, and what was predicted of them (labels or scores)."""
+
+    classes: AnyArray
+    truth: Callable[[int], AnyArray]
+    response: Callable[[int], AnyArray]
+
+
+def class_average(
+    measure: str | Measure,
+    y_true: Any,
+    y_pred: Any,
+    average: str | None = "macro",
+    classes: Any = None,
+    sample_weight: Any = None,
+    **params: Any,
+) -> float | FloatArray:
+    """Return a measure of many classes: of each class against the rest, averaged as scikit-learn does.
+
+    Measures of counts look at predictions, measures of rankings at scores. A class without a row in y_true has no ranking: it
+    is NaN, and averages leave NaN out with an UndefinedMetricWarning. Measures of counts are 0 where they would divide by 0.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        Name or object.
+    y_true : array of n labels, or indicator matrix of shape (n, L)
+        Classes of the rows; or, for rows with any number of labels, a matrix (which may be sparse) of 0 and 1.
+    y_pred : array of n labels or of shape (n, C)
+        For measures of counts what `predict` gives: labels, or an indicator matrix. For rankings scores, one column a class:
+        decision values or probabilities. With two classes, a vector of scores of the larger one (or the second of `classes`) is
+        the one column there is.
+    average : {"macro", "weighted", "micro", "none", None}, default="macro"
+        "macro": the mean over classes. "weighted": the mean by their numbers of rows. "micro": one value of all pairs of a row
+        and a class; counts are summed over classes. "none" or None: the values of all classes.
+    classes : array of C labels, optional
+        Rankings: the classes of the columns, by default the sorted labels of y_true. Counts: the classes to average over, by
+        default all that occur in y_true or y_pred. Indicator matrices: names of the columns, for warnings.
+    sample_weight : array of n weights, optional
+        Rows count as often as their weight; a row of weight 0 is not there.
+    **params
+        Parameters of a measure given by name.
+
+    Returns
+    -------
+    float or ndarray of C floats
+        The average, or the value of each class.
+
+    Examples
+    --------
+    >>> from scoreline.measures import class_average
+    >>> class_average("f1", ["a", "b", "c", "a"], ["a", "b", "b", "a"], average="none").round(3)
+    array([1.   , 0.667, 0.   ])
+    """
+    chosen = get_measure(measure, params)
+    check_choice("average", average, AVERAGES)
+    truth = _labels(y_true, "y_true")
+    response = _labels(y_pred, "y_pred")
+    if truth.shape[0] != response.shape[0] or truth.shape[0] == 0:
+        raise ValueError(
+            f"y_true has {truth.shape[0]} rows and y_pred {response.shape[0]}, expected as many, at least one"
+        )
+    weight = _weights(sample_weight, truth.shape[0])
+    if weight is not None and not weight.all():
+        there = np.flatnonzero(weight)
+        truth, response, weight = truth[there], response[there], weight[there]
+    make = _of_indicators if truth.ndim == 2 else _of_scores if chosen.uses_order else _of_labels
+    problem = make(chosen, truth, response, None if classes is None else np.asarray(classes))
+    judge = _judge_counts if isinstance(chosen, CountsBasedMeasure) else _judge_rankings
+    values, support = judge(chosen, problem, weight, average == "micro")
+    if average in ("none", None):
+        return values
+    return _mean(chosen, values, support if average == "weighted" else None, problem.classes)
+
+
+def _judge_counts(
+    measure: Any, problem: OneVsRest, weight: FloatArray | None, pooled: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the values and the rows of the classes, or the one value of the sum of their counts."""
+    kinds = (2 * problem.truth(j) + problem.response(j) for j in range(len(problem.classes)))
+    counts = np.array([np.bincount(kind, weight, 4) for kind in kinds], dtype=np.float64).T
+    tn, fp, fn, tp = counts.sum(axis=1, keepdims=True) if pooled else counts
+    return np.asarray(measure.from_counts(tp, fp, fn, tn), dtype=np.float64), tp + fn
+
+
+def _judge_rankings(
+    measure: Measure, problem: OneVsRest, weight: FloatArray | None, pooled: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the values and the rows of the classes, or the one value of all pairs of a row and a class."""
+    count = len(problem.classes)
+    parts: Iterable[Any] = ((problem.truth(j), problem.response(j), weight) for j in range(count))
+    if pooled:
+        truths, scores, _ = zip(*parts, strict=True)
+        weights = None if weight is None else np.tile(weight, count)
+        parts = [(np.concatenate(truths), np.concatenate(scores), weights)]
+    values, support = [], []
+    for truth, score, rows in parts:
+        support.append(float(truth.sum() if rows is None else rows[truth > 0].sum()))
+        values.append(measure.value(truth, score, rows) if support[-1] > 0 else np.nan)
+    return np.array(values), np.array(support)
+
+
+def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, classes: AnyArray) -> float:
+    """Return the mean of the values that are numbers, by support where it is given; warn of the others."""
+    known = ~np.isnan(values)
+    if not known.all():
+        left_out = classes[~known].tolist() if len(values) == len(classes) else classes.tolist()
+        more = "" if len(left_out) <= NAMED else f" and {len(left_out) - NAMED} more"
+        rest = f"the average is over the other {known.sum()}" if known.any() else "there is no average"
+        warnings.warn(
+            f"{measure.name} is not defined for class {', '.join(map(repr, left_out[:NAMED]))}{more} (in y_true no row of the "
+            f"class, or no other row): {rest}",
+            UndefinedMetricWarning,
+            stacklevel=3,
+        )
+    if not known.any():
+        return float("nan")
+    by = None if support is None or not support[known].any() else support[known]  # without rows all classes are alike
+    return float(np.average(values[known], weights=by))
+
+
+def _of_labels(measure: Measure, truth: AnyArray, predicted: AnyArray, classes: AnyArray | None) -> OneVsRest:
+    """Return the problems of true and predicted labels."""
+    if predicted.ndim != 1:
+        raise ValueError(
+            f"{measure.name} looks at predicted labels, one a row; y_pred has shape {predicted.shape}: pass what predict gives"
+        )
+    if (truth.dtype.kind in "biuf") != (predicted.dtype.kind in "biuf"):
+        raise ValueError(f"y_true holds {truth[0]!r} and y_pred {predicted[0]!r}: labels of both must be of one type")
+    found = _distinct(np.concatenate([truth, predicted])) if classes is None else _checked(classes)
+    return OneVsRest(
+        found, lambda j: (truth == found[j]).astype(np.int8), lambda j: (predicted == found[j]).astype(np.int8)
+    )
+
+
+def _of_scores(measure: Measure, truth: AnyArray, scores: AnyArray, classes: AnyArray | None) -> OneVsRest:
+    """Return the problems of labels and a column of scores for each class; a vector is the column of the second of two."""
+    scores, found = _numbers(scores), _distinct(truth) if classes is None else _checked(classes)
+    if scores.ndim == 1 and len(found) == 2:
+        scores, columns = scores[:, None], found[1:]
+    else:
+        columns = found
+    if scores.ndim != 2 or scores.shape[1] != len(columns):
+        raise ValueError(
+            f"{measure.name} looks at scores, one column a class; y_pred has shape {scores.shape} and there are "
+            f"{len(found)} classes: pass decision values or probabilities, and classes= (an estimator's classes_) where y_true "
+            "does not hold all of them"
+        )
+    unknown = ~np.isin(truth, found)
+    if unknown.any():
+        raise ValueError(f"y_true holds {truth[unknown][0]!r}, which is none of the classes {found.tolist()}")
+    return OneVsRest(columns, lambda j: (truth == columns[j]).astype(np.int8), lambda j: scores[:, j])
+
+
+def _of_indicators(measure: Measure, truth: Any, response: Any, classes: AnyArray | None) -> OneVsRest:
+    """Return the problems of the columns of an indicator matrix."""
+    if response.ndim != 2 or response.shape != truth.shape:
+        raise ValueError(
+            f"y_true is a matrix of shape {truth.shape}, expected y_pred of that shape, got {response.shape}"
+        )
+    if not _is_indicator(truth):
+        raise ValueError(
+            "y_true is a matrix of other numbers than 0 and 1: score outputs of several classes one by one"
+        )
+    if measure.uses_order:
+        response = _numbers(response)
+    elif not _is_indicator(response):
+        raise ValueError(
+            f"{measure.name} looks at predictions, 0 or 1; y_pred holds other numbers: pass what predict gives"
+        )
+    found = np.arange(truth.shape[1]) if classes is None else _checked(classes)
+    if len(found) != truth.shape[1]:
+        raise ValueError(
+            f"there are {len(found)} classes, expected one for each of the {truth.shape[1]} columns of y_true"
+        )
+    numbers = np.float64 if measure.uses_order else np.int8
+    return OneVsRest(found, lambda j: _column(truth, j).astype(np.int8), lambda j: _column(response, j).astype(numbers))
+
+
+def _labels(y: Any, name: str) -> Any:
+    """Return labels or scores as an array, sparse ones by columns; a matrix of one column is a vector."""
+    if sparse.issparse(y):
+        y = y.tocsc()
+        return y if y.shape[1] > 1 else y.toarray().ravel()
+    try:
+        made = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a vector or a matrix ({error})") from None
+    if made.ndim == 2 and made.shape[1] == 1:
+        made = made.ravel()
+    if made.ndim not in (1, 2):
+        raise ValueError(f"{name} has shape {made.shape}, expected a vector or a matrix with a column for each class")
+    return made
+
+
+def _numbers(scores: Any) -> FloatArray:
+    try:
+        made = np.asarray(scores.toarray() if sparse.issparse(scores) else scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"scores must be numbers, not labels ({error})") from None
+    if not np.isfinite(made).all():
+        raise ValueError("scores must be finite to be ranked; they hold NaN or infinity")
+    return made
+
+
+def _column(matrix: Any, j: int) -> AnyArray:
+    return matrix[:, [j]].toarray().ravel() if sparse.issparse(matrix) else matrix[:, j]
+
+
+def _is_indicator(matrix: Any) -> bool:
+    entries = matrix.data if sparse.issparse(matrix) else matrix
+    return bool(np.isin(entries, (0, 1)).all())
+
+
+def _distinct(labels: AnyArray) -> AnyArray:
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("labels hold NaN or infinity; drop rows without a label")
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise ValueError("labels cannot be compared with each other, expected labels of one type") from None
+
+
+def _checked(classes: AnyArray) -> AnyArray:
+    if classes.ndim != 1 or len(set(classes.tolist())) != len(classes) or len(classes) == 0:
+        raise ValueError(f"classes={classes.tolist()!r} must be different labels, one for each class")
+    return classes
+
+
+def _weights(sample_weight: Any, n: int) -> FloatArray | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has shape {weight.shape}, expected {(n,)}, one for each row")
+    if not np.isfinite(weight).all() or weight.min() < 0.0 or not weight.any():
+        raise ValueError("sample_weight must be finite, non-negative and positive somewhere")
+    return weight
