@@ -12,7 +12,9 @@ from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
+from scoreline.estimators.folds import Candidate
 from scoreline.measures import best_cut, get_measure, steady_cut
+from scoreline.measures.registry import all_measures
 
 ALPHAS = [1e-3, 1.0, 1e-1, 1e-2, 1e-4]
 CUT = StratifiedKFold(3)
@@ -35,7 +37,8 @@ def searched(X, y, measure="roc_auc", weight=None, groups=None, **options):
 @parametrize_with_checks(
     [
         MeasureClassifierCV(alphas=[1.0, 0.1], cv=2),
-        MeasureClassifierCV("accuracy", alphas=[1.0, 0.1], cv=2, risk="squared_hinge"),
+        # Weights are repeats at the optimum: the Hessian of newton leaves out rows that matter little, each for itself.
+        MeasureClassifierCV("accuracy", alphas=[1.0, 0.1], cv=2, risk="squared_hinge", tol=1e-10),
     ],
 )
 def test_scikit_learn_checks(estimator, check):
@@ -78,7 +81,14 @@ def test_the_table_and_the_choice():
     assert clf.alpha_ == ALPHAS[best]
     assert table["rank_test_score"][best] == 1
     assert sorted(table) == sorted(
-        ["alpha", "mean_test_score", "std_test_score", "rank_test_score", *(f"split{f}_test_score" for f in range(3))]
+        [
+            "alpha",
+            "mean_test_score",
+            "std_test_score",
+            "rank_test_score",
+            "risk",
+            *(f"split{f}_test_score" for f in range(3)),
+        ]
     )
     careful = searched(X, y, selection="one_standard_error")
     near = table["mean_test_score"] >= table["mean_test_score"][best] - table["std_test_score"][best] / np.sqrt(3)
@@ -94,8 +104,9 @@ def test_the_table_and_the_choice():
 def test_one_standard_error_is_that_of_the_mean():
     values = np.array([[0.80] * 4, [0.825] * 4, [0.79, 0.81, 0.89, 0.91]])  # from the strongest penalty to the weakest
     assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
-    assert MeasureClassifierCV(selection="best")._chosen(values) == 2
-    assert MeasureClassifierCV(selection="one_standard_error")._chosen(values) == 1
+    tried = Candidate(None, None, True, [], values)
+    assert MeasureClassifierCV(selection="best")._chosen(tried) == 2
+    assert MeasureClassifierCV(selection="one_standard_error")._chosen(tried) == 1
 
 
 def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():
@@ -253,3 +264,46 @@ def test_wrong_use_is_explained():
         MeasureClassifierCV(cv=[(np.arange(1, 200), np.arange(1))]).fit(X, rare)
     with pytest.warns(ConvergenceWarning, match="fits of the folds stopped before their gap was proved"):
         MeasureClassifierCV(alphas=[1e-6, 1e-7], max_iter=1, tol=1e-6, cv=2).fit(X, y)
+
+
+def contended():
+    return [name for name, kind in all_measures().items() if kind.contenders]
+
+
+@pytest.mark.parametrize("measure", contended())
+def test_the_risk_is_chosen_by_the_same_folds(measure):
+    """As two searches with one risk each, of which the better one is taken."""
+    X, y = problem()
+    clf = searched(X, y, measure)
+    risks = all_measures()[measure].contenders
+    assert clf.cv_results_["risk"].tolist() == [risk for risk in risks for _ in ALPHAS]
+    assert clf.cv_results_["alpha"].tolist() == ALPHAS * len(risks)
+    alone = [searched(X, y, measure, risk=risk) for risk in risks]
+    np.testing.assert_array_equal(
+        clf.cv_results_["mean_test_score"], np.concatenate([each.cv_results_["mean_test_score"] for each in alone])
+    )
+    best = max(alone, key=lambda each: each.cv_results_["mean_test_score"].max())
+    assert (clf.risk_, clf.alpha_) == (best.risk_, best.alpha_)
+    np.testing.assert_array_equal(clf.coef_, best.coef_)
+    np.testing.assert_array_equal(clf.intercept_, best.intercept_)
+    assert clf.cv_passes_ == pytest.approx(sum(each.cv_passes_ for each in alone))
+    swapped = searched(X, y, measure, risk=risks[::-1])
+    assert (swapped.risk_, swapped.alpha_) == (clf.risk_, clf.alpha_)
+
+
+def test_risks_by_name(tmp_path):
+    X, y = problem()
+    clf = searched(X, y, "f1", risk=["logistic", "hinge", "squared_hinge"], alphas=[1e-1, 1e-3], probability=True)
+    assert set(clf.cv_results_["risk"]) == {"logistic", "hinge", "squared_hinge"}
+    clf.save(tmp_path / "model.npz")
+    again = load_model(tmp_path / "model.npz")
+    assert (again.risk, again.risk_) == (clf.risk_, clf.risk_)
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    given = searched(X, y, "average_precision", solver="bundle_ocas", tol=0.5)  # takes the risk made for the measure
+    assert set(given.cv_results_["risk"]) == {"average_precision"}
+    assert set(searched(X, y, "average_precision", solver="smoothed").cv_results_["risk"]) == {"roc_area"}
+    for wrong in ([], ["logistic", "logistic"]):
+        with pytest.raises(ValueError, match="a list of one or more different names"):
+            searched(X, y, risk=wrong)
+    with pytest.raises(ValueError, match="logistc"):
+        searched(X, y, risk=["roc_area", "logistc"])

@@ -787,7 +787,7 @@ def test_an_intercept_is_trained_where_the_risk_needs_one():
         ("partial_roc_auc", "partial_roc", "smoothed"),
         ("roc_auc", "roc_area", "smoothed"),
         ("prbep", "prbep", "smoothed"),
-        ("f1", "logistic", "lbfgs"),
+        ("f1", "logistic", "newton"),
     ],
 )
 def test_auto_takes_cutting_planes_only_where_nothing_else_serves(measure, risk, solver):

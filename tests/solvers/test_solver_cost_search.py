@@ -92,7 +92,9 @@ def test_ranking_measures_are_refused_with_what_to_use():
 def test_auto_chooses_it_for_measures_of_counts_only():
     X, y = two_kinds(n=500)
     assert MeasureClassifier("gmean").fit(X, y).solver_ == "cost_search"
-    assert MeasureClassifier("f1", risk="logistic").fit(X, y).solver_ == "lbfgs", "a risk that was asked for is trained"
+    assert MeasureClassifier("f1", risk="logistic").fit(X, y).solver_ == "newton", (
+        "a risk that was asked for is trained"
+    )
     assert MeasureClassifier("roc_auc").fit(X, y).solver_ == "smoothed"
 
 

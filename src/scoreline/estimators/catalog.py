@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from scoreline.measures import Measure, all_measures
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks, get_risk
+from scoreline.solvers.hessian import MAX_FEATURES
 from scoreline.solvers.method import Method
 from scoreline.solvers.registry import all_solvers, get_solver
 
@@ -80,9 +81,10 @@ def choose(measure: Measure, risk: str, solver: str, shape: tuple[int, int] | No
     With both "auto": for F-beta and Jaccard `amp` if there are at least a hundred rows a feature (docs/choose.md has the
     evidence). Otherwise the measure's first risk, and `cost_search` for measures of counts whose first risk it serves (all but
     accuracy), because over 17 data sets it was ahead of a tuned threshold in every measure
-    (benchmarks/results/tuned_threshold.md). Otherwise the first solver that serves the risk: `lbfgs` for smooth risks,
-    `smoothed` for those that can be smoothed, `bundle_ocas` for the others. With one of the two given, the other is the first
-    that fits; cutting planes take the risk that was made for the measure before others.
+    (benchmarks/results/tuned_threshold.md). Otherwise the first solver that serves the risk: `newton` for the logistic loss and
+    the squared hinge up to a thousand features, `lbfgs` for smooth risks, `smoothed` for those that can be smoothed,
+    `bundle_ocas` for the others. With one of the two given, the other is the first that fits; cutting planes take the risk that
+    was made for the measure before others.
     """
     solver_class = None if solver == "auto" else get_solver(solver)
     if solver_class is not None and not solver_class.trains(measure):
@@ -104,7 +106,8 @@ def choose(measure: Measure, risk: str, solver: str, shape: tuple[int, int] | No
     for name in candidates:
         chosen = get_risk(name, measure)
         if solver_class is None:
-            allowed = ("measure", "always", "otherwise") if risk == "auto" else ("always", "otherwise")
+            narrow = shape is not None and shape[1] <= MAX_FEATURES
+            allowed = ("measure",) * (risk == "auto") + ("narrow",) * narrow + ("always", "otherwise")
             fitting = [s for s in all_solvers().values() if s.serves(chosen) and s.trains(measure)]
             best = min((s for s in fitting if s.automatic in allowed), key=lambda s: allowed.index(s.automatic))
             return _taken(chosen, best, measure)

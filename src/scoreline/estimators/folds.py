@@ -12,6 +12,7 @@ from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import CountsBasedMeasure, Measure, best_cut, steady_cut
 from scoreline.operators import Operator
+from scoreline.risks.base import Risk
 
 
 class Fold(NamedTuple):
@@ -92,14 +93,35 @@ def cut_of(measure: Measure, rows: TrainingRows, scores: FloatArray, there: AnyA
     return best_cut(rows.sign[there], scores, measure, weight).threshold
 
 
-def results_table(given: list[float], alphas: list[float], values: FloatArray) -> dict[str, AnyArray]:
-    """Return the table of the search, in the order in which the alphas were given."""
+class Candidate(NamedTuple):
+    """A risk with what its folds gave: the measure of left-out rows (alphas from strong to weak by folds), and their scores."""
+
+    risk: Risk
+    solver: Any
+    along: bool
+    folds: list[Fold]
+    values: FloatArray
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean over the folds for each alpha; minus infinity in place of NaN."""
+        return np.nan_to_num(self.values.mean(axis=1), nan=-np.inf)
+
+    def without_scores(self) -> "Candidate":
+        """Return it without n scores for every alpha."""
+        return self._replace(folds=[fold._replace(scores=None) for fold in self.folds])
+
+
+def results_table(given: list[float], alphas: list[float], candidates: list[Candidate]) -> dict[str, AnyArray]:
+    """Return the table of the search: for every risk the alphas in the order in which they were given."""
     order = [alphas.index(alpha) for alpha in given]
-    values = values[order]
+    values = np.concatenate([candidate.values[order] for candidate in candidates])
     means = values.mean(axis=1)
     ranks = 1 + np.array([int(np.count_nonzero(means > mean)) for mean in means])
     splits = {f"split{f}_test_score": values[:, f] for f in range(values.shape[1])}
     deviations = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
     return {
-        "alpha": np.array(given), "mean_test_score": means, "std_test_score": deviations, "rank_test_score": ranks, **splits,
+        "alpha": np.tile(given, len(candidates)),
+        "risk": np.repeat([candidate.risk.name for candidate in candidates], len(given)),
+        "mean_test_score": means, "std_test_score": deviations, "rank_test_score": ranks, **splits,
     }  # fmt: skip

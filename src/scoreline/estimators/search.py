@@ -17,7 +17,16 @@ from scoreline._logging import verbosity
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.classifier import MeasureClassifier
-from scoreline.estimators.folds import Fold, TrainingRows, cut_of, make_splits, pooled, results_table, run_folds
+from scoreline.estimators.folds import (
+    Candidate,
+    Fold,
+    TrainingRows,
+    cut_of,
+    make_splits,
+    pooled,
+    results_table,
+    run_folds,
+)
 from scoreline.estimators.probabilities import Probabilities
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.validation import check_labels, check_weights, seen
@@ -26,6 +35,7 @@ from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.base import Risk
+from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import Solver
 from scoreline.solvers.cost_search import CostMethod
@@ -53,7 +63,13 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         Folds, as scikit-learn's `check_cv` understands them: stratified for a number.
     selection : {"best", "one_standard_error"}, default="best"
         The alpha with the best mean, or the largest one whose mean is within a standard error of it.
-    solver, risk, solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
+    solver : as in MeasureClassifier
+        How J is minimised.
+    risk : str or list of str, default="auto"
+        As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries two for
+        the measures of the top of a ranking, where neither is always ahead: logistic beside ROC area for average_precision
+        and partial_roc_auc, beside PRBEP for prbep.
+    solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
         How each model is trained.
     cut : {"auto", "train", "holdout", "none"}, default="auto"
         As in MeasureClassifier, but for "auto", which takes the cut of the rows left out.
@@ -68,8 +84,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
     alpha_ : float
         The alpha chosen.
     cv_results_ : dict of arrays
-        One entry for each alpha, in the order given: alpha, mean_test_score, std_test_score, rank_test_score, and
-        split0_test_score, split1_test_score, ...
+        One entry for each risk and alpha, in the order given: risk, alpha, mean_test_score, std_test_score, rank_test_score,
+        and split0_test_score, split1_test_score, ...
     cv_passes_ : float
         Passes over X that all folds took together.
     coef_, intercept_, objective_, lower_bound_, gap_, history_, status_ and others
@@ -93,7 +109,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         cv: Any = 5,
         selection: str = "best",
         solver: str = "auto",
-        risk: str = "auto",
+        risk: str | Sequence[str] = "auto",
         solver_params: dict[str, Any] | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
@@ -169,28 +185,22 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 self.class_weight, classes, sign,
             )  # fmt: skip
             splits = make_splits(self.cv, sign, groups)
-            risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
             rows = TrainingRows(operator, sign, weight, training_weight, classes)
-            along, stop = issubclass(solver_class, Solver) and not issubclass(solver_class, CostMethod), Event()
-
-            def make_solver() -> Any:
-                solver = final._make_solver(solver_class)
-                solver.callbacks = (*solver.callbacks, lambda progress: stop.is_set())
-                return solver
-
-            fold = self._path_fold(rows, risk, make_solver, alphas) if along else self._fit_fold(rows, measure, alphas)
-            # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
-            folds = run_folds(fold, splits, stop, side_by_side=along and operator.scores == "host")
-            values = self._values(folds, splits, rows, measure)
-            best = self._chosen(values)
-            final.alpha = alphas[best]
-            out_of_fold = along and self.cut == "auto"
+            candidates: list[Candidate] = []
+            for risk, solver_class in self._contenders(measure, operator.shape):
+                candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, alphas))
+                chosen = max(candidates, key=lambda each: each.means.max())  # the first of equal ones
+                candidates = [each if each is chosen else each.without_scores() for each in candidates]
+            best = self._chosen(chosen)
+            along, out_of_fold = chosen.along, chosen.along and self.cut == "auto"
+            final.set_params(alpha=alphas[best], probability=self.probability and not along)
+            if len(candidates) > 1:
+                final.risk = chosen.risk.name
             if out_of_fold:
                 final.cut = "none"
-            final.probability = self.probability and not along
             final.fit(operator, y, sample_weight)
             if along:
-                scores, there = pooled(folds, splits, best)
+                scores, there = pooled(chosen.folds, splits, best)
                 if out_of_fold:
                     threshold = cut_of(final._cut_measure(measure), rows, scores, there)
                     final.intercept_ = final.intercept_ - threshold
@@ -198,8 +208,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     final._calibrate(sign[there], scores, None if weight is None else weight[there])
         validate_data(self, seen(X), skip_check_array=True)
         self.__dict__.update({k: v for k, v in vars(final).items() if k.endswith("_") or k == "_penalty"})
+        folds = [fold for each in candidates for fold in each.folds]
         self.alpha_, self.cv_passes_ = alphas[best], float(sum(fold.passes for fold in folds))
-        self.cv_results_ = results_table(self._given_alphas(), alphas, values)
+        self.cv_results_ = results_table(self._given_alphas(), alphas, candidates)
         unproved = sum(not done for fold in folds for done in fold.converged)
         if unproved:
             warnings.warn(
@@ -218,6 +229,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
     def save(self, path: Any, encoding: Any = None) -> None:
         """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
         final = self._classifier(self.alpha_).set_params(probability=self.probability)
+        if len(set(self.cv_results_["risk"])) > 1:
+            final.risk = self.risk_
         final.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_") or k == "_penalty"})
         for name in ("alpha_", "cv_results_", "cv_passes_"):
             final.__dict__.pop(name, None)
@@ -239,12 +252,46 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
 
     def _classifier(self, alpha: float) -> MeasureClassifier:
         options = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
-        return MeasureClassifier(
-            alpha=alpha, **options | {"probability": False}
-        )  # the folds' scores give probabilities
+        if not isinstance(self.risk, str):
+            options["risk"] = getattr(self, "risk_", "auto")
+        options["probability"] = False  # the scores of the folds give them
+        return MeasureClassifier(alpha=alpha, **options)
 
     def _cut_measure(self, measure: Measure) -> Measure:
         return self._classifier(self.alpha_)._cut_measure(measure)
+
+    def _contenders(self, measure: Measure, shape: tuple[int, int]) -> list[tuple[Risk, Any]]:
+        """Return the risks to try, each with its solver."""
+        if not isinstance(self.risk, str):
+            named = list(self.risk)
+            if not named or len(set(named)) < len(named):
+                raise ValueError(f"risk={self.risk!r} must be a name, or a list of one or more different names")
+            return [choose(measure, name, self.solver, shape) for name in named]
+        first = choose(measure, self.risk, self.solver, shape)
+        if self.risk != "auto" or first[0].name not in measure.contenders:
+            return [first]
+        others = [get_risk(name, measure) for name in measure.contenders if name != first[0].name]
+        served = [each for each in others if self.solver == "auto" or first[1].serves(each)]
+        return [first, *(choose(measure, each.name, self.solver, shape) for each in served)]
+
+    def _tried(
+        self, final: MeasureClassifier, rows: TrainingRows, splits: list[Any], measure: Measure, risk: Risk, solver_class: Any,
+        alphas: list[float],
+    ) -> Candidate:  # fmt: skip
+        """Return what the folds say of a risk."""
+        along, stop = issubclass(solver_class, Solver) and not issubclass(solver_class, CostMethod), Event()
+
+        def make_solver() -> Any:
+            solver = final._make_solver(solver_class)
+            solver.callbacks = (*solver.callbacks, lambda progress: stop.is_set())
+            return solver
+
+        fold = (
+            self._path_fold(rows, risk, make_solver, alphas) if along else self._fit_fold(rows, measure, risk, alphas)
+        )
+        # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
+        folds = run_folds(fold, splits, stop, side_by_side=along and rows.operator.scores == "host")
+        return Candidate(risk, solver_class, along, folds, self._values(folds, splits, rows, measure))
 
     def _path_fold(
         self, rows: TrainingRows, risk: Risk, make_solver: Callable[[], Any], alphas: list[float]
@@ -278,7 +325,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         return prepare
 
     def _fit_fold(
-        self, rows: TrainingRows, measure: Measure, alphas: list[float]
+        self, rows: TrainingRows, measure: Measure, risk: Risk, alphas: list[float]
     ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
         """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
 
@@ -289,6 +336,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             def run() -> Fold:
                 values, converged = np.empty(len(alphas)), []
                 clf = self._classifier(alphas[0]).set_params(warm_start=True)
+                if not isinstance(self.risk, str):
+                    clf.risk = risk.name
                 for k, alpha in enumerate(alphas):
                     clf.set_params(alpha=alpha)
                     with warnings.catch_warnings():
@@ -322,9 +371,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 values[k, f] = measure.value(rows.sign[test] > 0, decision, weight)
         return values
 
-    def _chosen(self, values: FloatArray) -> int:
+    def _chosen(self, candidate: Candidate) -> int:
         """Return which alpha is taken; of equal means the strongest penalty."""
-        means = np.nan_to_num(values.mean(axis=1), nan=-np.inf)
+        means, values = candidate.means, candidate.values
         best = int(np.argmax(means))
         if self.selection == "best" or values.shape[1] < 2:
             return best

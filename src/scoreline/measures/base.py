@@ -22,6 +22,8 @@ class Measure(ABC):
         Smallest and largest possible value.
     risks : tuple of str
         Risks that are trained for it, the preferred one first.
+    contenders : tuple of str
+        Risks that MeasureClassifierCV chooses among with risk="auto"; empty: it takes the preferred one.
     uses_order : bool
         True if only the order of the decision values matters, False if only their sign does.
     rises : bool
@@ -32,6 +34,7 @@ class Measure(ABC):
     summary: ClassVar[str]
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     risks: ClassVar[tuple[str, ...]]
+    contenders: ClassVar[tuple[str, ...]] = ()
     uses_order: ClassVar[bool]
     rises: ClassVar[bool] = True
 

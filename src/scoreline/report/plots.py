@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from scoreline._optional import require
-from scoreline.report.palette import ABOVE, BAND, BELOW, GRID, INK
+from scoreline.report.palette import ABOVE, BAND, BELOW, GRID, INK, MUTED
 
 
 def plot_convergence(
@@ -72,7 +72,14 @@ def plot_alpha_path(clf: Any, ax: Any = None) -> Any:
     if ax is None:
         ax = require("matplotlib.pyplot", "plot", "plot_alpha_path").subplots(figsize=(6, 4))[1]
     table = clf.cv_results_
-    order = np.argsort(table["alpha"])
+    several = len(set(table["risk"])) > 1
+    for name in sorted(set(table["risk"]) - {clf.risk_}) if several else ():
+        there = np.flatnonzero(table["risk"] == name)
+        there = there[np.argsort(table["alpha"][there])]
+        style = {"color": MUTED, "linewidth": 1.2, "linestyle": "--", "zorder": 2}
+        ax.plot(table["alpha"][there], table["mean_test_score"][there], label=f"risk {name}", **style)
+    own = np.flatnonzero(table["risk"] == clf.risk_) if several else np.arange(len(table["alpha"]))
+    order = own[np.argsort(table["alpha"][own])]
     alphas, means = table["alpha"][order], table["mean_test_score"][order]
     folds = [table[name][order] for name in sorted(table) if name.startswith("split")]
     errors = table["std_test_score"][order] / np.sqrt(len(folds))
@@ -87,7 +94,8 @@ def plot_alpha_path(clf: Any, ax: Any = None) -> Any:
         zorder=0,
         label="one standard error of the mean",
     )
-    ax.plot(alphas, means, color=ABOVE, linewidth=1.8, marker="o", markersize=4, label=f"mean of {len(folds)} folds")
+    label = f"mean of {len(folds)} folds" + (f", risk {clf.risk_}" if several else "")
+    ax.plot(alphas, means, color=ABOVE, linewidth=1.8, marker="o", markersize=4, label=label)
     chosen = int(np.flatnonzero(alphas == clf.alpha_)[0])
     ax.axvline(clf.alpha_, color=INK, linewidth=0.8, linestyle="--")
     ax.annotate(

@@ -16,8 +16,9 @@ class Method:
     alpha_means : str
         What alpha does in this method, for `list_solvers()`.
     automatic : str
-        When solver="auto" may choose it: "always", "otherwise" (where no other serves the risk), "never", or "measure" (where
-        risk="auto" too, so that what is trained may follow the measure).
+        When solver="auto" may choose it: "always", "otherwise" (where no other serves the risk), "narrow" (before others, where
+        features are few enough for a Hessian), "never", or "measure" (where risk="auto" too, so that what is trained may follow
+        the measure).
     ample : tuple of str
         Measures that solver="auto" takes it for where risk="auto" too and rows are ample, a hundred a feature.
     prefers : tuple of str

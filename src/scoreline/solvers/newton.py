@@ -26,7 +26,8 @@ class NewtonSolver(LbfgsSolver):
     """
 
     name = "newton"
-    automatic = "never"
+    automatic = "narrow"
+    reason = "a Hessian of few features costs little and saves most of the passes"
     least_iterations = 3  # with a strong penalty the start, a constant, is within a few per cent of the minimum of J
 
     @classmethod
