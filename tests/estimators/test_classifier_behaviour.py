@@ -799,3 +799,22 @@ def test_at_k_is_trained_by_cutting_planes_only_if_asked_for_and_warns_of_column
     assert centred.score(X, y) > 0.8 > shifted.score(X, y)
     with pytest.raises(ValueError, match=r"k=500.*exceeds the 400 rows.*share"):
         MeasureClassifier("recall_at_k", {"k": 500}, risk="contingency", scaling="standard").fit(X, y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("coef", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "kind", [np.array, np.asfortranarray, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, lambda X: X[::1, ::-1]]
+)
+def test_what_is_not_finite_is_found_when_rows_are_scored(data, kind, coef, bad):
+    """Found in the scores, also where its coefficient is 0."""
+    X, y = data
+    clf = MeasureClassifier().fit(X, y)
+    clf.coef_ = np.full_like(clf.coef_, coef)
+    X = X.copy()
+    X[7, 1] = bad
+    for method in (clf.predict, clf.decision_function):
+        with pytest.raises(ValueError, match=r"NaN or infinity, first seen in row 7"):
+            method(kind(X))
+    with pytest.raises(ValueError, match="first seen in row 7"):
+        clf.score(kind(X), y)

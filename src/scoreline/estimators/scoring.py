@@ -15,6 +15,7 @@ from scoreline.estimators.training import Judged, cut_on, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights, seen
 from scoreline.measures import Measure, get_measure
 from scoreline.operators import as_operator
+from scoreline.operators.convert import checked_scores
 from scoreline.operators.dask import from_dask, is_dask, lazy_classes, lazy_scores
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_of
@@ -67,7 +68,7 @@ class Scoring:
             if self.classes_.dtype.kind in "biuf":
                 return np.where(positive, self.classes_[1], self.classes_[0]).array
             decision = np.asarray(positive)
-        return self.classes_[(decision > 0).astype(np.intp)]
+        return self.classes_.take(decision > 0)
 
     def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the measure on (X, y).
@@ -171,11 +172,12 @@ class Scoring:
             if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, seen(X), reset=False, skip_check_array=True)
                 operator: Any = from_dask(lazy_scores(X, self.coef_[0], 0.0)[:, None])
-                coef = np.ones(1)
+                z = operator.matvec(np.ones(1))
             else:
-                operator, coef = as_operator(X), self.coef_[0]
+                operator = as_operator(X, check_finite=False)
                 validate_data(self, X, reset=False, skip_check_array=True)
-            return operator.matvec(coef), *(operator.aligned(each) for each in rows)
+                z = checked_scores(X, operator, self.coef_[0])
+            return z, *(operator.aligned(each) for each in rows)
 
 
 def _beside(z: Any, sign: Any) -> Any:

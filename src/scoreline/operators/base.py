@@ -113,6 +113,11 @@ class Operator(ABC):
         return RowsOperator(self, rows)
 
     @property
+    def reads_all(self) -> bool:
+        """Whether Xw reads every entry, also those of coefficient 0: then NaN in X shows in Xw."""
+        return True
+
+    @property
     def cheap_rows(self) -> bool:
         """Whether a product restricted to some rows costs their share of a product with all."""
         return "rows" in self.capabilities

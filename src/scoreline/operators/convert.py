@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from scoreline._backend import library_of
-from scoreline._typing import AnyArray
+from scoreline._typing import AnyArray, FloatArray
 from scoreline.operators.base import Operator
 from scoreline.operators.dask import from_dask, is_dask
 from scoreline.operators.dense import DenseOperator
@@ -154,10 +154,41 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 
 
 def _finish(operator: Operator, check_finite: bool) -> Operator:
-    place = operator.inspect() if check_finite else None
+    if check_finite:
+        refuse_infinite(operator)
+    return operator
+
+
+def refuse_infinite(operator: Operator) -> None:
+    """Raise if X holds NaN or infinity, and say where; one read of X, from which the operator learns `largest`."""
+    place = operator.inspect()
     if place is not None:
         raise ValueError(
             f"Input X contains NaN or infinity, first seen in row {place[0]}, column {place[1]}; expected finite numbers. "
             "Drop such rows or fill them in, for example with SimpleImputer."
         )
-    return operator
+
+
+def checked_scores(X: Any, operator: Operator, w: FloatArray) -> Any:
+    """Return Xw; NaN and infinity in X are an error, found in the scores without another read of X.
+
+    An entry that is not finite makes the score of its row not finite, whatever it is multiplied with. Products by columns
+    (CSC) do not read columns of coefficient 0, so there X is looked at first, as it is on a device.
+
+    Parameters
+    ----------
+    X : as in `as_operator`
+        What the operator was made of, with check_finite=False; an operator of the user is not looked at.
+    operator : Operator
+        X as an operator.
+    w : array of p coefficients
+        Finite.
+    """
+    ready = isinstance(X, (Operator, LinearOperator))
+    first = not ready and (operator.scores != "host" or not operator.reads_all)
+    if first:
+        refuse_infinite(operator)
+    z = operator.matvec(w)
+    if not (ready or first or np.isfinite(z).all()):
+        refuse_infinite(operator)
+    return z

@@ -225,6 +225,11 @@ class CompressedOperator(Operator):
         kernels.parallel.run_chunks(kernels.columns.compressed_sums, chunks, *arguments)
         return merge(sums.parts()), entries.sum(axis=0)
 
+    @property
+    def reads_all(self) -> bool:
+        """Whether Xw reads every entry: by rows it does, by columns those of coefficient 0 are skipped."""
+        return bool(self._by_row)
+
     def inspect(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of the stored entries."""
         bounds = self._scatter_bounds
