@@ -198,6 +198,37 @@ def test_bins_of_reliability_hold_all_rows_with_wilson_intervals():
     assert len(ReliabilityDisplay.from_predictions(*DATA["equal scores"]).rows) == 1
 
 
+@pytest.mark.parametrize("name", ["usual", "ties", "one positive", "equal scores"])
+def test_bins_stand_at_their_mean_probability(name):
+    y, z = DATA[name]
+    P = 1.0 / (1.0 + np.exp(-(0.5 * z - 1.0)))
+    display, plain = (
+        ReliabilityDisplay.from_predictions(y, z, probabilities=P),
+        ReliabilityDisplay.from_predictions(y, z),
+    )
+    np.testing.assert_array_equal(display.shares, plain.shares)
+    assert display.predicted @ display.rows == pytest.approx(P.sum(), rel=1e-12)
+    ends = np.cumsum(display.rows).astype(int)
+    ordered = np.sort(P)  # from the lowest bin to the highest, whatever the order within
+    bins = [part.mean() for part in np.split(ordered, ends[:-1])]
+    np.testing.assert_allclose(display.predicted, bins, rtol=1e-12)
+    wanted = sum(r * abs(b - s) for r, b, s in zip(display.rows, bins, display.shares, strict=True)) / len(y)
+    assert display.distance == pytest.approx(wanted)
+    display.plot()
+    with pytest.raises(ValueError, match="no probabilities"):
+        _ = plain.distance
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        ReliabilityDisplay.from_predictions(y, z, probabilities=P + 1.0)
+
+
+def test_probabilities_of_a_classifier_are_drawn():
+    clf, X, y = fitted("f1", probability=True)
+    display = ReliabilityDisplay.from_estimator(clf, X, y)
+    assert display.predicted @ display.rows == pytest.approx(clf.predict_proba(X)[:, 1].sum())
+    assert "Probabilities are off by" in display.describe()
+    assert ReliabilityDisplay.from_estimator(fitted("f1")[0], X, y).predicted is None
+
+
 def fitted(measure="roc_auc", solver="auto", n=200, p=3, **params):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))

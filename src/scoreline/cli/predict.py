@@ -38,26 +38,34 @@ def run(options: Any, output: Output) -> int:
     clf = load_model(options.model)
     data = read(options, output, encoding=getattr(clf, "encoding_", None), n_features=clf.n_features_in_)
     scores = clf.decision_function(data.X)
+    likely = clf.probability_of(scores) if clf.probability else None
     classes = [str(label) for label in clf.classes_.tolist()]
     output.result("rows", len(scores))
     if options.out:
         with writing(options.out), whole_file(options.out) as file:
-            for text in _lines(scores, classes):
+            for text in _lines(scores, classes, likely):
                 file.write(text.encode())
         output.result("out", options.out)
         output.note(f"{len(scores):,} predictions in {options.out}")
     elif output.json:
         output.result("predictions", [classes[int(score > 0)] for score in scores])
         output.result("scores", scores)
+        if likely is not None:
+            output.result("probabilities", likely)
     else:
-        for text in _lines(scores, classes):
+        for text in _lines(scores, classes, likely):
             sys.stdout.write(text)
     return 0
 
 
-def _lines(scores: Any, classes: list[str]) -> Any:
-    """Yield CSV, quoted where it must be."""
+def _lines(scores: Any, classes: list[str], likely: Any = None) -> Any:
+    """Yield CSV, quoted where it must be; with probabilities of the second class where the model has them."""
     quoted = [f'"{name.replace(chr(34), 2 * chr(34))}"' if set(name) & set(',"\n\r') else name for name in classes]
-    yield "prediction,score\n"
+    yield "prediction,score\n" if likely is None else "prediction,score,probability\n"
     for start in range(0, len(scores), ROWS):
-        yield "".join(f"{quoted[score > 0]},{score!r}\n" for score in scores[start : start + ROWS].tolist())
+        values = scores[start : start + ROWS].tolist()
+        if likely is None:
+            yield "".join(f"{quoted[score > 0]},{score!r}\n" for score in values)
+        else:
+            pairs = zip(values, likely[start : start + ROWS].tolist(), strict=True)
+            yield "".join(f"{quoted[score > 0]},{score!r},{each!r}\n" for score, each in pairs)

@@ -4,6 +4,7 @@ Ctrl-C saves the best model so far.
 """
 
 import argparse
+import functools
 import time
 from typing import Any
 
@@ -22,7 +23,7 @@ from scoreline.cli.parser import (
 )
 from scoreline.cli.reading import classes_of, labels_of, read, scaling_of, two_classes
 from scoreline.data import Dataset
-from scoreline.estimators import MeasureClassifier
+from scoreline.estimators import MeasureClassifier, MeasureClassifierCV
 from scoreline.estimators.catalog import choose
 from scoreline.measures import get_measure
 from scoreline.solvers import Checkpoint, Progress
@@ -32,6 +33,7 @@ from scoreline.solvers.registry import get_solver
 EXAMPLES = """examples:
   scoreline train payments.csv --label outcome --positive fraud --measure average_precision
   scoreline train a9a.svm --measure f1 --alpha 1e-3 --test a9a.t.svm --out a9a.npz --report a9a.html
+  scoreline train payments.csv --label outcome --positive fraud --measure f1 --alpha auto --probability
   scoreline train clicks/ --measure roc_auc --max-time 600 --checkpoint clicks.ckpt
   scoreline train clicks/ --measure roc_auc --dask tcp://10.0.0.1:8786 --checkpoint clicks.ckpt
   scoreline train genes.parquet --label outcome --measure roc_auc --device cuda"""
@@ -46,7 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
     group = parser.add_argument_group("solver")
     group.add_argument("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
-    group.add_argument("--alpha", type=number(above=0), default=1e-4, help="strength of the penalty (1e-4)")
+    group.add_argument(
+        "--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation"
+    )
+    group.add_argument(
+        "--early-stopping",
+        type=number(above=0),
+        metavar="SHARE",
+        help="hold out this share of the rows, and end where their measure is best",
+    )
+    group.add_argument("--probability", action="store_true", help="calibrate, so that predict has probabilities")
     group.add_argument(
         "--tol", type=number(above=0), default=1e-2, help="stop when the proved gap is this share of the optimum (0.01)"
     )
@@ -74,6 +85,7 @@ def run(options: Any, output: Output) -> int:
     check_measure(options, [options.solver])
     _check_solver(options)
     _check_device(options)
+    _check_search(options)
     check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
     if not options.dask:
         return trained(options, output, None)
@@ -118,7 +130,7 @@ def trained(options: Any, output: Output, client: Any) -> int:
     summary = {
         "model": str(options.out), "measure": clf.measure, "solver": clf.solver_, "risk": clf.risk_, "status": clf.status_,
         "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_, "iterations": clf.n_iter_,
-        "passes": clf.n_passes_, "seconds": seconds, "rows": data.X.shape[0], "features": data.X.shape[1],
+        "passes": clf.n_passes_, "alpha": clf.alpha, "seconds": seconds, "rows": data.X.shape[0], "features": data.X.shape[1],
     }  # fmt: skip
     if client is not None:
         summary["bytes"] = clf.history_.get("bytes", [None])[-1]
@@ -126,6 +138,8 @@ def trained(options: Any, output: Output, client: Any) -> int:
         summary["train"] = reached
     for name, value in summary.items():
         output.result(name, value)
+    if options.alpha == "auto":
+        output.text(f"alpha {clf.alpha:g} by the {_measure_name(clf)} of rows left out, {_left_out(clf):.4f}")
     output.text(_sentence(clf, summary))
     if interrupted:
         output.note(f"interrupted: the best model so far is saved in {options.out}")
@@ -146,19 +160,27 @@ def trained(options: Any, output: Output, client: Any) -> int:
     return 0
 
 
-def classifier(options: Any, data: Dataset) -> MeasureClassifier:
+def _alpha(text: str) -> Any:
+    """Return a number above 0, or "auto"."""
+    return text if text == "auto" else number(above=0)(text)
+
+
+def classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClassifierCV:
     """Return the classifier that the options describe."""
     params: dict[str, Any] = {}
     if options.checkpoint:
         params["checkpoint"] = Checkpoint(options.checkpoint)
     if options.device:
         params["device"] = options.device
-    return MeasureClassifier(
+    if options.early_stopping:
+        params["early_stopping"] = options.early_stopping
+    kind = MeasureClassifierCV if options.alpha == "auto" else functools.partial(MeasureClassifier, alpha=options.alpha)
+    return kind(
         options.measure,
         dict(options.measure_param) or None,
         solver=options.solver,
         solver_params=params or None,
-        alpha=options.alpha,
+        probability=options.probability,
         scaling=scaling_of(options, data.X),
         tol=options.tol,
         max_iter=options.max_iter,
@@ -167,7 +189,7 @@ def classifier(options: Any, data: Dataset) -> MeasureClassifier:
     )
 
 
-def _watch(clf: MeasureClassifier, progress: Any) -> None:
+def _watch(clf: Any, progress: Any) -> None:
     """Show the proved gap of every iteration, where the solver calls back."""
     if clf.solver != "auto" and issubclass(get_solver(clf.solver), MomentsSolver):
         return
@@ -180,23 +202,23 @@ def _watch(clf: MeasureClassifier, progress: Any) -> None:
     clf.solver_params = {**(clf.solver_params or {}), "callbacks": [show]}
 
 
-def name_classes(clf: MeasureClassifier, data: Dataset) -> None:
+def name_classes(clf: Any, data: Dataset) -> None:
     """Give classes their names back: with --positive the labels were True and False while training."""
     if data.class_names is not None and clf.classes_.dtype == bool:
         clf.classes_ = np.array(data.class_names)
 
 
-def _original(data: Dataset, clf: MeasureClassifier, options: Any) -> Any:
+def _original(data: Dataset, clf: Any, options: Any) -> Any:
     """Return the labels of other rows in the words of the model."""
     y = np.asarray(labels_of(data))
     return clf.classes_[y.astype(int)] if y.dtype == bool and clf.classes_.dtype != bool else y
 
 
-def _measure_name(clf: MeasureClassifier) -> str:
+def _measure_name(clf: Any) -> str:
     return clf.measure if isinstance(clf.measure, str) else clf.measure.name
 
 
-def _sentence(clf: MeasureClassifier, summary: dict[str, Any]) -> str:
+def _sentence(clf: Any, summary: dict[str, Any]) -> str:
     """Say what was proved."""
     head = (
         f"{clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {summary['seconds']:.2f} s"
@@ -214,6 +236,31 @@ def _check_solver(options: Any) -> None:
         raise UsageError(str(error)) from None
     if options.checkpoint and "checkpoint" not in solver.options():
         raise UsageError(f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver")
+
+
+def _left_out(clf: Any) -> float:
+    """Return the measure of left-out rows at the chosen alpha."""
+    table = clf.cv_results_
+    return float(max(table["mean_test_score"][table["alpha"] == clf.alpha_]))
+
+
+def _check_search(options: Any) -> None:
+    """Raise before anything is read where a search over alpha and another option do not go together."""
+    if options.early_stopping and options.solver == "moments":
+        raise UsageError(
+            "--early-stopping: the solver moments has no iterations; leave it out, or choose another solver"
+        )
+    if options.early_stopping and options.early_stopping > 0.5:
+        raise UsageError(f"--early-stopping {options.early_stopping:g} must be a share of the rows, at most 0.5")
+    if options.alpha != "auto":
+        return
+    for name, why in (
+        ("dask", "folds are lists of rows, which a cluster has not: give a number"),
+        ("checkpoint", "a checkpoint is the file of one fit, and a search makes many"),
+        ("early_stopping", "a search looks for the best penalty, and early stopping takes its place"),
+    ):
+        if getattr(options, name):
+            raise UsageError(f"--alpha auto and --{name.replace('_', '-')}: {why}; leave one out")
 
 
 def _check_device(options: Any) -> None:

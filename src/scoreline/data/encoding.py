@@ -83,6 +83,10 @@ class Encoding:
                     "of the categories; numbers have no categories"
                 )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without Arrow arrays, which are made again when they are needed."""
+        return {**vars(self), "_known": {}}
+
     @property
     def n_features(self) -> int:
         """Number of features."""

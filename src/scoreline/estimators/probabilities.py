@@ -72,6 +72,23 @@ class Probabilities:
         """
         return self._sigmoid().log_probability(self._raw_scores(X))
 
+    def probability_of(self: Any, decision: Any) -> FloatArray:
+        """Return P(classes_[1]) of rows whose decision values are known, with `probability=True`.
+
+        Parameters
+        ----------
+        decision : array of m numbers
+            What `decision_function` gave.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The probabilities.
+        """
+        _has_probabilities(self)
+        raw = np.asarray(decision, dtype=np.float64) - float(self.intercept_[0])
+        return self._sigmoid().probability(raw)[:, 1]
+
     def _raw_scores(self: Any, X: Any) -> FloatArray:
         return np.asarray(self._scored(X)[0], dtype=np.float64)
 

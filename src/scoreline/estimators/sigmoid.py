@@ -20,8 +20,10 @@ class Sigmoid(NamedTuple):
 
     def probability(self, z: FloatArray) -> FloatArray:
         """Return P(negative), P(positive) of each score, of shape (n, 2); both are exact near 0."""
-        odds = self.slope * z + self.offset
-        return np.column_stack([expit(-odds), expit(odds)])
+        odds, both = self.slope * z + self.offset, np.empty((len(z), 2))
+        expit(odds, out=both[:, 1])
+        expit(np.negative(odds, out=odds), out=both[:, 0])
+        return both
 
     def log_probability(self, z: FloatArray) -> FloatArray:
         """Return their logarithms, of shape (n, 2), which differ also where probabilities round to 1."""

@@ -88,11 +88,13 @@ def score_section(content: Any) -> str:
     """Return the distribution of the scores, and the share of positives by score."""
     scores, names = _own(content), tuple(clean(name) for name in content.classifier.classes_)
     spread = ScoreDistributionDisplay.from_predictions(content.y_true, scores, class_names=names)
-    reliable = ReliabilityDisplay.from_predictions(content.y_true, scores)
+    calibrated = bool(getattr(content.classifier, "probability", False))
+    likely = content.classifier.probability_of(scores) if calibrated else None
+    reliable = ReliabilityDisplay.from_predictions(content.y_true, scores, probabilities=likely)
     drawn = []
     shown: list[tuple[str, str, Any]] = [
         ("scores-of-classes", "Scores of both classes", spread),
-        ("reliability", "Share of positives by score", reliable),
+        ("reliability", f"Share of positives by {'probability' if calibrated else 'score'}", reliable),
     ]
     for key, title, display in shown:
         words = display.describe()
@@ -102,6 +104,11 @@ def score_section(content: Any) -> str:
         "Scores are distances from the cut, not probabilities: the second figure says what share of positives a score has "
         "stood for, in bins of about equally many rows."
     )
+    if calibrated:
+        text = (
+            "Scores are distances from the cut. Probabilities were learnt from scores of rows left out of the training: in the "
+            "second figure, bins of about equally many rows should lie on the diagonal."
+        )
     return parts.section("scores", "Scores: distribution and reliability", parts.paragraph(text), parts.figures(*drawn))
 
 

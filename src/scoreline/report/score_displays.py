@@ -143,9 +143,10 @@ class ScoreDistributionDisplay(Display):
 class ReliabilityDisplay(Display):
     """Share of positives in bins of the score, from the lowest rows to the highest.
 
-    Made by `from_predictions` or `from_estimator`; `plot` draws it. Scores are no probabilities: what can be read is whether
-    the share rises with the score, and what share the bins above the cut stand for. Bins hold about the same number of rows,
-    rows of equal score staying together; bars are Wilson's 95 % intervals.
+    Made by `from_predictions` or `from_estimator`; `plot` draws it. Bins hold about the same number of rows, rows of equal
+    score staying together; bars are Wilson's 95 % intervals. With probabilities (of a classifier trained with
+    `probability=True`) each bin stands at the mean probability of its rows, and bars should meet the diagonal. Scores alone are
+    no probabilities: what can be read is whether the share rises with the score, and what share bins above the cut stand for.
 
     Parameters
     ----------
@@ -157,17 +158,20 @@ class ReliabilityDisplay(Display):
         Share of the rows of each bin that lie above the cut.
     base : float
         Share of positives of all rows.
+    predicted : ndarray, optional
+        Mean probability of the rows of each bin.
     """
 
     def __init__(
-        self, shares: FloatArray, lower: FloatArray, upper: FloatArray, rows: FloatArray, above_cut: FloatArray, base: float
+        self, shares: FloatArray, lower: FloatArray, upper: FloatArray, rows: FloatArray, above_cut: FloatArray, base: float,
+        predicted: FloatArray | None = None,
     ):  # fmt: skip
         self.shares, self.lower, self.upper = shares, lower, upper
-        self.rows, self.above_cut, self.base = rows, above_cut, base
+        self.rows, self.above_cut, self.base, self.predicted = rows, above_cut, base, predicted
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, scores: Any, *, pos_label: Any = None, n_bins: int = 10
+        cls, y_true: Any, scores: Any, *, pos_label: Any = None, n_bins: int = 10, probabilities: Any = None
     ) -> "ReliabilityDisplay":
         """Return the display of scores.
 
@@ -181,6 +185,8 @@ class ReliabilityDisplay(Display):
             The positive class; None means y_true > 0.
         n_bins : int
             Bins at most; fewer where there are few rows or few different scores.
+        probabilities : array of n numbers, optional
+            Probabilities of the positive class, which rank as the scores do.
 
         Returns
         -------
@@ -200,7 +206,14 @@ class ReliabilityDisplay(Display):
         begins = rows_above[ends] - rows[::-1]
         above = np.clip((called - begins) / rows[::-1], 0.0, 1.0)[::-1]
         lower, upper = wilson(tp, rows)
-        return cls(tp / rows, lower, upper, rows, above, at.positives / len(z))
+        predicted = None
+        if probabilities is not None:
+            P = check_scores(probabilities, len(truth), "probabilities")
+            if P.min() < 0.0 or P.max() > 1.0:
+                raise ValueError(f"probabilities must lie between 0 and 1, got {P.min():g} to {P.max():g}")
+            sums = np.cumsum(P[np.argsort(-z, kind="stable")])[rows_above[ends].astype(np.intp) - 1]
+            predicted = np.diff(sums, prepend=0.0)[::-1] / rows
+        return cls(tp / rows, lower, upper, rows, above, at.positives / len(z), predicted)
 
     @classmethod
     def from_estimator(cls, clf: Any, X: Any, y: Any, *, n_bins: int = 10) -> "ReliabilityDisplay":
@@ -209,7 +222,7 @@ class ReliabilityDisplay(Display):
         Parameters
         ----------
         clf : classifier
-            With decision_function and two classes_.
+            With decision_function and two classes_; its probabilities are taken if it was trained with `probability=True`.
         X : array of shape (n, p)
             Rows.
         y : array of n labels
@@ -222,7 +235,16 @@ class ReliabilityDisplay(Display):
         ReliabilityDisplay
             The display.
         """
-        return cls.from_predictions(y, clf.decision_function(X), pos_label=clf.classes_[1], n_bins=n_bins)
+        scores = clf.decision_function(X)
+        likely = clf.probability_of(scores) if getattr(clf, "probability", False) else None
+        return cls.from_predictions(y, scores, pos_label=clf.classes_[1], n_bins=n_bins, probabilities=likely)
+
+    @property
+    def distance(self) -> float:
+        """Mean distance of the predicted from the true share over all rows, by bins (expected calibration error)."""
+        if self.predicted is None:
+            raise ValueError("there are no probabilities here: train with probability=True, or pass probabilities=")
+        return float((self.rows * np.abs(self.predicted - self.shares)).sum() / self.rows.sum())
 
     def describe(self) -> str:
         """Return what the figure shows, in numbers."""
@@ -231,15 +253,19 @@ class ReliabilityDisplay(Display):
                 f"All {count(self.rows[0], 'row')} fall into one bin, with {percent(self.shares[0])} positives "
                 f"(95 % interval {percent(self.lower[0])} to {percent(self.upper[0])})."
             )
-        return (
+        text = (
             f"The share of positives goes from {percent(self.shares[0])} in the lowest of {len(self.shares)} bins to "
             f"{percent(self.shares[-1])} in the highest (95 % interval {percent(self.lower[-1])} to "
             f"{percent(self.upper[-1])}); over all rows it is {percent(self.base)}."
         )
+        if self.predicted is None:
+            return text
+        off = 100.0 * self.distance
+        return f"{text} Probabilities are off by {off:.2g} percentage points on average over the bins."
 
     def _draw(self, ax: Any) -> list[tuple[Any, str]]:
-        """Draw the share of positives of each bin."""
-        place = np.arange(1.0, len(self.shares) + 1.0)
+        """Draw the share of positives of each bin, at its place in the order or at its mean probability."""
+        place = np.arange(1.0, len(self.shares) + 1.0) if self.predicted is None else 100.0 * self.predicted
         ends = 100.0 * np.array([self.shares - self.lower, self.upper - self.shares])
         ax.errorbar(
             place,
@@ -253,6 +279,14 @@ class ReliabilityDisplay(Display):
         )
         handle = ax.plot(place, 100.0 * self.shares, "o", color=MODELS[0], markersize=5.5, clip_on=False, zorder=4)[0]
         entries = [(handle, "share of positives, 95 % interval")]
+        if self.predicted is not None:
+            end = min(100.0, 1.08 * max(float(place.max()), 100.0 * float(self.shares.max()), 1e-3))
+            line = ax.plot([0.0, end], [0.0, end], color=MUTED, linewidth=1.0, dashes=(2.0, 2.0), zorder=1)[0]
+            ax.set_xlim(0.0, end)
+            ax.set_ylim(0.0, min(104.0, max(end, 104.0 * float(self.upper.max()))))
+            tidy(ax)
+            label(ax, "predicted probability, mean of the bin, %", "share of positives, %")
+            return [*entries, (line, "as predicted")]
         line = ax.axhline(100.0 * self.base, color=MUTED, linewidth=1.0, dashes=(2.0, 2.0))
         entries.append((line, f"all rows: {percent(self.base)}"))
         cut = len(place) + 0.5 - float(self.above_cut.sum())

@@ -1,0 +1,70 @@
+"""train: alpha by cross-validation, early stopping, probabilities."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scoreline import MeasureClassifierCV, load_model
+from scoreline.data import read_data
+
+TRAIN = ("train", "payments.csv", "--label", "outcome", "--positive", "fraud")
+
+
+def test_alpha_is_chosen_by_the_folds(as_json, folder):
+    found = as_json(*TRAIN, "--measure", "roc_auc", "--alpha", "auto")
+    data = read_data("payments.csv", label="outcome")
+    own = MeasureClassifierCV("roc_auc", scaling="standard", random_state=0).fit(data.X, data.y == "fraud")
+    assert found["alpha"] == own.alpha_
+    model = load_model("model.npz")
+    assert model.alpha == own.alpha_
+    np.testing.assert_array_equal(model.coef_, own.coef_)
+
+
+def test_the_choice_is_told(scoreline):
+    code, out, _ = scoreline(*TRAIN, "--measure", "average_precision", "--alpha", "auto", "--report", "page.html")
+    assert code == 0
+    assert out.startswith("alpha ")
+    assert "by the average_precision of rows left out, 0." in out.splitlines()[0]
+
+
+def test_predictions_have_probabilities_where_the_model_has(scoreline, as_json):
+    assert scoreline(*TRAIN, "--measure", "f1", "--probability", "--report", "page.html")[0] == 0
+    assert "Probabilities are off by" in Path("page.html").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(scoreline("predict", "model.npz", "payments.csv")[1])))
+    clf = load_model("model.npz")
+    X = read_data("payments.csv", label="outcome").X
+    np.testing.assert_allclose([float(row["probability"]) for row in rows], clf.predict_proba(X)[:, 1], rtol=1e-12)
+    found = as_json("predict", "model.npz", "payments.csv")
+    np.testing.assert_allclose(found["probabilities"], clf.predict_proba(X)[:, 1], rtol=1e-12)
+    assert scoreline(*TRAIN)[0] == 0
+    assert scoreline("predict", "model.npz", "payments.csv")[1].startswith("prediction,score\n")
+
+
+def test_early_stopping(as_json):
+    found = as_json(*TRAIN, "--early-stopping", "0.3", "--alpha", "1e-6", "--tol", "1e-6")
+    assert found["status"] in ("early_stopping", "converged")
+    assert load_model("model.npz").history_["validation"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--alpha", "auto", "--dask", "local"), "--alpha auto and --dask"),
+        (("--alpha", "auto", "--checkpoint", "c"), "--alpha auto and --checkpoint"),
+        (("--alpha", "auto", "--early-stopping", "0.1"), "--alpha auto and --early-stopping"),
+        (("--early-stopping", "0.7"), "at most 0.5"),
+        (("--early-stopping", "0"), "greater than 0"),
+        (("--alpha", "best"), "'best' must be a finite number"),
+        (("--solver", "moments", "--early-stopping", "0.1"), "moments"),
+    ],
+)
+def test_options_that_do_not_go_together(options, message, capsys, scoreline):
+    try:
+        code, _, err = scoreline(*TRAIN, *options)
+    except SystemExit as end:
+        code, err = end.code, capsys.readouterr().err
+    assert code == 2
+    assert message in err
