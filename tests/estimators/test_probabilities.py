@@ -146,9 +146,21 @@ def test_scores_come_from_fits_without_their_rows(measure):
     z = np.empty(len(y))
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
         part = MeasureClassifier(measure, tol=1e-5, random_state=0, cut="none").fit(X[train], y[train])
-        z[test] = part.decision_function(X[test])
+        z[test] = (X[test] - X[train].mean(axis=0)) @ part.coef_[0]  # these risks do not care for a shift
     found = fit_sigmoid(np.where(y > 0, 1, -1), z)
-    np.testing.assert_allclose(clf.calibration_, found[:2], rtol=0.02, atol=0.02)
+    expected = [found.slope, found.offset - found.slope * float(X.mean(axis=0) @ clf.coef_[0])]
+    np.testing.assert_allclose(clf.calibration_, expected, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("estimator", [MeasureClassifier, MeasureClassifierCV])
+@pytest.mark.parametrize("measure", ["roc_auc", "prbep"])
+def test_features_far_from_the_origin_do_not_matter_to_a_ranking(estimator, measure):
+    """A shift of a feature moves the scores of each fold's model by another amount; probabilities and cut must not see it."""
+    X, y = problem(1000)
+    options = {"tol": 1e-6, "probability": True, "random_state": 0}
+    near, far = (estimator(measure, **options).fit(X + shift, y) for shift in (0.0, 100.0))
+    np.testing.assert_allclose(far.predict_proba(X + 100.0), near.predict_proba(X), atol=5e-3)
+    assert np.mean(far.predict(X + 100.0) == near.predict(X)) > 0.99
 
 
 def test_nothing_to_learn_is_not_called_certain():

@@ -240,10 +240,11 @@ class MeasureClassifier(
                 unseen = self._fit_certified(*rows, risk, validation)
             self.__dict__.pop("calibration_", None)  # of an earlier fit
             if self.probability:
+                center = 0.0
                 if unseen is None:
-                    unseen, there = cross_fitted_scores(self, operator, y, sign, weight)
+                    unseen, there, center = cross_fitted_scores(self, operator, y, sign, weight, risk)
                 counts = None if weight is None else np.asarray(weight)[there]
-                self._calibrate(np.asarray(sign)[there], np.asarray(unseen)[there], counts)
+                self._calibrate(np.asarray(sign)[there], np.asarray(unseen)[there], counts, center)
             if held is not None and validation is not None:
                 operator._count(validation.rows_read / operator.shape[0])
             self.n_passes_ = operator.n_passes - passes_before

@@ -97,10 +97,13 @@ class Probabilities:
         slope, offset = self.calibration_.tolist()
         return Sigmoid(slope, offset)
 
-    def _calibrate(self: Any, sign: AnyArray, scores: FloatArray, weight: FloatArray | None) -> None:
-        """Learn the sigmoid from scores of left-out rows, their trained intercept included."""
+    def _calibrate(
+        self: Any, sign: AnyArray, scores: FloatArray, weight: FloatArray | None, center: float = 0.0
+    ) -> None:
+        """Learn the sigmoid from scores of left-out rows, their trained intercept included and their center taken off."""
         found = fit_sigmoid(np.asarray(sign), np.asarray(scores), None if weight is None else np.asarray(weight))
-        self.calibration_ = np.array([found.slope, found.offset + found.slope * self.trained_intercept_])
+        shift = self.trained_intercept_ - center
+        self.calibration_ = np.array([found.slope, found.offset + found.slope * shift])
         if not found.ranks:
             warnings.warn(
                 "probability=True: on rows left out, higher scores were not more often positive; all probabilities are near "
@@ -110,10 +113,20 @@ class Probabilities:
             )
 
 
+def center_of(scores: Any, weight: Any, risk: Any) -> float:
+    """Return the mean score where a risk does not care for a shift of all scores, so that models can be compared; else 0."""
+    if risk.shift == "needed":
+        return 0.0
+    z = np.asarray(scores)
+    return float(z.mean() if weight is None else np.average(z, weights=np.asarray(weight)))
+
+
 def cross_fitted_scores(
-    clf: Any, operator: Operator, y: Any, sign: AnyArray, weight: FloatArray | None
-) -> tuple[FloatArray, AnyArray]:
-    """Return a score of every row from a fit without it, and which rows have one: five fits, each without a fifth of the rows.
+    clf: Any, operator: Operator, y: Any, sign: AnyArray, weight: FloatArray | None, risk: Any
+) -> tuple[FloatArray, AnyArray, float]:
+    """Return a score of every row from a fit without it, which rows have one, and the center of the model's own scores.
+
+    Five fits, each without a fifth of the rows. The scores of each have their own center taken off (`center_of`).
 
     Rows left out weigh 0, which every storage can do. Fits begin at zero: one that began at the model of all rows, and ended at
     1 % of the optimum, would still know them. The cost of a positive stays that of the model: a fold that chose another would
@@ -136,7 +149,8 @@ def cross_fitted_scores(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # told once, below
             own.fit(operator, y, operator.aligned(kept, "sample_weight"))
-        scores[rows] = np.asarray(operator.matvec(own.coef_[0]))[rows] + own.trained_intercept_
+        z = np.asarray(operator.matvec(own.coef_[0])) + own.trained_intercept_
+        scores[rows] = z[rows] - center_of(z, kept, risk)
         unproved += own.gap_ is not None and own.status_ in ("max_iter", "max_time", "stalled")
     if unproved:
         warnings.warn(
@@ -145,7 +159,8 @@ def cross_fitted_scores(
             ConvergenceWarning,
             stacklevel=3,
         )
-    return scores, there
+    z = np.asarray(operator.matvec(clf.coef_[0])) + clf.trained_intercept_
+    return scores, there, center_of(z, weight, risk)
 
 
 def _fold_classifier(clf: Any, operator: Operator, positive: AnyArray, weight: FloatArray | None) -> Any:

@@ -27,7 +27,7 @@ from scoreline.estimators.folds import (
     results_table,
     run_folds,
 )
-from scoreline.estimators.probabilities import Probabilities
+from scoreline.estimators.probabilities import Probabilities, center_of
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.validation import check_labels, check_weights, seen
 from scoreline.measures import Measure, RankingMeasure
@@ -201,11 +201,15 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             final.fit(operator, y, sample_weight)
             if along:
                 scores, there = pooled(chosen.folds, splits, best)
+                center = 0.0
+                if chosen.risk.shift != "needed":
+                    own = np.asarray(operator.matvec(final.coef_[0])) + final.trained_intercept_
+                    center = center_of(own, training_weight, chosen.risk)
                 if out_of_fold:
                     threshold = cut_of(final._cut_measure(measure), rows, scores, there)
-                    final.intercept_ = final.intercept_ - threshold
+                    final.intercept_ = final.intercept_ - (center + threshold)
                 if self.probability:
-                    final._calibrate(sign[there], scores, None if weight is None else weight[there])
+                    final._calibrate(sign[there], scores, None if weight is None else weight[there], center)
         validate_data(self, seen(X), skip_check_array=True)
         self.__dict__.update({k: v for k, v in vars(final).items() if k.endswith("_") or k == "_penalty"})
         folds = [fold for each in candidates for fold in each.folds]
@@ -315,7 +319,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 for k, (_, result) in enumerate(solve_path(objective, alphas, make_solver())):
                     if result.interruption is not None:
                         raise result.interruption
-                    scores[k] = np.asarray(left.matvec(result.w)) + objective.risk.intercept(result.z)
+                    shift = objective.risk.intercept(result.z) - center_of(result.z, weight, risk)
+                    scores[k] = np.asarray(left.matvec(result.w)) + shift
                     converged.append(result.status == "converged")
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
                 return Fold(scores, None, passes + (self.scaling is not None), converged)
