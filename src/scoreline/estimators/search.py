@@ -66,9 +66,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
     solver : as in MeasureClassifier
         How J is minimised.
     risk : str or list of str, default="auto"
-        As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries two for
-        the measures of the top of a ranking, where neither is always ahead: logistic beside ROC area for average_precision
-        and partial_roc_auc, beside PRBEP for prbep.
+        As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries three
+        for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge beside ROC area for
+        average_precision and partial_roc_auc, beside PRBEP for prbep.
     solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
         How each model is trained.
     cut : {"auto", "train", "holdout", "none"}, default="auto"

@@ -94,7 +94,7 @@ class Prbep(AtKMeasure):
     name = "prbep"
     summary = "precision/recall break-even point: precision among the n+ highest scores"
     risks = ("prbep", "logistic", "roc_area", "contingency", "contingency_entropy")
-    contenders = ("prbep", "logistic")
+    contenders = ("prbep", "logistic", "squared_hinge")
 
     def __init__(self) -> None:
         super().__init__(k=None)

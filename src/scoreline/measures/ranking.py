@@ -43,7 +43,7 @@ class PartialRocAuc(RankingMeasure):
     name = "partial_roc_auc"
     summary = "area under the ROC curve up to false positive rate max_fpr, standardised to 0.5 for chance"
     risks = ("roc_area", "partial_roc", "roc_area_squared", "logistic")
-    contenders = ("roc_area", "logistic")
+    contenders = ("roc_area", "logistic", "squared_hinge")
 
     def __init__(self, max_fpr: float = 0.1):
         check_number("max_fpr", max_fpr, above=0)
@@ -65,7 +65,7 @@ class AveragePrecision(RankingMeasure):
     name = "average_precision"
     summary = "average precision: mean of the precision at the place of each positive"
     risks = ("roc_area", "roc_area_squared", "logistic", "average_precision")
-    contenders = ("roc_area", "logistic")
+    contenders = ("roc_area", "logistic", "squared_hinge")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return scikit-learn's average_precision_score, NaN if there is no positive."""

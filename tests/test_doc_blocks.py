@@ -1,0 +1,58 @@
+"""The Python blocks of the documentation run, page by page and in order, with the names that a page takes for granted."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+DOCS = Path(__file__).parents[1] / "docs"
+ELSEWHERE = {
+    "datasets.md": "downloads",
+    "gpu.md": "needs PyTorch and a device; tests/device",
+    "scale.md": "needs a cluster; tests/cluster",
+    "tutorial.md": "tests/cli/test_tutorial.py",
+    "deploy.md": "tests/export/test_export_json.py",
+    "many_classes.md": "tests/estimators/test_classifier_many_classes.py",
+}
+PAGES = sorted(page.name for page in DOCS.glob("*.md") if "```python\n" in page.read_text(encoding="utf-8"))
+
+
+def blocks(name):
+    return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("name", [page for page in PAGES if page not in ELSEWHERE])
+def test_blocks_run(name, tmp_path, monkeypatch):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from scoreline import MeasureClassifier
+
+    monkeypatch.chdir(tmp_path)
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(0)
+    amount, country = rng.lognormal(3, 1, 400), rng.choice(["AT", "DE", "US"], 400)
+    fraud = np.where(np.log(amount) + (country == "US") + rng.logistic(0, 1, 400) > 4, "fraud", "fine")
+    lines = [f"{a:.2f},{c},{f}" for a, c, f in zip(amount, country, fraud, strict=True)]
+    for file in ("payments.csv", "today.csv"):
+        (tmp_path / file).write_text("amount,country,outcome\n" + "\n".join(lines) + "\n")
+    pd.DataFrame({"age": amount, "clicked": fraud == "fraud"}).to_parquet(tmp_path / "clicks.parquet")
+    names = {
+        "X": X[::2], "y": y[::2], "X_val": X[1::2], "y_val": y[1::2], "X_valid": X[1::2], "y_valid": y[1::2],
+        "X_test": X[1::2], "y_test": y[1::2], "np": np, "MeasureClassifier": MeasureClassifier,
+    }  # fmt: skip
+    for block in blocks(name):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(block, name, "exec"), names)
+
+
+def test_the_list_of_other_places_is_right():
+    assert set(ELSEWHERE) <= set(PAGES)
+    for place in ELSEWHERE.values():
+        for path in re.findall(r"tests/[\w/.]+", place):
+            assert (DOCS.parent / path).exists(), path
