@@ -18,6 +18,7 @@ from scoreline.operators import as_operator
 from scoreline.operators.parts import PartsOperator
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.scorespace import BlockSpace
+from scoreline.solvers import EarlyStopping
 from scoreline.solvers.registry import all_solvers
 from scoreline.solvers.smoothed import SmoothedSolver
 
@@ -183,3 +184,18 @@ def test_streams_take_moments_of_parts_and_refuse_rows_one_by_one():
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-9)
     with pytest.raises(TypeError, match="lies on a cluster: use fit"):
         MeasureClassifier("gmean", solver="spade").partial_fit(in_parts(X, [100]), y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("measure", ["roc_auc", "f1", "accuracy"])
+def test_probabilities_and_early_stopping_as_in_memory(measure):
+    X, y = problem()
+    options = {"random_state": 0, "scaling": "standard", "tol": 1e-4}
+    here = MeasureClassifier(measure, probability=True, **options).fit(X, y)
+    there = MeasureClassifier(measure, probability=True, **options).fit(in_parts(X, [100, 500]), y)
+    np.testing.assert_allclose(there.calibration_, here.calibration_, rtol=2e-3)  # f1: several fits, each to 1e-4
+    params = {"early_stopping": EarlyStopping((X[::3], y[::3]), patience=3), "init": "zero"}
+    here = MeasureClassifier(measure, solver_params=params, **options).fit(X, y)
+    there = MeasureClassifier(measure, solver_params=params, **options).fit(in_parts(X, [100, 500]), y)
+    np.testing.assert_allclose(there.history_["validation"], here.history_["validation"], atol=1e-6)
+    with pytest.raises(TypeError, match="cannot be read row by row"):
+        MeasureClassifier(measure, solver_params={"early_stopping": 0.1}).fit(in_parts(X, [100, 500]), y)
