@@ -14,7 +14,7 @@ import numpy as np
 from scoreline.data import hard_for_cutting_planes
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
-from scoreline.report.zhang2010 import LEAST, PLANES, RISKS, SMOOTHING, WORDS, gaps_of, proved, risk_of
+from scoreline.reproduce.lower_bounds import LEAST, PLANES, RISKS, SMOOTHING, WORDS, gaps_of, proved, risk_of
 
 LOOKS = {  # colour, width of the line, size of the dot at its end; what comes first is wider, so that it shows below the rest
     "bundle": ("#f1b5ae", 6.0, 11), "bundle_ls": ("#c0392b", 2.6, 8.5), "bundle_ocas": ("#8e44ad", 1.5, 6),

@@ -12,6 +12,7 @@ ROOT = Path(scoreline.__file__).parent
 LAYERS = [
     "testing",
     "cli",
+    "reproduce",
     "report",
     "export",
     "estimators",

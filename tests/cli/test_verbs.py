@@ -183,9 +183,10 @@ def test_measures(scoreline, as_json):
 def test_reproduce(scoreline, as_json, folder):
     code, out, _ = scoreline("reproduce", "zhang2010", "--quick", "--out", "z")
     assert code == 0
-    assert "The claim reproduces" in out
-    assert len(json.loads((folder / "z.json").read_text())["theorems"]) == 5
-    assert (folder / "z.md").read_text().startswith("| theorem |")
+    assert "All claims that were judged reproduce" in out
+    assert len(json.loads((folder / "z.json").read_text())["claims"]) == 5
+    assert (folder / "z.md").read_text().startswith("# zhang2010")
+    assert (folder / "z-curves.png").exists()
     assert as_json("reproduce", "zhang2010", "--quick")["reproduces"] is True
 
 

@@ -1,80 +1,75 @@
-"""Reproduce what the papers behind the solvers claim, and say whether it holds.
-
-zhang2010: the lower bounds of cutting planes.
-"""
+"""Reproduce what the papers behind the solvers claim, and say whether it holds."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from scoreline._files import whole_file
 from scoreline.cli.output import Output, plain, writing
 from scoreline.cli.parser import add_output
 
 EXAMPLES = """examples:
   scoreline reproduce zhang2010
-  scoreline reproduce zhang2010 --quick --out zhang2010"""
-PAPERS = {
-    "zhang2010": "Zhang, Saha and Vishwanathan 2010 and 2012: cutting planes need of the order of 1/eps iterations",
-}
+  scoreline reproduce zhang2012 --data datasets --out zhang2012
+  scoreline reproduce zhang2012 --quick --out try"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
+    from scoreline.reproduce import STUDIES
+
+    about = "; ".join(f"{name}: {study.claim}" for name, study in STUDIES.items())
+    parser.add_argument("name", choices=sorted(STUDIES), help=about.replace("%", "%%"))
     parser.add_argument(
-        "name", choices=sorted(PAPERS), help="; ".join(f"{name}: {what}" for name, what in PAPERS.items())
+        "--data", metavar="FOLDER", help="folder of NAME.svm or NAME.svm.xz (SCORELINE_DATA, else the cache)"
     )
-    parser.add_argument("--quick", action="store_true", help="small problems")
-    parser.add_argument("--out", metavar="NAME", help="write NAME.json and NAME.md")
+    parser.add_argument("--quick", action="store_true", help="small problems: seconds instead of minutes or hours")
+    parser.add_argument(
+        "--out",
+        metavar="NAME",
+        help="write NAME.json, NAME.md and pictures; NAME.jsonl keeps what is done, for going on",
+    )
+    parser.add_argument("--fresh", action="store_true", help="begin anew, whatever NAME.jsonl has")
     add_output(parser)
 
 
 def run(options: Any, output: Output) -> int:
-    """Run the solvers and print what the paper says beside what happened."""
+    """Run a study and print what the paper says beside what was found."""
     if options.out and not Path(options.out).absolute().parent.is_dir():
         raise ValueError(f"--out {options.out}: its folder does not exist; make it first")
-    from scoreline.report.zhang2010 import PLANES, SMOOTHING, lower_bound_cases
+    from scoreline.reproduce import get_study, reproduce
+    from scoreline.reproduce.datasets import Datasets
+    from scoreline.reproduce.pages import write
 
-    n, eps = (30, 1e-2) if options.quick else (100, 1e-3)
-    with output.progress("running") as progress:
-        progress.update(f"five theorems with {n} rows")
-        cases = lower_bound_cases(n, most=10 * n)
-    solvers = [*PLANES, *SMOOTHING]
-    rows = [("theorem", "proved", *solvers, "holds")]
-    content = []
-    for case in cases:
-        least = case.least(eps)
-        needed = {name: case.needed(name, eps) for name in solvers}
-        last = int(case.proved[0][-1])
-        cells = [
-            "-" if case.gaps[name] is None else str(k) if k is not None else f"> {10 * n}" for name, k in needed.items()
-        ]
-        rows.append((case.title, f">= {least}" if least else f"> {last}", *cells, "yes" if case.holds else "NO"))
-        content.append({"theorem": case.title, "proved": least, "iterations": needed, "holds": case.holds})
-    output.result("eps", eps)
-    output.result("theorems", content)
-    output.text(f"iterations to a gap of {eps:g}, {n} rows (-: the risk has no smoothed version)")
-    output.table(rows, right=range(1, len(rows[0])))
-    good = all(case.holds for case in cases)
-    verdict = (
-        "The claim reproduces: on every example cutting planes stay above their bound."
-        if good
-        else "NOT all bounds hold."
-    )
-    output.result("reproduces", good)
-    output.text(verdict)
-    if options.out:
+    study = get_study(options.name)(Datasets(options.data), options.quick)
+    out = Path(options.out) if options.out else None
+    kept = None if out is None else out.with_name(out.name + ".jsonl")
+    with output.progress("running") as progress, writing(options.out or ""):
+        findings, results = reproduce(study, kept, options.fresh, progress.update)
+    if findings.missing:
+        output.note(f"not on this machine: {', '.join(findings.missing)}; see docs/datasets.md")
+    for table in findings.tables:
+        output.text(table.title)
+        output.table([table.head, *table.rows], right=range(1, len(table.head)))
+    for claim in findings.claims:
+        output.text(
+            f"{claim.text}: {claim.found} (paper: {claim.paper}): {claim.verdict}"
+            + (f", {claim.reason}" if claim.reason else "")
+        )
+    output.result("study", study.name)
+    output.result("tables", [table._asdict() for table in findings.tables])
+    output.result("claims", [claim._asdict() for claim in findings.claims])
+    output.result("missing", findings.missing)
+    output.result("reproduces", findings.reproduces)
+    judged = {
+        True: "All claims that were judged reproduce.",
+        False: "NOT all claims reproduce.",
+        None: "Nothing was judged.",
+    }
+    output.text(judged[findings.reproduces])
+    if out is not None:
         with writing(options.out):
-            _write(Path(options.out), rows, {"eps": eps, "rows": n, "theorems": content}, verdict)
+            notes = write(out, study, findings, plain(results))
+        for note in notes:
+            output.note(note)
         output.text(f"written to {options.out}.json and {options.out}.md")
     return 0
-
-
-def _write(path: Path, rows: list[Any], content: dict[str, Any], verdict: str) -> None:
-    with whole_file(path.with_name(path.name + ".json")) as file:
-        file.write(json.dumps(plain(content), indent=1).encode())
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    lines.insert(1, "|" + " --- |" * len(rows[0]))
-    with whole_file(path.with_name(path.name + ".md")) as file:
-        file.write(("\n".join(lines) + f"\n\n{verdict}\n").encode())

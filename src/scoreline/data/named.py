@@ -250,6 +250,13 @@ def load_named(
         raise ConnectionError(f"{error}. Try again later, or {by_hand}") from error
 
 
+def is_here(name: str, folder: Any = None) -> bool:
+    """Tell whether `load_named` would find a data set in the folder or in the cache; nothing is read."""
+    _check_name(name)
+    place = _data_folder(folder)
+    return (place is not None and _found(name, place) is not None) or _found(name, cache_folder()) is not None
+
+
 def _check_name(name: Any) -> None:
     """Raise unless the name is one of a file in a folder, not a path that leads out of it."""
     if not isinstance(name, str) or not name or name.startswith(".") or ".." in name or set(name) & set("/\\:\0"):

@@ -64,27 +64,9 @@ class LowerBoundCase:
         return bool(np.all(found[within - 1] >= (1.0 - 1e-6) * gap[: len(within)] - LEAST))
 
 
-def lower_bound_cases(n: int = 100, most: int | None = None) -> list[LowerBoundCase]:
-    """Run every solver on the counter-examples with about n rows.
-
-    Parameters
-    ----------
-    n : int
-        Rows; the theorems speak of n iterations.
-    most : int, optional
-        Iterations at most; by default 3 n.
-
-    Returns
-    -------
-    list of LowerBoundCase
-        One per theorem.
-    """
-    most = 3 * n if most is None else most
-    cases = []
-    for example in hard_for_cutting_planes(n):
-        gaps = {name: gaps_of(example, name, most) for name in (*PLANES, *SMOOTHING)}
-        cases.append(LowerBoundCase(example, gaps, proved(example, most)))
-    return cases
+def hard_examples(n: int) -> list[HardExample]:
+    """Return the counter-examples with about n rows; the theorems speak of n iterations."""
+    return list(hard_for_cutting_planes(n))
 
 
 def risk_of(example: HardExample, name: str) -> Any:

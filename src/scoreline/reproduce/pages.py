@@ -1,0 +1,86 @@
+"""What a study leaves behind: NAME.json, NAME.md and pictures."""
+
+import datetime
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from scoreline._files import whole_file
+from scoreline._optional import require
+from scoreline.reproduce.study import Findings, Study, Table
+
+
+def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
+    """Return the page of a study."""
+    from scoreline import __version__
+
+    made = (
+        f"scoreline {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {datetime.date.today()}"
+    )
+    command = f"scoreline reproduce {study.name}" + (" --quick" if study.quick else "")
+    parts = [f"# {study.name}", study.paper + ".", f"`{command}`; {made}."]
+    if study.quick:
+        parts.append("Quick run: small problems, whose figures say little about the paper's.")
+    if findings.missing:
+        parts.append(f"Not on this machine: {', '.join(findings.missing)}.")
+    if findings.claims:
+        head = ("the paper says", "its figure", "found", "verdict")
+        rows = [(c.text, c.paper, c.found, c.verdict + (f": {c.reason}" if c.reason else "")) for c in findings.claims]
+        parts += ["## Claims", grid(Table("", head, rows), right=False)]
+    for table in findings.tables:
+        parts += [f"## {table.title}", grid(table)] + ([table.note] if table.note else [])
+    parts += [f"![{name}]({path})" for name, path in pictures.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def grid(table: Table, right: bool = True) -> str:
+    """Return a table as Markdown."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (table.head, *table.rows)]
+    rules = ["---"] + ["---:" if right else "---"] * (len(table.head) - 1)
+    lines.insert(1, "| " + " | ".join(rules) + " |")
+    return "\n".join(lines)
+
+
+def write(out: Path, study: Study, findings: Findings, results: dict[str, Any]) -> list[str]:
+    """Write NAME.json, NAME.md and NAME-FIGURE.png; return what could not be drawn, and why."""
+    pictures, notes = {}, []
+    for name, draw in findings.figures.items():
+        path = out.with_name(f"{out.name}-{name}.png")
+        try:
+            _draw(path, draw)
+        except ImportError as error:
+            notes.append(str(error))
+            break
+        pictures[name] = path.name
+    content = {
+        "study": study.name, "paper": study.paper, "quick": study.quick, "reproduces": findings.reproduces,
+        "missing": findings.missing, "claims": [claim._asdict() for claim in findings.claims],
+        "tables": [table._asdict() for table in findings.tables], "cells": results, "versions": _versions(),
+    }  # fmt: skip
+    with whole_file(out.with_name(out.name + ".json")) as file:
+        file.write(json.dumps(content, indent=1, allow_nan=False).encode())
+    with whole_file(out.with_name(out.name + ".md")) as file:
+        file.write(markdown(study, findings, pictures).encode())
+    return notes
+
+
+def _draw(path: Path, draw: Any) -> None:
+    figures = require("matplotlib.figure", "plot", "pictures of a study")
+    figure = figures.Figure(layout="constrained")
+    draw(figure)
+    figure.savefig(path, dpi=110)
+
+
+def _versions() -> dict[str, str]:
+    from scoreline import __version__
+
+    return {
+        "scoreline": __version__, "python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }  # fmt: skip

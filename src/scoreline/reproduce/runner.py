@@ -1,0 +1,91 @@
+"""Running a study: cells one by one, each kept as soon as it is done, so that a run which was killed goes on."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scoreline.reproduce.study import Findings, Study
+
+
+def reproduce(
+    study: Study, kept: Any = None, fresh: bool = False, told: Callable[[str], None] | None = None
+) -> tuple[Findings, dict[str, Any]]:
+    """Compute the cells of a study that are not there yet, and return what they say.
+
+    Parameters
+    ----------
+    study : Study
+        What to run.
+    kept : path, optional
+        File (JSON, a line a cell) that keeps cells; a run that finds it goes on from there. Without it nothing is kept.
+    fresh : bool
+        Begin anew, whatever the file holds.
+    told : callable, optional
+        Is told which cell is next.
+
+    Returns
+    -------
+    tuple
+        The findings, and the results of all cells.
+    """
+    results = {} if kept is None else _begun(Path(kept), study, fresh)
+    cells = study.cells()
+    twice = [cell.key for cell in cells if [other.key for other in cells].count(cell.key) > 1]
+    if twice:
+        raise ValueError(f"the study {study.name} has the cell {twice[0]!r} twice")
+    for k, cell in enumerate(cells):
+        if cell.key in results:
+            continue
+        if told is not None:
+            told(f"{k + 1} of {len(cells)}: {cell.key}")
+        begin = time.perf_counter()
+        result = json.loads(json.dumps(cell.run(), allow_nan=False))  # as it will be read again
+        results[cell.key] = result
+        if kept is not None:
+            _append(Path(kept), {"key": cell.key, "seconds": time.perf_counter() - begin, "result": result})
+    wanted = {cell.key: results[cell.key] for cell in cells}
+    return study.findings(wanted), wanted
+
+
+def _header(study: Study) -> dict[str, Any]:
+    from scoreline import __version__
+
+    return {"study": study.name, "quick": study.quick, "scoreline": __version__}
+
+
+def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Any]:
+    """Return the cells of a file, which is begun if it is not there; a line that was cut off does not count."""
+    header = _header(study)
+    if fresh or not path.exists():
+        path.write_text(json.dumps(header) + "\n")
+        return {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        found = json.loads(lines[0])
+    except (ValueError, IndexError):
+        found = None
+    if found != header:
+        raise ValueError(
+            f"{path} belongs to another run ({found}), this is {header}; delete it, or begin anew with --fresh"
+        )
+    results, whole = {}, [lines[0]]
+    for line in lines[1:]:
+        try:
+            entry = json.loads(line)
+            results[entry["key"]] = entry["result"]
+        except (ValueError, KeyError, TypeError):
+            break
+        whole.append(line)
+    if len(whole) < len(lines):
+        path.write_text("\n".join(whole) + "\n")
+    return results
+
+
+def _append(path: Path, entry: dict[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,54 @@
+"""Runs that are watched: objective, test measure, seconds and passes after every iteration, off the clock."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scoreline._typing import FloatArray
+from scoreline.objective import Objective
+from scoreline.solvers import Progress, Solver
+
+POINTS = 200  # of a curve that are kept
+
+
+def watched(
+    solver: type[Solver], objective: Objective, options: dict[str, Any], test: Callable[[FloatArray], float] | None = None,
+    target: float = -np.inf,
+) -> dict[str, Any]:  # fmt: skip
+    """Run a solver from zero, ending early at an objective of `target`, and return what happened as plain numbers.
+
+    Returns
+    -------
+    dict
+        `curve`: rows (seconds, passes, objective, test measure) of the iterations at which the objective fell, thinned to about
+        200; `objective`, `lower_bound`, `seconds`, `passes`, `iterations`, `status` at the end.
+    """
+    rows: list[list[float]] = []
+
+    def look(now: Progress) -> bool:
+        if not rows or now.objective < rows[-1][2]:
+            rows.append([now.seconds, now.passes, now.objective, np.nan if test is None else test(now.w)])
+        return bool(now.objective <= target)
+
+    result = solver(**options, init="zero", callbacks=[look]).solve(objective)
+    history = result.history
+    kept = (
+        rows
+        if len(rows) <= POINTS
+        else [rows[k] for k in np.unique(np.geomspace(1, len(rows), POINTS).astype(int) - 1)]
+    )
+    return {
+        "curve": [[None if np.isnan(value) else float(value) for value in row] for row in kept],
+        "objective": float(result.objective), "lower_bound": None if result.lower_bound is None else float(result.lower_bound),
+        "seconds": float(history["seconds"][-1]), "passes": float(result.n_passes), "iterations": int(result.n_iter),
+        "status": result.status,
+    }  # fmt: skip
+
+
+def seconds_to(run: dict[str, Any], level: float) -> float | None:
+    """Return the seconds after which the objective was at most `level`; None if it never was."""
+    for seconds, _, objective, _ in run["curve"]:
+        if objective <= level:
+            return float(seconds)
+    return None
