@@ -1,0 +1,60 @@
+"""What docs/migrate.md says of other tools' C: the same coefficients for the same problem."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.svm import LinearSVC
+
+from scoreline import MeasureClassifier
+
+C, N = 0.3, 400
+
+
+def problem():
+    return make_classification(N, 5, n_informative=3, n_redundant=0, flip_y=0.1, random_state=0)
+
+
+def ours(risk, alpha, **options):
+    X, y = problem()
+    clf = MeasureClassifier("accuracy", risk=risk, alpha=alpha, tol=1e-9, cut="none", max_iter=20_000, **options).fit(
+        X, y
+    )
+    return np.append(clf.coef_, clf.trained_intercept_)
+
+
+@pytest.mark.parametrize(
+    ("rival", "risk", "alpha", "options"),
+    [
+        (LogisticRegression(C=C, tol=1e-10, max_iter=1000, fit_intercept=False), "logistic", 1 / (N * C), False),
+        (LinearSVC(C=C, tol=1e-10, max_iter=100_000), "squared_hinge", 1 / (2 * N * C), True),
+        (LinearSVC(C=C, loss="hinge", tol=1e-8, max_iter=1_000_000), "hinge", 1 / (N * C), True),
+    ],
+)
+def test_coefficients_are_the_same(rival, risk, alpha, options):
+    X, y = problem()
+    rival.fit(X, y)
+    theirs = np.append(rival.coef_, rival.intercept_)
+    np.testing.assert_allclose(ours(risk, alpha, fit_intercept=options), theirs, atol=1e-4)
+
+
+def test_an_intercept_that_is_hardly_penalised():
+    X, y = problem()
+    rival = LogisticRegression(C=C, tol=1e-10, max_iter=1000).fit(X, y)
+    found = ours("logistic", 1 / (N * C), intercept_scaling=100.0)
+    np.testing.assert_allclose(found, np.append(rival.coef_, rival.intercept_), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "risk", "factor"), [("log_loss", "logistic", 1.0), ("squared_hinge", "squared_hinge", 0.5)]
+)
+def test_alpha_of_stochastic_gradient(loss, risk, factor):
+    """Stochastic gradient ends near the optimum only: the objective is compared, which would be off by a factor of 2."""
+    X, y = problem()
+    rival = SGDClassifier(
+        loss, alpha=1e-2, fit_intercept=False, max_iter=2000, tol=None, average=True, random_state=0
+    ).fit(X, y)
+    clf = MeasureClassifier("accuracy", risk=risk, alpha=factor * 1e-2, tol=1e-8, cut="none", fit_intercept=False).fit(
+        X, y
+    )
+    np.testing.assert_allclose(rival.coef_, clf.coef_, atol=2e-2 * np.abs(clf.coef_).max())
