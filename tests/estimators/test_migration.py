@@ -51,9 +51,8 @@ def test_an_intercept_that_is_hardly_penalised():
 def test_alpha_of_stochastic_gradient(loss, risk, factor):
     """Stochastic gradient ends near the optimum only: the objective is compared, which would be off by a factor of 2."""
     X, y = problem()
-    rival = SGDClassifier(
-        loss, alpha=1e-2, fit_intercept=False, max_iter=2000, tol=None, average=True, random_state=0
-    ).fit(X, y)
+    steps = {"learning_rate": "invscaling", "eta0": 0.01, "max_iter": 2000, "tol": None, "average": True}
+    rival = SGDClassifier(loss, alpha=1e-2, fit_intercept=False, random_state=0, **steps).fit(X, y)
     clf = MeasureClassifier("accuracy", risk=risk, alpha=factor * 1e-2, tol=1e-8, cut="none", fit_intercept=False).fit(
         X, y
     )
