@@ -46,12 +46,13 @@ def test_an_intercept_that_is_hardly_penalised():
 
 
 @pytest.mark.parametrize(
-    ("loss", "risk", "factor"), [("log_loss", "logistic", 1.0), ("squared_hinge", "squared_hinge", 0.5)]
+    ("loss", "risk", "factor", "eta0"),
+    [("log_loss", "logistic", 1.0, 0.5), ("squared_hinge", "squared_hinge", 0.5, 0.01)],
 )
-def test_alpha_of_stochastic_gradient(loss, risk, factor):
+def test_alpha_of_stochastic_gradient(loss, risk, factor, eta0):
     """Stochastic gradient ends near the optimum only: the objective is compared, which would be off by a factor of 2."""
     X, y = problem()
-    steps = {"learning_rate": "invscaling", "eta0": 0.01, "max_iter": 2000, "tol": None, "average": True}
+    steps = {"learning_rate": "invscaling", "eta0": eta0, "max_iter": 2000, "tol": None, "average": True}
     rival = SGDClassifier(loss, alpha=1e-2, fit_intercept=False, random_state=0, **steps).fit(X, y)
     clf = MeasureClassifier("accuracy", risk=risk, alpha=factor * 1e-2, tol=1e-8, cut="none", fit_intercept=False).fit(
         X, y
