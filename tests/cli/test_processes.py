@@ -47,7 +47,8 @@ def waited_for(process, path=None, seconds=60.0):
     """Wait until training is under way: until it has said what it has read, or a file is there."""
     if path is None:
         assert "read 20,000 rows" in process.stderr.readline()
-        time.sleep(2.0)  # the compiled parts are loaded, some iterations are done
+        while "iteration" not in (line := process.stderr.readline()):  # progress is told every few seconds
+            assert line, "the program has ended"
         return
     end = time.monotonic() + seconds
     while not path.exists():

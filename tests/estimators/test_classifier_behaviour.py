@@ -818,3 +818,20 @@ def test_what_is_not_finite_is_found_when_rows_are_scored(data, kind, coef, bad)
             method(kind(X))
     with pytest.raises(ValueError, match="first seen in row 7"):
         clf.score(kind(X), y)
+
+
+def test_scores_that_overflow_are_refused(data):
+    X, y = data
+    clf = MeasureClassifier().fit(X, y)
+    clf.coef_ = np.full_like(clf.coef_, 10.0)
+    X = X.copy()
+    X[3, :2] = 1e308, -1e308
+    with pytest.raises(ValueError, match="score of row 3 is not finite"):
+        clf.predict(X)
+
+
+@pytest.mark.parametrize(("p", "solver"), [(999, "newton"), (1000, "lbfgs")])
+def test_newton_is_taken_where_its_hessian_will_be_there(p, solver):
+    X = sp.random(60, p, 0.05, random_state=0, format="csr")
+    clf = MeasureClassifier("f1", risk="squared_hinge", alpha=1e-3).fit(X, np.arange(60) % 2)
+    assert (clf.solver_, clf.status_) == (solver, "converged")

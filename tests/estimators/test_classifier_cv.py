@@ -307,3 +307,38 @@ def test_risks_by_name(tmp_path):
             searched(X, y, risk=wrong)
     with pytest.raises(ValueError, match="logistc"):
         searched(X, y, risk=["roc_area", "logistc"])
+
+
+def test_folds_that_do_not_define_the_measure_are_left_out_and_named():
+    X, y = problem(300)
+    groups = np.repeat(np.arange(10), 30)
+    y = np.where(groups == 3, 0, y)
+    with pytest.warns(UserWarning, match="roc_auc is not defined on the rows that fold . leaves out"):
+        clf = MeasureClassifierCV("roc_auc", alphas=[100.0, 1.0, 1e-2], cv=GroupKFold(10), scaling="standard").fit(
+            X, y, groups=groups
+        )
+    table = clf.cv_results_
+    splits = np.array([table[f"split{k}_test_score"] for k in range(10)])
+    assert np.isnan(splits).all(axis=1).sum() == 1
+    np.testing.assert_allclose(table["mean_test_score"], np.nanmean(splits, axis=0))
+    assert clf.alpha_ == table["alpha"][np.argmax(table["mean_test_score"])]
+    weight = np.where(groups == 4, 0.0, 1.0)
+    with pytest.warns(UserWarning, match="is not defined"):
+        MeasureClassifierCV("accuracy", alphas=[1.0, 1e-2], cv=GroupKFold(10), scaling="standard").fit(
+            X, y, weight, groups
+        )
+    one_class = [(np.arange(200), np.flatnonzero(groups == 3))]
+    with pytest.raises(ValueError, match="not defined on the rows that any fold leaves out"):
+        MeasureClassifierCV("roc_auc", alphas=[1.0], cv=one_class).fit(X, y)
+
+
+def test_folds_as_masks_and_from_the_end():
+    X, y = problem(100)
+    half = np.arange(100) % 2 == 0
+    lists = searched(X, y, cv=[(np.flatnonzero(half), np.flatnonzero(~half))])
+    masks = searched(X, y, cv=[(half, ~half)])
+    ends = searched(X, y, cv=[(np.flatnonzero(half) - 100, np.flatnonzero(~half) - 100)])
+    for other in (masks, ends):
+        np.testing.assert_array_equal(other.cv_results_["mean_test_score"], lists.cv_results_["mean_test_score"])
+    with pytest.raises(ValueError, match="needs two folds"):
+        searched(X, y, cv=[(half, ~half)], selection="one_standard_error")

@@ -5,6 +5,7 @@ import os
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
@@ -13,6 +14,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load_model
+from scoreline.estimators.sigmoid import fit_sigmoid
 from scoreline.estimators.training import held_out_rows
 from scoreline.measures import RankingMeasure, best_cut, get_measure
 from scoreline.solvers import Checkpoint, EarlyStopping
@@ -205,8 +207,9 @@ def test_storages():
     [
         (0.7, "at most 0.5"),
         (0.0, "validation=0.0 must be a finite number greater than 0"),
-        (3, "early_stopping=3 must be an EarlyStopping"),
-        ("yes", "early_stopping='yes' must be"),
+        (3, "early_stopping must be an EarlyStopping.* got 3"),
+        ("yes", "early_stopping must be an EarlyStopping.* got 'yes'"),
+        ((np.eye(2), [0, 1]), r"got a tuple; write EarlyStopping\(\(X, y\)\)"),
     ],
 )
 def test_bad_options(option, message):
@@ -256,3 +259,71 @@ def test_a_file_keeps_the_model_not_the_rows(tmp_path):
     again = load_model(tmp_path / "model.npz")
     assert (again.status_, again.history_["validation"]) == (clf.status_, clf.history_["validation"])
     np.testing.assert_array_equal(again.predict(Xv), clf.predict(Xv))
+
+
+@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("p", [300, 1500])
+def test_cut_and_probabilities_do_not_rest_on_leave_one_out_far_from_the_optimum(risk, p):
+    """Leave-one-out supposes an optimum: far from it the cut would lie beyond all scores."""
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.standard_normal((1500, p))
+    w = np.r_[2.0 * rng.standard_normal(20), np.zeros(p - 20)]
+    y = (3.0 * X @ w + rng.logistic(size=1500) > 1.0).astype(int)
+    A, a, B, b = X[:700], y[:700], X[700:], y[700:]
+    clf = fitted(
+        A, a, measure="f1", alpha=1e-6, risk=risk, cut="auto", probability=True, more={"early_stopping": 0.2}, tol=1e-2
+    )
+    scores = B @ clf.coef_[0] + clf.trained_intercept_
+    best = best_cut(np.where(b > 0, 1, -1), scores, get_measure("f1")).value
+    assert clf.score(B, b) > best - 0.06
+    P = clf.predict_proba(B)[:, 1]
+    loss = -np.mean(np.where(b > 0, np.log(P), np.log1p(-P)))
+    ideal = fit_sigmoid(np.where(b > 0, 1, -1), scores).probability(scores)[:, 1]
+    assert loss < -np.mean(np.where(b > 0, np.log(ideal), np.log1p(-ideal))) + 0.06
+
+
+@pytest.mark.parametrize("measure", ["f1", "accuracy", "roc_auc"])
+@pytest.mark.parametrize("balanced", [None, "balanced"])
+def test_weights_of_rows_held_out_do_not_reach_the_model(measure, balanced):
+    X, y, _, _ = problem()
+    held = held_out_rows(np.where(y > 0, 1, -1), None, 0, 0.3)
+    one, other = (
+        fitted(
+            X, y, measure=measure, weight=np.where(held, s, 1.0), class_weight=balanced, cut="auto", probability=True
+        )
+        for s in (1.0, 4.0)
+    )
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_allclose(
+        one.calibration_, other.calibration_, rtol=0.1
+    )  # Platt's targets know how many there are
+    assert one.trained_intercept_ == other.trained_intercept_
+
+
+def test_columns_of_validation_frames_are_those_of_training():
+    X, y, Xv, yv = problem()
+    frame, other = (pd.DataFrame(rows, columns=[f"c{k}" for k in range(20)]) for rows in (X, Xv))
+    fitted(frame, y, measure="roc_auc", more={"early_stopping": EarlyStopping((other, yv))})
+    with pytest.raises(ValueError, match="feature names"):
+        fitted(frame, y, measure="roc_auc", more={"early_stopping": EarlyStopping((other.iloc[:, ::-1], yv))})
+
+
+def test_a_checkpoint_knows_its_validation_rows(tmp_path):
+    X, y, Xv, yv = problem()
+
+    def stop(progress):
+        if progress.iteration == 5:
+            raise KeyboardInterrupt
+
+    def run(rows, callbacks=()):
+        more = {
+            "early_stopping": EarlyStopping((rows, yv)), "callbacks": callbacks, "init": "zero",
+            "checkpoint": Checkpoint(tmp_path / "c", every=2, seconds=0.0),
+        }  # fmt: skip
+        return fitted(X, y, measure="roc_auc", more=more)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Xv, [stop])
+    with pytest.raises(ValueError, match="early_stopping"):
+        run(-Xv)
+    run(Xv)

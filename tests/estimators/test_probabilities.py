@@ -13,9 +13,10 @@ from scipy.special import expit, log_expit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, make_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, list_solvers, load_model
 from scoreline.estimators.sigmoid import fit_sigmoid
@@ -276,3 +277,53 @@ def test_as_good_as_scikit_learn_around_the_same_classifier():
     own = asked("roc_auc").fit(X[train], y[train]).predict_proba(X[test])
     around = CalibratedClassifierCV(asked("roc_auc", probability=False), ensemble=False).fit(X[train], y[train])
     assert log_loss(y[test], own) < log_loss(y[test], around.predict_proba(X[test])) + 0.02
+
+
+def test_an_interrupted_fit_has_no_probabilities_of_an_earlier_one():
+    X, y = problem()
+    clf = asked("roc_auc").fit(X, y)
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    clf.set_params(solver_params={"callbacks": [stop]})
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(1000.0 * X, y)
+    with pytest.raises(NotFittedError, match="interrupted"):
+        clf.predict_proba(X)
+    plain = MeasureClassifier().fit(X, y).set_params(probability=True)
+    with pytest.raises(NotFittedError, match="fit it again"):
+        plain.predict_proba(X)
+
+
+def test_too_few_rows_leave_the_earlier_model():
+    X, y = problem()
+    clf = asked("roc_auc").fit(X, y)
+    before = clf.coef_.copy(), clf.calibration_.copy()
+    with pytest.raises(ValueError, match="two rows of each class"):
+        clf.fit(X, np.arange(len(y)) == 5)
+    np.testing.assert_array_equal(clf.coef_, before[0])
+    np.testing.assert_array_equal(clf.calibration_, before[1])
+
+
+@pytest.mark.parametrize("measure", ["roc_auc", "f1", "gmean"])
+def test_groups_are_kept_together_for_probabilities(measure):
+    """Ten near-copies of each row: folds that part them would be far too sure."""
+    rng = np.random.default_rng(0)
+    base, label = rng.standard_normal((60, 30)), rng.random(60) < 0.4
+    X, y = np.repeat(base, 10, 0) + 1e-3 * rng.standard_normal((600, 30)), np.repeat(label, 10)
+    groups = np.repeat(np.arange(60), 10)
+    clf = MeasureClassifierCV(measure, alphas=[1e-3], cv=GroupKFold(5), probability=True, random_state=0).fit(
+        X, y, groups=groups
+    )
+    P = clf.predict_proba(rng.standard_normal((500, 30)))[:, 1]
+    assert log_loss(rng.random(500) < 0.4, P) < 0.9
+
+
+def test_one_number_and_tables_of_decision_values():
+    X, y = problem()
+    clf = asked("f1").fit(X, y)
+    z = clf.decision_function(X)
+    assert clf.probability_of(z[3]) == pytest.approx(clf.predict_proba(X)[3, 1], rel=1e-12)
+    table = clf.probability_of(z[:10].reshape(2, 5))
+    np.testing.assert_allclose(table.ravel(), clf.predict_proba(X)[:10, 1], rtol=1e-12)

@@ -38,7 +38,7 @@ def run(options: Any, output: Output) -> int:
     clf = load_model(options.model)
     data = read(options, output, encoding=getattr(clf, "encoding_", None), n_features=clf.n_features_in_)
     scores = clf.decision_function(data.X)
-    likely = clf.probability_of(scores) if clf.probability else None
+    likely = clf.probability_of(scores) if hasattr(clf, "calibration_") else None
     classes = [str(label) for label in clf.classes_.tolist()]
     output.result("rows", len(scores))
     if options.out:

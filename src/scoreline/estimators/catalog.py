@@ -106,7 +106,7 @@ def choose(measure: Measure, risk: str, solver: str, shape: tuple[int, int] | No
     for name in candidates:
         chosen = get_risk(name, measure)
         if solver_class is None:
-            narrow = shape is not None and shape[1] <= MAX_FEATURES
+            narrow = shape is not None and shape[1] < MAX_FEATURES  # a constant feature may come
             allowed = ("measure",) * (risk == "auto") + ("narrow",) * narrow + ("always", "otherwise")
             fitting = [s for s in all_solvers().values() if s.serves(chosen) and s.trains(measure)]
             best = min((s for s in fitting if s.automatic in allowed), key=lambda s: allowed.index(s.automatic))

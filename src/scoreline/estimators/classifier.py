@@ -14,16 +14,16 @@ from scoreline._logging import verbosity
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
-from scoreline.estimators.early_stopping import ValidationRows, given_rows, held_rows
+from scoreline.estimators.early_stopping import ValidationRows, given_rows, held_rows, same_columns
 from scoreline.estimators.moments_training import MomentsTraining
 from scoreline.estimators.persist import Saving
-from scoreline.estimators.probabilities import Probabilities, cross_fitted_scores
+from scoreline.estimators.probabilities import Probabilities, check_enough_rows, cross_fitted_scores
 from scoreline.estimators.row_training import RowTraining
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.streaming import Streaming
 from scoreline.estimators.training import Problem, train
-from scoreline.estimators.validation import check_labels, check_weights, seen
-from scoreline.measures import AtKMeasure, Measure, RankingMeasure, get_measure
+from scoreline.estimators.validation import check_labels, check_sample_weight, check_weights, seen
+from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure, steady_cut
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.operators.device import ON_DEVICE
 from scoreline.operators.device_convert import moved
@@ -78,7 +78,8 @@ class MeasureClassifier(
         How `intercept_` is set. "train": the best cut for the measure on the training scores. "holdout": on a stratified
         fifth of the rows that a first fit did not see (one more fit). "none": not at all, the trained intercept stays.
         "auto": for measures of counts trained with the logistic or squared hinge loss, a steady cut on the scores that
-        each row would get from a model without it (`scoreline.solvers.leave_one_out`, no further fit), which serves new
+        each row would get from a model without it (`scoreline.solvers.leave_one_out`, no further fit), or with early stopping
+        on its validation rows, which serves new
         rows better, above all with few positives; for other risks "holdout" where there are fewer than ten rows a feature
         (and fifty of each class), else "train"; "train" for rankings. `recut` sets it anew on other rows.
     class_weight : dict, "balanced" or None, default=None
@@ -219,14 +220,14 @@ class MeasureClassifier(
             y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
             classes, sign = check_labels(y, operator.shape[0])
             sign = operator.aligned(sign, "y")  # labels that were text
-            weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
             risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
             solver = self._make_solver(solver_class)
-            validation, held = self._validation_rows(solver, operator, classes, sign, weight, measure)
-            if held is not None:
-                weight, training_weight = (
-                    np.where(held, 0.0, 1.0 if each is None else each) for each in (weight, training_weight)
-                )
+            validation, held = self._validation_rows(X, solver, operator, classes, sign, sample_weight, measure)
+            if held is not None:  # before anything is made of the weights
+                sample_weight = np.where(held, 0.0, 1.0 if sample_weight is None else sample_weight)
+            weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
+            if self.probability and validation is None:
+                check_enough_rows(sign, weight)
             rows = X, operator, classes, sign, weight, measure, solver, training_weight
             unseen: Any = None
             there: Any = slice(None)
@@ -238,8 +239,9 @@ class MeasureClassifier(
                 self._fit_rows(*rows, validation)
             else:
                 unseen = self._fit_certified(*rows, risk, validation)
-            self.__dict__.pop("calibration_", None)  # of an earlier fit
-            if self.probability:
+            if validation is not None:
+                self._serve(validation)
+            elif self.probability:
                 center = 0.0
                 if unseen is None:
                     unseen, there, center = cross_fitted_scores(self, operator, y, sign, weight, risk)
@@ -271,7 +273,8 @@ class MeasureClassifier(
         space, cut_measure = space_for(operator.scores), self._cut_measure(measure)
         problem = Problem(wrapped, space, sign, training_weight, weight, risk, self.alpha, measure, cut_measure)
         first = self._first_w(wrapped, operator)
-        trained = train(problem, solver, self.cut, self.random_state, first, left_out=self.probability)
+        cut = self._own_cut(validation)
+        trained = train(problem, solver, cut, self.random_state, first, self.probability and validation is None)
         result = trained.result
 
         # Everything at once, so that a fit that failed halfway leaves the estimator as it was.
@@ -297,15 +300,38 @@ class MeasureClassifier(
             warnings.warn(trained.missed, UserWarning, stacklevel=3)
         return None if trained.unseen is None else trained.unseen + trained.intercept
 
+    def _own_cut(self, validation: ValidationRows | None) -> str:
+        """Return how a fit sets its cut: the one of validation rows comes later, and needs no rows held out before."""
+        return "train" if validation is not None and self.cut == "auto" else self.cut
+
+    def _serve(self, validation: ValidationRows) -> None:
+        """Take cut and probabilities from validation rows, which the model has not seen: leave-one-out needs an optimum."""
+        scores, sign, measure = (
+            validation.scores(self.coef_[0], self.trained_intercept_),
+            validation.sign,
+            validation.measure,
+        )
+        served = self._cut_measure(measure)
+        if self.cut == "auto" and isinstance(served, CountsBasedMeasure):
+            _, weight = check_weights(validation.weight, self.class_weight, self.classes_, sign)
+            self.intercept_ = np.array([self.trained_intercept_ - steady_cut(sign, scores, served, weight).threshold])
+        if self.probability:
+            self._calibrate(sign, scores, validation.weight)
+
     def _validation_rows(
-        self, solver: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: FloatArray | None, measure: Measure
+        self, X: Any, solver: Any, operator: Operator, classes: AnyArray, sign: AnyArray, sample_weight: Any, measure: Measure
     ) -> tuple[ValidationRows | None, AnyArray | None]:  # fmt: skip
         """Return the rows of early stopping, and a mask of those that must not be trained on."""
         settings = getattr(solver, "early_stopping", None)
         if settings is None:
             return None, None
         if settings.share is None:
-            return given_rows(settings, classes, operator.shape[1], measure, self._options().get("device")), None
+            rows = given_rows(settings, classes, operator.shape[1], measure, self._options().get("device"))
+            same_columns(X, settings.validation[0])
+            if solver.journal is not None:
+                solver.early_stopping = settings.known_by(rows.fingerprint())
+            return rows, None
+        weight = check_sample_weight(sample_weight, operator.shape[0])
         seed = self.random_state if solver.journal is None else solver.journal.seeded(solver, self.random_state)
         return held_rows(settings, operator, sign, weight, measure, seed)
 

@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
 
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.training import held_out_rows
-from scoreline.estimators.validation import check_sample_weight, check_truth
+from scoreline.estimators.validation import check_sample_weight, check_truth, seen
 from scoreline.measures import Measure, RankingMeasure, best_cut
 from scoreline.operators import Operator, as_operator
 from scoreline.operators.device_convert import moved
+from scoreline.solvers.checkpoint import checked_entries
 from scoreline.solvers.early_stopping import EarlyStopping, Watch
 
 
@@ -22,9 +25,13 @@ class ValidationRows(NamedTuple):
     weight: FloatArray | None
     measure: Measure
 
+    def scores(self, coef: FloatArray, intercept: float) -> Any:
+        """Return the scores of these coefficients."""
+        return self.operator.matvec(coef) + intercept
+
     def value(self, coef: FloatArray, intercept: float) -> float:
         """Return the measure; that of counts at the best cut, so that the intercept need not be right yet."""
-        z = self.operator.matvec(coef) + intercept
+        z = self.scores(coef, intercept)
         if isinstance(self.measure, RankingMeasure):
             return self.measure.value(self.sign > 0, z, self.weight)
         return best_cut(self.sign, z, self.measure, self.weight).value
@@ -33,10 +40,26 @@ class ValidationRows(NamedTuple):
         """Return what a solver asks after every step; `unwrap` turns its w into coefficients of X and an intercept."""
         return Watch(settings, lambda w: self.value(*unwrap(w)))
 
+    def fingerprint(self) -> str:
+        """Return what tells these rows from others, for a checkpoint; one pass."""
+        entries = checked_entries(self.operator)
+        labels = float((np.asarray(self.sign) * np.cos(np.arange(len(self.sign)))).sum())
+        weights = (
+            0.0 if self.weight is None else float((np.asarray(self.weight) * np.cos(np.arange(len(self.sign)))).sum())
+        )
+        return " ".join(f"{number:.9e}" for number in (*entries, labels, weights))
+
     @property
     def rows_read(self) -> float:
         """Rows read so far, each as often as it was."""
         return self.operator.n_passes * self.operator.shape[0]
+
+
+def same_columns(X: Any, X_validation: Any) -> None:
+    """Raise where both are frames, and their columns differ in name or order."""
+    looker = BaseEstimator()
+    validate_data(looker, seen(X), skip_check_array=True)
+    validate_data(looker, seen(X_validation), reset=False, skip_check_array=True)
 
 
 def given_rows(settings: EarlyStopping, classes: AnyArray, p: int, measure: Measure, device: Any) -> ValidationRows:

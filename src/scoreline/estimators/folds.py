@@ -39,12 +39,19 @@ class TrainingRows(NamedTuple):
         counted[train] = 1.0 if self.weight is None else self.weight[train]
         return counted
 
+    def judged(self, measure: Measure, rows: AnyArray, decision: FloatArray) -> float:
+        """Return the measure of decision values of some rows; NaN where these rows do not define it."""
+        weight = None if self.weight is None else self.weight[rows]
+        if weight is not None and not weight.any():
+            return np.nan
+        return measure.value(self.sign[rows] > 0, decision, weight)
+
 
 def make_splits(cv: Any, sign: AnyArray, groups: Any) -> list[tuple[AnyArray, AnyArray]]:
     """Return (training rows, rows left out) of every fold, in the order of memory."""
     splitter = check_cv(cv, y=(sign > 0).astype(int), classifier=True)
     made = splitter.split(np.zeros(len(sign)), (sign > 0).astype(int), groups)
-    splits = [(np.sort(np.asarray(train)), np.sort(np.asarray(test))) for train, test in made]
+    splits = [(_rows(train, len(sign)), _rows(test, len(sign))) for train, test in made]
     for k, (train, test) in enumerate(splits):
         if len(test) == 0 or len(np.unique(sign[train])) < 2:
             raise ValueError(
@@ -52,6 +59,14 @@ def make_splits(cv: Any, sign: AnyArray, groups: Any) -> list[tuple[AnyArray, An
                 "on; expected both classes and at least one row: use fewer folds"
             )
     return splits
+
+
+def _rows(given: Any, n: int) -> AnyArray:
+    """Return row numbers in the order of memory; masks and numbers from the end are understood."""
+    rows = np.asarray(given)
+    return (
+        np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else np.sort(np.where(rows < 0, rows + n, rows))
+    )
 
 
 def run_folds(
@@ -104,22 +119,40 @@ class Candidate(NamedTuple):
 
     @property
     def means(self) -> FloatArray:
-        """Mean over the folds for each alpha; minus infinity in place of NaN."""
-        return np.nan_to_num(self.values.mean(axis=1), nan=-np.inf)
+        """Mean for each alpha over the folds that have a value; minus infinity where none has."""
+        return np.nan_to_num(mean_of(self.values), nan=-np.inf)
 
     def without_scores(self) -> "Candidate":
         """Return it without n scores for every alpha."""
         return self._replace(folds=[fold._replace(scores=None) for fold in self.folds])
 
 
+def mean_of(values: FloatArray) -> FloatArray:
+    """Return the means over the folds that have a value, NaN where none has."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=1)
+    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
+
+
+def deviation_of(values: FloatArray) -> FloatArray:
+    """Return the standard deviations over the folds that have a value (with n - 1), 0 where fewer than two have."""
+    found = [row[~np.isnan(row)] for row in values]
+    return np.array([row.std(ddof=1) if len(row) > 1 else 0.0 for row in found])
+
+
+def undefined_folds(candidates: list[Candidate]) -> list[int]:
+    """Return the folds whose left-out rows do not define the measure."""
+    return np.flatnonzero(np.isnan(candidates[0].values).all(axis=0)).tolist()
+
+
 def results_table(given: list[float], alphas: list[float], candidates: list[Candidate]) -> dict[str, AnyArray]:
     """Return the table of the search: for every risk the alphas in the order in which they were given."""
     order = [alphas.index(alpha) for alpha in given]
     values = np.concatenate([candidate.values[order] for candidate in candidates])
-    means = values.mean(axis=1)
+    means = mean_of(values)
     ranks = 1 + np.array([int(np.count_nonzero(means > mean)) for mean in means])
     splits = {f"split{f}_test_score": values[:, f] for f in range(values.shape[1])}
-    deviations = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
+    deviations = deviation_of(values)
     return {
         "alpha": np.tile(given, len(candidates)),
         "risk": np.repeat([candidate.risk.name for candidate in candidates], len(given)),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -87,13 +87,17 @@ class Probabilities:
         """
         _has_probabilities(self)
         raw = np.asarray(decision, dtype=np.float64) - float(self.intercept_[0])
-        return self._sigmoid().probability(raw)[:, 1]
+        return self._sigmoid().probability(raw.ravel())[:, 1].reshape(raw.shape)
 
     def _raw_scores(self: Any, X: Any) -> FloatArray:
         return np.asarray(self._scored(X)[0], dtype=np.float64)
 
     def _sigmoid(self: Any) -> Sigmoid:
-        check_is_fitted(self, "calibration_")
+        check_is_fitted(self, "coef_")
+        if not hasattr(self, "calibration_"):
+            raise NotFittedError(
+                "trained without probability=True, or interrupted before probabilities were learnt: fit it again"
+            )
         slope, offset = self.calibration_.tolist()
         return Sigmoid(slope, offset)
 
@@ -121,12 +125,21 @@ def center_of(scores: Any, weight: Any, risk: Any) -> float:
     return float(z.mean() if weight is None else np.average(z, weights=np.asarray(weight)))
 
 
+def check_enough_rows(sign: AnyArray, weight: FloatArray | None) -> None:
+    """Raise before the fit where no row of a class can be left out."""
+    counted = sign if weight is None else sign[weight > 0.0]
+    least = int(min(np.count_nonzero(counted > 0), np.count_nonzero(counted < 0)))
+    if least < 2:
+        raise ValueError(f"probability=True needs two rows of each class to leave one out, got {least} of one class")
+
+
 def cross_fitted_scores(
-    clf: Any, operator: Operator, y: Any, sign: AnyArray, weight: FloatArray | None, risk: Any
+    clf: Any, operator: Operator, y: Any, sign: AnyArray, weight: FloatArray | None, risk: Any, tests: Any = None
 ) -> tuple[FloatArray, AnyArray, float]:
     """Return a score of every row from a fit without it, which rows have one, and the center of the model's own scores.
 
-    Five fits, each without a fifth of the rows. The scores of each have their own center taken off (`center_of`).
+    Five fits, each without a fifth of the rows, or one for each list of rows in `tests`. The scores of each have their own
+    center taken off (`center_of`).
 
     Rows left out weigh 0, which every storage can do. Fits begin at zero: one that began at the model of all rows, and ended at
     1 % of the optimum, would still know them. The cost of a positive stays that of the model: a fold that chose another would
@@ -134,16 +147,14 @@ def cross_fitted_scores(
     """
     positive, counted = np.asarray(sign) > 0, None if weight is None else np.asarray(weight) > 0.0
     there = np.arange(len(positive)) if counted is None else np.flatnonzero(counted)
-    least = int(min(np.count_nonzero(positive[there]), np.count_nonzero(~positive[there])))
-    if least < 2:
-        raise ValueError(f"probability=True needs two rows of each class to leave one out, got {least} of one class")
+    if tests is None:
+        least = int(min(np.count_nonzero(positive[there]), np.count_nonzero(~positive[there])))
+        seed = clf.random_state if isinstance(clf.random_state, (int, np.integer)) else 0
+        folds = StratifiedKFold(min(FOLDS, least), shuffle=True, random_state=seed)
+        tests = [there[test] for _, test in folds.split(np.zeros(len(there)), positive[there])]
     own = _fold_classifier(clf, operator, positive, weight)
-    scores, unproved = np.zeros(len(positive)), 0
-    seed = clf.random_state if isinstance(clf.random_state, (int, np.integer)) else 0
-    folds = StratifiedKFold(min(FOLDS, least), shuffle=True, random_state=seed)
-    n_folds = folds.get_n_splits()
-    for _, test in folds.split(np.zeros(len(there)), positive[there]):
-        rows = there[test]
+    scores, unproved, seen = np.zeros(len(positive)), 0, np.zeros(len(positive), dtype=bool)
+    for rows in tests:
         kept = np.ones(len(positive)) if weight is None else np.array(weight, dtype=np.float64)
         kept[rows] = 0.0
         with warnings.catch_warnings():
@@ -151,16 +162,17 @@ def cross_fitted_scores(
             own.fit(operator, y, operator.aligned(kept, "sample_weight"))
         z = np.asarray(operator.matvec(own.coef_[0])) + own.trained_intercept_
         scores[rows] = z[rows] - center_of(z, kept, risk)
+        seen[rows] = True
         unproved += own.gap_ is not None and own.status_ in ("max_iter", "max_time", "stalled")
     if unproved:
         warnings.warn(
-            f"probability=True: {unproved} of {n_folds} fits without a share of the rows stopped before their gap was proved; "
+            f"probability=True: {unproved} of {len(tests)} fits without some rows stopped before their gap was proved; "
             "raise max_iter, max_time or tol",
             ConvergenceWarning,
             stacklevel=3,
         )
     z = np.asarray(operator.matvec(clf.coef_[0])) + clf.trained_intercept_
-    return scores, there, center_of(z, weight, risk)
+    return scores, there[seen[there]], center_of(z, weight, risk)
 
 
 def _fold_classifier(clf: Any, operator: Operator, positive: AnyArray, weight: FloatArray | None) -> Any:

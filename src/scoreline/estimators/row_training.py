@@ -71,7 +71,7 @@ class RowTraining:
             random_state = solver.journal.seeded(solver, random_state)
         wrapped = scaled(operator, self.scaling, copies)
         constant = self.intercept_scaling if self.fit_intercept else 0.0
-        served = self._cut_measure(measure)
+        served, cut = self._cut_measure(measure), self._own_cut(validation)
 
         def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
             coef, intercept = w[:-1], constant * float(w[-1])
@@ -84,14 +84,14 @@ class RowTraining:
             def judge(w: FloatArray) -> float:
                 return best_cut(sign, _finite(wrapped.matvec(w[:-1])), served, weights).value
 
-            own, relative = None if self.cut == "none" else judge, None
+            own, relative = None if cut == "none" else judge, None
             if weights is not None:  # steps of the class weights follow the size of weights: a mean of 1
                 relative = weights / weights[weights > 0.0].mean()
             return solver.train(wrapped, sign, relative, measure, self.alpha, constant, random_state, own)
 
         threshold, given_cut = 0.0, None
         few = training_scores_mislead(operator.shape[1], sign, weight, served)
-        if self.cut == "holdout" or (self.cut == "auto" and few):
+        if cut == "holdout" or (cut == "auto" and few):
             held = held_out_rows(sign, weight, random_state)
             with half_of_the_time(solver):
                 part = trained(np.where(held, 0.0, 1.0 if weight is None else weight))
@@ -105,7 +105,7 @@ class RowTraining:
         coef, intercept = unwrap(run.w)
         if given_cut is not None:
             threshold = given_cut
-        elif self.cut != "none" and run.interruption is None:
+        elif cut != "none" and run.interruption is None:
             z = _finite(operator.matvec(coef) + intercept)
             threshold = best_cut(sign, z, served, weight).threshold
         validate_data(self, seen(X), skip_check_array=True)

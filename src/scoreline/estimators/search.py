@@ -22,12 +22,14 @@ from scoreline.estimators.folds import (
     Fold,
     TrainingRows,
     cut_of,
+    deviation_of,
     make_splits,
     pooled,
     results_table,
     run_folds,
+    undefined_folds,
 )
-from scoreline.estimators.probabilities import Probabilities, center_of
+from scoreline.estimators.probabilities import Probabilities, center_of, cross_fitted_scores
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.validation import check_labels, check_weights, seen
 from scoreline.measures import Measure, RankingMeasure
@@ -77,15 +79,15 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         max_time is that of a single fit.
     probability : bool, default=False
         Learn a sigmoid from the scores of the rows left out at the chosen alpha, for `predict_proba`. No further fits, but for
-        methods that choose costs, moments, spade and stamp, where it is learnt as in MeasureClassifier.
+        methods that choose costs, moments, spade and stamp, which take one more for each fold, with the cost that was chosen.
 
     Attributes
     ----------
     alpha_ : float
         The alpha chosen.
     cv_results_ : dict of arrays
-        One entry for each risk and alpha, in the order given: risk, alpha, mean_test_score, std_test_score, rank_test_score,
-        and split0_test_score, split1_test_score, ...
+        One entry for each risk and alpha, in the order given: risk, alpha, mean_test_score, std_test_score (with n - 1),
+        rank_test_score, and split0_test_score, split1_test_score, ... Folds without a value are left out of means.
     cv_passes_ : float
         Passes over X that all folds took together.
     coef_, intercept_, objective_, lower_bound_, gap_, history_, status_ and others
@@ -185,15 +187,22 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 self.class_weight, classes, sign,
             )  # fmt: skip
             splits = make_splits(self.cv, sign, groups)
+            if self.selection == "one_standard_error" and len(splits) < 2:
+                raise ValueError(
+                    "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
+                )
             rows = TrainingRows(operator, sign, weight, training_weight, classes)
             candidates: list[Candidate] = []
             for risk, solver_class in self._contenders(measure, operator.shape):
                 candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, alphas))
                 chosen = max(candidates, key=lambda each: each.means.max())  # the first of equal ones
                 candidates = [each if each is chosen else each.without_scores() for each in candidates]
+            undefined = undefined_folds(candidates)
+            if len(undefined) == len(splits):
+                raise ValueError(f"{measure.name} is not defined on the rows that any fold leaves out; use fewer folds")
             best = self._chosen(chosen)
             along, out_of_fold = chosen.along, chosen.along and self.cut == "auto"
-            final.set_params(alpha=alphas[best], probability=self.probability and not along)
+            final.alpha = alphas[best]
             if len(candidates) > 1:
                 final.risk = chosen.risk.name
             if out_of_fold:
@@ -210,11 +219,22 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     final.intercept_ = final.intercept_ - (center + threshold)
                 if self.probability:
                     final._calibrate(sign[there], scores, None if weight is None else weight[there], center)
+            elif self.probability:
+                tests = [test for _, test in splits]
+                scores, there, center = cross_fitted_scores(final, operator, y, sign, weight, chosen.risk, tests)
+                final._calibrate(sign[there], scores[there], None if weight is None else weight[there], center)
         validate_data(self, seen(X), skip_check_array=True)
         self.__dict__.update({k: v for k, v in vars(final).items() if k.endswith("_") or k == "_penalty"})
         folds = [fold for each in candidates for fold in each.folds]
         self.alpha_, self.cv_passes_ = alphas[best], float(sum(fold.passes for fold in folds))
         self.cv_results_ = results_table(self._given_alphas(), alphas, candidates)
+        if undefined:
+            warnings.warn(
+                f"{measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out (one class "
+                "only, or no weight): means are over the other folds",
+                UserWarning,
+                stacklevel=2,
+            )
         unproved = sum(not done for fold in folds for done in fold.converged)
         if unproved:
             warnings.warn(
@@ -349,7 +369,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                         warnings.simplefilter("ignore")  # told once, at the end
                         clf.fit(part, labels[train], None if weight is None else weight[train])
                     decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])
-                    values[k] = measure.value(rows.sign[test] > 0, decision, None if weight is None else weight[test])
+                    values[k] = rows.judged(measure, test, decision)
                     converged.append(clf.gap_ is None or clf.status_ == "converged")
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
                 return Fold(None, values, passes, converged)
@@ -372,17 +392,16 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     others = [g for g in range(len(folds)) if g != f] or [f]
                     scores, there = pooled([folds[g] for g in others], [splits[g] for g in others], k)
                     decision = decision - cut_of(measure, rows, scores, there)
-                weight = None if rows.weight is None else rows.weight[test]
-                values[k, f] = measure.value(rows.sign[test] > 0, decision, weight)
+                values[k, f] = rows.judged(measure, test, decision)
         return values
 
     def _chosen(self, candidate: Candidate) -> int:
         """Return which alpha is taken; of equal means the strongest penalty."""
         means, values = candidate.means, candidate.values
         best = int(np.argmax(means))
-        if self.selection == "best" or values.shape[1] < 2:
+        if self.selection == "best":
             return best
-        error = float(values[best].std(ddof=1)) / np.sqrt(values.shape[1])
+        error = float(deviation_of(values)[best] / np.sqrt(np.count_nonzero(~np.isnan(values[best]))))
         return int(np.flatnonzero(means >= means[best] - error)[0])
 
     def __sklearn_tags__(self) -> Any:

@@ -165,5 +165,5 @@ class Streaming:
     def _end_stream(self: Any) -> None:
         """Forget a stream, and what only some solvers leave behind."""
         self._moments = self._stream = None
-        for name in ("levels_", "level_bound_", "cut_rank_error_", "moments_report_"):
+        for name in ("levels_", "level_bound_", "cut_rank_error_", "moments_report_", "calibration_"):
             self.__dict__.pop(name, None)

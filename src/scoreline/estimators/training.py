@@ -103,7 +103,7 @@ def train(
         else:
             judged = Judged(problem.sign, result.z, problem.weight)
             threshold = best_cut(problem.sign, result.z, problem.cut_measure, problem.weight).threshold
-        if left_out and problem.risk.curved and unseen is None and result.z is not None:
+        if left_out and unseen is None and result.z is not None and _near_optimum(problem.risk, result):
             unseen = leave_one_out(objective, result.z, problem.copies, random_state)
         missed = unreached(problem.cut_measure, judged)
         if missed is not None:
@@ -115,7 +115,24 @@ def train(
         warn_if_flat(result, objective)
         if solver.journal is not None and result.status in ("converged", "stalled", STOPPED):
             solver.journal.remove()
-    return Trained(result, cost, threshold, interruption, missed, levels, intercept, unseen if left_out else None)
+    return Trained(
+        result,
+        cost,
+        threshold,
+        interruption,
+        missed,
+        levels,
+        intercept,
+        unseen if left_out and _near_optimum(problem.risk, result) else None,
+    )
+
+
+def _near_optimum(risk: Any, result: Result) -> bool:
+    """Tell whether leave-one-out scores can be trusted: a curved risk, proved within a tenth of its minimum.
+
+    A fit that ended by J(0)/1000 where the minimum is far smaller may still be far from it.
+    """
+    return bool(risk.curved and result.gap is not None and result.gap <= 0.1 * (result.lower_bound or 0.0))
 
 
 @contextmanager

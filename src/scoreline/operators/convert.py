@@ -189,6 +189,11 @@ def checked_scores(X: Any, operator: Operator, w: FloatArray) -> Any:
     if first:
         refuse_infinite(operator)
     z = operator.matvec(w)
-    if not (ready or first or np.isfinite(z).all()):
-        refuse_infinite(operator)
+    if operator.scores == "host" and not np.isfinite(z).all():
+        if not (ready or first):
+            refuse_infinite(operator)
+        row = int(np.flatnonzero(~np.isfinite(np.asarray(z)))[0])
+        raise ValueError(
+            f"the score of row {row} is not finite: its entries are too large for the coefficients; scale X"
+        )
     return z

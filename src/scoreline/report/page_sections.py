@@ -88,7 +88,7 @@ def score_section(content: Any) -> str:
     """Return the distribution of the scores, and the share of positives by score."""
     scores, names = _own(content), tuple(clean(name) for name in content.classifier.classes_)
     spread = ScoreDistributionDisplay.from_predictions(content.y_true, scores, class_names=names)
-    calibrated = bool(getattr(content.classifier, "probability", False))
+    calibrated = hasattr(content.classifier, "calibration_")
     likely = content.classifier.probability_of(scores) if calibrated else None
     reliable = ReliabilityDisplay.from_predictions(content.y_true, scores, probabilities=likely)
     drawn = []

@@ -236,7 +236,7 @@ class ReliabilityDisplay(Display):
             The display.
         """
         scores = clf.decision_function(X)
-        likely = clf.probability_of(scores) if getattr(clf, "probability", False) else None
+        likely = clf.probability_of(scores) if hasattr(clf, "calibration_") else None
         return cls.from_predictions(y, scores, pos_label=clf.classes_[1], n_bins=n_bins, probabilities=likely)
 
     @property

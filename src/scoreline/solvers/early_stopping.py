@@ -1,7 +1,7 @@
 """Early stopping: end a run where the measure on validation rows no longer grows, and keep the point where it was best."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ class EarlyStopping:
     After every iteration (pass of "spade" and "stamp") that has lowered J, the measure is taken on the validation rows:
     measures of counts at the best cut there. `history_["validation"]` has the values. The coefficients with the best one are
     kept, also where the fit ends for another reason; objective_, lower_bound_ and gap_ are theirs, and remain a proof. status_
-    is "early_stopping" unless the last coefficients were the best.
+    is "early_stopping" unless the last coefficients were the best. With cut="auto" measures of counts take their cut from the
+    validation rows, and probabilities are learnt from them.
 
     Parameters
     ----------
@@ -35,6 +36,7 @@ class EarlyStopping:
     validation: Any = 0.1
     patience: int = 10
     least_gain: float = 0.0
+    fingerprint: str = field(default="", init=False)  # of the user's rows, for checkpoints
 
     def __post_init__(self) -> None:
         check_number("patience", self.patience, least=1, integer=True)
@@ -58,7 +60,8 @@ class EarlyStopping:
             return cls()
         if isinstance(option, (float, np.floating)):
             return cls(float(option))
-        raise ValueError(f"early_stopping={option!r} must be an EarlyStopping, a share of the rows like 0.1, or True")
+        shown = "a tuple; write EarlyStopping((X, y))" if isinstance(option, (tuple, list)) else f"{option!r:.100}"
+        raise ValueError(f"early_stopping must be an EarlyStopping, a share of the rows like 0.1, or True, got {shown}")
 
     @property
     def share(self) -> float | None:
@@ -67,7 +70,14 @@ class EarlyStopping:
 
     def __repr__(self) -> str:
         rows = f"{len(self.validation[1])} rows" if self.share is None else f"{self.share:g}"
-        return f"EarlyStopping({rows}, patience={self.patience}, least_gain={self.least_gain:g})"
+        known = f", {self.fingerprint}" if self.fingerprint else ""
+        return f"EarlyStopping({rows}, patience={self.patience}, least_gain={self.least_gain:g}{known})"
+
+    def known_by(self, fingerprint: str) -> "EarlyStopping":
+        """Return the same settings with what tells their rows from others."""
+        same = EarlyStopping(self.validation, self.patience, self.least_gain)
+        object.__setattr__(same, "fingerprint", fingerprint)
+        return same
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EarlyStopping":
         """Return itself: nothing of it changes, and clones of an estimator must not copy X."""
