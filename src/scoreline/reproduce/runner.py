@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from scoreline._files import whole_file
 from scoreline.reproduce.study import Findings, Study
 
 
@@ -60,7 +61,7 @@ def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Any]:
     """Return the cells of a file, which is begun if it is not there; a line that was cut off does not count."""
     header = _header(study)
     if fresh or not path.exists():
-        path.write_text(json.dumps(header) + "\n")
+        _write(path, [json.dumps(header)])
         return {}
     lines = path.read_text(encoding="utf-8").splitlines()
     try:
@@ -80,8 +81,13 @@ def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Any]:
             break
         whole.append(line)
     if len(whole) < len(lines):
-        path.write_text("\n".join(whole) + "\n")
+        _write(path, whole)
     return results
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    with whole_file(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
 
 
 def _append(path: Path, entry: dict[str, Any]) -> None:
