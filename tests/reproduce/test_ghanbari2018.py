@@ -83,11 +83,11 @@ def test_a_claim_flips_with_one_figure(start, table, name, method, figure):
     assert only(table_claims(figures, PAPER, False), start).holds is None
 
 
-def test_alike_leaves_room_for_chance():
+def test_alike_on_as_many_sets_as_in_the_paper():
     figures, start = ours_as_paper(), "Table 4.6: F_nrank and the pairwise hinge are almost"
-    for name, holds in (("ijcnn1", True), ("a9a", True), ("german.numer", False)):  # a tenth of 19 sets, rounded up
-        figures["4.6"][name]["rival"] = Figure(0.999, 0.001, 20.0)
-        assert only(table_claims(figures, PAPER, True), start).holds is holds
+    assert only(table_claims(figures, PAPER, True), start).holds is True
+    figures["4.6"]["ijcnn1"]["rival"] = Figure(0.999, 0.001, 20.0)
+    assert only(table_claims(figures, PAPER, True), start).holds is False
 
 
 def test_the_exceptions_of_the_paper_are_allowed():
