@@ -104,7 +104,7 @@ def test_the_table_and_the_choice():
 def test_one_standard_error_is_that_of_the_mean():
     values = np.array([[0.80] * 4, [0.825] * 4, [0.79, 0.81, 0.89, 0.91]])  # from the strongest penalty to the weakest
     assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
-    tried = Candidate(None, None, True, [], values)
+    tried = Candidate(None, True, [], values)
     assert MeasureClassifierCV(selection="best")._chosen(tried) == 2
     assert MeasureClassifierCV(selection="one_standard_error")._chosen(tried) == 1
 

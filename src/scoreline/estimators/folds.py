@@ -112,7 +112,6 @@ class Candidate(NamedTuple):
     """A risk with what its folds gave: the measure of left-out rows (alphas from strong to weak by folds), and their scores."""
 
     risk: Risk
-    solver: Any
     along: bool
     folds: list[Fold]
     values: FloatArray

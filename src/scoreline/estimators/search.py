@@ -315,7 +315,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         )
         # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
         folds = run_folds(fold, splits, stop, side_by_side=along and rows.operator.scores == "host")
-        return Candidate(risk, solver_class, along, folds, self._values(folds, splits, rows, measure))
+        return Candidate(risk, along, folds, self._values(folds, splits, rows, measure))
 
     def _path_fold(
         self, rows: TrainingRows, risk: Risk, make_solver: Callable[[], Any], alphas: list[float]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from scoreline._typing import FloatArray
-from scoreline.data import HardExample, hard_for_cutting_planes
+from scoreline.data import HardExample
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks import ContingencyRisk, HingeRisk, PrbepRisk, RocAreaRisk
@@ -62,11 +62,6 @@ class LowerBoundCase:
             return bool(abs(len(found) * found[-1] / LINE_SEARCH_RATE - 1.0) < NEAR)
         within = k[k <= len(found)]
         return bool(np.all(found[within - 1] >= (1.0 - 1e-6) * gap[: len(within)] - LEAST))
-
-
-def hard_examples(n: int) -> list[HardExample]:
-    """Return the counter-examples with about n rows; the theorems speak of n iterations."""
-    return list(hard_for_cutting_planes(n))
 
 
 def risk_of(example: HardExample, name: str) -> Any:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from scoreline.data import hard_for_cutting_planes
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
-from scoreline.reproduce.lower_bounds import PLANES, SMOOTHING, LowerBoundCase, gaps_of, hard_examples, proved
+from scoreline.reproduce.lower_bounds import PLANES, SMOOTHING, LowerBoundCase, gaps_of, proved
 from scoreline.reproduce.study import Cell, Claim, Findings, Study, Table
 
 LOOKS = {  # colour and width: curves of cutting planes lie upon each other, the wider ones below
@@ -34,7 +35,7 @@ class Zhang2010(Study):
     def cells(self) -> list[Cell]:
         """Return one cell for each theorem and solver."""
         most, found = 10 * self._n, []
-        for example in hard_examples(self._n):
+        for example in hard_for_cutting_planes(self._n):
             for solver in (*PLANES, *SMOOTHING):
                 key = f"{LowerBoundCase(example, {}, proved(example, most)).title}, {solver}"
                 found.append(Cell(key, partial(_gaps, example, solver, most)))
@@ -44,7 +45,7 @@ class Zhang2010(Study):
         """Return iterations to eps beside those that are proved, and the curves."""
         solvers, most, eps = [*PLANES, *SMOOTHING], 10 * self._n, self._eps
         rows, claims, cases = [], [], []
-        for example in hard_examples(self._n):
+        for example in hard_for_cutting_planes(self._n):
             case = LowerBoundCase(example, {}, proved(example, most))
             gaps = {
                 s: None if results[f"{case.title}, {s}"] is None else np.array(results[f"{case.title}, {s}"])

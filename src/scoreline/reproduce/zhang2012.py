@@ -19,7 +19,6 @@ from scoreline.solvers import AcceleratedSolver, BundleSolver, SmoothedSolver
 
 RISKS: dict[str, Any] = {"prbep": PrbepRisk, "roc_area": RocAreaRisk}
 MEASURES = {"prbep": "prbep", "roc_area": "roc_auc"}
-SOLVERS: dict[str, Any] = {"smoothed": SmoothedSolver, "bundle": BundleSolver}
 # Table 2, seconds to 1 %: (cutting planes, smoothing) for PRBEP and ROC area, at the alpha of the best test measure.
 TABLE_2 = {
     "a9a": ("adult9", {"prbep": (43.32, 0.40), "roc_area": (1.13, 0.19)}),
