@@ -82,7 +82,7 @@ def choose(measure: Measure, risk: str, solver: str, shape: tuple[int, int] | No
     evidence). Otherwise the measure's first risk, and `cost_search` for measures of counts whose first risk it serves (all but
     accuracy), because over 17 data sets it was ahead of a tuned threshold in every measure
     (benchmarks/results/tuned_threshold.md). Otherwise the first solver that serves the risk: `newton` for the logistic loss and
-    the squared hinge up to a thousand features, `lbfgs` for smooth risks, `smoothed` for those that can be smoothed,
+    the squared hinge below a thousand features, `lbfgs` for smooth risks, `smoothed` for those that can be smoothed,
     `bundle_ocas` for the others. With one of the two given, the other is the first that fits; cutting planes take the risk that
     was made for the measure before others.
     """

@@ -101,8 +101,9 @@ class MeasureClassifier(
     verbose : int, default=0
         1 reports what was done, 2 every iteration, through the logger "scoreline".
     probability : bool, default=False
-        Learn a sigmoid from scores of left-out rows, for `predict_proba`. Logistic and squared hinge losses have such scores
-        at the cost of a few passes (`scoreline.solvers.leave_one_out`); other risks and solvers take five more fits.
+        Learn a sigmoid from scores of left-out rows, for `predict_proba`. Logistic and squared hinge losses that are near their
+        optimum have such scores at the cost of a few passes (`scoreline.solvers.leave_one_out`), early stopping has validation
+        rows; other risks and solvers take five more fits.
 
     Attributes
     ----------
