@@ -11,6 +11,7 @@ ROOT = Path(scoreline.__file__).parent
 # A module may import from its own layer and from layers further down.
 LAYERS = [
     "testing",
+    "__main__",
     "cli",
     "reproduce",
     "report",

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 
@@ -184,3 +185,9 @@ def test_a_full_disk_leaves_what_was_there(small_disk, scoreline):
         assert str(disk) in err
         assert sorted(path.name for path in disk.iterdir()) == ["fill", "old"]
         assert (disk / "old").read_text() == "old"
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "scoreline", "measures"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "roc_auc" in done.stdout
