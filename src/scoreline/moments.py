@@ -30,7 +30,8 @@ class Moments:
     def merge(self, other: "Moments") -> None:
         """Take in other rows; O(p^2), a few rows of the scatter at a time.
 
-        With D = mean_b - mean_a: mean = mean_a + D n_b / n, scatter = sum of both + D D' n_a n_b / n.
+        With D = mean_b - mean_a: mean = mean_a + D n_b / n, scatter = sum of both + D D' n_a n_b / n
+        (eq. merge-moments).
         """
         total = self.weight + other.weight
         if other.weight <= 0.0:

@@ -1,4 +1,4 @@
-"""The objective J(w) = alpha/2 |w|^2 + R(Xw): the only place where X, labels and the penalty meet."""
+"""The objective J(w) = alpha/2 |w|^2 + R(Xw) (eq. objective): the only place where X, labels and the penalty meet."""
 
 from dataclasses import dataclass
 
@@ -70,7 +70,7 @@ class Objective:
         return self.operator.n_passes
 
     def scores(self, w: FloatArray) -> Scores:
-        """Return z = Xw; one pass."""
+        """Return z = Xw (eq. scores); one pass."""
         return self.operator.matvec(w)
 
     def scores_at_start(self, w: FloatArray) -> Scores:
@@ -114,10 +114,11 @@ class Objective:
     def mixture_allowance(self, slope: FloatArray, size: float, mass: float) -> float:
         """Return the same for a mixture of planes with the slope v, from the same mixture of their sizes and masses.
 
-        Sums over n rows, added in chunks, carry an error of about g = 8 eps sqrt(n) relative to the sum of magnitudes (8 is
-        margin). For v = X'u that sum is at most |u|_1 max_i |x_ij| in coordinate j, which moves |v|^2 / (2 alpha) by
-        g |u|_1 sum_j |v_j| max_i |x_ij| / alpha to first order; second order is added. Where the largest magnitudes are not
-        known (computed features), max |z| stands in: then large terms that cancel within a row are not covered.
+        Sums over n rows, added in chunks, carry an error of about g = 8 eps sqrt(n) relative to the sum of magnitudes
+        (8 is margin) (eq. rounding-allowance). For v = X'u that sum is at most |u|_1 max_i |x_ij| in coordinate j,
+        which moves |v|^2 / (2 alpha) by g |u|_1 sum_j |v_j| max_i |x_ij| / alpha to first order; second order is added.
+        Where the largest magnitudes are not known (computed features), max |z| stands in: then large terms that cancel
+        within a row are not covered.
         """
         dot, alpha = kernels.vectors.dot, self.alpha
         g = 8.0 * float(np.finfo(float).eps) * float(np.sqrt(self.operator.shape[0]))
@@ -130,7 +131,7 @@ class Objective:
 
 
 class Line:
-    """J_mu along w + a d, evaluated on scores alone: z + a z_d.
+    """J_mu along w + a d, evaluated on scores alone, z + a z_d (eq. line-objective).
 
     The two score vectors `z` and `grad` that trial points write to are given by the caller and reused for every trial.
     """

@@ -1,6 +1,7 @@
 """Which rows change sides in the worst labelling: the maximum over (b, c) of a loss of the counts plus the gains of the flips.
 
-V(b, c) = loss(b, c) - h (sum of the b smallest scores of positives) + h (sum of the c largest scores of negatives), h = 2 / n.
+V(b, c) = loss(b, c) - h (sum of the b smallest scores of positives) + h (sum of the c largest scores of negatives),
+h = 2 / n (eq. worst-counts).
 Every function below gets the scores of either class in rising order, visits O(n) pairs (b, c) among which the maximum is, and
 returns the best pair. Sums are carried in two floats, because a walk that begins with all rows on the wrong side would
 otherwise drown in its largest score.
@@ -28,7 +29,8 @@ def _add(high, low, x):
 def _corner(kind, n_above, n_below, h, above, below, i, j):
     """Return where the next positive i starts and the next negative j ceases to be flipped, on the path's own scale.
 
-    The path is that of the tangents of the loss, k_above rising and k_below falling; k are slopes in rates of errors.
+    The path is that of the tangents of the loss, k_above rising and k_below falling; k are slopes in rates of errors
+    (eq. mean-corners).
     """
     start = np.inf
     if i < n_above:
@@ -69,7 +71,7 @@ def _rate_loss(kind, p, n):
 
 @kernel
 def rate_means(kind, above, below, h):
-    """Return the best (b, c) for one minus a concave mean of the two rates; O(n).
+    """Return the best (b, c) for one minus a concave mean of the two rates; O(n) (eq. mean-tangents).
 
     Such a loss is the largest of its tangents, and for a tangent every row decides alone. Along the tangents, from those that
     charge for negatives to those that charge for positives, b only rises and c only falls: n + 1 corners to look at. The
@@ -99,7 +101,7 @@ def rate_means(kind, above, below, h):
 
 @kernel
 def precision_means(kind, beta2, above, below, h):
-    """Return the best (b, c) for F-beta or Jaccard; O(n).
+    """Return the best (b, c) for F-beta or Jaccard; O(n) (eq. fbeta-walk).
 
     With m rows called positive and p of them right, V is concave in p for every m and the best p does not fall as m rises
     (the loss and the gains of negatives are supermodular in (p, m)): one walk over m, with p following.
@@ -167,7 +169,7 @@ def error_counts(sigma, above, below, h):
 def fixed_size(k, step, above, below, h):
     """Return the best (b, c) with k rows called positive and a loss that grows by `step` with b: c = b + k - n+. O(n).
 
-    V is concave in b: the walk ends where one more pair of flips gains nothing.
+    V is concave in b (eq. at-k-walk): the walk ends where one more pair of flips gains nothing.
     """
     n_above, n_below = len(above), len(below)
     b = max(0, n_above - k)

@@ -1,4 +1,4 @@
-"""Regions of the weights (a, b) that make a concave measure the least of a TPR + b TNR - c, and projections onto them."""
+"""Weights (a, b) that make a concave measure the least of a TPR + b TNR - c (eq. conjugate), and projections."""
 
 import math
 
@@ -59,7 +59,7 @@ def _project_hmean(a, b):
 def _on_hmean_curve(a, b, s):
     """Return the point of the inner curve where the distance to (a, b) is stationary, from the start s.
 
-    That is a root of a cubic between 0 and 1, found by Newton steps inside a bracket.
+    That is a root of a cubic between 0 and 1 (eq. hmean-cubic), found by Newton steps inside a bracket.
     """
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -103,8 +103,8 @@ def _project_gmean(a, b, cap):
 def _on_hyperbola(a, b, cap, x):
     """Return x of the point (x, 1/(4x)) nearest to (a, b), from the start x.
 
-    There x^3 (x - a) - (1/4 - b x) / 4 = 0; where (a, b) lies below the hyperbola that rises through 0 once, found by Newton
-    steps inside a bracket.
+    There x^3 (x - a) - (1/4 - b x) / 4 = 0 (eq. gmean-quartic); where (a, b) lies below the hyperbola that rises
+    through 0 once, found by Newton steps inside a bracket.
     """
     low, high = 0.25 / cap, cap
     x = min(max(x, low), high)

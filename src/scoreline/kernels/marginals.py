@@ -2,8 +2,8 @@
 
 A labelling is known by the rows that it flips, each at a gain of -2 y_i a_i over the true labelling. With b positives and k
 negatives flipped the loss is Delta(b, k), so the sum over labellings is a sum over counts of products of two polynomials, in
-log space: the coefficient of t^b in prod_P (1 + t e^gain), and likewise for negatives. A backward sweep through the stored
-forward tables gives the chance of every single flip.
+log space: the coefficient of t^b in prod_P (1 + t e^gain), and likewise for negatives (eq. entropy-counts). A backward
+sweep through the stored forward tables gives the chance of every single flip.
 """
 
 import math
@@ -40,7 +40,7 @@ def forward(gains, table):
 
 @kernel
 def backward(table, gains, rest, total, out):
-    """out[i] = P(row i is flipped), given log weights `rest` of the number of flips by everything else and log Z = total."""
+    """out[i] = P(row i is flipped), given log weights `rest` of flips elsewhere, log Z = total (eq. flip-chances)."""
     n = len(gains)
     later = rest.copy()
     for i in range(n - 1, -1, -1):

@@ -1,16 +1,17 @@
 """Row after row: SPADE and STAMP (Narasimhan, Kar and Jain 2015), every update in time of the row's non-zeros.
 
 Weights are w = scale * v, so that shrinking all of them is one product. The weighted sum of all w met, sum_t o_t scale_t v_t,
-is kept as total * v - behind: a change d of v adds total * d to `behind`. Rows are those of a matrix as it lies in memory:
-entry k of row i is values[i row_step + k column_step], or for sparse rows values[k] in column indices[k], k from starts[i] to
-starts[i + 1]. A constant feature (0 for none) comes last.
+is kept as total * v - behind (eq. iterate-sum): a change d of v adds total * d to `behind`. Rows are those of a matrix
+as it lies in memory: entry k of row i is values[i row_step + k column_step], or for sparse rows values[k] in column
+indices[k], k from starts[i] to starts[i + 1]. A constant feature (0 for none) comes last.
 
-The step is that of "distance over gradients" (Ivgi, Hinder and Carmon 2023): the largest distance from the start so far over
-the root of the sum of squared gradients, both in features divided by the root mean square of their entries other than 0 (its
-inverse square is the unit of the column), and so is the length of w that the ball bounds. So no step size has to be chosen,
-and multiplying a column by a number changes nothing. After the first of several passes steps fade to 0, linearly in the rows
-to come, and later iterates weigh more in the mean, o_t = t^3: the gap to the optimum was several times smaller so. The steps of
-the paper, 1/sqrt(t), do not fade, o_t = 1, and all units are 1.
+The step is that of "distance over gradients" (Ivgi, Hinder and Carmon 2023) (eq. spade-distance): the largest distance
+from the start so far over the root of the sum of squared gradients, both in features divided by the root mean square of
+their entries other than 0 (its inverse square is the unit of the column), and so is the length of w that the ball
+bounds. So no step size has to be chosen, and multiplying a column by a number changes nothing. After the first of
+several passes steps fade to 0, linearly in the rows to come, and later iterates weigh more in the mean, o_t = t^3: the
+gap to the optimum was several times smaller so. The steps of the paper, 1/sqrt(t), do not fade, o_t = 1, and all units
+are 1.
 """
 
 import math
@@ -62,7 +63,7 @@ def _write_out(v, behind, total, scale):
 
 @kernel
 def _level(kind, beta2, tp, fp, fn):
-    """Return F-beta, or Jaccard, of the counts; 0 where nothing is or is called positive."""
+    """Return F-beta, or Jaccard, of the counts (eq. stamp-level); 0 where nothing is or is called positive."""
     b = 1.0 if kind == JACCARD else beta2
     top = tp if kind == JACCARD else (1.0 + b) * tp
     bottom = top + b * fn + fp
@@ -78,11 +79,11 @@ def take_in_rows(
 ):  # fmt: skip
     """Take in rows one after the other: a step for w, weighted by the row's class, and then new weights of the classes.
 
-    SPADE (`kind` one of `dual_regions`): the weights are the dual variables over the share of the class so far. They follow
-    by a step downhill in the reward min(1, y s), divided by that share, and are projected; for the G-mean the reward is lifted
-    by 1/sqrt t. STAMP: at a level, FBETA weighs positives 1 + beta^2 - level and negatives level, JACCARD 1 and level, ERROR 1
-    and 1 (Gower-Legendre, which rises with accuracy and needs no level). The level is the measure of the predictions made in
-    the epoch, each before its update; epochs double.
+    SPADE (`kind` one of `dual_regions`) (eq. spade-step): the weights are the dual variables over the share of the
+    class so far. They follow by a step downhill in the reward min(1, y s), divided by that share, and are projected;
+    for the G-mean the reward is lifted by 1/sqrt t. STAMP: at a level, FBETA weighs positives 1 + beta^2 - level and
+    negatives level, JACCARD 1 and level, ERROR 1 and 1 (Gower-Legendre, which rises with accuracy and needs no level).
+    The level is the measure of the predictions made in the epoch, each before its update; epochs double.
     """
     last = np.uint64(len(v) - 1)
     alpha, beta, time, plus, minus = state[ALPHA], state[BETA], state[TIME], state[POSITIVE], state[NEGATIVE]
@@ -172,6 +173,7 @@ def take_in_rows(
         # The weights of the classes.
         if dual:
             root = math.sqrt(time)
+            # (eq. gmean-cap)
             cap, lift = (0.5 * math.sqrt(1.0 + root), 1.0 / root) if kind == GMEAN else (0.0, 0.0)
             down = s * (min(1.0, margin) + lift) / (share * root)
             up = s / root if kind == QMEAN else 0.0  # the gradient of the conjugate is (1, 1) there, 0 for the others

@@ -11,6 +11,7 @@ def loss(kind, m, width):
     """Return (smoothed loss, its derivative in m, loss without smoothing) at margin m; `width` is the hinge's ramp.
 
     hinge          max(0, t), t = 1 - m; smoothed: 0 | t^2 / (2 width) | t - width / 2 for t <= 0 | 0..width | >= width
+                   (eq. ramp)
     squared hinge  1/2 max(0, t)^2
 
     The logistic loss has a loop of its own, `logistic_sums`.
@@ -67,7 +68,7 @@ def logistic_sums(z, sign, weight, scale, grad, partial, bounds, first, last):
 
 @kernel
 def curvature(kind, m, width):
-    """Return the second derivative of the loss at margin m.
+    """Return the second derivative of the loss at margin m (eq. margin-curvature).
 
     Logistic e^-m / (1 + e^-m)^2; squared hinge 1 below margin 1; hinge 1 / width on its ramp.
     """

@@ -69,7 +69,7 @@ def collect_keys(z, sign, weight, key_sign, shift, keys, weights):
 
 @kernel
 def build_spline(keys, weights, width, edges, spline):
-    """Fill `edges` and, per edge, `spline` = (sum of smooth, sum of ramp, slope of that sum) of all keys at the edge."""
+    """Fill `edges` and, per edge, `spline` = (sum of smooth, of ramp, slope of that) of all keys (eq. roc-spline)."""
     n = len(keys)
     ended = active = 0.0  # weight of the ramps that are over, and of those under way
     under_way = 0

@@ -11,7 +11,7 @@ def _gain(i, a, n_above, harmonic, tails, score, h):
 
     Putting negative number a + 1 above positive k (from 1) lowers its precision from k/(k+a) to k/(k+a+1), which is worth
     k / ((k+a)(k+a+1)) / n+; summed over k > i that is H(n+ + a + 1) - H(i + a + 1) - a (n+ - i) / ((n+ + a + 1)(i + a + 1)),
-    H being the harmonic numbers. Every pair costs h (f_k - f_j).
+    H being the harmonic numbers (eq. ap-gain). Every pair costs h (f_k - f_j).
     """
     loss = harmonic[n_above + a + 1] - harmonic[i + a + 1]
     loss -= a * (n_above - i) / ((n_above + a + 1.0) * (i + a + 1.0))

@@ -14,10 +14,8 @@ from scoreline.kernels.parallel import even_bounds, run_chunks
 def dot(x: FloatArray, y: FloatArray) -> float:
     """Return <x, y>; O(n)."""
     n = len(x)
-    if (
-        n == len(y) and n < 2 * parallel.MIN_CHUNK_WORK
-    ):  # one chunk; a solver on few rows spends its time in calls like this
-        return float(_dot_of_range(x, y, 0, n))
+    if n == len(y) and n < 2 * parallel.MIN_CHUNK_WORK:  # one chunk: solvers on few rows spend their time in such calls
+        return float(_dot_of_all(x, y))
     _check_lengths(x, y)
     bounds = even_bounds(n, 1)
     partial = np.empty(len(bounds) - 1)
@@ -55,6 +53,15 @@ def _dot_of_range(x, y, start, stop):
 
 
 @kernel(reorder=True)
+def _dot_of_all(x, y):
+    # A range from 0: one from a signed argument might be negative, and indices that may wrap are not vectorised.
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
+
+
+@kernel(reorder=True)
 def _dot(x, y, partial, bounds, first, last):
     for c in range(first, last):
         partial[c] = _dot_of_range(x, y, bounds[c], bounds[c + 1])
@@ -87,7 +94,7 @@ def newest_to_oldest(steps, changes, inverse_products, newest, count, q, weights
     for back in range(count):
         r = (newest - back + ring) % ring
         s, y = steps[r], changes[r]
-        weights[r] = _dot_of_range(s, q, 0, p) * inverse_products[r]
+        weights[r] = _dot_of_all(s, q) * inverse_products[r]
         for j in range(p):
             q[j] -= weights[r] * y[j]
 
@@ -99,6 +106,6 @@ def oldest_to_newest(steps, changes, inverse_products, newest, count, q, weights
     for back in range(count - 1, -1, -1):
         r = (newest - back + ring) % ring
         s, y = steps[r], changes[r]
-        factor = weights[r] - _dot_of_range(y, q, 0, p) * inverse_products[r]
+        factor = weights[r] - _dot_of_all(y, q) * inverse_products[r]
         for j in range(p):
             q[j] += factor * s[j]

@@ -39,7 +39,7 @@ class AtKMeasure(RankingMeasure):
     def true_at_top(
         self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None
     ) -> tuple[float, float, float]:
-        """Return the weight of positives among the k highest scores, k, and the weight of all positives."""
+        """Return the weight of positives among the k highest scores (eq. at-k-ties), k, and that of all positives."""
         if isinstance(decision, RemoteVector):
             return self._elsewhere(y, decision, sample_weight)
         weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
@@ -70,7 +70,7 @@ class PrecisionAtK(AtKMeasure):
     risks = ("logistic", "roc_area", "contingency")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return positives at the top over k."""
+        """Return positives at the top over k (eq. at-k)."""
         true, k, _ = self.true_at_top(y, decision, sample_weight)
         return float(ratio(true, k))
 
@@ -100,6 +100,6 @@ class Prbep(AtKMeasure):
         super().__init__(k=None)
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return positives at the top over n+."""
+        """Return positives at the top over n+ (eq. prbep)."""
         true, k, _ = self.true_at_top(y, decision, sample_weight)
         return float(ratio(true, k))

@@ -20,7 +20,7 @@ class Accuracy(CountsBasedMeasure):
     risks = ("hinge", "logistic", "hinge_free_intercept", "contingency", "contingency_entropy")
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return (TP + TN) / (TP + FP + FN + TN)."""
+        """Return (TP + TN) / (TP + FP + FN + TN) (eq. accuracy)."""
         return (tp + tn) / (tp + fp + fn + tn)
 
 
@@ -32,7 +32,7 @@ class BalancedAccuracy(CountsBasedMeasure):
     risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return (TPR + TNR) / 2."""
+        """Return (TPR + TNR) / 2 (eq. min-and-balanced)."""
         return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
 
 
@@ -48,7 +48,7 @@ class FBeta(CountsBasedMeasure):
         self.beta = beta
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return (1 + B) TP / ((1 + B) TP + B FN + FP) with B = beta^2; 0 where nothing is or is called positive."""
+        """Return (1 + B) TP / ((1 + B) TP + B FN + FP), B = beta^2 (eq. fbeta); 0 where the denominator is 0."""
         b = self.beta**2
         return ratio((1.0 + b) * tp, (1.0 + b) * tp + b * fn + fp)
 
@@ -71,7 +71,7 @@ class Jaccard(CountsBasedMeasure):
     risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return TP / (TP + FP + FN)."""
+        """Return TP / (TP + FP + FN) (eq. jaccard)."""
         return ratio(tp, tp + fp + fn)
 
 
@@ -87,7 +87,7 @@ class GowerLegendre(CountsBasedMeasure):
         self.sigma = sigma
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return (TP + TN) / (TP + TN + sigma (FP + FN))."""
+        """Return (TP + TN) / (TP + TN + sigma (FP + FN)) (eq. gower-legendre)."""
         return ratio(tp + tn, tp + tn + self.sigma * (fp + fn))
 
 
@@ -99,7 +99,7 @@ class GMean(CountsBasedMeasure):
     risks = ALL_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return sqrt(TPR TNR)."""
+        """Return sqrt(TPR TNR) (eq. rate-means)."""
         return np.sqrt(ratio(tp, tp + fn) * ratio(tn, tn + fp))
 
 
@@ -150,7 +150,7 @@ class Mcc(CountsBasedMeasure):
     risks = COUNT_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)), 0 where a factor is 0."""
+        """Return (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)) (eq. mcc), 0 where a factor is 0."""
         # Two square roots: the product of all four sums of 1e8 rows would be 1e32, which still fits, but of 1e80 weights not.
         scale = np.sqrt((tp + fp) * (tn + fn)) * np.sqrt((tp + fn) * (tn + fp))
         return np.clip(ratio(tp * tn - fp * fn, scale), -1.0, 1.0)  # the two roots may round to less than their product
@@ -165,7 +165,7 @@ class Kappa(CountsBasedMeasure):
     risks = COUNT_RISKS
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return 2 (TP TN - FP FN) / ((TP+FP)(FP+TN) + (TP+FN)(FN+TN)), 0 where the denominator is 0."""
+        """Return 2 (TP TN - FP FN) / ((TP+FP)(FP+TN) + (TP+FN)(FN+TN)) (eq. kappa), 0 where the denominator is 0."""
         return ratio(2.0 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
 
 

@@ -86,7 +86,7 @@ def best_cut(
     sample_weight: FloatArray | None = None,
     rises: bool = False,
 ) -> Cut:
-    """Return the threshold with the best value of a measure over all thresholds.
+    """Return the threshold with the best value of a measure over all thresholds (eq. exact-cut).
 
     The scores of either class are sorted once and merged from the top; rows of equal score move together. So there is one
     candidate between each two different scores (their midpoint) and one beyond either end. Among equal values the

@@ -58,7 +58,7 @@ class OperatingPoint(CountsBasedMeasure):
         return ratio(successes, trials)
 
     def chance(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return the chance that a new sample of this size keeps the constraint."""
+        """Return the chance that a new sample of this size keeps the constraint (eq. limit-chance)."""
         successes, trials, limit = self.trials(tp, fp, fn, tn)
         deviation = np.sqrt(2.0 * limit * (1.0 - limit) * np.maximum(trials, 1.0))
         excess = successes - limit * trials
@@ -67,7 +67,7 @@ class OperatingPoint(CountsBasedMeasure):
         return ndtr(excess / deviation) * (np.asarray(successes) > 0)  # without a success there is none to hope for
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return the target where the constraint holds, else 0."""
+        """Return the target where the constraint holds, else 0 (eq. operating-points)."""
         return np.where(self.kept(tp, fp, fn, tn), self.target(tp, fp, fn, tn), 0.0)
 
     def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:

@@ -20,7 +20,7 @@ class RocAuc(RankingMeasure):
     risks = ("roc_area", "roc_area_squared", "logistic")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return the area; O(n log n), NaN if a class is missing."""
+        """Return the area (eq. auc); O(n log n), NaN if a class is missing."""
         if not np.isfinite(decision).all():
             raise ValueError("scores must be finite to be ranked; they hold NaN or infinity")
         if isinstance(decision, RemoteVector):
@@ -52,7 +52,7 @@ class PartialRocAuc(RankingMeasure):
         self.max_fpr = max_fpr
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return scikit-learn's roc_auc_score with this max_fpr, NaN if a class is missing."""
+        """Return scikit-learn's roc_auc_score with this max_fpr (eq. pauc), NaN if a class is missing."""
         truth = np.asarray(y) > 0
         if truth.all() or not truth.any():
             return float("nan")
@@ -68,7 +68,7 @@ class AveragePrecision(RankingMeasure):
     contenders = ("roc_area", "logistic", "squared_hinge")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return scikit-learn's average_precision_score, NaN if there is no positive."""
+        """Return scikit-learn's average_precision_score (eq. average-precision), NaN if there is no positive."""
         truth = np.asarray(y) > 0
         if not truth.any():
             return float("nan")

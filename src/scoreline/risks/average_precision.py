@@ -12,10 +12,11 @@ from scoreline.scorespace import ScoreSpace
 class AveragePrecisionRisk(Risk):
     """R(z) = max over rankings r of 1 - AP(r) - (2/m) sum of (z_i - z_j) over the pairs that r puts in the wrong order.
 
-    i is positive, j negative, m = n+ n-. The worst ranking keeps the order of scores within either class, and the positives
-    that a negative is ranked above can be chosen for each negative alone (Yue, Finley, Radlinski and Joachims 2007, who try all
-    n+ places of every negative). A negative of lower score has fewer of them, so a divide and conquer finds all places in
-    O((n+ + n-) log n-), after two sorts: `kernels/rankings.py`. Weights are copies: whole numbers.
+    i is positive, j negative, m = n+ n- (eq. ap-risk). The worst ranking keeps the order of scores within either class,
+    and the positives that a negative is ranked above can be chosen for each negative alone (Yue, Finley, Radlinski and
+    Joachims 2007, who try all n+ places of every negative). A negative of lower score has fewer of them, so a divide
+    and conquer finds all places in O((n+ + n-) log n-), after two sorts: `kernels/rankings.py`. Weights are copies:
+    whole numbers.
 
     Adding a constant to all scores changes nothing. Not smoothable; `solver="bundle_ocas"` minimises it.
     """
@@ -33,7 +34,7 @@ class AveragePrecisionRisk(Risk):
         """Return value, subgradient and plane of the worst ranking.
 
         grad_i = -(2/m) (negatives ranked above positive i), grad_j = (2/m) (positives ranked below negative j);
-        c = 1 - AP(r).
+        c = 1 - AP(r) (eq. ap-gradient).
         """
         pairs = self.labels.positive * self.labels.negative
         worst = self.space.worst_ranking(z, self.labels, scale=2.0 / pairs, out=out)

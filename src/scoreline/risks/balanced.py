@@ -13,7 +13,7 @@ from scoreline.scorespace.host import HostSpace
 
 
 class BalancedRisk(Risk):
-    """R(z) = scale min_tau [sum_P s max(0, offset - z - tau) + sum_N s max(0, z + tau)].
+    """R(z) = scale min_tau [sum_P s max(0, offset - z - tau) + sum_N s max(0, z + tau)] (eq. prbep-dual).
 
     That is the largest value over beta in [0,1]^n with sum_P s beta = sum_N s beta of scale (offset sum_P s beta - sum_i s_i
     y_i z_i beta_i). One selection computes it: O(n), with weights O(n log n). Smoothed by a ramp of width mu / scale. Adding a
@@ -45,14 +45,14 @@ class BalancedRisk(Risk):
 
     @property
     def looseness(self) -> float:
-        """R - R_mu is at most mu min(S+, S-), in widths of the ramp scale * min(S+, S-)."""
+        """R - R_mu is at most mu min(S+, S-), in widths of the ramp scale * min(S+, S-) (eq. prbep-smooth)."""
         return self.scale * min(self.labels.positive, self.labels.negative)
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient, hard value and plane.
 
-        grad_i = -scale y_i s_i beta_i; c = scale * offset * sum_P s beta. The two sums of beta are made equal to the last bit
-        that rounding allows, so that the plane lies below the risk.
+        grad_i = -scale y_i s_i beta_i; c = scale * offset * sum_P s beta (eq. prbep-gradient). The two sums of beta are
+        made equal to the last bit that rounding allows, so that the plane lies below the risk.
         """
         offset, scale = self.shape(self.labels.positive, self.labels.total)
         sums = self.space.balance_sums(z, self.labels, offset, mu * self.ramp_scale, scale, out, grad)
@@ -124,8 +124,9 @@ def _greedy(t0: FloatArray, s: FloatArray, positive: AnyArray) -> FloatArray:
 def project_balanced(v: Any, y: Any, weight: Any = None, high: float = 1.0) -> FloatArray:
     """Return the point nearest to v of {0 <= x <= high, sum_P s x = sum_N s x}, distances weighted by s.
 
-    x = clip(v - nu y, 0, high) with the nu that balances the two sums: a selection finds the piece at the scale of v, Newton's
-    method on a piecewise linear function the exact nu. Expected O(n) without weights, O(n log n) with.
+    x = clip(v - nu y, 0, high) with the nu that balances the two sums (eq. balanced-projection): a selection finds the
+    piece at the scale of v, Newton's method on a piecewise linear function the exact nu. Expected O(n) without weights,
+    O(n log n) with.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class Evaluation(NamedTuple):
     value : R_mu(z), or R(z) for mu = 0
     grad : its gradient in z (a subgradient where R has a kink), None if not asked for
     hard : R(z) without smoothing
-    plane : c such that R(z') >= c + <grad, z'> for all z' (NaN without grad): the dual constant -g(beta)
+    plane : c such that R(z') >= c + <grad, z'> for all z' (NaN without grad) (eq. plane): the dual constant -g(beta)
     mass : sum of |grad_i| (NaN without grad): what rounding of the plane is relative to
     """
 
@@ -122,7 +122,7 @@ class Risk(ABC):
 
     @property
     def looseness(self) -> float:
-        """Largest difference R - R_mu in widths of the ramp: 1/2 for a mean of ramps."""
+        """Largest difference R - R_mu in widths of the ramp (eq. smoothing-error): 1/2 for a mean of ramps."""
         return 0.5
 
     @property
@@ -154,7 +154,7 @@ class Risk(ABC):
         return result.value, result.grad
 
     def smoothed(self, z: Scores, mu: float) -> tuple[float, Scores, float]:
-        """Return R_mu(z), its gradient in z and the dual constant c = -g(beta).
+        """Return R_mu(z) (eq. smoothing), its gradient in z and the dual constant c = -g(beta).
 
         R_mu(z) = max_beta <A beta, z> - g(beta) - mu d(beta), d = 1/2 |beta|^2 (weighted where there are weights). The
         pair (gradient, c) is a plane below R: R(z') >= c + <gradient, z'>.

@@ -30,12 +30,12 @@ class Oracle(NamedTuple):
 class ContingencyRisk(Risk):
     """R(z) = max over labellings z' of loss(z', y) + (1/n) sum_i z_i (z'_i - y_i), loss = 1 - measure.
 
-    A labelling matters by its counts b (positives called negative) and c (negatives called positive) alone, the rows
-    flipped being those of lowest and highest score, so R(z) = max over (b, c) of
-    loss(b, c) - (2/n) (sum of the b smallest positives) + (2/n) (sum of the c largest negatives).
-    Sorting the classes is all that costs O(n log n): what follows is one walk over O(n) pairs (`kernels/contingency.py`).
-    Accuracy, balanced accuracy and min(TPR, TNR) need no order and take O(n). Joachims (2005); Zhang, Saha and
-    Vishwanathan (2012).
+    That is (eq. worst-labelling). A labelling matters by its counts b (positives called negative) and c (negatives
+    called positive) alone, the rows flipped being those of lowest and highest score, so R(z) = max over (b, c) of
+    loss(b, c) - (2/n) (sum of the b smallest positives) + (2/n) (sum of the c largest negatives). Sorting the classes
+    is all that costs O(n log n): what follows is one walk over O(n) pairs (`kernels/contingency.py`). Accuracy,
+    balanced accuracy and min(TPR, TNR) need no order and take O(n). Joachims (2005); Zhang, Saha and Vishwanathan
+    (2012).
 
     R is at least 1 - measure of the predictions z > 0. Not so for precision and recall at k unless k = n+: the true labelling
     is excluded there, R falls without limit as all scores rise or fall together, and max(0, R) is trained, which columns of
@@ -135,7 +135,7 @@ class ContingencyRisk(Risk):
         return oracles[measure.name]
 
     def loss(self, b: Any, c: Any) -> Any:
-        """Return 1 - measure with b positives called negative and c negatives called positive, vectorised."""
+        """Return 1 - measure with b positives and c negatives on the wrong side, vectorised (eq. fbeta-loss)."""
         plus, minus = self.labels.positive, self.labels.negative
         if isinstance(self.measure, AtKMeasure):
             return 1.0 - (plus - b) / (self.k if self.measure.name == "precision_at_k" else plus)
@@ -164,13 +164,13 @@ class ContingencyRisk(Risk):
         if not grad:
             value = 0.0 if self.shift == "linear" and value <= 0.0 else value
             return Evaluation(value, None, value, np.nan, np.nan)
-        if self.shift == "linear" and value <= 0.0:  # max(0, R): the plane (0, 0)
+        if self.shift == "linear" and value <= 0.0:  # max(0, R): the plane (0, 0) (eq. at-k-positive-part)
             moved = moved._replace(grad=space.combine(0.0, moved.grad, 0.0, moved.grad, moved.grad))
             return Evaluation(0.0, moved.grad, 0.0, 0.0, 0.0)
         return Evaluation(value, moved.grad, value, plane, h * (moved.above + moved.below))
 
     def _separable(self, z: Scores, h: float, prices: tuple[float, float]) -> tuple[float, Bounds]:
-        """Return the value of a loss with fixed prices, and the bounds beyond which rows change sides: gain > 0."""
+        """Return the value of a loss with fixed prices (eq. fixed-prices), and the bounds beyond which rows flip."""
         labels = self.labels
         low, high = prices[0] / (labels.positive * h), -prices[1] / (labels.negative * h)
         moved = self.space.change_sides(z, labels, low, 0.0, high, 0.0, scale=h, out=None, grad=False)

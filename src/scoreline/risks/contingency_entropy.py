@@ -19,11 +19,12 @@ from scoreline.scorespace import ScoreSpace
 class EntropyContingencyRisk(Risk):
     """R(z) = mu log sum over labellings z' of exp((loss(z', y) + (1/n) sum_i z_i (z'_i - y_i)) / mu), loss = 1 - measure.
 
-    The largest of the terms is the multivariate hinge of `ContingencyRisk`, so R lies above that, by at most mu times the log
-    of the number of labellings, which is `within`: R is smooth, convex, and still a bound of the loss of the predictions z > 0.
-    Its gradient is -(2/n) y_i P(row i is flipped), the marginals of `label_marginals`: O(n^2) time and memory, so it is for
-    a few thousand rows at most. It takes any function of the counts, also those whose worst labelling nobody knows how to find:
-    MCC, kappa, recall at a precision floor, a `CountMeasure` (its loss in units of its spread over all counts).
+    The largest of the terms is the multivariate hinge of `ContingencyRisk` (eq. entropy-risk), so R lies above that, by
+    at most mu times the log of the number of labellings, which is `within`: R is smooth, convex, and still a bound of
+    the loss of the predictions z > 0. Its gradient is -(2/n) y_i P(row i is flipped), the marginals of
+    `label_marginals`: O(n^2) time and memory, so it is for a few thousand rows at most. It takes any function of the
+    counts, also those whose worst labelling nobody knows how to find: MCC, kappa, recall at a precision floor, a
+    `CountMeasure` (its loss in units of its spread over all counts).
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ class EntropyContingencyRisk(Risk):
         return loss / spread if np.isinf(self.measure.range).any() and spread > 0.0 else loss
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
-        """Return value, gradient and the tangent plane; there is no other value than the smooth one. O(n^2)."""
+        """Return value, gradient (eq. entropy-gradient) and tangent plane; there is no other value. O(n^2)."""
         scale = 2.0 / self.labels.total
         flips = self.space.flip_chances(z, self.labels, self.exponents, scale / self.mu, scale, out, grad)
         value = self.mu * flips.log_z

@@ -9,7 +9,7 @@ from scoreline.risks.ties import check_ties, smallest_change_of_rows
 
 
 class HingeRisk(SeparableRisk):
-    """R(z) = sum_i s_i max(0, 1 - y_i z_i) / S; smoothed by a ramp of width mu S (Huber hinge). O(n)."""
+    """R(z) = sum_i s_i max(0, 1 - y_i z_i) / S (eq. hinge); smoothed by a ramp of width mu S (Huber hinge). O(n)."""
 
     name = "hinge"
     at_zero = 1.0

@@ -5,7 +5,7 @@ from scoreline.risks.balanced import BalancedRisk
 
 
 class FreeInterceptHingeRisk(BalancedRisk):
-    """R(z) = min_b sum_i s_i max(0, 1 - y_i (z_i + b)) / S.
+    """R(z) = min_b sum_i s_i max(0, 1 - y_i (z_i + b)) / S (eq. free-intercept).
 
     The intercept b is part of the risk, so that no penalty touches it and adding a constant to all scores changes nothing. In
     the dual, beta in [0,1]^n, that is the one equality sum_P s beta = sum_N s beta (`BalancedRisk` with tau = b + 1).

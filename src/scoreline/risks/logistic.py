@@ -9,7 +9,7 @@ from scoreline.risks.separable import SeparableRisk
 
 
 class LogisticRisk(SeparableRisk):
-    """R(z) = sum_i s_i log(1 + exp(-y_i z_i)) / S. O(n).
+    """R(z) = sum_i s_i log(1 + exp(-y_i z_i)) / S (eq. logistic). O(n).
 
     scikit-learn's LogisticRegression minimises the same with C = 1 / (n alpha).
     """

@@ -25,8 +25,9 @@ def label_marginals(
 ) -> Marginals:
     """Return the marginals of p(y') ~ exp(c loss(y', y) + sum_i scores_i y'_i) over all labellings y' in {-1, 1}^n.
 
-    loss = 1 - measure of the labelling y', taken as the prediction for y. For `prbep` only labellings with as many positives as
-    y count, whatever c is. O(n^2) time and memory, in log space: finite for scores of any size.
+    loss = 1 - measure of the labelling y', taken as the prediction for y (eq. label-marginals). For `prbep` only
+    labellings with as many positives as y count, whatever c is. O(n^2) time and memory, in log space: finite for scores
+    of any size.
 
     Parameters
     ----------

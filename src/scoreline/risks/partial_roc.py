@@ -17,11 +17,12 @@ from scoreline.scorespace import ScoreSpace
 class PartialRocRisk(Risk):
     """R(z) = sum of s_i s_j max(0, 1 - z_i + z_j) / (S+ J) over positives i and the J negatives j of highest score.
 
-    J = floor(max_fpr S-), at least 1. R bounds 1 - (area under the ROC curve up to max_fpr) / max_fpr. Convex: the largest
-    of such sums over all sets of negatives of weight J. O(n log n). Smoothed exactly: with beta_ij <= q_j,
-    sum_j s_j q_j <= J, the best q is clip((z_j - theta) / width, 0, 1) with the theta that makes the sum J, and beta_ij =
-    clip((z_j - max(z_i - 1, theta)) / width, 0, 1). So one threshold is found among the negatives, scores of positives are
-    lifted to theta + 1, and what is left is the smoothed ROC area. Adding a constant to all scores changes nothing.
+    J = floor(max_fpr S-), at least 1 (eq. partial-roc). R bounds 1 - (area under the ROC curve up to max_fpr) /
+    max_fpr. Convex: the largest of such sums over all sets of negatives of weight J. O(n log n). Smoothed exactly: with
+    beta_ij <= q_j, sum_j s_j q_j <= J, the best q is clip((z_j - theta) / width, 0, 1) with the theta that makes the
+    sum J, and beta_ij = clip((z_j - max(z_i - 1, theta)) / width, 0, 1). So one threshold is found among the negatives,
+    scores of positives are lifted to theta + 1, and what is left is the smoothed ROC area. Adding a constant to all
+    scores changes nothing.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class PartialRocRisk(Risk):
         return [cls(max_fpr) for max_fpr in (0.1, 1e-6, 0.5, 1.0)]
 
     def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "PartialRocRisk":
-        """Return a copy that holds labels, weights, and the weight J of negatives that count."""
+        """Return a copy that holds labels, weights, and the weight J of negatives that count (eq. partial-top)."""
         prepared = super().prepare(y, sample_weight, space)
         assert isinstance(prepared, PartialRocRisk)
         negative = prepared.labels.negative
@@ -72,7 +73,7 @@ class PartialRocRisk(Risk):
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient, hard value and plane: ROC area of the negatives that count, two look-ups of every row.
 
-        grad_i = -y_i s_i sum_j s_j beta_ij / (S+ J); c = sum_ij s_i s_j beta_ij / (S+ J).
+        grad_i = -y_i s_i sum_j s_j beta_ij / (S+ J); c = sum_ij s_i s_j beta_ij / (S+ J) (eq. partial-smooth).
         """
         space, labels, pairs = self.space, self.labels, self.ramp_scale
         width = mu * pairs

@@ -10,7 +10,7 @@ from scoreline.risks.ties import check_ties, smallest_change_of_pairs
 
 
 def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: float = 1.0) -> Hessian | None:
-    """Return about the Hessian of a sum over pairs with second derivative `scale` where 0 < t < width.
+    """Return about the Hessian of a sum over pairs, second derivative `scale` where 0 < t < width (eq. pair-hessian).
 
     It is D - A, with A_ij the weight of the pair (i, j) and D its row sums. With a pair's weight replaced by
     D_i D_j / T, T the weight of all pairs on a ramp, A is of rank two, and what is left is the covariance within either
@@ -31,8 +31,9 @@ def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: floa
 class RocAreaRisk(Risk):
     """R(z) = sum_ij s_i s_j max(0, 1 - z_i + z_j) / (S+ S-), i positive, j negative. O(n log n), ties exact.
 
-    R(0) = 1 and R is at least 1 - AUC. Smoothed by a ramp of width mu S+ S- on every pair. Adding a constant to all
-    scores changes nothing, so there is no intercept to train. Zhang, Saha and Vishwanathan (2012), section 2.3.
+    R(0) = 1 and R is at least 1 - AUC (eq. roc-area). Smoothed by a ramp of width mu S+ S- on every pair. Adding a
+    constant to all scores changes nothing, so there is no intercept to train. Zhang, Saha and Vishwanathan (2012),
+    section 2.3.
     """
 
     name = "roc_area"
@@ -45,13 +46,14 @@ class RocAreaRisk(Risk):
 
     @property
     def ramp_scale(self) -> float:
-        """Ramp width over mu: the weight of all pairs, S+ S-."""
+        """Ramp width over mu: the weight of all pairs, S+ S- (eq. roc-smooth)."""
         return self.labels.positive * self.labels.negative
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient, hard value and plane: one sort of the smaller class, one look-up per row.
 
-        grad_i = -y_i s_i sum_j s_j beta_ij / (S+ S-), beta = clip(t / width, 0, 1); c = sum_ij s_i s_j beta_ij / (S+ S-).
+        grad_i = -y_i s_i sum_j s_j beta_ij / (S+ S-), beta = clip(t / width, 0, 1);
+        c = sum_ij s_i s_j beta_ij / (S+ S-) (eq. roc-gradient).
         """
         if self.ties == "smallest" and grad and mu == 0.0:
             return smallest_change_of_pairs(self, z, out)

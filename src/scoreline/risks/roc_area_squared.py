@@ -12,9 +12,9 @@ from scoreline.risks.roc_area import pair_hessian
 class SquaredRocAreaRisk(Risk):
     """R(z) = sum_ij s_i s_j max(0, 1 - z_i + z_j)^2 / (2 S+ S-), i positive, j negative. O(n log n).
 
-    Smooth, so it needs no mu; R(0) = 1/2. RankSVM's 1/2 |w|^2 + C sum_ij max(0, t_ij)^2 is the same with
-    C = 1/(2 alpha n+ n-). A ramp that is wider than every t makes the smoothed ROC area this one, t^2 / (2 width), so it is
-    computed by the same spline.
+    Smooth, so it needs no mu (eq. roc-area-squared); R(0) = 1/2. RankSVM's 1/2 |w|^2 + C sum_ij max(0, t_ij)^2 is the
+    same with C = 1/(2 alpha n+ n-). A ramp that is wider than every t makes the smoothed ROC area this one, t^2 / (2
+    width), so it is computed by the same spline.
     """
 
     name = "roc_area_squared"

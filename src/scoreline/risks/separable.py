@@ -26,7 +26,7 @@ class SeparableRisk(Risk):
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient, hard value and plane in one read of z.
 
-        For the smoothed hinge c = sum s beta / S exactly; for smooth losses c = R(z) - <grad, z>.
+        For the smoothed hinge c = sum s beta / S exactly (eq. hinge-smooth); for smooth losses c = R(z) - <grad, z>.
         """
         total = self.labels.total
         sums = self.space.point_sums(

@@ -7,7 +7,7 @@ from scoreline.risks.separable import SeparableRisk
 
 
 class SquaredHingeRisk(SeparableRisk):
-    """R(z) = sum_i s_i max(0, 1 - y_i z_i)^2 / (2 S). O(n).
+    """R(z) = sum_i s_i max(0, 1 - y_i z_i)^2 / (2 S) (eq. squared-hinge). O(n).
 
     scikit-learn's LinearSVC(loss="squared_hinge") minimises the same with C = 1 / (2 n alpha).
     """

@@ -36,11 +36,11 @@ class AcceleratedSolver(Solver):
 
     The estimate sequence of Nesterov (2007) with similar triangles: with weight A, points x and v, and a from
     L a^2 = (A + a)(1 + alpha A), the slope g of the risk at y = (A x + a v) / (A + a) gives
-    v+ = (x0 - sum a_i g_i) / (1 + alpha (A + a)) and x+ = (A x + a v+) / (A + a). A step is accepted if the risk at x+
-    lies below its parabola of curvature L at y; L grows by 2 if not and shrinks by 0.9 if so. Scores of y, v+ and x+ are
-    combinations of known ones, so an iteration costs X'u and Xg and extrapolation costs no pass. The planes met, mixed
-    with weights a_i, are the method's own lower bound. mu is lowered by the gap, as in `smoothed`; the sequence then starts
-    anew from x.
+    v+ = (x0 - sum a_i g_i) / (1 + alpha (A + a)) and x+ = (A x + a v+) / (A + a) (eq. accelerated-step). A step is
+    accepted if the risk at x+ lies below its parabola of curvature L at y; L grows by 2 if not and shrinks by 0.9 if
+    so. Scores of y, v+ and x+ are combinations of known ones, so an iteration costs X'u and Xg and extrapolation costs
+    no pass. The planes met, mixed with weights a_i, are the method's own lower bound. mu is lowered by the gap, as in
+    `smoothed`; the sequence then starts anew from x.
 
     Parameters
     ----------

@@ -371,6 +371,7 @@ class Solver(Method, ABC):
         return result
 
     def _proved(self, objective: float, lower_bound: float, floor: float) -> bool:
+        # (eq. stopping)
         gap = objective - lower_bound
         if self.abs_tol is not None:
             return gap <= self.abs_tol

@@ -24,9 +24,10 @@ class BundleLineSearchSolver(Solver):
     """Line-search variant of BMRM: every new plane is mixed into one plane by an exact step, memory is one vector.
 
     With v, c the mixture so far and a, b the new plane, the share of the old mixture is
-    eta = clip((alpha (c - b) - <a, v - a>) / |v - a|^2, 0, 1). The bound is the value of the mixture,
-    c - |v|^2 / (2 alpha); the value of the planes at w, which is printed in Zhang, Saha and Vishwanathan (2010) as the gap's
-    other end, is none. Two passes an iteration. Slower than `bundle`; here as the papers' baseline. Options: those of Solver.
+    eta = clip((alpha (c - b) - <a, v - a>) / |v - a|^2, 0, 1) (eq. line-search-share). The bound is the value of the
+    mixture, c - |v|^2 / (2 alpha); the value of the planes at w, which is printed in Zhang, Saha and Vishwanathan
+    (2010) as the gap's other end, is none. Two passes an iteration. Slower than `bundle`; here as the papers' baseline.
+    Options: those of Solver.
     """
 
     name = "bundle_ls"

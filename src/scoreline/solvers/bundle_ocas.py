@@ -50,7 +50,7 @@ class BundleOcasSolver(BundleSolver):
             self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:
-        """Plane at the point ahead, minimum of the planes, line search from the best point."""
+        """Plane at the point ahead, minimum of the planes, line search from the best point (eq. ocas-step)."""
         assert isinstance(state, BundleState)
         space, before = objective.space, (state.best_objective, state.lower_bound)
         target = self._target(objective, state, self._point)

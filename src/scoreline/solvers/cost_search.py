@@ -75,11 +75,12 @@ class CostMethod(Method):
 class CostSearchSolver(CostMethod, NewtonSolver):
     """Cost-sensitive fits, the cost and the cut chosen on scores of left-out rows.
 
-    Positives weigh c = r^e, r = S- / S+ being the ratio of the classes: e = 0 is the plain fit (`plugin`), e = 1 the balanced
-    one. Each fit starts from the one before; every row is scored as by the model without it (`leave_one_out`), and the cut
-    on those scores gives the value of the cost. The balanced fit is tried first; unless it is clearly worse than the plain
-    one, so is e = 1/2. The best replaces the plain fit only if its gain is larger than the standard error of the gain, and
-    where a class has fewer than 6 rows, or both are equally large, nothing is tried.
+    Positives weigh c = r^e, r = S- / S+ being the ratio of the classes (eq. cost-search): e = 0 is the plain fit
+    (`plugin`), e = 1 the balanced one. Each fit starts from the one before; every row is scored as by the model without
+    it (`leave_one_out`), and the cut on those scores gives the value of the cost. The balanced fit is tried first;
+    unless it is clearly worse than the plain one, so is e = 1/2. The best replaces the plain fit only if its gain is
+    larger than the standard error of the gain, and where a class has fewer than 6 rows, or both are equally large,
+    nothing is tried.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def ended(trial: Trial) -> bool:
 def paired_gain(
     measure: CountsBasedMeasure, sign: AnyArray, weight: FloatArray | None, new: AnyArray, old: AnyArray
 ) -> tuple[float, float]:
-    """Return how much better the new predictions are than the old ones, and the standard error of that.
+    """Return how much better the new predictions are than the old ones, and the standard error (eq. paired-gain).
 
     A row matters only through its class and its two predictions, so there are eight kinds of rows. Their weights are taken
     as independent counts; moving each by its deviation, the root of the count, gives its part of the variance.

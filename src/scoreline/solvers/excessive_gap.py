@@ -33,12 +33,12 @@ class ExcessiveGapState(State):
 class ExcessiveGapSolver(Solver):
     """Excessive gap technique for the support vector machine with a free intercept (Nesterov 2005).
 
-    The dual point beta lies in the box with one equality, w(beta) = X'(y s beta) / (S alpha). With t = 2 / (k + 3), iteration k
-    takes beta^ = (1 - t) beta + t beta_mu(w), where beta_mu is the dual point of the smoothed risk at w; then w becomes
-    (1 - t) w + t w(beta^), beta the projection of beta^ + (1 - y X w(beta^)) / L, and mu falls by 1 - t. The gap is at most
-    4 L D / ((k + 1)(k + 2)), D = min(S+, S-) / S: no 1/eps, on any data. Two passes over X and two selections a step; L is
-    the largest eigenvalue of X'SX / (S alpha), by Lanczos' method before the first step. A warm start is only a candidate for
-    the result.
+    The dual point beta lies in the box with one equality, w(beta) = X'(y s beta) / (S alpha) (eq. excessive-gap-dual).
+    With t = 2 / (k + 3), iteration k takes beta^ = (1 - t) beta + t beta_mu(w), where beta_mu is the dual point of the
+    smoothed risk at w; then w becomes (1 - t) w + t w(beta^), beta the projection of beta^ + (1 - y X w(beta^)) / L,
+    and mu falls by 1 - t. The gap is at most 4 L D / ((k + 1)(k + 2)), D = min(S+, S-) / S (eq. excessive-gap-rate): no
+    1/eps, on any data. Two passes over X and two selections a step; L is the largest eigenvalue of X'SX / (S alpha), by
+    Lanczos' method before the first step. A warm start is only a candidate for the result.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class ExcessiveGapSolver(Solver):
             self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:
-        """Do one iteration."""
+        """Do one iteration (eq. excessive-gap-step)."""
         assert isinstance(state, ExcessiveGapState)
         space, alpha, t = objective.space, objective.alpha, 2.0 / (state.steps + 3.0)
         point = self._met

@@ -68,7 +68,7 @@ def has_factor(objective: Objective) -> bool:
 
 
 def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray, bool] | None:
-    """Return Cholesky's factor of X' H X + alpha I, as `scipy.linalg.cho_factor` does; None if there is none.
+    """Return Cholesky's factor of X' H X + alpha I (eq. factored-hessian), as `cho_factor` does; None if there is none.
 
     One pass with the work of a Gram matrix (two with a constant column), and one for each part of rank one.
     """

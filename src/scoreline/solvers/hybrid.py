@@ -270,7 +270,7 @@ class HybridSolver(Solver):
         return new, skipped
 
     def _noisy(self, part: Objective, gradient: FloatArray, d: FloatArray, new: Point) -> bool:
-        """Tell whether the decrease -<g, d> that the batch promised is about what the noise of its rows alone would promise.
+        """Tell whether the decrease -<g, d> that a batch promised is about what noise would promise (eq. batch-noise).
 
         With the covariance of the rows' slopes about c H, noise in g makes -<g, d> = g'H^-1 g about p c / m, and its variance
         along d is c / m times -<g, d>, which is sum_i (u_i z_d,i)^2: scores are all that is needed. Rows that were skipped have
@@ -283,7 +283,7 @@ class HybridSolver(Solver):
         return (step * promised) ** 2 <= 2.0 * part.operator.shape[1] * noise
 
     def _grow(self, objective: Objective, state: HybridState) -> None:
-        """Take in more rows: their scores, and their part of the gradient."""
+        """Take in more rows: their scores, and their part of the gradient (eq. batch-slope)."""
         m = state.rows
         size = next(size for size in self._sizes if size > m)
         old, new = self._part, self._batches.of(size, self._penalty)

@@ -2,7 +2,7 @@
 
 At the optimum of J(w) = alpha/2 |w|^2 + sum_i l_i(x_i'w), taking row i away moves w by one Newton step,
 H_i^-1 g_i x_i with g_i = l_i' and H_i = H - d_i x_i x_i', d_i = l_i''. Its own score moves by g_i h_i / (1 - d_i h_i),
-h_i = x_i' H^-1 x_i (Beirami and others 2017; Rad and Maleki 2020). Two things are different here:
+h_i = x_i' H^-1 x_i (Beirami and others 2017; Rad and Maleki 2020) (eq. left-out-plain). Two things are different here:
 
 - The rows that stay in the class of row i are weighed up to the weight of the whole class, as in a stratified split.
   Otherwise every left-out positive lowers the share of positives and with it its own score, and where the features say
@@ -56,6 +56,7 @@ def leave_one_out(
 
 
 def _left_out(objective: Objective, z: FloatArray, copies: FloatArray | None, random_state: Any) -> FloatArray:
+    # (eq. left-out)
     operator, labels = objective.operator, objective.risk.labels
     share = 1.0 if copies is None else np.minimum(1.0, copies) / np.where(copies > 0.0, copies, 1.0)
     gradient, curvature = objective.risk.value_grad(z)[1], objective.risk.curvature(z)
@@ -124,7 +125,7 @@ class _System:
 
 
 def _probed(system: _System, own: FloatArray, rng: Any) -> FloatArray:
-    """Return leverages h from q, the approximate ones without the row itself, times a factor for each class.
+    """Return leverages h from q, those without the row, times a factor for each class (eq. left-out-diagonal).
 
     With A = D^1/2 X H^-1 X' D^1/2 and random signs r on the rows of a class, r'Ar has the mean sum_i A_ii = sum_i d_i h_i. The
     factor c makes h_i = c q_i / (1 + d_i c q_i) have that sum, which rises with c.

@@ -11,7 +11,7 @@ from scoreline._typing import FloatArray
 
 
 class LowerBound:
-    """max over mixtures of planes of  c - |v|^2 / (2 alpha)  <=  min J.
+    """max over mixtures of planes of  c - |v|^2 / (2 alpha)  <=  min J (eq. lower-bound).
 
     A plane (v, c) satisfies R(Xw) >= c + <v, w> for all w, so J(w) >= min_w alpha/2 |w|^2 + <v, w> + c, which is the
     bound above. Mixtures of planes are planes; (0, 0) is one because risks are not negative. Three are mixed at a time,
@@ -86,7 +86,10 @@ def _bound(t: Pair, own: float, cross: float, new: float, constants: Pair, alpha
 
 
 def _best_mixture(own: float, cross: float, new: float, constants: Pair, alpha: float) -> Pair:
-    """Return t >= 0 with t_0 + t_1 <= 1 that maximises `_bound`, by looking at every face. Plain floats: called each step."""
+    """Return t >= 0 with t_0 + t_1 <= 1 that maximises `_bound` (eq. mixing-planes), by looking at every face.
+
+    Plain floats: called each step.
+    """
     first, second = constants
     candidates: list[Pair] = [
         (0.0, 0.0),

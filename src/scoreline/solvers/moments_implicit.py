@@ -41,7 +41,7 @@ class ImplicitCovariance:
         return found
 
     def product(self, v: FloatArray) -> FloatArray:
-        """Return (S+ + S-) v."""
+        """Return (S+ + S-) v (eq. implicit-covariance)."""
         z = self.operator.matvec(v)
         own = [
             factor * s * (z - mean @ v) for s, mean, factor in zip(self.sides, self.means, self.factors, strict=True)

@@ -15,9 +15,10 @@ DIAGONAL_PASSES = 10  # passes between two diagonals
 class NewtonSolver(LbfgsSolver):
     """Newton steps by Cholesky's method where features are few, improved by L-BFGS pairs; certified as `lbfgs`.
 
-    The Hessian X'DX + alpha I, D = diag(d2R/dz2), is made at the start and again whenever the iterations since then have
-    cost twice as many passes as it did; in between, pairs of L-BFGS correct it. With more than 1000 features its diagonal
-    stands in for it, which evens out columns of different size; an operator that cannot be read in blocks gets plain L-BFGS.
+    The Hessian X'DX + alpha I, D = diag(d2R/dz2) (eq. newton-hessian), is made at the start and again whenever the
+    iterations since then have cost twice as many passes as it did; in between, pairs of L-BFGS correct it. With more
+    than 1000 features its diagonal stands in for it, which evens out columns of different size; an operator that cannot
+    be read in blocks gets plain L-BFGS.
 
     Parameters
     ----------

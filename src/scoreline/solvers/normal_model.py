@@ -24,7 +24,7 @@ REFINED = 8  # of the best angles of the grid, and what lies beside them
 
 
 class Projected(NamedTuple):
-    """Mean and standard deviation of the scores of either class."""
+    """Mean and standard deviation of the scores of either class (eq. projected-moments)."""
 
     mean_positive: float
     mean_negative: float
@@ -40,13 +40,13 @@ def ratio_cdf(mean: float, std: float) -> float:
 
 
 def ranking_error(scores: Projected) -> float:
-    """Return F_nrank, which is 1 - AUC for normal scores."""
+    """Return F_nrank, which is 1 - AUC for normal scores (eq. normal-ranking)."""
     spread = math.hypot(scores.std_positive, scores.std_negative)
     return ratio_cdf(scores.mean_negative - scores.mean_positive, spread)
 
 
 def error(scores: Projected, intercept: float, prior: float) -> float:
-    """Return F_n01 at this intercept; `prior` is P+."""
+    """Return F_n01 at this intercept (eq. normal-error); `prior` is P+."""
     missed = ratio_cdf(-(scores.mean_positive + intercept), scores.std_positive)
     return prior * missed + (1.0 - prior) * ratio_cdf(scores.mean_negative + intercept, scores.std_negative)
 
@@ -60,7 +60,7 @@ def best_intercept(scores: Projected, prior: float) -> float:
 def _best_intercepts(
     m_pos: FloatArray, m_neg: FloatArray, s_pos: FloatArray, s_neg: FloatArray, prior: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the best intercept and its F_n01 for many projections at once.
+    """Return the best intercept and its F_n01 for many projections at once (eq. normal-intercept).
 
     Where the two weighted densities cross: b^2 (1/s-^2 - 1/s+^2) + 2b (m-/s-^2 - m+/s+^2) + m-^2/s-^2 - m+^2/s+^2
     + 2 log(P+ s- / (P- s+)) = 0.
@@ -90,7 +90,7 @@ def _best_intercepts(
 
 
 def best_ranking_direction(delta: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return w ~ S^-1 delta, the global minimum of F_nrank for S = S+ + S-, delta = mu+ - mu-: Cauchy-Schwarz."""
+    """Return w ~ S^-1 delta, the global minimum of F_nrank for S = S+ + S-, delta = mu+ - mu- (eq. best-ranking)."""
     factor = cho_factor(covariance, lower=True, check_finite=False)
     if (np.diag(factor[0]) ** 2 <= 4 * len(delta) * np.finfo(float).eps * np.diag(covariance)).any():
         raise np.linalg.LinAlgError("singular to rounding")  # which let it through
@@ -102,8 +102,9 @@ def best_error_direction(
 ) -> tuple[FloatArray, float, float]:
     """Return (w, b, F_n01): the global minimum over directions and intercepts. One eigendecomposition, O(p^3).
 
-    Stationary points are w = (cos a S+ + sin a S-)^-1 delta with any signs. With S- = LL' and L^-1 S+ L^-T = U diag(e) U' every
-    angle a costs O(p): a grid, then a local search around the best. The intercept is the closed form at every angle.
+    Stationary points are w = (cos a S+ + sin a S-)^-1 delta with any signs (eq. error-direction). With S- = LL' and
+    L^-1 S+ L^-T = U diag(e) U' every angle a costs O(p): a grid, then a local search around the best. The intercept is
+    the closed form at every angle.
     """
     lower = np.linalg.cholesky(negative)
     inner = solve_triangular(lower, solve_triangular(lower, positive, lower=True).T, lower=True)
@@ -184,13 +185,13 @@ class Term:
         return ratio_cdf(float(self.mean @ w), math.sqrt(max(0.0, float(w @ self.covariance @ w))))
 
     def value_grad(self, w: FloatArray) -> tuple[float, FloatArray]:
-        """Return T and its gradient phi(g) (mu / s - M h / s^3), M = mu'w, h = Sw, g = M / s."""
+        """Return T and its gradient phi(g) (mu / s - M h / s^3), M = mu'w, h = Sw, g = M / s (eq. term-gradient)."""
         h = self.covariance @ w
         s, M = math.sqrt(max(float(w @ h), 1e-300)), float(self.mean @ w)
         return float(ndtr(M / s)), _density(M / s) * (self.mean / s - (M / s**3) * h)
 
     def hessian_product(self, w: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the Hessian at w times v."""
+        """Return the Hessian at w times v (eq. term-hessian)."""
         h, hv = self.covariance @ w, self.covariance @ v
         s, M = math.sqrt(max(float(w @ h), 1e-300)), float(self.mean @ w)
         slope = self.mean / s - (M / s**3) * h
@@ -204,7 +205,7 @@ def _density(x: float) -> float:
 
 
 class Penalised:
-    """sum of weighted terms + penalty (1 - |w|^2)^2: what the paper minimises by L-BFGS.
+    """sum of weighted terms + penalty (1 - |w|^2)^2 (eq. length-penalty): what the paper minimises by L-BFGS.
 
     The sum does not change with the length of w, so the penalty does not move the direction of a minimum; it sets |w| = 1.
     """
@@ -230,7 +231,7 @@ class Penalised:
 
 
 def paper_start(mean_positive: FloatArray, mean_negative: FloatArray) -> FloatArray:
-    """Return the paper's starting point mu+ - (mu-.mu+ / |mu-|^2) mu-, of length 1; mu+ - mu- where that vanishes."""
+    """Return the paper's start mu+ - (mu-.mu+ / |mu-|^2) mu- (eq. paper-start), of length 1; mu+ - mu- if it is 0."""
     square = float(mean_negative @ mean_negative)
     start = mean_positive - (float(mean_negative @ mean_positive) / square if square > 0.0 else 0.0) * mean_negative
     if np.linalg.norm(start) <= 1e-12 * np.linalg.norm(mean_positive):

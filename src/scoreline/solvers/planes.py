@@ -79,7 +79,7 @@ class Planes:
         return True
 
     def solve(self, alpha: float) -> None:
-        """Find the best mixture, from the one before."""
+        """Find the best mixture (eq. cutting-planes), from the one before."""
         slots = np.flatnonzero(self.live)
         gram, constants, weights = self.gram[np.ix_(slots, slots)] / alpha, self.constants[slots], self.weights[slots]
         scale = np.abs(constants).max() + gram.diagonal().max()

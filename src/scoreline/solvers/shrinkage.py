@@ -6,7 +6,8 @@ LEAST_RIDGE = 1e-10  # relative to the variances: what keeps a singular covarian
 def shrinkage(p: int, square: float, trace: float, n: float) -> float:
     """Return rho / (1 - rho), rho the oracle approximating shrinkage of a covariance with that trace and sum of squares.
 
-    rho = ((1 - 2/p) tr(S^2) + tr(S)^2) / ((n + 1 - 2/p) (tr(S^2) - tr(S)^2 / p)), at most 1. Chen et al. (2010), (23).
+    rho = ((1 - 2/p) tr(S^2) + tr(S)^2) / ((n + 1 - 2/p) (tr(S^2) - tr(S)^2 / p)), at most 1 (eq. oracle-shrinkage).
+    Chen et al. (2010), (23).
     """
     rest = square - trace**2 / p
     if rest <= 1e-12 * square or p == 1:  # uncorrelated columns: nothing to shrink

@@ -14,8 +14,8 @@ MOST_POINTS = 32  # earlier points that "path" keeps; rows seen at none of them 
 class Shrinking(ABC):
     """Which rows of a batch need a product at a new point. A row with y_i z_i >= 1 has neither loss nor slope.
 
-    |y_i x_i.w' - y_i x_i.w| <= |x_i| |w' - w|, so a row with a margin g_i at w stays beyond 1 while |x_i| |w' - w| <= g_i - 1.
-    Rounding is allowed for, by 1e-9 of the margin. Rows of norm 0 are never skipped.
+    |y_i x_i.w' - y_i x_i.w| <= |x_i| |w' - w| (eq. shrinking), so a row with a margin g_i at w stays beyond 1 while
+    |x_i| |w' - w| <= g_i - 1. Rounding is allowed for, by 1e-9 of the margin. Rows of norm 0 are never skipped.
     """
 
     name: ClassVar[str]
@@ -53,7 +53,8 @@ class NoShrinking(Shrinking):
 class SumShrinking(Shrinking):
     """The distance is at most the sum of the lengths of all steps since: one number for all rows, one comparison a row.
 
-    With C the length of the way so far, a row seen at C_j with margin g is skipped while C <= T = (g - 1) / |x| + C_j.
+    With C the length of the way so far, a row seen at C_j with margin g is skipped while C <= T = (g - 1) / |x| + C_j
+    (eq. shrinking-sum).
     """
 
     name = "sum"

@@ -38,7 +38,8 @@ class SmoothedSolver(LbfgsSolver):
     mu : float, optional
         Fixed smoothing; by default it is chosen and lowered.
     c_mu : float, optional
-        The paper's fixed smoothing mu = c_mu abs_tol / D (`Risk.prox_bound`). It used 10; only up to 1/2 is a guarantee.
+        The paper's fixed smoothing mu = c_mu abs_tol / D (`Risk.prox_bound`) (eq. paper-mu). It used 10; only up to 1/2
+        is a guarantee.
     precondition : bool
         Start L-BFGS from a Hessian where there are at most 1000 features and X can be read in blocks.
     **options
@@ -145,4 +146,5 @@ class SmoothedSolver(LbfgsSolver):
         return hessian if min(sides) > 0.0 else None
 
     def _slack(self, objective: Objective, point: Point) -> float:
+        # (eq. slack)
         return point.risk.hard - point.risk.plane - objective.space.dot(point.risk.grad, point.z)
