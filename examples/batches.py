@@ -1,43 +1,59 @@
-"""One optimum, three ways to it: all rows from the start, samples first, batches that grow and skip rows.
+"""
+One optimum, four ways to it
+============================
 
-python examples/batches.py [--rows 200000]
+A smooth support vector machine on 100,000 rows, proved to 0.01 %: all rows from the start, a sample first, batches that grow,
+and batches that also skip rows which cannot matter. The optimum is the same; the passes over the rows are not.
 """
 
-import argparse
-
+import matplotlib.pyplot as plt
 import numpy as np
 
 from scoreline import MeasureClassifier
 from scoreline.data import make_imbalanced
+from scoreline.report.axes import label, plain_log_ticks, tidy
+from scoreline.report.palette import DASHES, MODELS
 
 WAYS = {
     "newton, all rows": ("newton", {"init": "zero"}),
-    "newton, samples first": ("newton", {"init": "samples"}),
+    "newton, a sample first": ("newton", {"init": "samples"}),
     "hybrid": ("hybrid", {}),
     "hybrid, skipping rows": ("hybrid", {"shrink": "path"}),
 }
+X, y = make_imbalanced(n_samples=100_000, n_features=30, positive_share=0.05, tail=8.0, random_state=0)
 
+# %%
+# Four fits
+# ---------
+# A pass is one product of all rows with a vector; a batch of a tenth of the rows counts as a tenth of a pass.
 
-def main(rows: int = 200_000) -> list[float]:
-    """Print passes, time and the two bounds of each way; return the objectives."""
-    X, y = make_imbalanced(n_samples=rows, n_features=30, positive_share=0.05, tail=8.0, random_state=0)
+fitted = {}
+for name, (solver, options) in WAYS.items():
     kind = {"measure": "accuracy", "risk": "squared_hinge", "alpha": 1e-4, "tol": 1e-4, "scaling": "standard"}
-    objectives = []
-    print(f"smooth support vector machine, {rows:,} x 30, proved to {kind['tol']:g}")
-    for name, (solver, options) in WAYS.items():
-        MeasureClassifier(**kind, solver=solver, solver_params=options).fit(X[:5000], y[:5000])  # compile
-        clf = MeasureClassifier(**kind, solver=solver, solver_params=options).fit(X, y)
-        history, skipped = clf.history_, np.mean(clf.history_.get("skipped", [0.0]))
-        bounds = f"{clf.lower_bound_:.6f} <= min J <= {clf.objective_:.6f}"
-        print(
-            f"  {name:<22} {clf.n_iter_:3d} iterations, {history['passes'][-1]:5.1f} passes, {history['seconds'][-1]:.3f} s, "
-            f"{skipped:4.0%} of rows skipped, {bounds}"
-        )
-        objectives.append(clf.objective_)
-    return objectives
+    clf = fitted[name] = MeasureClassifier(**kind, solver=solver, solver_params=options).fit(X, y)
+    skipped = np.mean(clf.history_.get("skipped", [0.0]))
+    print(
+        f"{name:<22} {clf.n_iter_} iterations, {clf.history_['passes'][-1]:4.1f} passes, {skipped:.0%} of rows skipped; ",
+        end="",
+    )
+    print(f"{clf.lower_bound_:.6f} <= min J <= {clf.objective_:.6f}")
 
+# %%
+# What is proved after how many passes
+# ------------------------------------
+# A dot is an iteration. All rows from the start need about half as many passes again as the others, which begin with a part
+# of the rows. Skipping rows saves nothing on this set: only one row in twenty can be left out.
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=200_000)
-    main(parser.parse_args().rows)
+figure, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
+for (name, clf), colour, dashes in zip(fitted.items(), MODELS, DASHES, strict=False):
+    above, below = (np.asarray(clf.history_[key]) for key in ("objective", "lower_bound"))
+    known = below > 0.0
+    gap = 100.0 * (above - below)[known] / below[known]
+    ax.plot(np.asarray(clf.history_["passes"])[known], gap, "o-", color=colour, dashes=dashes or (1, 0), label=name)
+ax.axhline(0.01, color="black", linewidth=1.0, linestyle=":", label="asked for: 0.01 %")
+ax.set(yscale="log", xlim=(0, None))
+tidy(ax)
+plain_log_ticks(ax.yaxis, *ax.get_ylim())
+label(ax, "passes over the rows", "proved gap in % of the bound, logarithmic")
+ax.legend(frameon=False)
+plt.show()

@@ -1,6 +1,18 @@
-"""On a Dask cluster: rows stay on their workers, the solver runs here, the certificate is the same.
+"""
+On a Dask cluster
+=================
 
-python examples/cluster.py [--rows 24000] [--workers 2]      needs: pip install 'scoreline[dask]'
+Rows stay on their workers, the solver runs here, and the proof is the same. An iteration moves a few numbers, not the rows and
+not their scores.
+
+This example is not run when this page is built: it starts worker processes of its own. It needs ``pip install
+'scoreline[dask]'``; then ``python examples/cluster.py --rows 24000 --workers 2`` prints::
+
+    24000 rows in 8 blocks on 2 workers: ROC area 0.7532
+    proved: 0.61586 <= min J <= 0.61604, 7 iterations
+    moved in an iteration: 8 kB; gathering all scores once: 192 kB
+    predictions are lazy: dask.array<_classes, shape=(24000,), dtype=int64, chunksize=(3000,), chunktype=numpy.ndarray>
+    from folders on disk: the same optimum, 2.2e-16 apart, gaps 1.8e-04 and 1.8e-04
 """
 
 import argparse
@@ -11,6 +23,8 @@ import numpy as np
 
 from scoreline import MeasureClassifier
 from scoreline.data import convert, make_imbalanced, open_on_workers
+
+# sphinx_gallery_thumbnail_path = "gallery_cluster.svg"
 
 
 def main(rows: int = 24_000, workers: int = 2) -> float:
@@ -44,7 +58,7 @@ def main(rows: int = 24_000, workers: int = 2) -> float:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--rows", type=int, default=24_000)
     parser.add_argument("--workers", type=int, default=2)
     main(**vars(parser.parse_args()))

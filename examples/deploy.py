@@ -1,9 +1,11 @@
-"""A model for programs that have no scoreline: SQL in a database, ONNX in a runtime, JSON in any language.
+"""
+A model for programs that have no scoreline
+===========================================
 
-python examples/deploy.py [--rows 5000]
+A trained model leaves Python in three ways: as SQL for a database, as ONNX for a runtime, as JSON for any language. The same
+new payments, with categories and missing values, are scored by all three and beside the classifier itself.
 """
 
-import argparse
 import json
 import re
 import sqlite3
@@ -11,15 +13,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from scoreline import MeasureClassifier, load_model
 from scoreline.data import read_data
 from scoreline.export import to_json, to_onnx, to_sql
+from scoreline.report.axes import label, tidy
+from scoreline.report.palette import MODELS, MUTED
 
 
-def make_payments(rows: int, seed: int) -> pd.DataFrame:
+def make_payments(rows, seed):
     """Return made-up payments with categories and missing values."""
     rng = np.random.default_rng(seed)
     amount, country = rng.lognormal(3.0, 1.0, rows).round(2), rng.choice(["AT", "DE", "US"], rows)
@@ -28,6 +33,11 @@ def make_payments(rows: int, seed: int) -> pd.DataFrame:
     frame.loc[rng.random(rows) < 0.05, "amount"] = np.nan
     frame.loc[rng.random(rows) < 0.05, "country"] = None
     return frame
+
+
+# %%
+# What a JSON document means: all that another language has to do
+# ---------------------------------------------------------------
 
 
 def score(document: dict[str, Any], row: dict[str, Any]) -> float:
@@ -55,8 +65,13 @@ def shortest(text: str) -> str:
     return {"-0": "0", "true": "true", "false": "false"}.get(text.lower(), text)
 
 
-def main(rows: int = 5000) -> float:
-    """Train, export, and score the same new rows in four ways; return the largest difference."""
+# %%
+# Train, export, score
+# --------------------
+
+
+def main(rows=5000):
+    """Train, export, and score the same new rows in four ways; return the scores."""
     import onnxruntime
 
     with tempfile.TemporaryDirectory() as name:
@@ -66,33 +81,40 @@ def main(rows: int = 5000) -> float:
         clf = load_model(Path(name, "model.npz"))
     payments = make_payments(rows, 1)
     X = read_data(payments, encoding=clf.encoding_).X
-    expected = clf.decision_function(X)
-
     with sqlite3.connect(":memory:") as connection:
         payments.to_sql("payments", connection, index=False)
         statement = to_sql(clf, "payments", keep=["amount", "country"])
         print(statement)
         found = pd.read_sql_query(statement, connection)
     assert (found["prediction"] == clf.predict(X)).all()
-
     session = onnxruntime.InferenceSession(to_onnx(clf, dtype="float64").SerializeToString())
-    label, scores = session.run(["label", "score"], {"X": X})
-    assert (label == clf.predict(X)).all()
-
+    predicted, scores = session.run(["label", "score"], {"X": X})
+    assert (predicted == clf.predict(X)).all()
     document = json.loads(json.dumps(to_json(clf)))
     records = payments.astype(object).where(payments.notna(), None).to_dict("records")
     by_hand = np.array([score(document, row) for row in records])
-    worst = 0.0
-    for program, got in (("SQLite", found["score"]), ("onnxruntime", scores), ("JSON in plain Python", by_hand)):
-        difference = float(np.abs(got - expected).max())
-        print(
-            f"{program}: {rows} scores, largest difference {difference:.0e}, largest score {np.abs(expected).max():.0e}"
-        )
-        worst = max(worst, difference)
-    return worst
+    return clf.decision_function(X), {"SQLite": found["score"], "onnxruntime": scores, "JSON, plain Python": by_hand}
+
+
+# %%
+# Three programs, the same scores
+# -------------------------------
+# Every payment lies on the diagonal, three times over: circle, square and cross. Differences are rounding errors.
+
+
+def draw(expected, by_program):
+    """Draw the scores of each program against those of the classifier."""
+    ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")[1]
+    ax.axline((0, 0), slope=1, color=MUTED, linewidth=1.0, linestyle=":")
+    for (program, got), marker, size, colour in zip(by_program.items(), "osx", (13, 8, 5), MODELS, strict=False):
+        print(difference := f"{program}: off by at most {np.abs(got - expected).max():.1g}")
+        look = {"markersize": size, "markerfacecolor": "none", "color": colour, "linestyle": ""}
+        ax.plot(expected[:40], got[:40], marker, **look, label=difference)
+    tidy(ax, "both")
+    label(ax, "score by scoreline, forty payments", "score by another program")
+    ax.legend(frameon=False)
+    plt.show()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=5000)
-    main(parser.parse_args().rows)
+    draw(*main())

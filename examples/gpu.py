@@ -1,6 +1,11 @@
-"""On a GPU: tensors in, the same estimator and certificate out. Without one, PyTorch's CPU tensors take the same way.
+"""
+On a GPU
+========
 
-python examples/gpu.py [--rows 60000] [--device cuda]      needs: pip install 'scoreline[gpu]' torch
+Tensors go in, the same estimator and the same proof come out. Host data can be moved for the fit as well.
+
+This example is not run when this page is built: it wants a GPU. It needs ``pip install 'scoreline[gpu]' torch``; then run
+``python examples/gpu.py --rows 60000 --device cuda``. Without a GPU, PyTorch's CPU tensors take the same way.
 """
 
 import argparse
@@ -8,6 +13,8 @@ import time
 
 from scoreline import MeasureClassifier
 from scoreline.data import make_imbalanced
+
+# sphinx_gallery_thumbnail_path = "gallery_gpu.svg"
 
 
 def main(rows: int = 60_000, device: str | None = None) -> None:
@@ -39,7 +46,7 @@ def main(rows: int = 60_000, device: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--device", default=None)
     main(**vars(parser.parse_args()))

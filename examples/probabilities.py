@@ -1,10 +1,12 @@
-"""Probabilities of a classifier trained for AUC: a sigmoid keeps the ranking, isotonic regression makes ties.
+"""
+Probabilities of a model trained for AUC
+========================================
 
-python examples/probabilities.py [--rows 20000]
+A ranking needs no probabilities, but people ask for them. A sigmoid of the scores keeps the ranking; isotonic regression fits
+any rising shape and makes ties. Both are checked on 20,000 new rows.
 """
 
-import argparse
-
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
@@ -13,40 +15,50 @@ from scoreline import MeasureClassifier
 from scoreline.data import make_imbalanced
 from scoreline.report import ReliabilityDisplay
 
+ROWS = 20_000
+X, y = make_imbalanced(n_samples=2 * ROWS, positive_share=0.1, random_state=0)
+X_train, y_train, X_test, y_test = X[:ROWS], y[:ROWS], X[ROWS:], y[ROWS:]
 
-def tied_pairs(y: np.ndarray, values: np.ndarray) -> float:
+# %%
+# Two ways
+# --------
+# ``probability=True`` fits the sigmoid on scores of rows left out. scikit-learn's ``CalibratedClassifierCV`` does the rest.
+
+sigmoid = MeasureClassifier("roc_auc", scaling="standard", probability=True, random_state=0).fit(X_train, y_train)
+plain = MeasureClassifier("roc_auc", scaling="standard", random_state=0)
+isotonic = CalibratedClassifierCV(plain, method="isotonic", ensemble=False).fit(X_train, y_train)
+chances = {name: clf.predict_proba(X_test)[:, 1] for name, clf in (("sigmoid", sigmoid), ("isotonic", isotonic))}
+shown = {
+    name: ReliabilityDisplay.from_predictions(y_test, P, pos_label=1, probabilities=P) for name, P in chances.items()
+}
+
+
+def tied_pairs(values):
     """Return the share of pairs of a positive and a negative row whose values are equal: AUC counts them as halves."""
     levels, place = np.unique(values, return_inverse=True)
-    positive, negative = (np.bincount(place[y == side], minlength=len(levels)).astype(float) for side in (1, 0))
-    return float((positive * negative).sum() / (positive.sum() * negative.sum()))
+    positive, negative = (np.bincount(place[y_test == side], minlength=len(levels)).astype(float) for side in (1, 0))
+    return (positive * negative).sum() / (positive.sum() * negative.sum())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=20_000)
-    rows = parser.parse_args().rows
-    X, y = make_imbalanced(n_samples=2 * rows, positive_share=0.1, random_state=0)
-    X, y, Xt, yt = X[:rows], y[:rows], X[rows:], y[rows:]
+scores = sigmoid.decision_function(X_test)
+print(f"AUC of the scores {roc_auc_score(y_test, scores):.5f}, {len(np.unique(scores)):,} different ones")
+for name, P in chances.items():
+    print(
+        f"{name:<8}  AUC {roc_auc_score(y_test, P):.5f}, {len(np.unique(P)):,} different values, "
+        f"{100 * tied_pairs(P):.2f} % of the pairs tied; log loss {log_loss(y_test, P):.4f}, "
+        f"Brier {brier_score_loss(y_test, P):.4f}, off by {100 * shown[name].distance:.2f} points"
+    )
 
-    clf = MeasureClassifier("roc_auc", scaling="standard", probability=True, random_state=0).fit(X, y)
-    plain = MeasureClassifier("roc_auc", scaling="standard", random_state=0)
-    isotonic = CalibratedClassifierCV(plain, method="isotonic", ensemble=False).fit(X, y)
-    scores = clf.decision_function(Xt)
-    print(f"AUC of the scores {roc_auc_score(yt, scores):.5f}, {len(np.unique(scores)):,} different ones")
-    for name, P in (("sigmoid", clf.predict_proba(Xt)[:, 1]), ("isotonic", isotonic.predict_proba(Xt)[:, 1])):
-        off = ReliabilityDisplay.from_predictions(yt, P, pos_label=1, probabilities=P).distance
-        print(
-            f"{name:<8}  AUC {roc_auc_score(yt, P):.5f}, {len(np.unique(P)):,} different values, "
-            f"{100 * tied_pairs(yt, P):.2f} % of the pairs tied; log loss {log_loss(yt, P):.4f}, "
-            f"Brier {brier_score_loss(yt, P):.4f}, off by {100 * off:.2f} points"
-        )
-    try:
-        ReliabilityDisplay.from_estimator(clf, Xt, yt).plot().figure_.savefig("reliability.png", dpi=120)
-    except ImportError as error:
-        print(error)
-    else:
-        print("reliability.png written")
+# %%
+# Is a probability what it says?
+# ------------------------------
+# Each dot is a group of test rows: what they were promised, and how many of them are positive. With tails as heavy as these
+# the true shape is no sigmoid: the lowest promises are too high and the highest too low, by 4 points on average. Isotonic
+# regression is right to 0.6 points and pays with ties: 49 different values are left of 20,000, though the AUC does not suffer
+# here. Look before you rely on either.
 
-
-if __name__ == "__main__":
-    main()
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharex=True, sharey=True)
+for ax, (name, display) in zip(axes, shown.items(), strict=True):
+    display.plot(ax)
+    ax.set_title(f"{name}: off by {100 * display.distance:.1f} points on average", fontsize=11, loc="left")
+plt.show()

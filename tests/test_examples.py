@@ -1,20 +1,25 @@
 """What a newcomer runs: the demo and the examples, as they are."""
 
 import os
+import re
+import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOT_RUN = (
+    "not run when this page is built"  # what needs a cluster or a device says so, and is not run for the documentation
+)
+ELSEWHERE = [path for path in EXAMPLES if NOT_RUN in path.read_text(encoding="utf-8")]
 
 
-def run(script, folder):
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "examples" / script)], cwd=folder, env=environment, capture_output=True, text=True
-    )
+def named(paths):
+    return [pytest.param(path, id=path.stem) for path in paths]
 
 
 @pytest.mark.slow
@@ -33,9 +38,50 @@ def test_the_demo_gives_verdicts_and_pages(tmp_path):
         assert 30_000 < page.stat().st_size < 2_000_000
 
 
-@pytest.mark.parametrize("script", sorted(p.name for p in (ROOT / "examples").glob("*.py")))
-def test_example_runs(script, tmp_path):
-    done = run(script, tmp_path)
+@pytest.mark.parametrize("path", named(path for path in EXAMPLES if path not in ELSEWHERE))
+def test_example_runs_and_draws(path, tmp_path, monkeypatch, capsys):
+    """In this process, which has imported the library already: sixteen more imports would take as long as the examples."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    matplotlib.use("Agg")
+    shown = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.get_fignums()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            runpy.run_path(str(path), run_name="__main__")
+    finally:
+        plt.close("all")
+    printed = capsys.readouterr()
+    assert printed.out.strip()
+    assert shown, "an example has a picture"
+    assert not [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    assert not list(tmp_path.iterdir()), "an example leaves nothing behind"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", named(ELSEWHERE))
+def test_example_that_the_documentation_does_not_run(path, tmp_path):
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert "Warning" not in done.stderr
+    assert not list(tmp_path.iterdir()), "an example leaves nothing behind"
+
+
+def test_the_gallery_has_every_example_once():
+    index = (ROOT / "examples" / "index.rst").read_text(encoding="utf-8")
+    listed = [name for names in re.findall(r":hidden:\n\n((?:   \w+\n)+)", index) for name in names.split()]
+    assert sorted(listed) == [path.stem for path in EXAMPLES]
+
+
+@pytest.mark.parametrize("path", named(EXAMPLES))
+def test_example_begins_with_a_title(path):
+    first, title, line, empty = path.read_text(encoding="utf-8").splitlines()[:4]
+    assert first == '"""'
+    assert line == "=" * len(title)
+    assert not empty
