@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-slow lint format bench docs clean
+.PHONY: help setup demo test test-slow lint format bench bench-compare rivals docs clean
 
 help:
 	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
@@ -12,6 +12,8 @@ help:
 	@echo "make test-slow  the slow checks"
 	@echo "make lint       ruff, mypy"
 	@echo "make bench      the figures of the README and the docs"
+	@echo "make bench-compare  is the working tree slower than BASE (origin/main)? fails if so"
+	@echo "make rivals     other libraries on the same splits; needs SCORELINE_DATA, and hours with all sets (ARGS=...)"
 	@echo "make docs       HTML documentation in docs/_build"
 
 $(VENV)/made:
@@ -55,9 +57,17 @@ format: $(VENV)/core $(VENV)/test
 bench: $(VENV)/core $(VENV)/bench
 	@$(BIN)/python benchmarks/run.py
 
+bench-compare: $(VENV)/core $(VENV)/bench
+	@$(BIN)/python benchmarks/revisions.py --base $(or $(BASE),origin/main) --head $(or $(HEAD),.)
+
+# liblinear-official is compiled at installation: without a compiler it is skipped by name, as any rival that is not there.
+rivals: $(VENV)/core $(VENV)/bench $(VENV)/rivals
+	@$(PIP) "liblinear-official>=2.50" || echo "liblinear-official was not installed: it wants a C++ compiler"
+	@$(BIN)/python benchmarks/side_by_side.py $(ARGS)
+
 docs: $(VENV)/core $(VENV)/doc
 	@$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info docs/_build demo-output bench-output
+	rm -rf $(VENV) build dist src/*.egg-info docs/_build docs/gallery demo-output bench-output

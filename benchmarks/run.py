@@ -8,7 +8,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import common
 
-NAMES = ("products", "roc_area", "cut", "memory", "startup", "parallel", "solvers", "cutting_planes", "projection")
+NAMES = (
+    "products", "roc_area", "cut", "memory", "startup", "parallel", "solvers", "cutting_planes", "projection", "kernels",
+)  # fmt: skip
 
 
 def main(names: list[str]) -> None:

@@ -1,0 +1,104 @@
+"""The picture of the README: docs/figures/readme.png, from the last run of side_by_side.py and one fit.
+
+Left: F1 on test rows beside LogisticRegression with a tuned threshold. Middle: seconds until the test AUC is there, beside
+LogisticRegression. Right: the bounds of one fit. Nothing is typed in: change the results, run it again.
+
+    python benchmarks/readme_picture.py [--results benchmarks/results/rivals.jsonl] [--out docs/figures/readme.png]
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from rivals.summary import OURS, Points, compare, points_of
+from scoreline import MeasureClassifier
+from scoreline.data import make_imbalanced
+from scoreline.report.palette import ABOVE, BELOW, INK, MUTED
+from side_by_side import done_before
+
+ROOT = Path(__file__).resolve().parents[1]
+TUNED, PLAIN = "LogisticRegression, tuned threshold", "LogisticRegression lbfgs"
+
+
+def of_sets(entries, rival, measure):
+    """Return the comparison with a rival by data set."""
+    ours: Points = points_of(entries, OURS, measure)
+    return compare(ours, points_of(entries, rival, measure))
+
+
+def dumbbells(ax, names, grey, blue, labels):
+    places = np.arange(len(names))
+    ax.hlines(places, grey, blue, color=MUTED, linewidth=1.2, alpha=0.5)
+    ax.scatter(grey, places, s=28, color=MUTED, label=labels[0], zorder=3)
+    ax.scatter(blue, places, s=34, color=BELOW, label=labels[1], zorder=4)
+    ax.set_yticks(places, names, fontsize=8)
+    ax.set_ylim(-0.7, len(names) + 1.6)  # room for the legend
+    ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=2, handletextpad=0.2, columnspacing=1.0)
+    ax.grid(axis="x", color="#e3e3e3", linewidth=0.6)
+
+
+def scores(ax, entries):
+    rows = of_sets(entries, TUNED, "f1")
+    names = sorted(rows, key=lambda name: rows[name]["lead"])
+    dumbbells(
+        ax, names, [np.mean(rows[n]["theirs"]) for n in names], [np.mean(rows[n]["ours"]) for n in names],
+        ("logistic, tuned threshold", "scoreline"),
+    )  # fmt: skip
+    higher = sum(row["lead"] > 0.002 for row in rows.values())
+    lower = sum(row["lead"] < -0.002 for row in rows.values())
+    ax.set_title(
+        f"F1 on new rows: higher on {higher}, lower on {lower} of {len(rows)}", fontsize=10, color=INK, loc="left"
+    )
+    ax.set_xlabel("test F1", fontsize=9, color=MUTED)
+
+
+def times(ax, entries):
+    rows = of_sets(entries, PLAIN, "roc_auc")
+    names = sorted(rows, key=lambda name: rows[name]["ratio"])
+    mean = {side: [np.exp(np.mean(np.log(rows[n][side]))) for n in names] for side in ("mine", "its")}
+    dumbbells(ax, names, mean["its"], mean["mine"], ("logistic regression", "scoreline"))
+    ax.set_xscale("log")
+    overall = np.exp(np.mean([np.log(row["ratio"]) for row in rows.values()]))
+    ax.set_title(f"The same AUC in 1/{overall:.1f} of the time", fontsize=10, color=INK, loc="left")
+    ax.set_xlabel("seconds of training, one thread", fontsize=9, color=MUTED)
+
+
+def proof(ax):
+    X, y = make_imbalanced(random_state=0)
+    clf = MeasureClassifier("roc_auc", alpha=1e-3, scaling="standard", tol=1e-4).fit(X, y)
+    passes, objective, bound = (
+        np.asarray(clf.history_[key], dtype=float) for key in ("passes", "objective", "lower_bound")
+    )
+    ax.plot(passes, objective, color=ABOVE, linewidth=2, drawstyle="steps-post", label="objective reached")
+    ax.plot(passes, bound, color=BELOW, linewidth=2, drawstyle="steps-post", label="no model is below this")
+    ax.fill_between(passes, bound, objective, color=MUTED, alpha=0.15, step="post", linewidth=0)
+    ax.set_ylim(bottom=max(0.0, clf.lower_bound_ - 0.5 * (1.0 - clf.lower_bound_)))
+    ax.legend(frameon=False, fontsize=8, loc="upper right")
+    ax.set_title("A proof with every fit", fontsize=10, color=INK, loc="left")
+    ax.set_xlabel("passes over the data", fontsize=9, color=MUTED)
+    ax.grid(color="#e3e3e3", linewidth=0.6)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results" / "rivals.jsonl")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "readme.png")
+    options = parser.parse_args()
+    entries = done_before(options.results)
+    figure = Figure(figsize=(12.5, 4.6), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=[1.15, 1.15, 0.9])
+    scores(left, entries)
+    times(middle, entries)
+    proof(right)
+    for ax in (left, middle, right):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelsize=8, color=MUTED)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(options.out, dpi=110)
+    print(f"wrote {options.out}")
+
+
+if __name__ == "__main__":
+    main()
