@@ -1,0 +1,210 @@
+"""Links, images, inclusions and paths of the documentation lead somewhere; every page is in a table of contents. No network."""
+
+import functools
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+OTHERS = ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")
+CONF = (DOCS / "conf.py").read_text(encoding="utf-8")
+# Folders of docs/ that sphinx-gallery fills when the pages are built: what lies there need not be in the repository.
+GENERATED = {folder for line in re.findall(r"gallery_dirs\W+(.*)", CONF) for folder in re.findall(r"[\w/]+", line)}
+MADE = ("docs/_build", "docs/gallery")  # by `make docs`
+PAGES = sorted(
+    str(page.relative_to(ROOT))
+    for page in DOCS.rglob("*.md")
+    if not {"_build", *GENERATED} & set(page.relative_to(DOCS).parts)
+)
+every_page = pytest.mark.parametrize("page", [*PAGES, *OTHERS])
+
+FENCE = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})(.*?)\n(.*?)^\1\2[`~:]* *$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
+ROLE = re.compile(r"\{(ref|doc|numref|download|any)\}`([^`]+)`")
+LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?[^)]*\)")
+DEFINED = re.compile(r"^ *\[[^\]]+\]: *<?(\S+?)>? *$", re.MULTILINE)
+BARE = re.compile(r"(?<![\w(<\[\"'=])https?:[^\s)>\]\"'`]*|<(https?:[^>]*)>")
+LABEL = re.compile(r"^\(([\w-]+)\)= *$", re.MULTILINE)
+HEADING = re.compile(r"^#{1,6} +(.*?) *#* *$", re.MULTILINE)
+FILE_DIRECTIVES = ("literalinclude", "include", "image", "figure")
+FOLDERS = "src/scoreline|benchmarks|examples|tests|docs"
+PATH = re.compile(rf"(?<![\w./~-])(?:{FOLDERS})/[\w./*-]*")
+# `risks/hinge.py` and `solvers/` in prose are meant from the package on.
+PARTS = sorted(p.name for p in (ROOT / "src" / "scoreline").iterdir() if p.is_dir() and not p.name.startswith("__"))
+IN_PACKAGE = re.compile(rf"(?:{'|'.join(PARTS)})/(?:[\w/]+\.py)?")
+
+
+def text_of(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def fences(text):
+    """Return (info, body) of the fenced blocks."""
+    return [(info.strip(), body) for _, _, info, body in FENCE.findall(text)]
+
+
+def prose(text):
+    """Return the text with code left out: fenced blocks, but for the words of notes and figures, and code in a line."""
+    text = FENCE.sub(lambda m: m[4] if m[2].startswith(":") else "", text)
+    return INLINE.sub("", ROLE.sub("", text))
+
+
+def directives(text, names):
+    """Return (name, argument, body) of MyST directives."""
+    found = []
+    for info, body in fences(text):
+        match = re.fullmatch(r"\{([\w-]+)\} *(.*)", info)
+        if match and match[1] in names:
+            found.append((match[1], match[2], body))
+        if info.startswith("{") and "toctree" not in info:
+            found += directives(body, names)
+    return found
+
+
+def slug(heading):
+    """Return the anchor of a heading, as GitHub and MyST make it."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+    return re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+
+
+@functools.cache
+def anchors(path):
+    text = path.read_text(encoding="utf-8")
+    bare = FENCE.sub("", text)
+    return {slug(heading) for heading in HEADING.findall(bare)} | set(LABEL.findall(bare))
+
+
+@functools.cache
+def labels():
+    return {label for page in PAGES for label in LABEL.findall(text_of(page))}
+
+
+def is_generated(path):
+    return path.is_relative_to(DOCS) and path.relative_to(DOCS).parts[0] in GENERATED
+
+
+def document(page, name):
+    """Return the file of a document that a toctree or {doc} names, or None if there is none."""
+    base = DOCS if name.startswith("/") else (ROOT / page).parent
+    path = (base / name.lstrip("/")).resolve()
+    for candidate in (path, path.with_name(path.name + ".md"), path.with_name(path.name + ".rst")):
+        if candidate.is_file() or (is_generated(candidate) and candidate.suffix):
+            return candidate
+    return None
+
+
+def toctree_entries(page):
+    for _, _, body in directives(text_of(page), ("toctree",)):
+        for line in body.splitlines():
+            if line.strip() and not line.lstrip().startswith(":"):
+                yield re.sub(r".*<(.+)>$", r"\1", line.strip())
+
+
+@every_page
+def test_links_lead_to_files_and_headings(page):
+    text, here = prose(text_of(page)), (ROOT / page).parent
+    wrong = []
+    for target in LINK.findall(text) + DEFINED.findall(text):
+        if re.match(r"[a-z][a-z0-9+.-]*:", target):
+            continue  # external, below
+        name, _, anchor = target.partition("#")
+        path = (here / name).resolve() if name else ROOT / page
+        if not (path.exists() or is_generated(path)):
+            wrong.append(f"{target}: no such file")
+        elif anchor and path.suffix == ".md" and anchor not in anchors(path):
+            wrong.append(f"{target}: no such heading or label; there are {sorted(anchors(path))}")
+    assert not wrong, wrong
+
+
+@every_page
+def test_roles_and_inclusions_lead_somewhere(page):
+    text, wrong = text_of(page), []
+    for role, content in ROLE.findall(FENCE.sub(lambda m: m[4] if m[2].startswith(":") else "", text)):
+        target = re.sub(r".*<(.+)>$", r"\1", content, flags=re.DOTALL).strip()
+        known = document(page, target) is not None if role in ("doc", "download") else target in labels()
+        if not known:
+            wrong.append(f"{{{role}}}`{content}`")
+    for name, argument, _ in directives(text, FILE_DIRECTIVES):
+        if not ((ROOT / page).parent / argument).resolve().is_file():
+            wrong.append(f"{name} {argument}")
+    wrong += [f"toctree {entry}" for entry in toctree_entries(page) if document(page, entry) is None]
+    assert not wrong, wrong
+
+
+@every_page
+def test_external_links_are_https_and_well_formed(page):
+    text = prose(text_of(page))
+    urls = [t for t in LINK.findall(text) + DEFINED.findall(text) if re.match(r"[a-z][a-z0-9+.-]*:", t)]
+    urls += [(match[1] or match[0]).rstrip(".,;:") for match in BARE.finditer(text)]
+    wrong = []
+    for url in urls:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        fine = parts.scheme == "https" and re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", host)
+        if not fine or parts.username or re.search(r"[\s<>\"{}|\\^`]", url):
+            wrong.append(url)
+    assert not wrong, wrong
+
+
+@every_page
+def test_paths_that_are_named_exist(page):
+    text = text_of(page)
+    code = [body for info, body in fences(text) if not info.startswith("{")]
+    spans = [match[2] for match in INLINE.finditer(FENCE.sub("", text))]
+    named = {path.rstrip(".") for words in (*code, *spans) for path in PATH.findall(words)}
+    named |= {f"src/scoreline/{span}" for span in spans if IN_PACKAGE.fullmatch(span)}
+    wrong = []
+    for path in sorted(named):
+        if path.startswith(MADE):
+            continue
+        if not (any(ROOT.glob(path)) if "*" in path else (ROOT / path).exists()):
+            wrong.append(path)
+    assert not wrong, wrong
+
+
+def test_every_page_is_in_a_table_of_contents():
+    entries = [document(page, entry) for page in PAGES for entry in toctree_entries(page)]
+    reached = {path for path in entries if path is not None}
+    missing = [page for page in PAGES if page != "docs/index.md" and (ROOT / page).resolve() not in reached]
+    assert not missing, missing
+    twice = sorted({str(path.relative_to(ROOT)) for path in reached if entries.count(path) > 1})
+    assert not twice, f"in a table of contents more than once: {twice}"
+    home = set(toctree_entries("docs/index.md"))
+    assert len(home) > 10, "the front page has a table of contents"
+
+
+@pytest.mark.parametrize(
+    ("test", "line"),
+    [
+        (test_links_lead_to_files_and_headings, "[a](no-such-page.md)"),
+        (test_links_lead_to_files_and_headings, "[a](choose.md#no-such-heading)"),
+        (test_links_lead_to_files_and_headings, "![a picture](figures/no-such-picture.png)"),
+        (test_links_lead_to_files_and_headings, "[see][a]\n\n[a]: no-such-page.md"),
+        (test_roles_and_inclusions_lead_somewhere, "{ref}`no-such-label`"),
+        (test_roles_and_inclusions_lead_somewhere, "{doc}`no-such-page`"),
+        (test_roles_and_inclusions_lead_somewhere, "```{literalinclude} ../src/no_such_file.py\n:lines: 1-\n```"),
+        (test_roles_and_inclusions_lead_somewhere, "```{toctree}\n:maxdepth: 1\n\nno-such-page\n```"),
+        (test_external_links_are_https_and_well_formed, "[a](http://example.org/page)"),
+        (test_external_links_are_https_and_well_formed, "see https://localhost/page"),
+        (test_external_links_are_https_and_well_formed, "<http://example.org>"),
+        (test_paths_that_are_named_exist, "`benchmarks/no_such_script.py`"),
+        (test_paths_that_are_named_exist, "`python examples/no_such_script.py --quick`"),
+        (test_paths_that_are_named_exist, "`risks/no_such_file.py`"),
+        (test_paths_that_are_named_exist, "```\npython benchmarks/no_such_script.py\n```"),
+    ],
+)
+def test_a_wrong_line_is_found(test, line, monkeypatch):
+    monkeypatch.setitem(test.__globals__, "text_of", lambda page: f"# Title\n\n{line}\n")
+    with pytest.raises(AssertionError):
+        test("docs/index.md")
+
+
+def test_right_lines_are_not(monkeypatch):
+    line = "[a](choose.md), `benchmarks/run.py`, `risks/hinge.py`, <https://example.org/a>."
+    monkeypatch.setitem(globals(), "text_of", lambda page: f"# Title\n\n{line}\n")
+    test_links_lead_to_files_and_headings("docs/index.md")
+    test_external_links_are_https_and_well_formed("docs/index.md")
+    test_paths_that_are_named_exist("docs/index.md")

@@ -1,0 +1,71 @@
+"""Pages that show outputs print what stands there, Python and commands.
+
+`python tests/test_doc_outputs.py` writes the outputs anew, with what differs between machines elided.
+"""
+
+import contextlib
+import doctest
+import importlib.util
+import io
+import math
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from scoreline.cli import output
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ("quickstart.md", "imbalanced.md", "compare.md")
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+spec = importlib.util.spec_from_file_location("tutorial", Path(__file__).parent / "cli" / "test_tutorial.py")
+tutorial = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(tutorial)
+
+
+def run(text, names):
+    """Return what a block of Python prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(text, "page", "exec"), names)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_is_what_happens(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(output, "EVERY", math.inf)  # progress
+    checker, names, count = doctest.OutputChecker(), {}, 0
+    for kind, text, expected in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
+        pairs = [(text, expected)] if kind == "python" else tutorial.commands(text)
+        for what, shown in pairs:
+            got = run(what, names) if kind == "python" else tutorial.printed(what)
+            count += bool(got)
+            if not checker.check_output(shown, got, FLAGS):
+                pytest.fail(f"{what}\nexpected:\n{shown}\ngot:\n{got}")
+    assert count
+
+
+def renewed(match, names):
+    if match[1] == "python":
+        got = run(match[2], names)
+        got = tutorial.elided(got) if "interval" in got else got
+        return f"```python\n{match[2]}```" + (f"\n\n```text\n{got}```" if got else "")
+    shown = "".join(f"$ {c}\n{tutorial.elided(tutorial.printed(c))}" for c, _ in tutorial.commands(match[2]))
+    return f"```console\n{shown}```"
+
+
+if __name__ == "__main__":
+    output.EVERY = math.inf
+    for name in PAGES:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            scope: dict = {}
+            page = (DOCS / name).read_text(encoding="utf-8")
+            (DOCS / name).write_text(
+                BLOCK.sub(lambda match, scope=scope: renewed(match, scope), page), encoding="utf-8"
+            )
