@@ -14,10 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, list_solvers
+from scoreline.data import make_imbalanced
 from scoreline.estimators.training import held_out_rows
 from scoreline.measures import get_measure
 from scoreline.solvers import amp as amp_module
 from scoreline.solvers.amp import AmpSolver, Losses, bound_from, weights_at
+from scoreline.solvers.cost_search import CostSearchSolver
 
 MEASURES = [("f1", None), ("fbeta", {"beta": 0.5}), ("fbeta", {"beta": 2.0}), ("jaccard", None)]
 every_measure = pytest.mark.parametrize(("measure", "params"), MEASURES, ids=["f1", "f0.5", "f2", "jaccard"])
@@ -41,7 +43,7 @@ def data(n=150, p=3, share=0.2, seed=0):
 
 def few_positives():
     """Rows on which the levels of either kind rise several times."""
-    return data(n=300, share=0.05, seed=5)
+    return data(n=600, share=0.05, seed=23)
 
 
 def classifier(measure="f1", params=None, level="measure", tol=TOL, **options):
@@ -889,6 +891,7 @@ def test_an_interrupt_between_two_fits_leaves_the_best_so_far(at, monkeypatch):
 @pytest.mark.parametrize(("n", "p", "solver"), [(300, 3, "amp"), (299, 3, "cost_search")])
 def test_auto_takes_it_where_there_are_a_hundred_rows_a_feature(measure, n, p, solver):
     X, y = np.random.default_rng(0).standard_normal((n, p)), np.arange(n) % 3 == 0
+    X[y] += 1.0
     assert MeasureClassifier(measure).fit(X, y).solver_ == solver
     assert MeasureClassifier(measure, risk="logistic").fit(X, y).solver_ == "newton", (
         "a risk that was asked for is trained"
@@ -920,3 +923,51 @@ def test_the_lowest_of_all_bounds_is_kept(monkeypatch):
     clf = classifier(level="rewards").fit(X, y)
     assert len(clf.levels_) >= 3
     assert clf.level_bound_ == 0.91
+
+
+@pytest.fixture(scope="module")
+def weak():
+    """One positive in a hundred and a weak signal: the hinge, with any cost, does best with nearly no weights."""
+    X, y = make_imbalanced(20_000, 20, positive_share=0.01, random_state=1)
+    return X, y
+
+
+def test_auto_takes_another_solver_where_the_hinge_finds_a_constant(weak):
+    X, y = weak
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        auto = MeasureClassifier("f1", alpha=1e-3, scaling="standard", probability=True, random_state=0).fit(X, y)
+    assert (auto.solver_, auto.risk_) == ("cost_search", "logistic")
+    named = MeasureClassifier("f1", solver="cost_search", alpha=1e-3, scaling="standard", random_state=0).fit(X, y)
+    assert np.array_equal(auto.coef_, named.coef_)
+    assert auto.intercept_ == named.intercept_
+    assert auto.calibration_ is not None
+
+
+def test_amp_by_name_stays(weak):
+    X, y = weak
+    clf = MeasureClassifier("f1", solver="amp", alpha=1e-3, scaling="standard").fit(X, y)
+    assert clf.solver_ == "amp"
+    assert np.ptp(X @ clf.coef_[0]) < 0.5
+
+
+def test_auto_stays_with_amp_where_it_learns():
+    X, y = make_imbalanced(5_000, 5, tail=30.0, positive_share=0.3, label_noise=0.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert MeasureClassifier("f1", alpha=1e-3, scaling="standard").fit(X, y).solver_ == "amp"
+
+
+def test_the_second_solver_has_the_time_that_is_left(weak):
+    X, y = weak
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        solve = CostSearchSolver.search
+
+        def search(self, *rest, **options):
+            seen.append(self.max_time)
+            return solve(self, *rest, **options)
+
+        patch.setattr(CostSearchSolver, "search", search)
+        MeasureClassifier("f1", alpha=1e-3, scaling="standard", max_time=100.0).fit(X, y)
+    assert 0.0 < seen[0] < 100.0

@@ -1,6 +1,9 @@
 """MeasureClassifier: train a linear classifier for the measure you report."""
 
+import logging
+import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +36,8 @@ from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.row_method import RowMethod
 from scoreline.solvers.run_warnings import warn_if_not_converged
+
+logger = logging.getLogger("scoreline")
 
 
 class MeasureClassifier(
@@ -239,7 +244,7 @@ class MeasureClassifier(
                     raise TypeError(ON_DEVICE.format(solver=solver.name))
                 self._fit_rows(*rows, validation)
             else:
-                unseen = self._fit_certified(*rows, risk, validation)
+                unseen, risk = self._fit_certified(*rows, risk, validation)
             if validation is not None:
                 self._serve(validation)
             elif self.probability:
@@ -256,8 +261,8 @@ class MeasureClassifier(
     def _fit_certified(
         self, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: FloatArray | None, measure: Measure,
         solver: Any, training_weight: FloatArray | None, risk: Risk, validation: ValidationRows | None,
-    ) -> Any:  # fmt: skip
-        """Minimise J, prove it and cut; return scores of left-out rows where probabilities need them and they cost no fit."""
+    ) -> tuple[Any, Risk]:  # fmt: skip
+        """Minimise J, prove it and cut; return scores of left-out rows (None if they would cost a fit), and the risk."""
         if risk.shift == "linear" and self.scaling != "standard":
             warnings.warn(
                 f"risk {risk.name!r} for measure {measure.name!r} falls as all scores rise or fall together, which "
@@ -273,9 +278,19 @@ class MeasureClassifier(
             solver.watch = validation.watch(solver.early_stopping, lambda w: _unwrapped(w, wrapped, operator))
         space, cut_measure = space_for(operator.scores), self._cut_measure(measure)
         problem = Problem(wrapped, space, sign, training_weight, weight, risk, self.alpha, measure, cut_measure)
-        first = self._first_w(wrapped, operator)
+        first, begin = self._first_w(wrapped, operator), time.perf_counter()
         cut = self._own_cut(validation)
-        trained = train(problem, solver, cut, self.random_state, first, self.probability and validation is None)
+        left_out = self.probability and validation is None
+        # Where "auto" takes a solver for ample rows and its loss finds hardly more than a constant score, another follows.
+        in_doubt = self.risk == self.solver == "auto" and not set(self._options()) - {"device"}
+        trained = train(problem, solver, cut, self.random_state, first, left_out, in_doubt)
+        if in_doubt and trained.flat and trained.interruption is None:
+            risk, solver_class = choose(measure, "auto", "auto")
+            logger.info("%s found hardly more than a constant score: %s instead", solver.name, solver_class.name)
+            solver = self._make_solver(solver_class)
+            if self.max_time is not None:
+                solver.max_time = max(1e-9, self.max_time - (time.perf_counter() - begin))
+            trained = train(replace(problem, risk=risk), solver, cut, self.random_state, first, left_out)
         result = trained.result
 
         # Everything at once, so that a fit that failed halfway leaves the estimator as it was.
@@ -299,7 +314,7 @@ class MeasureClassifier(
         warn_if_not_converged(result, solver)
         if trained.missed is not None:
             warnings.warn(trained.missed, UserWarning, stacklevel=3)
-        return None if trained.unseen is None else trained.unseen + trained.intercept
+        return (None if trained.unseen is None else trained.unseen + trained.intercept), risk
 
     def _own_cut(self, validation: ValidationRows | None) -> str:
         """Return how a fit sets its cut: the one of validation rows comes later, and needs no rows held out before."""

@@ -29,8 +29,8 @@ class Judged(NamedTuple):
 class Trained(NamedTuple):
     """What came out: the run, the cost of positives, the cut, Ctrl-C if it was pressed, a constraint that was missed, and more.
 
-    `levels` are those of `amp`; `intercept` is what the risk itself adds to scores; `unseen` are scores of rows left out, where
-    they were asked for and cost no further fit.
+    `levels` are those of `amp`, `flat` says that its fit is hardly better than a constant score; `intercept` is what the risk
+    itself adds to scores; `unseen` are scores of rows left out, where they were asked for and cost no further fit.
     """
 
     result: Result
@@ -41,17 +41,20 @@ class Trained(NamedTuple):
     levels: dict[str, Any]
     intercept: float
     unseen: Any = None
+    flat: bool = False
 
 
 def train(
-    problem: Problem, solver: Solver, cut: str, random_state: Any, w0: FloatArray | None, left_out: bool = False
-) -> Trained:
+    problem: Problem, solver: Solver, cut: str, random_state: Any, w0: FloatArray | None, left_out: bool = False,
+    in_doubt: bool = False,
+) -> Trained:  # fmt: skip
     """Train and cut.
 
     For cut="holdout", a fit without a fifth of the rows comes first. A cost search brings its own cut; otherwise
     cut="auto" takes it from scores of left-out rows where the risk allows that (`leave_one_out`) and the measure is one of
     counts, from a fifth held out where it does not and rows are few (`training_scores_mislead`), and from the training
-    scores elsewhere. With `left_out`, scores of left-out rows are kept where the risk allows them.
+    scores elsewhere. With `left_out`, scores of left-out rows are kept where the risk allows them. `in_doubt`: what is
+    flat will be trained otherwise, so it needs no warning.
     """
     if solver.journal is not None:
         random_state = solver.journal.seeded(solver, random_state)
@@ -64,10 +67,12 @@ def train(
     cost, threshold, given_cut, interruption, judged = 1.0, 0.0, None, None, None
     levels: dict[str, Any] = {}
     unseen: Any = None
+    flat = False
     if isinstance(solver, CostMethod):
         with half_of_the_time(solver) if cut == "holdout" else nullcontext():
             trial = solver.search(problem, random_state, w0)
         cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
+        flat = trial.flat
         if trial.levels is not None:
             levels = {"levels_": trial.levels, "level_bound_": trial.level_bound}
         if cut == "auto" and trial.cut is not None:
@@ -112,7 +117,8 @@ def train(
     except KeyboardInterrupt as signal:
         interruption, missed = signal, None
     if result.z is not None and interruption is None:
-        warn_if_flat(result, objective)
+        if not (flat and in_doubt):
+            warn_if_flat(result, objective)
         if solver.journal is not None and result.status in ("converged", "stalled", STOPPED):
             solver.journal.remove()
     return Trained(
@@ -124,6 +130,7 @@ def train(
         levels,
         intercept,
         unseen if left_out and _near_optimum(problem.risk, result) else None,
+        flat,
     )
 
 

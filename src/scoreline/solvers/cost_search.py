@@ -50,7 +50,8 @@ class Problem:
 class Trial:
     """One cost: the best constant score, the fit, what left-out rows are called, their cut and, if they are asked for, scores.
 
-    These three are None if Ctrl-C came before. `levels` and what bounds the best of them belong to `amp`.
+    These three are None if Ctrl-C came before. `levels`, what bounds the best of them, and `flat` (the fit is hardly better
+    than a constant score) belong to `amp`.
     """
 
     cost: float
@@ -62,6 +63,7 @@ class Trial:
     interruption: BaseException | None = None
     levels: list[float] | None = None
     level_bound: float | None = None
+    flat: bool = False
 
 
 class CostMethod(Method):
