@@ -34,7 +34,7 @@ $(VENV)/%: $(VENV)/core pyproject.toml
 
 setup: $(VENV)/core $(VENV)/test
 
-demo: $(VENV)/core $(VENV)/plot
+demo: $(VENV)/core $(VENV)/cli
 	@mkdir -p demo-output
 	@$(BIN)/scoreline compare demo:fraud --measure roc_auc --report demo-output/fraud.html
 	@$(BIN)/scoreline compare demo:breast-cancer --measure f1 --report demo-output/breast-cancer.html

@@ -55,7 +55,8 @@ class Zhang2010(Study):
             cases.append(case)
             least, needed = case.least(eps), {s: case.needed(s, eps) for s in solvers}
             cells = ["-" if gaps[s] is None else str(k) if k is not None else f"> {most}" for s, k in needed.items()]
-            bound = f">= {least}" if least else f"> {int(case.proved[0][-1])}"
+            word = "about" if example.objective is None else ">="  # a limit, or a bound of every iterate
+            bound = f"{word} {least}" if least else f"> {int(case.proved[0][-1])}"
             rows.append((case.title, bound, *cells))
             own = needed[example.solver]
             claims.append(

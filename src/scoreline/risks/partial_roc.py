@@ -17,12 +17,12 @@ from scoreline.scorespace import ScoreSpace
 class PartialRocRisk(Risk):
     """R(z) = sum of s_i s_j max(0, 1 - z_i + z_j) / (S+ J) over positives i and the J negatives j of highest score.
 
-    J = floor(max_fpr S-), at least 1 (eq. partial-roc). R bounds 1 - (area under the ROC curve up to max_fpr) /
-    max_fpr. Convex: the largest of such sums over all sets of negatives of weight J. O(n log n). Smoothed exactly: with
-    beta_ij <= q_j, sum_j s_j q_j <= J, the best q is clip((z_j - theta) / width, 0, 1) with the theta that makes the
-    sum J, and beta_ij = clip((z_j - max(z_i - 1, theta)) / width, 0, 1). So one threshold is found among the negatives,
-    scores of positives are lifted to theta + 1, and what is left is the smoothed ROC area. Adding a constant to all
-    scores changes nothing.
+    J = floor(max_fpr S-), at least 1 (eq. partial-roc). R bounds 1 - (area under the ROC curve up to max_fpr) / max_fpr where
+    weights are whole numbers (docs/math/partial_roc_auc.md says where not). Convex: the largest of such sums over all sets of
+    negatives of weight J. O(n log n). Smoothed exactly: with beta_ij <= q_j, sum_j s_j q_j <= J, the best q is
+    clip((z_j - theta) / width, 0, 1) with the theta that makes the sum J, and beta_ij =
+    clip((z_j - max(z_i - 1, theta)) / width, 0, 1). So one threshold is found among the negatives, scores of positives are
+    lifted to theta + 1, and what is left is the smoothed ROC area. Adding a constant to all scores changes nothing.
 
     Parameters
     ----------
