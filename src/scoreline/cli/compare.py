@@ -1,6 +1,7 @@
 """Compare direct training with plain baselines on one data set, and say whether it pays here."""
 
 import argparse
+import shlex
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,29 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
         if contender.failure:
             output.note(f"{contender.name} failed: {contender.failure}")
     output.text(found.verdict)
+    command = train_command(options, found)
+    output.result("train", command)
+    output.text(f"on all rows: {command}")
+
+
+def train_command(options: Any, found: Comparison) -> str:
+    """Return the command that trains what was judged, with the alpha that most splits chose."""
+    words = ["scoreline", "train", options.file]
+    for name in ("label", "positive", "categories", "drop", "missing", "impute", "separator"):
+        value = getattr(options, name)
+        if value:
+            words += [f"--{name}", value if isinstance(value, str) else ",".join(value)]
+    if options.zero_based is not None:
+        words.append("--zero-based" if options.zero_based else "--no-zero-based")
+    words += ["--measure", options.measure]
+    for name, value in options.measure_param:
+        words += ["--measure-param", f"{name}={value}"]
+    if options.scaling != "auto":
+        words += ["--scaling", options.scaling]
+    chosen = found.contenders[0].alphas
+    if chosen:
+        words += ["--alpha", f"{max(sorted(set(chosen), reverse=True), key=chosen.count):g}"]
+    return shlex.join([*words, "--out", "model.npz"])
 
 
 def table(found: Comparison) -> list[tuple[str, ...]]:

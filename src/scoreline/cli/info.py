@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.cli.output import Output
+from scoreline.cli.output import Output, as_options
 from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import read
+from scoreline.data.columns import MissingValuesError
 from scoreline.estimators import load_model
 from scoreline.report.facts import describe
 
@@ -39,8 +40,17 @@ def _is_model(path: Path) -> bool:
 
 
 def _data(options: Any, output: Output) -> int:
-    data = read(options, output)
-    facts = describe(data.X, data.y, data.names)
+    lacking = []
+    try:
+        data = read(options, output)
+    except ValueError as error:  # what is missing is a finding here, no reason to stop
+        if not isinstance(error.__cause__, MissingValuesError):
+            raise
+        lacking = [as_options(str(error))]
+        options.impute = "mean"
+        data = read(options, output)
+    facts = describe(data.X, data.y, data.names, data.class_names)
+    facts.warnings[:0] = lacking
     for name, value in facts.numbers.items():
         output.result(name, value)
     output.result("warnings", output.content.get("warnings", []) + facts.warnings)

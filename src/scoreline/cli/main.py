@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from scoreline._cluster import ClusterError
-from scoreline.cli.output import Output
+from scoreline.cli.output import Output, as_options
 from scoreline.cli.parser import UsageError, parse
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -74,7 +74,7 @@ def _message(error: Exception) -> str:
     """Return what an exception says; of the system's the reason and the file."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error) or type(error).__name__
+    return as_options(str(error)) or type(error).__name__
 
 
 def entry() -> None:

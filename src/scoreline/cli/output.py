@@ -2,6 +2,7 @@
 
 import json as json_module
 import logging
+import re
 import sys
 import time
 import warnings
@@ -30,6 +31,16 @@ def writing(path: Any) -> Iterator[None]:
         if error.errno is not None and error.filename is None and "cannot write" not in str(error.strerror):
             error.filename = str(path)
         raise
+
+
+def as_options(text: str) -> str:
+    """Return a message of the library in the words of the command line: drop=['a', 'b'] is --drop a,b there."""
+    text = re.sub(r"\b(drop|categories|missing)=\[([^\]]*)\]", _listed, text)
+    return re.sub(r"\b(impute|positive|separator|label)='([^']*)'", r"--\1 \2", text)
+
+
+def _listed(found: re.Match[str]) -> str:
+    return f"--{found[1]} {','.join(part.strip().strip(chr(39)) for part in found[2].split(','))}"
 
 
 class Output:
@@ -80,7 +91,8 @@ class Output:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
-        texts = list(dict.fromkeys(str(w.message) for w in caught if not issubclass(w.category, DeprecationWarning)))
+        told = (w.message for w in caught if not issubclass(w.category, DeprecationWarning))
+        texts = list(dict.fromkeys(as_options(str(message)) for message in told))
         if texts:
             self.content.setdefault("warnings", []).extend(texts)
         for text in texts:

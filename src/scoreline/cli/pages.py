@@ -30,7 +30,7 @@ def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: D
     where = f"the {len(y):,} rows of {options.test}" if tested is not None else f"the {len(y):,} training rows"
     measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
     value = clf.score(rows.X, clf.classes_[truth.astype(int)])
-    facts = describe(data.X, data.y, data.names)
+    facts = describe(data.X, data.y, data.names, data.class_names)
     warnings = list(facts.warnings)
     if tested is None:
         warnings.insert(
@@ -59,7 +59,7 @@ def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:
     """Write the page of `compare`: the table, and the models of the last split on its test rows."""
     head, *rows = table(found)
     name_classes(found.classifier, data)
-    facts: Facts = describe(data.X, data.y, data.names)
+    facts: Facts = describe(data.X, data.y, data.names, data.class_names)
     content = PageContent(
         title=f"{found.measure.name} on {options.file}",
         verdict=found.verdict,

@@ -6,13 +6,14 @@ from typing import Any
 
 from scoreline._files import whole_file
 from scoreline.cli.output import Output, writing
-from scoreline.cli.parser import add_output, add_reading, check_outputs
+from scoreline.cli.parser import add_output, add_reading, check_outputs, names
 from scoreline.cli.reading import read
+from scoreline.data.tables import Table
 from scoreline.estimators import load_model
 
 EXAMPLES = """examples:
   scoreline predict model.npz today.csv > scores.csv
-  scoreline predict model.npz today.parquet --out scores.csv --quiet"""
+  scoreline predict model.npz today.parquet --keep customer,day --out scores.csv --quiet"""
 ROWS = 100_000  # that are turned into text at a time
 
 
@@ -21,6 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model that train has saved")
     parser.add_argument("file", help="rows to predict")
     parser.add_argument("--out", metavar="CSV", help="where to write (by default to standard output)")
+    parser.add_argument(
+        "--keep",
+        type=names,
+        default=(),
+        metavar="A,B",
+        help="columns of the table to write beside the predictions: a key",
+    )
     parser.add_argument("--label", metavar="COLUMN", type=_number, help=argparse.SUPPRESS)
     add_reading(parser, label=False)
     add_output(parser)
@@ -40,10 +48,11 @@ def run(options: Any, output: Output) -> int:
     scores = clf.decision_function(data.X)
     likely = clf.probability_of(scores) if hasattr(clf, "calibration_") else None
     classes = [str(label) for label in clf.classes_.tolist()]
+    kept = _kept(options, len(scores))
     output.result("rows", len(scores))
     if options.out:
         with writing(options.out), whole_file(options.out) as file:
-            for text in _lines(scores, classes, likely):
+            for text in _lines(scores, classes, likely, kept):
                 file.write(text.encode())
         output.result("out", options.out)
         output.note(f"{len(scores):,} predictions in {options.out}")
@@ -52,20 +61,51 @@ def run(options: Any, output: Output) -> int:
         output.result("scores", scores)
         if likely is not None:
             output.result("probabilities", likely)
+        for name, values in kept.items():
+            output.result(name, values)
     else:
-        for text in _lines(scores, classes, likely):
+        for text in _lines(scores, classes, likely, kept):
             sys.stdout.write(text)
+        called = int((scores > 0).sum())
+        output.note(f"{len(scores):,} predictions, {called:,} of them {classes[1]}")
     return 0
 
 
-def _lines(scores: Any, classes: list[str], likely: Any = None) -> Any:
-    """Yield CSV, quoted where it must be; with probabilities of the second class where the model has them."""
-    quoted = [f'"{name.replace(chr(34), 2 * chr(34))}"' if set(name) & set(',"\n\r') else name for name in classes]
-    yield "prediction,score\n" if likely is None else "prediction,score,probability\n"
+def _kept(options: Any, rows: int) -> dict[str, list[str]]:
+    """Return the columns that --keep names, as text."""
+    if not options.keep:
+        return {}
+    try:
+        table = Table.open(options.file, missing=options.missing, separator=options.separator)
+    except ValueError as error:
+        raise ValueError(f"--keep copies columns of a table: {error}") from None
+    taken = sorted({"prediction", "score", "probability"} & set(options.keep))
+    if taken:
+        raise ValueError(f"--keep {taken[0]} is the name of a column that predict writes; rename it in the table")
+    found: dict[str, list[str]] = {name: [] for name in options.keep}
+    for batch in table.batches(options.keep, exact=options.keep, text=options.keep):
+        for name, values in found.items():
+            values += ["" if value is None else str(value) for value in batch.column(name).to_pylist()]
+    lengths = {len(values) for values in found.values()}
+    if lengths != {rows}:
+        raise ValueError(f"{options.file} changed while it was read: {rows:,} rows, then {lengths.pop():,}")
+    return found
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.replace(chr(34), 2 * chr(34))}"' if set(text) & set(',"\n\r') else text
+
+
+def _lines(scores: Any, classes: list[str], likely: Any, kept: dict[str, list[str]]) -> Any:
+    """Yield CSV, quoted where it must be: columns kept, prediction, score, and the probability where the model has one."""
+    head = [*kept, "prediction", "score", *([] if likely is None else ["probability"])]
+    yield ",".join(map(_quoted, head)) + "\n"
+    quoted = [_quoted(name) for name in classes]
     for start in range(0, len(scores), ROWS):
-        values = scores[start : start + ROWS].tolist()
-        if likely is None:
-            yield "".join(f"{quoted[score > 0]},{score!r}\n" for score in values)
-        else:
-            pairs = zip(values, likely[start : start + ROWS].tolist(), strict=True)
-            yield "".join(f"{quoted[score > 0]},{score!r},{each!r}\n" for score, each in pairs)
+        part = slice(start, start + ROWS)
+        values = scores[part].tolist()
+        columns: list[Any] = [[_quoted(text) for text in column[part]] for column in kept.values()]
+        columns += [[quoted[score > 0] for score in values], map(repr, values)]
+        if likely is not None:
+            columns.append(map(repr, likely[part].tolist()))
+        yield "".join(",".join(row) + "\n" for row in zip(*columns, strict=True))

@@ -72,6 +72,27 @@ def missing_value(name: str, row: int) -> TableError:
     return fail(name, row, f"the value is missing, expected one; {repair} drop=[{name!r}]")
 
 
+class MissingValuesError(TableError):
+    """Columns lack values."""
+
+
+def missing_values(gaps: list[tuple[str, int, int]]) -> MissingValuesError:
+    """Return the error of columns that lack values: (name, rows without one, the first of them)."""
+    first = min(row for _, _, row in gaps)
+    names = [name for name, _, _ in gaps[:20]]
+    if len(gaps) == 1:
+        head = f"column {names[0]!r}, row {first}: the value is missing (in {gaps[0][1]:,} rows)"
+    else:
+        shown = ", ".join(f"{name!r} ({count:,} rows)" for name, count, _ in gaps[:20])
+        more = f" and {len(gaps) - 20} more" if len(gaps) > 20 else ""
+        head = f"columns {shown}{more}, row {first}: values are missing"
+    return MissingValuesError(
+        f"{head}; impute='mean' takes the mean of numbers and makes missing text a category of its own (impute='zero': 0 for "
+        f"numbers), drop={names!r} leaves {'it' if len(gaps) == 1 else 'them'} out",
+        first,
+    )
+
+
 def listed(names: Iterable[str]) -> str:
     """Return names for a message, the first twenty."""
     names = list(names)

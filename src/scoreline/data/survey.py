@@ -1,6 +1,7 @@
 """One pass over the rows of a table: what its columns are, which categories they have, what is missing."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from scoreline.data import columns as cells
 from scoreline.data.columns import Column, TableError
 
 MISSING = "?"  # the category of missing values
+NAMES, FEW = 0.5, 50  # share of distinct texts from which a column looks like a name of the row, in as many rows
 MOSTLY = 0.9  # share of distinct texts that are numbers, from which a text column looks like numbers with slips
 
 
@@ -24,7 +26,15 @@ class Seen:
     known: Any = None
     total: float = 0.0
     count: int = 0
-    missing: bool = False
+    missing: int = 0  # rows without a value
+    first_missing: int = 0  # the first of them, from 1
+
+    def lacks(self, gaps: Any, row: int) -> None:
+        """Take note of gaps in rows that follow `row` others."""
+        found = int(np.count_nonzero(gaps))
+        if found and not self.missing:
+            self.first_missing = row + int(np.argmax(gaps)) + 1
+        self.missing += found
 
 
 @dataclass
@@ -60,6 +70,9 @@ class Survey:
                         f"column {self.label!r} holds more than {self.most} distinct labels, expected classes"
                     )
             self.rows += batch.num_rows
+        lacking = [(name, seen.missing, seen.first_missing) for name, seen in self.seen.items() if seen.missing]
+        if lacking and self.impute is None:
+            raise cells.missing_values(lacking)
         return True
 
     def _start(self, schema: Any) -> None:
@@ -85,7 +98,8 @@ class Survey:
     def _add(self, name: str, seen: Seen, array: Any) -> None:
         """Take note of the rows of a batch."""
         if seen.kind == "number":
-            values = cells.numbers_of(name, array, self.rows, None if self.impute is None else math.nan)
+            values = cells.numbers_of(name, array, self.rows, math.nan)
+            seen.lacks(np.isnan(values), self.rows)
             if self.impute == "mean":
                 values = values[~np.isnan(values)]
                 with np.errstate(over="ignore"):  # looked for where the mean is needed
@@ -94,9 +108,8 @@ class Survey:
             return
         texts, codes = cells.distinct_texts(name, array, self.rows)
         counts = np.bincount(codes + 1, minlength=1)
-        seen.missing |= bool(counts[0])
-        if counts[0] and self.impute is None:
-            raise cells.missing_value(name, self.rows + int(np.argmax(codes < 0)) + 1)
+        if counts[0]:
+            seen.lacks(codes < 0, self.rows)
         present = np.flatnonzero(counts[1:])  # a dictionary may hold more than the rows use
         texts = texts.take(cells.arrow().array(present))
         seen.known = texts if seen.known is None else cells.arrow().concat_arrays([seen.known, texts]).unique()
@@ -119,6 +132,13 @@ class Survey:
         if not seen.declared and seen.known is not None and len(seen.known):
             self._check_texts(name, seen.known, batches)
         texts = [] if seen.known is None else seen.known.to_pylist()
+        if self.rows >= FEW and len(texts) > NAMES * self.rows:
+            warnings.warn(
+                f"column {name!r} has {len(texts):,} different values in {self.rows:,} rows: if it names rows, leave it out "
+                f"with drop=[{name!r}]",
+                UserWarning,
+                stacklevel=2,
+            )
         if Column(name, "category", tuple(texts), MISSING if seen.missing else None).plain:
             texts = (
                 list(set(cells.shorter(seen.known).to_pylist()) - ({MISSING} if seen.missing else set()))

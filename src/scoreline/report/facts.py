@@ -24,7 +24,7 @@ class Facts:
     advice: list[str]
 
 
-def describe(X: Any, y: Any = None, names: list[str] | None = None) -> Facts:
+def describe(X: Any, y: Any = None, names: list[str] | None = None, class_names: list[str] | None = None) -> Facts:
     """Look at a data set: three passes over X, a few vectors of n numbers.
 
     Duplicate rows are found by the scores of two random vectors, which are equal for equal rows and hardly ever for others.
@@ -37,6 +37,8 @@ def describe(X: Any, y: Any = None, names: list[str] | None = None) -> Facts:
         Their classes.
     names : list of str, optional
         Names of the features.
+    class_names : list of str, optional
+        What False and True stand for, where labels are these.
 
     Returns
     -------
@@ -55,7 +57,7 @@ def describe(X: Any, y: Any = None, names: list[str] | None = None) -> Facts:
         numbers["stored"], share = stored, stored / (n * p)
         lines.append(("stored entries", f"{stored:,} ({share:.2%} of all, {stored / n:.1f} a row)"))
     if y is not None:
-        _labels(y, n, lines, numbers, warnings, advice)
+        _labels(y, n, class_names, lines, numbers, warnings, advice)
     if "statistics" in operator.capabilities:
         _columns(operator, names, lines, numbers, warnings, advice)
     if n > 1:
@@ -70,7 +72,10 @@ def _stored(X: Any) -> int | None:
     return int(inner.nnz) if hasattr(inner, "nnz") else None
 
 
-def _labels(y: Any, n: int, lines: list[Any], numbers: dict[str, Any], warnings: list[str], advice: list[str]) -> None:
+def _labels(
+    y: Any, n: int, class_names: list[str] | None, lines: list[Any], numbers: dict[str, Any], warnings: list[str],
+    advice: list[str],
+) -> None:  # fmt: skip
     values = np.unique(np.asarray(y))
     numbers["classes"] = len(values)
     if len(values) != 2:
@@ -86,6 +91,8 @@ def _labels(y: Any, n: int, lines: list[Any], numbers: dict[str, Any], warnings:
         )
         return
     classes, sign = check_labels(y, n)
+    if class_names is not None and set(values.tolist()) == {False, True}:
+        classes = np.array(class_names)
     positives = int(np.count_nonzero(sign > 0))
     numbers |= {"positives": positives, "positive_share": positives / n}
     lines.append(("positive class", f"{classes[1]!s}: {positives:,} rows, {positives / n:.2%}"))
@@ -125,7 +132,7 @@ def _columns(
             warnings.append(
                 f"Columns differ in scale by a factor of {ratio:.2g}; the largest is {_named([top], names)}."
             )
-            advice.append("Scale the features: --scaling standard (dense data), --scaling maxabs (sparse data).")
+            advice.append("train and compare scale the features (--scaling auto); in Python pass scaling='standard'.")
 
 
 def _named(columns: Any, names: list[str] | None) -> str:
