@@ -26,6 +26,7 @@ OURS, BASELINE = "scoreline", "baseline"
 ALPHAS = (1e-2, 1e-4, 1e-6)
 MOST_BYTES = 1 << 30  # of rows from disk that are compared on
 LEVEL = 0.95  # of the intervals
+LITTLE = 0.005  # a gain below this is hardly worth a change, however sure it is
 PLAIN, BALANCED, TUNED = "logistic regression", "logistic regression, balanced", "logistic regression, tuned threshold"
 
 
@@ -312,8 +313,8 @@ def _verdict(measure: Measure, contenders: list[Contender]) -> tuple[str, str]:
     assert ours.difference is not None
     mean, low, high = ours.difference
     figures = (
-        f"{measure.name} {ours.value:.4f} against {best.value:.4f} by {best.name} on new rows ({mean:+.4f}, {LEVEL:.0%} "
-        f"interval {low:+.4f} to {high:+.4f})"
+        f"on new rows {measure.name} {ours.value:.4f} against {best.value:.4f} by {best.name} ({mean:+.4f}, "
+        f"{100 * LEVEL:.0f} % interval {low:+.4f} to {high:+.4f})"
     )
     faster = np.mean(best.seconds) / max(1e-9, float(np.mean(ours.seconds)))
     speed = (
@@ -324,7 +325,7 @@ def _verdict(measure: Measure, contenders: list[Contender]) -> tuple[str, str]:
         else ""
     )
     if low > 0.0:
-        return f"Direct training pays here: {figures}{speed}.", "pays"
+        return f"Direct training pays here{', a little' if mean < LITTLE else ''}: {figures}{speed}.", "pays"
     if high < 0.0:
         return f"Direct training does not pay here: {figures}{speed}. Use {best.name}.", "loses"
-    return f"No clear difference here: {figures}{speed}.", "tie"
+    return f"No clear difference here: {figures}{speed}. Use either.", "tie"

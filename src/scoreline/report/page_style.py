@@ -74,7 +74,7 @@ dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .warnings strong { color: var(--even); }
 details { margin: 1rem 0; }
 summary { cursor: pointer; color: var(--link); padding: .25rem 0; width: fit-content; }
-pre { margin: 1rem 0; padding: .9rem 1rem; overflow-x: auto; background: var(--panel); border-radius: .25rem;
+pre { margin: 1rem 0; padding: .9rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel); border-radius: .25rem;
   font-size: .875rem; line-height: 1.55; }
 code, pre { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
 footer.wrap { padding-top: 0; padding-bottom: 3rem; }
@@ -87,7 +87,6 @@ footer.wrap { padding-top: 0; padding-bottom: 3rem; }
   html { font-size: 9.5pt; } .skip, nav { display: none; } .wrap { max-width: none; padding: 0; }
   section { padding: 1rem 0; } figure, .verdict, tr, pre { break-inside: avoid; } h2, h3 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; gap: 1rem; } .scroll, pre { overflow: visible; }
-  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   td.number, td.short { white-space: normal; } tbody th { min-width: 0; }
   .verdict, .warnings li, figure { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
