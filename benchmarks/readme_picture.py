@@ -1,34 +1,28 @@
-"""The picture of the README: docs/figures/readme.png, from the last run of side_by_side.py and one fit.
+"""The picture of the README: docs/figures/readme.png, from files of results and one fit.
 
-Left: F1 on test rows beside LogisticRegression with a tuned threshold. Middle: seconds until the test AUC is there, beside
-LogisticRegression. Right: the bounds of one fit. Nothing is typed in: change the results, run it again.
+Left: F1 on test rows beside LogisticRegression with a tuned threshold (results/tuned_threshold.md). Middle: seconds until the
+test AUC is there, beside LogisticRegression (results/rivals_auc.jsonl). Right: the bounds of one fit. Nothing is typed in:
+change the results, run it again.
 
-    python benchmarks/readme_picture.py [--counts rivals.jsonl] [--ranking rivals_auc.jsonl] [--out docs/figures/readme.png]
+    python benchmarks/readme_picture.py [--out docs/figures/readme.png]
 """
 
 import argparse
+import re
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from rivals.summary import OURS, Points, compare, points_of
+from rivals.summary import NOTABLE, OURS, compare, points_of
 from scoreline import MeasureClassifier
 from scoreline.data import make_imbalanced
 from scoreline.report.palette import ABOVE, BELOW, INK, MUTED
 from side_by_side import done_before
 
 ROOT = Path(__file__).resolve().parents[1]
-TUNED, PLAIN = "LogisticRegression, tuned threshold", "LogisticRegression lbfgs"
-
-
-def of_sets(entries, rival, measure):
-    """Return the comparison with a rival by data set."""
-    ours: Points = points_of(entries, OURS, measure)
-    rows = compare(ours, points_of(entries, rival, measure))
-    if not rows:
-        raise SystemExit(f"no data set has both {OURS} and {rival} for {measure}: run side_by_side.py with both")
-    return rows
+PLAIN = "LogisticRegression lbfgs"
+LINE = re.compile(r"^  (\S+) +rival ([\d.]+) +auto ([+-][\d.]+)", re.MULTILINE)
 
 
 def dumbbells(ax, names, grey, blue, labels):
@@ -42,15 +36,15 @@ def dumbbells(ax, names, grey, blue, labels):
     ax.grid(axis="x", color="#e3e3e3", linewidth=0.6)
 
 
-def scores(ax, entries):
-    rows = of_sets(entries, TUNED, "f1")
-    names = sorted(rows, key=lambda name: rows[name]["lead"])
+def scores(ax, path):
+    part = path.read_text().partition('as "auto" trains them now')[2]
+    found = LINE.findall(part[part.index("\nf1:") : part.index("\njaccard:")])
+    rows = sorted((float(lead), name, float(rival)) for name, rival, lead in found)
     dumbbells(
-        ax, names, [np.mean(rows[n]["theirs"]) for n in names], [np.mean(rows[n]["ours"]) for n in names],
+        ax, [name for _, name, _ in rows], [rival for *_, rival in rows], [rival + lead for lead, _, rival in rows],
         ("logistic, tuned threshold", "scoreline"),
     )  # fmt: skip
-    higher = sum(row["lead"] > 0.002 for row in rows.values())
-    lower = sum(row["lead"] < -0.002 for row in rows.values())
+    higher, lower = (sum(sign * lead > NOTABLE for lead, *_ in rows) for sign in (1, -1))
     ax.set_title(
         f"F1 on new rows: higher on {higher}, lower on {lower} of {len(rows)}", fontsize=10, color=INK, loc="left"
     )
@@ -58,7 +52,9 @@ def scores(ax, entries):
 
 
 def times(ax, entries):
-    rows = of_sets(entries, PLAIN, "roc_auc")
+    rows = compare(points_of(entries, OURS, "roc_auc"), points_of(entries, PLAIN, "roc_auc"))
+    if not rows:
+        raise SystemExit(f"no data set has both {OURS} and {PLAIN} for AUC: run side_by_side.py with both")
     names = sorted(rows, key=lambda name: rows[name]["ratio"])
     mean = {side: [np.exp(np.mean(np.log(rows[n][side]))) for n in names] for side in ("mine", "its")}
     dumbbells(ax, names, mean["its"], mean["mine"], ("logistic regression", "scoreline"))
@@ -88,13 +84,13 @@ def proof(ax):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     results = ROOT / "benchmarks" / "results"
-    parser.add_argument("--counts", type=Path, default=results / "rivals.jsonl", help="a run with F1")
-    parser.add_argument("--ranking", type=Path, default=results / "rivals_auc.jsonl", help="a run with AUC")
+    parser.add_argument("--counts", type=Path, default=results / "tuned_threshold.md")
+    parser.add_argument("--ranking", type=Path, default=results / "rivals_auc.jsonl")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures" / "readme.png")
     options = parser.parse_args()
     figure = Figure(figsize=(12.5, 4.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[1.15, 1.15, 0.9])
-    scores(left, done_before(options.counts))
+    scores(left, options.counts)
     times(middle, done_before(options.ranking))
     proof(right)
     for ax in (left, middle, right):

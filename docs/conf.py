@@ -29,8 +29,8 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 html_theme = "furo"
-html_static_path = ["gallery.css"]
-html_css_files = ["gallery.css"]
+html_static_path = ["style.css"]
+html_css_files = ["style.css"]
 html_title = "scoreline"
 exclude_patterns = ["_build"]
 

@@ -35,6 +35,11 @@ def rows(n=400, seed=0):
     return X, y
 
 
+def test_every_rival_has_a_default_among_its_efforts():
+    for rival in RIVALS.values():
+        assert rival.default in rival.efforts, rival.name
+
+
 @pytest.mark.parametrize("name", THERE)
 def test_it_ranks(name):
     X, y = rows()
@@ -78,6 +83,7 @@ def test_the_tuned_threshold_is_in_the_intercept(measure):
 class Plain(Rival):
     name, package, module = "plain", "scoreline", "scoreline"
     efforts = (1, 2)
+    default = 2
 
     def fit(self, data, alpha, effort, measure):
         X, y = data

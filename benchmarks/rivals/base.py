@@ -37,6 +37,8 @@ class Rival(ABC):
         What is imported to see whether it is there.
     efforts : tuple
         Values of its stopping rule, from the loosest to the tightest: every one is a fit of its own.
+    default : one of efforts
+        The one that its library takes unless told otherwise, or nearest to it: alpha is chosen with it.
     measures : tuple of str
         The measures it is run for.
     aware : bool
@@ -47,6 +49,7 @@ class Rival(ABC):
     package: ClassVar[str]
     module: ClassVar[str]
     efforts: tuple[Any, ...]
+    default: Any
     measures: tuple[str, ...] = MEASURES
     aware: ClassVar[bool] = False
 

@@ -12,6 +12,7 @@ class DlibRank(Rival):
 
     name, package, module = "dlib rank", "dlib-bin", "dlib"
     efforts = (0.1, 0.01, 0.001)
+    default = 0.001
     measures = RANKING
 
     def prepare(self, X: Any, y: np.ndarray) -> Any:

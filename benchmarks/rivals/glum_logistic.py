@@ -12,6 +12,7 @@ class Glum(Rival):
 
     name, package, module = "glum logistic", "glum", "glum"
     efforts = (1e-2, 1e-3, 1e-4)
+    default = 1e-4
 
     def refuses(self, rows: int, features: int) -> str | None:
         """Refuse wide data: it makes a dense matrix of features by features."""

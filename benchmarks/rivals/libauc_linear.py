@@ -15,6 +15,7 @@ class LibAuc(Rival):
 
     name, package, module = "LibAUC", "libauc", "libauc"
     efforts = (2, 10, 20)
+    default = 20
     measures = ("roc_auc",)
 
     def missing(self) -> str | None:

@@ -14,6 +14,7 @@ class Liblinear(Rival):
 
     package, module = "liblinear-official", "liblinear"
     efforts = (1.0, 0.1, 0.01, 0.001)
+    default = 0.01
 
     def __init__(self, kind: str):
         self.name, self.kind = f"LIBLINEAR {kind}", KINDS[kind]

@@ -10,6 +10,7 @@ class Ours(Rival):
 
     package, module, aware = "scoreline", "scoreline", True
     efforts = (0.5, 0.1, 0.01, 0.001)
+    default = 0.01
 
     def __init__(self, name: str, risk: str = "auto", measures: tuple[str, ...] = MEASURES):
         self.name, self.risk, self.measures = name, risk, measures

@@ -1,11 +1,11 @@
 """One protocol for all: the same rows, the same strengths, alpha chosen by the measure on the same inner rows.
 
-A job is one data set, one split, one rival. The penalty is chosen among ALPHAS, strongest first, by fits at the middle
-effort on three quarters of the training rows, judged on the last quarter; then a fit for each effort on all training rows,
-judged on the test rows. Where a rival sets no threshold, the best of its training scores is taken, on the clock. Rows in
-the form that a library wants are made off the clock. Quick fits are timed three times, the best counts. A job that outruns its
-limit is stopped: half of the limit is for choosing alpha, and strengths that were not reached, or at which a rival raises an
-error, do not take part.
+A job is one data set, one split, one rival. The penalty is chosen among ALPHAS, strongest first, by fits at the default effort
+on three quarters of the training rows, judged on the last quarter; then a fit for each effort on all training rows, judged on
+the test rows. Where a rival sets no threshold, the best of its training scores is taken, on the clock. Rows in the form that a
+library wants are made off the clock. Quick fits are timed three times, the best counts. A job that outruns its limit is
+stopped: half of the limit is for choosing alpha, and strengths that were not reached, or at which a rival raises an error, do
+not take part.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Call
     begin = time.perf_counter()
     groups = [[m] for m in measures] if rival.aware else [measures]
     chosen: dict[str, float] = {}
-    middle, last = rival.efforts[len(rival.efforts) // 2], None
+    last = None
     for g, group in enumerate(groups):
         values: dict[str, dict[float, float]] = {measure: {} for measure in group}
         for alpha in ALPHAS:
@@ -70,7 +70,7 @@ def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Call
             if spent > 0.5 * limit * (g + 1) / len(groups) and values[group[0]]:
                 break
             try:
-                model = rival.fit(part, alpha, middle, group[0])
+                model = rival.fit(part, alpha, rival.default, group[0])
             except Exception as error:
                 last = error
                 continue

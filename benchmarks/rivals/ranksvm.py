@@ -12,6 +12,7 @@ class RankSvm(Binary):
 
     name, package, binary, says = "liblinear-ranksvm", "liblinear-ranksvm", "train", "L2-loss RankSVM"
     efforts = (0.1, 0.01, 0.001)
+    default = 0.001
     queries = True
 
     def prepare(self, X: Any, y: np.ndarray) -> Any:

@@ -12,6 +12,7 @@ class Logistic(Rival):
 
     package, module = "scikit-learn", "sklearn"
     efforts = (1e-1, 1e-2, 1e-3, 1e-4)
+    default = 1e-4
 
     def __init__(self, solver: str):
         self.name, self.solver = f"LogisticRegression {solver}", solver

@@ -10,6 +10,7 @@ class Sgd(Rival):
 
     package, module = "scikit-learn", "sklearn"
     efforts = (1, 5, 20, 50)
+    default = 20
 
     def __init__(self, loss: str):
         self.name, self.loss = f"SGDClassifier {loss}", loss

@@ -10,6 +10,7 @@ class Svc(Rival):
 
     name, package, module = "LinearSVC", "scikit-learn", "sklearn"
     efforts = (1e-1, 1e-2, 1e-3, 1e-4)
+    default = 1e-4
 
     def fit(self, data: Any, alpha: float, effort: Any, measure: str) -> Linear:
         """Minimise the squared hinge."""

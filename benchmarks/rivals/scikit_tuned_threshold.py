@@ -10,6 +10,7 @@ class TunedThreshold(Rival):
 
     name, package, module, aware = "LogisticRegression, tuned threshold", "scikit-learn", "sklearn", True
     efforts = (1e-1, 1e-2, 1e-4)
+    default = 1e-4
     measures = COUNTS
 
     def fit(self, data: Any, alpha: float, effort: Any, measure: str) -> Linear:

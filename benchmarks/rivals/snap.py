@@ -10,6 +10,7 @@ class Snap(Rival):
 
     package, module = "snapml", "snapml"
     efforts = (1e-1, 1e-2, 1e-3, 1e-4)
+    default = 1e-3
 
     def __init__(self, kind: str):
         self.name, self.kind = f"snapml {kind}", kind

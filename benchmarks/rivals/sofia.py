@@ -13,6 +13,7 @@ class Sofia(Binary):
 
     name, package, binary, says = "sofia-ml", "sofia-ml", "sofia-ml", "--learner_type"
     efforts = (100_000, 1_000_000, 10_000_000)
+    default = 1_000_000
 
     def fit(self, data: Any, alpha: float, effort: Any, measure: str) -> Linear:
         """Take `effort` steps; its model is the intercept and one number a feature."""

@@ -14,6 +14,7 @@ class SvmPerf(Binary):
 
     name, package, binary, says = "SVM-perf", "SVM-perf", "svm_perf_learn", "SVM-perf"
     efforts = (10.0, 1.0, 0.1)
+    default = 0.1
     measures = tuple(LOSSES)
     aware = True
 

@@ -18,6 +18,7 @@ class VowpalWabbit(Rival):
 
     name, package, module = "Vowpal Wabbit", "vowpalwabbit", "vowpalwabbit"
     efforts = (1, 3, 10, 30)
+    default = 10
 
     def refuses(self, rows: int, features: int) -> str | None:
         """Refuse features that would not have a weight of their own."""

@@ -13,6 +13,7 @@ class XgboostLinear(Rival):
 
     name, package, module = "xgboost gblinear rank:pairwise", "xgboost", "xgboost"
     efforts = (10, 30, 100)
+    default = 100
     measures = RANKING
 
     def version(self) -> str:

@@ -74,8 +74,8 @@ dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .warnings strong { color: var(--even); }
 details { margin: 1rem 0; }
 summary { cursor: pointer; color: var(--link); padding: .25rem 0; width: fit-content; }
-pre { margin: 1rem 0; padding: .9rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel); border-radius: .25rem;
-  font-size: .875rem; line-height: 1.55; }
+pre { margin: 1rem 0; padding: .9rem 1rem; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel);
+  border-radius: .25rem; font-size: .875rem; line-height: 1.55; }
 code, pre { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
 footer.wrap { padding-top: 0; padding-bottom: 3rem; }
 @media (max-width: 30rem) {

@@ -169,7 +169,7 @@ class Zhang2012(Study):
                     end = cell["runs"]["smoothed"]["curve"][-1][3]
                     shown = [_seconds(times[s], self._cap) for s in ("smoothed", "bundle", "accelerated")]
                     rows.append(
-                        (name, risk, f"{alpha:g}", *shown, f"{cell['optimum']:.5g}", f"{100 * gap:.1g} %", f"{end:.4f}")
+                        (name, risk, f"{alpha:g}", *shown, f"{cell['optimum']:.5g}", f"{100 * gap:.1g}", f"{end:.4f}")
                     )
         head = (
             "data",
@@ -179,7 +179,7 @@ class Zhang2012(Study):
             "bundle, s",
             "accelerated, s",
             "minimum of J",
-            "proved within",
+            "proved within, %",
             "test measure",
         )
         return Table("All cells: seconds to 1 %", head, rows)
