@@ -944,6 +944,16 @@ def test_auto_takes_another_solver_where_the_hinge_finds_a_constant(weak):
     assert auto.calibration_ is not None
 
 
+def test_levels_of_an_earlier_fit_do_not_stay(weak):
+    X, y = make_imbalanced(5_000, 5, tail=30.0, positive_share=0.3, label_noise=0.0, random_state=0)
+    clf = MeasureClassifier("f1", alpha=1e-3, scaling="standard").fit(X, y)
+    assert clf.levels_
+    clf.fit(*weak)
+    assert clf.solver_ == "cost_search"
+    assert not hasattr(clf, "levels_")
+    assert not hasattr(clf, "level_bound_")
+
+
 def test_amp_by_name_stays(weak):
     X, y = weak
     clf = MeasureClassifier("f1", solver="amp", alpha=1e-3, scaling="standard").fit(X, y)

@@ -307,6 +307,8 @@ class MeasureClassifier(
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
         self.history_, self.status_ = result.history, result.status
         self._end_stream()  # a fit ends what partial_fit began
+        for name in ("levels_", "level_bound_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         self.__dict__.update(trained.levels)
         if trained.interruption is not None:
             self.status_ = "interrupted"
