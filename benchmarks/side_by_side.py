@@ -1,7 +1,7 @@
 """Rivals side by side: the same splits, scaling and choice of alpha; final measure, and time to the same test measure.
 
 Every data set, split and rival is a process of its own with one thread; what is done is kept in OUT.jsonl, so that a run
-which was killed goes on. Rivals that are not installed are skipped by name, as are data sets that are missing. The protocol
+which was killed goes on (with the same rows, limit and measures). Rivals that are not installed are skipped by name, as are data sets that are missing. The protocol
 is in rivals/protocol.py, the tables are in rivals/summary.py, the adapters in the other files of rivals/.
 
     SCORELINE_DATA=folder python benchmarks/side_by_side.py [--sets a9a,letter] [--measures roc_auc] [--rivals scoreline,glum]
@@ -85,13 +85,22 @@ def save(rows, path):
 
 
 def done_before(path):
-    """Return the entries of an earlier run, without a last line that was cut off."""
-    entries = []
+    """Return the protocol and the entries of an earlier run, without a last line that was cut off."""
+    lines = []
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
-            entries.append(json.loads(line))
+            lines.append(json.loads(line))
         except ValueError:
             break
+    return next((line for line in lines if "protocol" in line), None), [line for line in lines if "set" in line]
+
+
+def begun(log, protocol):
+    """Return the entries of a run that goes on; end the program if it was of another protocol."""
+    found, entries = done_before(log)
+    if entries and found != protocol:
+        sys.exit(f"{log} is of another run ({found}), this is {protocol}; give another --out, or remove it")
+    log.write_text("".join(json.dumps(line) + "\n" for line in [protocol, *entries]))
     return entries
 
 
@@ -128,8 +137,8 @@ def main():
     out = Path(options.out)
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".jsonl")
-    entries = done_before(log)
-    log.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    protocol = {"protocol": 1, "rows": options.rows, "limit": options.limit, "measures": measures}
+    entries = begun(log, protocol)
     known = {(e["set"], e["split"], e["rival"]) for e in entries}
     head = header() | {
         "rivals": "; ".join(sorted({r.version() for r in there.values()})),

@@ -196,6 +196,18 @@ def test_a_program_that_fails_says_so(tmp_path, monkeypatch):
         rival.fit(rival.prepare(*rows()), 1e-3, 0.1, "roc_auc")
 
 
+def test_a_rival_that_was_stopped_says_which_rule_its_final_value_is_of():
+    fits = [{"kind": "fit", "measure": "roc_auc", "effort": e, "seconds": 1.0, "value": 0.9} for e in (1.0, 0.1)]
+    stopped = [*fits, {"kind": "failed", "why": "stopped after 80 s"}]
+    entries = [
+        {"set": "a", "split": 0, "rival": name, "rows": 1, "non_zeros": 1, "findings": findings}
+        for name, findings in (("scoreline", fits), ("slow", stopped), ("none", stopped[2:]))
+    ]
+    page = summary.markdown({}, entries, ["roc_auc"], {})
+    assert "slow: stopped after 80 s; its final value is of the last rule it finished: roc_auc 0.1\n" in page
+    assert "none: stopped after 80 s\n" in page
+
+
 @pytest.mark.slow
 def test_side_by_side_runs_goes_on_and_names_what_is_missing(tmp_path):
     from sklearn.datasets import dump_svmlight_file
@@ -211,7 +223,7 @@ def test_side_by_side_runs_goes_on_and_names_what_is_missing(tmp_path):
     assert first.returncode == 0, first.stderr
     assert "no data for nothere" in first.stdout
     assert "skipped LibAUC" in first.stdout
-    entries = [json.loads(text) for text in (tmp_path / "out.jsonl").read_text().splitlines()]
+    _, *entries = [json.loads(text) for text in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert {e["rival"] for e in entries} == {
         "scoreline", "scoreline squared pairs", "scoreline logistic", "LogisticRegression lbfgs",
     }  # fmt: skip
@@ -224,3 +236,6 @@ def test_side_by_side_runs_goes_on_and_names_what_is_missing(tmp_path):
     again = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
     assert again.returncode == 0, again.stderr
     assert "1 of 1: letter" not in again.stdout  # nothing was left to do
+    other = subprocess.run([*line, "--rows", "300"], capture_output=True, text=True, env=environment, check=False)
+    assert other.returncode == 1
+    assert "is of another run" in other.stderr

@@ -87,10 +87,18 @@ def markdown(head: dict[str, str], entries: list[dict[str, Any]], measures: list
             *_losses(others),
         ]
     failures = [
-        f"- {entry['set']}, split {entry['split']}, {entry['rival']}: {finding['why']}"
+        f"- {entry['set']}, split {entry['split']}, {entry['rival']}: {finding['why']}{_last_rule(entry)}"
         for entry in entries for finding in entry["findings"] if finding["kind"] == "failed"
     ]  # fmt: skip
     return "\n".join([*lines, *(["", "## Not finished", "", *failures] if failures else [])]) + "\n"
+
+
+def _last_rule(entry: dict[str, Any]) -> str:
+    """Return what the final value of a rival that was stopped comes from: a looser rule than its strictest."""
+    efforts = {f["measure"]: f["effort"] for f in entry["findings"] if f["kind"] == "fit"}
+    if not efforts:
+        return ""
+    return "; its final value is of the last rule it finished: " + ", ".join(f"{m} {e:g}" for m, e in efforts.items())
 
 
 def _overview(others: list[tuple[str, dict[str, Any]]]) -> list[str]:
