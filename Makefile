@@ -4,12 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-slow lint format bench bench-compare rivals docs clean
+.PHONY: help setup demo test test-slow test-oldest coverage mutants fuzz lint format bench bench-compare rivals docs clean
 
 help:
 	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
 	@echo "make test       unit tests and doctests (under 10 minutes)"
 	@echo "make test-slow  the slow checks"
+	@echo "make test-oldest  unit tests with the oldest versions of what the package needs"
+	@echo "make coverage   branches that tests take, kernels uncompiled (an hour on two cores)"
+	@echo "make mutants    do tests see changes of risks and measures? (hours; ARGS=--max-children 16)"
+	@echo "make fuzz       hostile files and arguments, coverage-guided (ARGS=--seconds 600)"
 	@echo "make lint       ruff, mypy"
 	@echo "make bench      the figures of the README and the docs"
 	@echo "make bench-compare  is the working tree slower than BASE (origin/main)? fails if so"
@@ -45,6 +49,27 @@ test: $(VENV)/core $(VENV)/test
 test-slow: $(VENV)/core $(VENV)/test
 	@$(BIN)/python -m pytest -m slow tests
 
+# The lower limits of pyproject.toml; tools of tests are the newest. What the documentation prints is that of the newest versions.
+$(VENV)-oldest/made: pyproject.toml .ci/oldest.py
+	@$(PYTHON) -m venv $(VENV)-oldest
+	@$(PYTHON) .ci/oldest.py > $(VENV)-oldest/limits.txt
+	@echo "installing the oldest versions into $(VENV)-oldest ..."
+	@$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-oldest/limits.txt --editable ".[test]"
+	@touch $@
+
+test-oldest: $(VENV)-oldest/made
+	@$(VENV)-oldest/bin/python -m pytest -n 2 -m "not slow" tests
+
+coverage: $(VENV)/core $(VENV)/test $(VENV)/quality
+	@$(BIN)/python .ci/coverage.py
+
+mutants: $(VENV)/core $(VENV)/test $(VENV)/quality
+	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/mutants/src" $(BIN)/mutmut run $(ARGS)
+	@$(BIN)/mutmut results
+
+fuzz: $(VENV)/core $(VENV)/cli $(VENV)/fuzz
+	@$(BIN)/python fuzz/run.py $(ARGS)
+
 lint: $(VENV)/core $(VENV)/test
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -70,4 +95,4 @@ docs: $(VENV)/core $(VENV)/doc
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info docs/_build docs/gallery demo-output bench-output
+	rm -rf $(VENV) $(VENV)-oldest mutants build dist src/*.egg-info docs/_build docs/gallery demo-output bench-output

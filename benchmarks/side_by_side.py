@@ -1,8 +1,9 @@
 """Rivals side by side: the same splits, scaling and choice of alpha; final measure, and time to the same test measure.
 
 Every data set, split and rival is a process of its own with one thread; what is done is kept in OUT.jsonl, so that a run
-which was killed goes on (with the same rows, limit and measures). Rivals that are not installed are skipped by name, as are data sets that are missing. The protocol
-is in rivals/protocol.py, the tables are in rivals/summary.py, the adapters in the other files of rivals/.
+which was killed goes on, with the same rows, limit and measures. Rivals that are not installed are skipped by name, as are
+data sets that are missing. The protocol is in rivals/protocol.py, the tables are in rivals/summary.py, the adapters in the
+other files of rivals/.
 
     SCORELINE_DATA=folder python benchmarks/side_by_side.py [--sets a9a,letter] [--measures roc_auc] [--rivals scoreline,glum]
         [--splits 3] [--rows 200000] [--limit 120] [--jobs 1] [--out bench-output/rivals]

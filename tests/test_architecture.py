@@ -31,6 +31,7 @@ LAYERS = [
     "_cluster",
     "kernels",
     "model_file",
+    "_memory",
     "_backend",
     "_optional",
     "_logging",

@@ -4,8 +4,6 @@ Neither library is imported unless an array of it comes in or a device is asked 
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -197,19 +195,3 @@ def named_device(device: Any) -> Backend:
 def is_out_of_memory(error: BaseException) -> bool:
     """Tell whether an exception says that a device has no memory left."""
     return type(error).__name__ in ("OutOfMemoryError", "CUDARuntimeError") and "memory" in str(error).lower()
-
-
-@contextmanager
-def memory_advice() -> Iterator[None]:
-    """Turn an exception of a full device into MemoryError with what to do; what lies on the host is as it was."""
-    try:
-        yield
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        first = str(error).strip().splitlines()[0]
-        raise MemoryError(
-            f"the device has no memory left ({first}). A fit needs X and 12 to 26 vectors of float64 with an entry for every "
-            "row there; a CSR matrix is kept twice. Pass X as float32, free other arrays of the device, or train on the host "
-            "(NumPy or SciPy arrays, without device=), where nothing has changed."
-        ) from error

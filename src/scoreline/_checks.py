@@ -15,12 +15,19 @@ def check_number(
     """Raise unless value is a real number (an integer if asked) above or at least the given limit."""
     kind = numbers.Integral if integer else numbers.Real
     limit = f"greater than {above:g}" if above is not None else f"at least {least:g}"
-    fits = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
+    fits = isinstance(value, kind) and not isinstance(value, bool) and _is_finite(value)
     if fits and ((above is not None and not value > above) or (least is not None and not value >= least)):
         fits = False
     if not fits:
         what = "an integer" if integer else "a finite number"
         raise ValueError(f"{name}={value!r} must be {what} {limit}")
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:

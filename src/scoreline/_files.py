@@ -1,5 +1,6 @@
 """Files that are there as a whole or not at all."""
 
+import errno
 import glob
 import itertools
 import os
@@ -18,17 +19,20 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
     """Open a file to write that takes the place of `path` only when all of it is on the disk.
 
     Whatever ends the process before, kill -9 and a full disk included, leaves what was at `path` as it was; an exception also
-    removes the part that was written.
+    removes the part that was written. A symbolic link at `path` is followed and stays one: the file that it leads to is
+    replaced. A file that may not be written to is not replaced either, though its folder would allow it. A new file has the
+    mode that the umask gives, a replacement that of the old one.
     """
     path = Path(os.path.realpath(path))  # a link stays one
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, f"cannot write {path}: it is write-protected; choose another path")
     if path.exists() and not path.is_file() and not path.is_dir():  # /dev/null, a pipe: no name to be replaced
         with path.open("wb") as file:
             yield file
         return
     _remove_stale(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.{next(NUMBERS)}.part")
     try:
-        file = part.open("wb")
+        part, file = _new_part(path)
     except OSError as error:
         raise OSError(
             error.errno, f"cannot write {path}: {error.strerror}; choose a folder that can be written to"
@@ -46,6 +50,16 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
             part.unlink()
         raise
     sync_folder(path.parent)
+
+
+def _new_part(path: Path) -> tuple[Path, BinaryIO]:
+    """Return the path of a file that was not there, and that file: nobody's link is followed, nobody's file written over."""
+    while True:
+        part = path.with_name(f".{path.name}.{os.getpid()}.{next(NUMBERS)}.part")
+        try:
+            return part, part.open("xb")
+        except FileExistsError:  # of a process that had this number before, or put there by somebody
+            continue
 
 
 def _remove_stale(path: Path) -> None:

@@ -8,6 +8,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from scoreline._typing import AnyArray
 
+LEAST_TAME, MOST_TAME = 1e-30, 1e30  # largest weight of rows whose weights are used as they are
+
 
 class RemoteVector(NDArrayOperatorsMixin):
     """A vector on the workers of a cluster or on a device that NumPy's elementwise functions, sums and masks understand.
@@ -54,7 +56,25 @@ def as_vector(rows: Any, dtype: Any = None) -> Any:
     """Return entries as a vector: what lies elsewhere stays there, anything else becomes an array."""
     if isinstance(rows, RemoteVector):
         return rows if dtype is None else rows.astype(dtype)  # type: ignore[attr-defined]
+    if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):  # NumPy would take what the mask hides
+        raise ValueError(
+            "a masked array with masked entries, expected numbers throughout; drop those rows or fill them in"
+        )
     return np.asarray(rows, dtype=dtype)
+
+
+def tamed(weight: Any) -> tuple[Any, int]:
+    """Return weights whose sums and products stay in range, and the exponent of the power of two they were multiplied with.
+
+    Only those whose largest lies outside of 1e-30 to 1e30 change: it is brought to between 1/2 and 1. A power of two changes no
+    digit, but weights beyond 1e300 times smaller become 0.
+    """
+    top = float(weight.max()) if len(weight) else 1.0
+    if LEAST_TAME <= top <= MOST_TAME or top == 0.0:
+        return weight, 0
+    exponent = -int(np.frexp(top)[1])
+    with np.errstate(under="ignore"):
+        return as_vector(np.ldexp(weight, exponent)), exponent
 
 
 def checked_mask(mask: AnyArray) -> AnyArray:

@@ -8,7 +8,6 @@ names a class.
 import io
 import json
 import math
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from scoreline._files import whole_file
+from scoreline._memory import memory_limit
 from scoreline._typing import AnyArray
 
 HEADER = "header.json"
@@ -24,11 +24,27 @@ SPARSE_SHARE, SPARSE_SIZE = (
     0.25,
     1000,
 )  # an array this long with fewer entries other than 0 is stored as a list of those
+# What the zeros of sparse arrays may take, so that a file of a few bytes does not ask for all memory: this much, and this
+# many times the size of the file. The writer keeps to it too: arrays beyond are written as they are.
+SPARSE_ROOM, SPARSE_FACTOR = 1 << 30, 64
 DATE = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
 
 class DamagedError(ValueError):
     """The file is not what it should be."""
+
+
+class _Arrays(dict[str, AnyArray]):
+    """Arrays by name, and the bytes that sparse ones may still take beyond SPARSE_FACTOR times those of the file."""
+
+    room: float = SPARSE_ROOM
+
+    def take(self, asked: float) -> bool:
+        """Take so many bytes, if there is room."""
+        if asked > self.room:
+            return False
+        self.room -= max(0.0, asked)
+        return True
 
 
 def write_archive(path: Any, kind: str, version: int, content: Mapping[str, Any]) -> None:
@@ -45,7 +61,8 @@ def write_archive(path: Any, kind: str, version: int, content: Mapping[str, Any]
     content : dict
         Dicts, lists, tuples, arrays, numbers, text, None.
     """
-    arrays: dict[str, AnyArray] = {}
+    arrays = _Arrays()
+    arrays.room = SPARSE_ROOM
     header = {"format": kind, "version": version, "content": _packed(content, arrays, "")}
     text = json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1).encode()
     with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -89,36 +106,57 @@ def _read(path: Path, archive: zipfile.ZipFile, kind: str, version: int) -> dict
     size, members = path.stat().st_size, archive.infolist()
     if len({member.filename for member in members}) < len(members) or HEADER not in archive.namelist():
         raise DamagedError(f"this is not a {kind} file: it has no {HEADER}")
-    for member in members:  # nothing in it may be larger than the file itself
-        if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:
+    left = size
+    for member in members:  # together they are not larger than the file itself, even if one lies within another
+        left -= member.file_size
+        if member.compress_type != zipfile.ZIP_STORED or left < 0:
             raise DamagedError(
                 f"its part {member.filename!r} is compressed or has a wrong size; {kind} files are not compressed"
             )
-    header = json.loads(archive.read(HEADER))
+    header = read_json(archive.read(HEADER))
     if not isinstance(header, dict) or header.get("format") != kind:
         found = header.get("format") if isinstance(header, dict) else None
         raise DamagedError(f"expected a {kind} file, got {found!r}")
-    if not isinstance(header.get("version"), int) or header["version"] < 1:
+    if type(header.get("version")) is not int or header["version"] < 1:
         raise DamagedError(f"its format version is {header.get('version')!r}, expected a whole number")
     if header["version"] > version:
         raise DamagedError(
             f"it was written by a newer scoreline (format {header['version']}, this one reads up to {version}); upgrade "
             "scoreline to read it"
         )
-    arrays = {member.filename: _array(archive.read(member)) for member in members if member.filename != HEADER}
+    arrays = _Arrays(
+        (member.filename, read_npy(archive.read(member))) for member in members if member.filename != HEADER
+    )
+    arrays.room = min(SPARSE_ROOM + SPARSE_FACTOR * float(size), memory_limit())
     content = _unpacked(header["content"], arrays)
     if not isinstance(content, dict):
         raise DamagedError("its content is not a set of named values")
     return content
 
 
-def _array(raw: bytes) -> AnyArray:
+def read_json(raw: bytes) -> Any:
+    """Return the value of JSON as the standard has it: no member twice, of which readers take one or the other, no NaN."""
+    return json.loads(raw, object_pairs_hook=_distinct, parse_constant=_no_constant)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise DamagedError("an object of its header names a member twice")
+    return found
+
+
+def _no_constant(text: str) -> Any:
+    raise DamagedError(f"its header holds {text}, which is not JSON")
+
+
+def read_npy(raw: bytes, kinds: str = "biufU") -> AnyArray:
     """Return the array of .npy bytes, whose header must agree with their number: a wrong size allocates nothing."""
     file = io.BytesIO(raw)
     major = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
-    if dtype.hasobject or dtype.kind not in "biufU":
+    if dtype.hasobject or dtype.kind not in kinds:
         raise DamagedError(f"it holds an array of {dtype}, expected numbers or text")
     if math.prod(shape) * dtype.itemsize != len(raw) - file.tell() or any(side < 0 for side in shape):
         raise DamagedError("the size of an array is not what its header says")
@@ -126,7 +164,7 @@ def _array(raw: bytes) -> AnyArray:
     return flat.reshape(shape, order="F" if fortran else "C").copy(order="A")
 
 
-def _packed(value: Any, arrays: dict[str, AnyArray], place: str) -> Any:
+def _packed(value: Any, arrays: _Arrays, place: str) -> Any:
     """Return the value as JSON has it, and put its arrays aside."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -147,7 +185,7 @@ def _packed(value: Any, arrays: dict[str, AnyArray], place: str) -> Any:
     raise TypeError(f"{place.lstrip('.')} is a {type(value).__name__}, which a file without code cannot hold")
 
 
-def _packed_array(value: AnyArray, arrays: dict[str, AnyArray], place: str) -> Any:
+def _packed_array(value: AnyArray, arrays: _Arrays, place: str) -> Any:
     if value.dtype == object:  # names of columns, labels
         return {
             "$objects": [_packed(item, arrays, place) for item in value.ravel().tolist()],
@@ -158,27 +196,20 @@ def _packed_array(value: AnyArray, arrays: dict[str, AnyArray], place: str) -> A
     if value.dtype == np.float64 and value.size >= SPARSE_SIZE:
         flat = np.ascontiguousarray(value).reshape(-1)
         places = np.flatnonzero(flat.view(np.uint64))  # by bits: -0.0 is kept
-        if len(places) < SPARSE_SHARE * len(flat):
+        few = len(places) < SPARSE_SHARE * len(flat)
+        if few and arrays.take(8.0 * len(flat) - SPARSE_FACTOR * 16.0 * len(places)):
             names = [_put(part, arrays) for part in (places, flat[places])]
             return {"$sparse": names, "shape": list(value.shape)}
     return {"$array": _put(value, arrays)}
 
 
-def _put(array: AnyArray, arrays: dict[str, AnyArray]) -> str:
+def _put(array: AnyArray, arrays: _Arrays) -> str:
     name = f"array{len(arrays)}"
     arrays[name] = array
     return name
 
 
-def _memory() -> float:
-    """Return the bytes of memory of this machine, which a sparse array must not ask for more than."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return math.inf
-
-
-def _unpacked(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
+def _unpacked(value: Any, arrays: _Arrays) -> Any:
     """Return what `_packed` was given."""
     if isinstance(value, list):
         return [_unpacked(item, arrays) for item in value]
@@ -200,9 +231,12 @@ def _unpacked(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
     if "$sparse" in value:
         places, entries = (arrays[f"{name}.npy"] for name in value["$sparse"])
         size = math.prod(value["shape"])
-        if size * 8 > _memory():
-            raise MemoryError
-        fits = size >= 0 and len(places) == len(entries) and places.dtype.kind == "i"
+        if not arrays.take(8.0 * size):
+            raise DamagedError(
+                f"its sparse arrays ask for more memory than a file of its size may ({arrays.room:.3g} bytes are left, one "
+                f"of shape {value['shape']!r:.60} comes); it is damaged, or was made by another program"
+            )
+        fits = size >= 0 and places.ndim == 1 and len(places) == len(entries) and places.dtype.kind == "i"
         if not fits or np.any((places < 0) | (places >= size)):
             raise DamagedError("a sparse array does not fit its shape")
         flat = np.zeros(size)

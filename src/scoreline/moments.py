@@ -12,6 +12,9 @@ import numpy as np
 from scoreline._typing import FloatArray
 
 ROWS_AT_A_TIME = 256
+SMALLEST, LARGEST = 1e-75, 1e75  # of columns: the ridge adds up fourth powers
+SMALLEST_SQUARED, LARGEST_SQUARED = 1e-140, 1e140  # of columns whose squares are rounded like other numbers
+OUT_OF_RANGE = "squares of X leave the range of floats; divide its columns by their largest magnitude first"
 
 
 @dataclass
@@ -37,12 +40,13 @@ class Moments:
         if other.weight <= 0.0:
             return
         share = other.weight / total
-        step = other.mean - self.mean
-        self.scatter += other.scatter
-        weighted = self.weight * share * step
-        for j in range(0, len(step), ROWS_AT_A_TIME):
-            self.scatter[j : j + ROWS_AT_A_TIME] += step[j : j + ROWS_AT_A_TIME, None] * weighted
-        self.mean = self.mean + share * step
+        with np.errstate(over="ignore", invalid="ignore"):  # `check_finite` has the words for it
+            step = other.mean - self.mean
+            self.scatter += other.scatter
+            weighted = self.weight * share * step
+            for j in range(0, len(step), ROWS_AT_A_TIME):
+                self.scatter[j : j + ROWS_AT_A_TIME] += step[j : j + ROWS_AT_A_TIME, None] * weighted
+            self.mean = self.mean + share * step
         self.weight = total
 
     @property
@@ -53,7 +57,7 @@ class Moments:
     def scaled(self, scale: FloatArray, center: FloatArray | None = None) -> "Moments":
         """Return the moments of (x - center) * scale."""
         mean = self.mean if center is None else self.mean - center
-        return Moments(self.weight, mean * scale, self.scatter * np.outer(scale, scale))
+        return Moments(self.weight, mean * scale, self.scatter * scale[:, None] * scale)
 
 
 @dataclass
@@ -79,15 +83,22 @@ class ClassMoments:
         self.negative.merge(other.negative)
 
     def check_finite(self) -> None:
-        """Raise if squares of the rows left the range of floats."""
+        """Raise if squares of the rows left the range of floats, or squares of those would."""
         for part in (self.positive, self.negative):
             if not (np.isfinite(part.mean).all() and np.isfinite(part.scatter).all()):
-                raise ValueError(
-                    "squares of X leave the range of floats; divide its columns by their largest magnitude first"
-                )
+                raise ValueError(OUT_OF_RANGE)
+        self._check_sizes(SMALLEST, LARGEST)
+
+    def _check_sizes(self, low: float, high: float) -> None:
+        parts = (self.positive, self.negative)
+        roots = [np.sqrt(np.maximum(np.diag(m.scatter), 0.0)) for m in parts]
+        sizes = np.max([*roots, *(np.abs(m.mean) for m in parts)], axis=0)
+        if ((sizes > 0.0) & ~((sizes > low) & (sizes < high))).any():
+            raise ValueError(OUT_OF_RANGE)
 
     def scaled(self, scale: FloatArray, center: FloatArray | None = None) -> "ClassMoments":
         """Return the moments of (x - center) * scale."""
+        self._check_sizes(SMALLEST_SQUARED, LARGEST_SQUARED)
         return ClassMoments(self.positive.scaled(scale, center), self.negative.scaled(scale, center))
 
     def columns(self) -> tuple[FloatArray, FloatArray]:
@@ -96,7 +107,10 @@ class ClassMoments:
         total = max(a.weight + b.weight, 1e-300)
         step = b.mean - a.mean
         mean = a.mean + step * (b.weight / total)
-        squares = np.diag(a.scatter) + np.diag(b.scatter) + step**2 * (a.weight * b.weight / total)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.diag(a.scatter) + np.diag(b.scatter) + step**2 * (a.weight * b.weight / total)
+        if not np.isfinite(squares).all():
+            raise ValueError(OUT_OF_RANGE)
         return mean, squares / total
 
     def record(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The objective J(w) = alpha/2 |w|^2 + R(Xw) (eq. objective): the only place where X, labels and the penalty meet."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,10 @@ from scoreline import kernels
 from scoreline._typing import FloatArray, Scores
 from scoreline.operators import Operator
 from scoreline.risks.base import Evaluation, Risk
+
+NARROW = (
+    4096.0  # roundings of the scores that a ramp must be wide: shares of a pair are then off by 1/4096 at its very end
+)
 
 
 @dataclass
@@ -101,33 +106,71 @@ class Objective:
         """Return J_mu restricted to w + a d; one pass for z_d = Xd, then none."""
         return Line(self, point, d)
 
-    def rounding_allowance(self, point: Point, slope: FloatArray) -> float:
-        """Return an allowance for rounding in the bound c - |v|^2 / (2 alpha) of the plane at this point."""
-        return self.mixture_allowance(slope, self.plane_size(point), point.risk.mass)
+    def rounding_allowance(self, point: Point, slope: FloatArray, terms: int = 1) -> float:
+        """Return an allowance for rounding in the bound c - |v|^2 / (2 alpha) of the plane at this point.
 
-    def plane_size(self, point: Point) -> float:
-        """Return what rounding of the constant of a plane is relative to: the magnitudes that were added up for it."""
+        Infinite, so that the plane proves nothing, where the ramp is narrower than `least_width`.
+        """
         z_max = self.space.max_abs(point.z, self.risk.labels)
+        if 0.0 < point.mu * self.risk.ramp_scale < self.least_width(point.z, z_max):
+            return math.inf
+        return self.mixture_allowance(slope, self.plane_size(point, z_max), point.risk.mass, terms)
+
+    def least_width(self, z: Scores, z_max: float | None = None) -> float:
+        """Return the width of the narrowest ramp that scores like these can tell from none: NARROW eps max |z|.
+
+        Sums over pairs look at a pair from both of its rows. Where a ramp is as narrow as a rounding of the scores, the two
+        disagree about which share of it a pair has; slopes then add up to something else than 0, which is no plane below a risk
+        that shifts of all scores do not change. Other risks look at every row once and have no such limit.
+        """
+        if self.risk.shift != "invariant":
+            return 0.0
+        z_max = self.space.max_abs(z, self.risk.labels) if z_max is None else z_max
+        return NARROW * float(np.finfo(float).eps) * z_max
+
+    def plane_size(self, point: Point, z_max: float | None = None) -> float:
+        """Return what rounding of the constant of a plane is relative to: the magnitudes that were added up for it."""
+        z_max = self.space.max_abs(point.z, self.risk.labels) if z_max is None else z_max
         size = abs(point.hard) + abs(point.risk.plane) + point.risk.mass * z_max
         return size if self.operator.largest is not None else size + point.risk.mass * z_max
 
-    def mixture_allowance(self, slope: FloatArray, size: float, mass: float) -> float:
+    def mixture_allowance(self, slope: FloatArray, size: float, mass: float, terms: int = 1) -> float:
         """Return the same for a mixture of planes with the slope v, from the same mixture of their sizes and masses.
 
-        Sums over n rows, added in chunks, carry an error of about g = 8 eps sqrt(n) relative to the sum of magnitudes
-        (8 is margin) (eq. rounding-allowance). For v = X'u that sum is at most |u|_1 max_i |x_ij| in coordinate j,
-        which moves |v|^2 / (2 alpha) by g |u|_1 sum_j |v_j| max_i |x_ij| / alpha to first order; second order is added.
-        Where the largest magnitudes are not known (computed features), max |z| stands in: then large terms that cancel
-        within a row are not covered.
+        Sums over n rows carry an error of at most g = summation_error(n + terms) relative to the sum of magnitudes, where
+        `terms` planes were added up for the mixture (eq. rounding-allowance). For v = X'u that sum is at most
+        |u|_1 max_i |x_ij| in coordinate j, which moves |v|^2 / (2 alpha) by g |u|_1 sum_j |v_j| max_i |x_ij| / alpha to first
+        order; second order is added. |v|^2 is itself a sum of p squares. Where the largest magnitudes are not known (computed
+        features), max |z| stands in: then large terms that cancel within a row are not covered.
         """
         dot, alpha = kernels.vectors.dot, self.alpha
-        g = 8.0 * float(np.finfo(float).eps) * float(np.sqrt(self.operator.shape[0]))
-        size = size + dot(slope, slope) / alpha
+        n, p = self.operator.shape
+        g = summation_error(n + terms)
+        squares = (g + summation_error(p)) * dot(slope, slope) / alpha
         largest = self.operator.largest
         if largest is None:
-            return g * size
+            return g * size + squares
         moved = dot(np.abs(slope), largest) / alpha
-        return g * (size + mass * moved) + (g * mass) ** 2 * dot(largest, largest) / (2.0 * alpha)
+        return g * (size + mass * moved) + squares + (g * mass) * (g * mass) * dot(largest, largest) / (2.0 * alpha)
+
+
+def summation_error(n: int) -> float:
+    """Return what a sum of n numbers may be off by, relative to the sum of their magnitudes: (n + 8 sqrt n) eps.
+
+    Roundings that are independent add up to sqrt n of them; 8 is a margin for sums of sums, and for few numbers. They are not
+    independent where many numbers are equal, weights of classes say, and then all round to the same side: n is for those.
+
+    Parameters
+    ----------
+    n : int
+        How many numbers are added.
+
+    Returns
+    -------
+    float
+        The relative error, at most.
+    """
+    return float(np.finfo(float).eps) * (n + 8.0 * math.sqrt(n))
 
 
 class Line:

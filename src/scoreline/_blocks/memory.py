@@ -4,6 +4,7 @@ Tasks make several vectors of the length of their part in every iteration and dr
 than one whose pages are there already, four times as long as filling it.
 """
 
+import os
 import threading
 from typing import Any
 
@@ -46,3 +47,13 @@ def empty(n: int) -> FloatArray:
                 raw = _free.pop(k)
                 break
     return np.asarray(_Held(np.empty(n) if raw is None else raw))
+
+
+def _begin_in_child() -> None:
+    """After fork the thread that holds the lock may not exist."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

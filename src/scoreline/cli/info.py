@@ -12,6 +12,7 @@ from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import read
 from scoreline.data.columns import MissingValuesError
 from scoreline.estimators import load_model
+from scoreline.model_file import HEADER
 from scoreline.report.facts import describe
 
 EXAMPLES = """examples:
@@ -35,8 +36,17 @@ def _is_model(path: Path) -> bool:
     """Tell whether a file is a model: an archive with our header."""
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as archive:
-        return "header.json" in archive.namelist()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return HEADER in archive.namelist()
+    except (
+        zipfile.BadZipFile,
+        ValueError,
+        NotImplementedError,
+        EOFError,
+        OSError,
+    ):  # a damaged one: its reader says how
+        return False
 
 
 def _data(options: Any, output: Output) -> int:

@@ -15,11 +15,17 @@ import numpy as np
 EVERY = 5.0  # seconds between two lines of progress where there is no terminal
 
 
+# Control characters but the end of a line and the tab, and halves of surrogate pairs, as escapes: names of columns and labels
+# are printed, and come from files that could tell a terminal what to do.
+CONTROLS = {k: f"\\x{k:02x}" for k in (*range(9), *range(11, 32), *range(127, 160))}
+CONTROLS |= {k: f"\\u{k:04x}" for k in range(0xD800, 0xE000)}
+
+
 def say(line: str) -> None:
     """Print a line to standard error; that nobody reads it there is no reason to stop working."""
     if sys.stderr is not None:  # None: it is closed, and print would take standard output
         with suppress(OSError):
-            print(line, file=sys.stderr, flush=True)
+            print(line.translate(CONTROLS), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -60,7 +66,7 @@ class Output:
     def text(self, line: str = "") -> None:
         """Print a line for people."""
         if not self.json:
-            print(line)
+            print(line.translate(CONTROLS))
 
     def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
         """Print rows as columns, the first row as their heads; columns in `right` end flush."""

@@ -214,9 +214,11 @@ def number(**limits: Any) -> Callable[[str], Any]:
                 continue
         try:
             check_number("", value, **limits)
+            return value if limits.get("integer") else float(value)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{text!r} {str(error).partition(' ')[2]}") from None
-        return value if limits.get("integer") else float(value)
+            raise argparse.ArgumentTypeError(f"{text!r:.100} {str(error).partition(' ')[2]:.200}") from None
+        except OverflowError:
+            raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold") from None
 
     return read
 
@@ -228,7 +230,11 @@ def pair(text: str) -> tuple[str, Any]:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     for kind in (int, float):
         try:
-            return name, kind(value)
+            found = kind(value)
+            float(found)
+            return name, found
         except ValueError:
             continue
+        except OverflowError:
+            raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold") from None
     return name, value

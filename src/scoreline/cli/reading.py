@@ -11,6 +11,7 @@ from scoreline._registry import unknown_name
 from scoreline.cli.output import Output, reported
 from scoreline.data import Dataset, make_imbalanced, read_data
 from scoreline.data.mapped import HEADER
+from scoreline.data.mapped_writer import UnfitError, check_width
 
 BUILT_IN = "demo:"
 NOTHING: tuple[str, ...] = ()
@@ -41,7 +42,12 @@ def read(
     if n_features is not None and encoding is None and _is_text(path):
         given["n_features"] = n_features
     with output.progress(f"reading {path}") as progress, reported(progress), output.messages():
-        return read_data(path, **given)
+        data = read_data(path, **given)
+    try:
+        check_width(data.X.shape[1])
+    except UnfitError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return data
 
 
 def _check_path(path: str) -> None:

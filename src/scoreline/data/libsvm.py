@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from scoreline import kernels
 from scoreline._checks import check_choice, check_number
+from scoreline._memory import memory_limit
 from scoreline._typing import AnyArray, FloatArray
 
 logger = logging.getLogger("scoreline")
@@ -22,6 +23,7 @@ logger = logging.getLogger("scoreline")
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 CHUNK = 1 << 20  # bytes of a task
 PIECE = 1 << 26  # bytes of compressed text that are read at a time
+LINE = 1 << 28  # bytes of a line of compressed text, at most: a few kilobytes can unpack to a line without end
 MOST_COLUMNS = 2**33  # coefficients alone would take 64 GB
 NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
 EXPECTED = (  # and how to repair it, by the code of `kernels.libsvm_text`
@@ -30,6 +32,7 @@ EXPECTED = (  # and how to repair it, by the code of `kernels.libsvm_text`
     ("index:value with a whole index, like 3:0.25, or qid:7 after the label", "separate entries by spaces"),
     ("a finite number after the colon, like 0.25 or 1e-3", "missing values must be left out"),
     ("an index below 2^60", "number the features from 0 or 1"),
+    ("what was there a moment ago", "the file was changed while it was read: read it again when nothing writes to it"),
 )
 
 
@@ -76,9 +79,12 @@ def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int |
     ([[0.5, 0.0, 2.0], [0.0, 0.001, 0.0]], [1.0, -1.0])
     """
     check_indices(zero_based, n_features)
-    path, line, pieces = Path(path), 1, []
+    path, line, pieces, room = Path(path), 1, [], 0.5 * memory_limit()
     for text in _texts(path):
         pieces.append(_read_text(text, path, line))
+        room -= sum(array.nbytes for array in pieces[-1][:4])
+        if room < 0 and len(pieces) > 1:  # they are joined by a copy
+            raise MemoryError(f"{path} unpacks to more rows than half of the memory holds")
         if path.suffix.lower() in OPENERS:
             line += int(np.count_nonzero(text == kernels.libsvm_text.NEW_LINE))
     whole = pieces[0] if len(pieces) == 1 else _joined(pieces)
@@ -151,7 +157,7 @@ def _texts(path: Path) -> Iterator[AnyArray]:
         yield np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, dtype=np.uint8)
         return
     with opener(path, "rb") as file:
-        rest = b""
+        rest, number = b"", 1
         while True:
             try:
                 block = file.read(PIECE)
@@ -162,8 +168,14 @@ def _texts(path: Path) -> Iterator[AnyArray]:
             cut = block.rfind(b"\n") + 1 if block else 0
             if block and not cut:
                 rest += block
+                if len(rest) > LINE:
+                    raise ValueError(
+                        f"{path}, line {number} is longer than {LINE} bytes; unpack the file if that is meant"
+                    )
                 continue
-            yield np.frombuffer(rest + block[:cut], dtype=np.uint8)
+            text = np.frombuffer(rest + block[:cut], dtype=np.uint8)
+            number += int(np.count_nonzero(text == kernels.libsvm_text.NEW_LINE))
+            yield text
             rest = block[cut:]
             if not block:
                 return
@@ -186,7 +198,7 @@ def _read_text(text: AnyArray, path: Path, line: int) -> Piece:
         indices, unsure = np.empty(entries, dtype=kind), np.empty((chunks, room, 3), dtype=np.int64)
         most = NARROW if kind is np.int32 else 2**60 - 1
         arrays = (labels, indptr, indices, data, kernels.decimals.FIVE_POWERS, unsure, info, most)
-        parallel.run_chunks(module.read_chunks, chunks, text, edges, starts, *arrays)
+        parallel.run_chunks(module.read_chunks, chunks, text, edges, starts, counts, *arrays)
         failed = np.flatnonzero(info[:, module.CODE])
         if len(failed) and info[failed[0], module.CODE] == module.WIDE_INDEX and kind is np.int32:
             kind = np.int64

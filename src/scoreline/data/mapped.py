@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from scoreline.data.dataset import Dataset
 from scoreline.data.encoding import Encoding
 from scoreline.data.mapped_writer import RowsWriter, UnfitError, checksum
 from scoreline.data.sources import Source, open_source
+from scoreline.model_file import read_json
 from scoreline.operators.mapped import MappedCsr, MappedDense, mapped_array
 
 logger = logging.getLogger("scoreline")
@@ -26,6 +28,17 @@ FLOATS, INTEGERS = ("float64", "float32"), ("int32", "int64")
 TYPES = {
     "X": FLOATS, "data": FLOATS, "largest": FLOATS[:1], "indices": INTEGERS, "indptr": INTEGERS, "labels": ("int8",),
 }  # fmt: skip
+DAMAGE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
 FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest")}
 
 
@@ -69,7 +82,7 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
         raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
     with _lock(folder):
         old = folder.with_name(f".{folder.name}.old")
-        if old.exists() and not folder.exists():  # killed between the two renames below
+        if old.exists() and not old.is_symlink() and not folder.exists():  # killed between the two renames below
             old.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
         _check_place(folder, overwrite)
@@ -152,7 +165,12 @@ def _lock(folder: Path) -> Iterator[None]:
 
     path = folder.with_name(f".{folder.name}.lock")
     while True:
-        lock = path.open("w")
+        try:  # a link that somebody has put there is not followed, a file not emptied
+            lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+")
+        except OSError as error:
+            raise OSError(
+                error.errno, f"cannot write {path}: {error.strerror}; remove it, or choose another folder"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.exists() and path.stat().st_ino == os.fstat(lock.fileno()).st_ino:
@@ -206,6 +224,8 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
     header = _header(folder)
     try:
         storage, (n, p) = header["storage"], header["shape"]
+        if type(n) is not int or type(p) is not int or min(n, p) < 1:
+            raise ValueError(f"shape={header['shape']!r:.100} must be two whole numbers above 0")
         names = FILES[storage] + (() if header["classes"] is None else ("labels",))
         for name in names:
             _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
@@ -220,7 +240,13 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         y = None
         if header["classes"] is not None:
             codes, classes = mapped_array(folder / "labels.npy"), np.array(header["classes"])
-            if classes.ndim != 1 or classes.dtype.kind not in "biufU" or len(set(header["classes"])) < len(classes):
+            kinds = {str if type(label) is str else float for label in header["classes"]}
+            if (
+                classes.ndim != 1
+                or classes.dtype.kind not in "biufU"
+                or len(kinds) > 1
+                or len(np.unique(classes)) < len(classes)
+            ):
                 raise ValueError("the classes of the header are not distinct numbers or texts")
             if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
                 raise ValueError("labels.npy does not hold a class for every row")
@@ -228,6 +254,8 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
                 classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
             y = classes[codes[slice(*span)]]
         encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
+        if encoding is not None and encoding.n_features != p:
+            raise ValueError(f"the encoding has {encoding.n_features} features, X has {p}")
         names_fit = header["names"] is None or (isinstance(header["names"], list) and len(header["names"]) == p)
         if not names_fit or not all(isinstance(name, str) for name in header["names"] or ()):
             raise ValueError(f"there is not one name for each of {p} features")
@@ -237,13 +265,19 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         ):
             raise ValueError("class_names of the header are not two texts")
         return Dataset(operator, y, header["names"], encoding, words)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError) as error:
-        raise ValueError(f"{folder} is damaged ({type(error).__name__}: {error}); convert the data again") from error
+    except DAMAGE as error:
+        raise ValueError(
+            f"{folder} is damaged ({type(error).__name__}: {error!s:.300}); convert the data again"
+        ) from error
 
 
 def n_rows(folder: Any) -> int:
     """Return the number of rows of a folder, from its header alone."""
-    return int(_header(Path(folder).absolute())["shape"][0])
+    folder = Path(folder).absolute()
+    try:
+        return int(_header(folder)["shape"][0])
+    except (KeyError, TypeError, IndexError, OverflowError) as error:
+        raise ValueError(f"{folder / HEADER} is damaged: it has no shape; convert the data again") from error
 
 
 def _header(folder: Path) -> dict[str, Any]:
@@ -253,13 +287,18 @@ def _header(folder: Path) -> dict[str, Any]:
         hint = "; a conversion to it was interrupted, run it again" if left else ""
         raise FileNotFoundError(f"there is no folder {folder}{hint}")
     try:
-        header = json.loads((folder / HEADER).read_bytes())
+        _check_plain(folder / HEADER)
+        header = read_json((folder / HEADER).read_bytes())
     except FileNotFoundError:
         raise ValueError(f"{folder} has no {HEADER}: it is not one that convert has made, or not complete") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{folder / HEADER} is damaged ({error}); convert the data again") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT or type(header.get("version")) is not int:
         raise ValueError(f"{folder / HEADER} is not one that convert has made: expected format {FORMAT!r}")
+    if header["version"] < 1:
+        raise ValueError(
+            f"{folder / HEADER} has version={header['version']}, expected {VERSION}; convert the data again"
+        )
     if header["version"] > VERSION:
         raise ValueError(
             f"{folder} was written by a newer scoreline (format {header['version']}, this one reads up to {VERSION}): upgrade"
@@ -267,13 +306,30 @@ def _header(folder: Path) -> dict[str, Any]:
     return header
 
 
+def _check_plain(path: Path) -> None:
+    """Raise unless a file is one: opening a pipe would wait for ever. Links to files are followed, as everywhere."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path.name} is no plain file")
+
+
 def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
     """Raise unless a file has the size and, if asked for, the checksum that the header says, and can hold its array."""
+    _check_plain(path)
     size = path.stat().st_size
     if size != said["bytes"]:
         raise ValueError(f"{path.name} has {size} bytes, the header says {said['bytes']}")
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    try:
+        with np.errstate(over="ignore"):  # sizes that no integer holds are errors below
+            array = np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except (
+        Exception
+    ) as error:  # NumPy has many ways to fail on bytes that are not its own, those of a tokenizer among them
+        raise ValueError(f"{path.name} is no .npy file ({type(error).__name__}: {error!s:.200})") from error
     if array.dtype not in TYPES[path.stem] or not array.flags.c_contiguous:
         raise ValueError(f"{path.name} holds {array.dtype}, expected one of {', '.join(TYPES[path.stem])}")
+    if array.ndim != 1 + (path.stem == "X"):
+        raise ValueError(f"{path.name} has {array.ndim} dimensions, expected {1 + (path.stem == 'X')}")
     if verify and checksum(path) != said["crc32"]:
         raise ValueError(f"{path.name} has changed: its checksum is not that of the header")

@@ -7,15 +7,26 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from scoreline._memory import memory_limit
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.data.libsvm import NARROW
 
 PIECE = 1 << 24  # bytes that are read at a time when a file is gone through again
 MOST_CLASSES = 100
+VECTORS = 8  # of one number for every column that conversion and training need at least, in half of the memory
 
 
 class UnfitError(ValueError):
     """Rows or labels that cannot be written; whoever knows the source adds its name."""
+
+
+def check_width(width: int) -> None:
+    """Raise where so many columns cannot be: one index that is far too large would take all memory."""
+    if 8.0 * width * VECTORS > 0.5 * memory_limit():
+        raise UnfitError(
+            f"there are {width:,} columns, and {VECTORS} vectors of coefficients for them take more than half of the memory; "
+            "number the features without gaps, or correct the largest index"
+        )
 
 
 class GrowingArray:
@@ -101,6 +112,7 @@ class RowsWriter:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
+        check_width(X.shape[1])
         values = self._checked(
             X.data, lambda at: (int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at]))
         )
@@ -157,6 +169,7 @@ class RowsWriter:
         """Complete the files for a matrix with so many columns, whose indices were written from `first_index` on."""
         if not self.rows:
             raise UnfitError("there are no rows, expected at least one")
+        check_width(width)
         labelled = "labels" in self.files
         if labelled and self.files["labels"].length != self.rows:
             raise UnfitError(

@@ -15,6 +15,7 @@ from scoreline.data.download import cache_folder, check_cached, check_sum, fetch
 from scoreline.data.libsvm import OPENERS, read_libsvm, whole_numbers
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+LONGEST = 200  # bytes of a name: file systems take 255, with an ending and what a download adds
 ENDINGS = (".svm", ".svm.xz", ".svm.gz", ".svm.bz2")
 
 
@@ -259,9 +260,10 @@ def is_here(name: str, folder: Any = None) -> bool:
 
 def _check_name(name: Any) -> None:
     """Raise unless the name is one of a file in a folder, not a path that leads out of it."""
-    if not isinstance(name, str) or not name or name.startswith(".") or ".." in name or set(name) & set("/\\:\0"):
+    path = not isinstance(name, str) or not name or name.startswith(".") or ".." in name or set(name) & set("/\\:\0")
+    if path or len(os.fsencode(name)) > LONGEST:
         raise ValueError(
-            f"name={name!r} must be the name of a data set like 'a9a', not a path; read_libsvm takes paths"
+            f"name={name!r:.100} must be the name of a data set like 'a9a', not a path; read_libsvm takes paths"
         )
 
 

@@ -10,10 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline._checks import check_number
+from scoreline._memory import memory_limit
 from scoreline._typing import AnyArray
 from scoreline.data.columns import listed
 from scoreline.data.encoding import Encoding
 from scoreline.data.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm, whole_numbers
+from scoreline.data.mapped_writer import UnfitError
 from scoreline.data.tables import (
     ARROW,
     PARQUET,
@@ -25,9 +27,11 @@ from scoreline.data.tables import (
     table_blocks,
     warn_unseen,
 )
+from scoreline.model_file import read_npy
 
 BLOCK_BYTES = 1 << 25
 TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
+NPZ_PARTS = ("X", "y", "data", "indices", "indptr", "shape", "format")  # what an .npz file may have for us
 Block = tuple[Any, AnyArray | None]
 
 
@@ -194,11 +198,11 @@ class ArraySource(Source):
         self.X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         self.y = None if y is None else np.asarray(y)
         if self.X.ndim != 2 or min(self.X.shape) < 1:
-            raise ValueError(f"X has shape {self.X.shape}, expected rows and columns")
+            raise UnfitError(f"X has shape {self.X.shape}, expected rows and columns")
         if self.X.dtype.kind not in "biuf":
-            raise ValueError(f"X has dtype {self.X.dtype}, expected numbers; encode text first, or pass a frame")
+            raise UnfitError(f"X has dtype {self.X.dtype}, expected numbers; encode text first, or pass a frame")
         if self.y is not None and self.y.shape != (self.X.shape[0],):
-            raise ValueError(f"y has shape {self.y.shape}, expected one label for each of {self.X.shape[0]} rows")
+            raise UnfitError(f"y has shape {self.y.shape}, expected one label for each of {self.X.shape[0]} rows")
 
     def whole(self) -> Block:
         """Return X and y."""
@@ -224,12 +228,26 @@ class ArraySource(Source):
 def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
     """Return the arrays of an .npz file (X and y, or a SciPy matrix and y) or of an .npy file (`label`: number of a column)."""
     _no(options, None, "an array file", ("label",))
+    try:
+        return _array_file(path, label)
+    except UnfitError as error:
+        raise ValueError(f"{path}: {error}") from error.__cause__
+
+
+def _array_file(path: Path, label: Any) -> ArraySource:
     suffix = path.suffix.lower()
     try:
-        content: Any = np.load(path, mmap_mode="r" if suffix == ".npy" else None, allow_pickle=False)
-        arrays: Any = content if suffix == ".npy" else {name: content[name] for name in content.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read as {suffix} ({error}); it is damaged, or holds objects") from error
+        if suffix == ".npy":
+            with np.errstate(over="ignore"):  # a size that no integer holds is an error of the next line
+                arrays: Any = np.lib.format.open_memmap(path, mode="r")
+        else:
+            arrays = _npz_arrays(path)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # zipfile, zlib and NumPy have many ways to fail on bytes that are not theirs
+        raise ValueError(
+            f"{path} cannot be read as {suffix} ({error!s:.300}); it is damaged, or holds objects"
+        ) from error
     if suffix == ".npz":
         if label is not None:
             raise ValueError(f"label={label!r} is for tables; an .npz file has the labels in its array y")
@@ -238,10 +256,13 @@ def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
         try:
             parts = arrays["data"], arrays["indices"], arrays["indptr"]
             columns = np.asarray(arrays.get("format", b"csr")).item() in (b"csc", "csc")
-            matrix = (sp.csc_array if columns else sp.csr_array)(parts, shape=tuple(arrays["shape"].tolist()))
+            shape = tuple(arrays["shape"].tolist())
+            if columns and 8.0 * shape[0] > 0.25 * memory_limit():  # which CSR needs for the starts of so many rows
+                raise ValueError(f"shape={shape}: so many rows take more than a quarter of the memory")
+            matrix = (sp.csc_array if columns else sp.csr_array)(parts, shape=shape)
             matrix.check_format(full_check=True)  # indices out of range would lead SciPy out of memory
             return ArraySource(matrix, arrays.get("y"))
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
             raise ValueError(
                 f"{path} holds {sorted(arrays)}, expected arrays X and y, or data, indices, indptr, shape and y ({error})"
             ) from error
@@ -253,6 +274,20 @@ def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
     if label >= arrays.shape[1]:
         raise ValueError(f"label={label!r} is not a column of {path}, which has {arrays.shape[1]}")
     return ArraySource(arrays, arrays[:, label], int(label) % arrays.shape[1])
+
+
+def _npz_arrays(path: Path) -> dict[str, AnyArray]:
+    """Return the arrays of an .npz file that are looked at: none larger than it says, together no more than memory holds."""
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+        known = {name: member for name, member in members.items() if name in NPZ_PARTS}
+        asked, room = sum(member.file_size for member in known.values()), 0.25 * memory_limit()
+        if asked > room:
+            raise ValueError(
+                f"its arrays unpack to {asked:.3g} bytes, more than a quarter of the memory; save X as .npy"
+            )
+        found = {name: read_npy(archive.read(member), "biufSU") for name, member in known.items()}
+    return found | {name: np.zeros(0) for name in members if name not in known}  # for messages their names are enough
 
 
 class OneAgainstRest(Source):

@@ -24,7 +24,7 @@ def readable(path: Path, what: str) -> Iterator[None]:
         yield
     except (FileNotFoundError, IsADirectoryError, PermissionError, TableError):
         raise
-    except (arrow().ArrowException, OSError, EOFError, lzma.LZMAError) as error:
+    except (arrow().ArrowException, OSError, EOFError, UnicodeDecodeError, lzma.LZMAError) as error:
         raise ValueError(
             f"{path} cannot be read as {what} ({error}); it is damaged or not what its name says"
         ) from error
@@ -58,6 +58,7 @@ class ParquetTable:
         """Yield batches of some columns; beyond them a page per column is in memory."""
         with readable(self.path, "Parquet"), arrow("pyarrow.parquet").ParquetFile(self.path, pre_buffer=False) as file:
             for batch in file.iter_batches(rows_of_batch(len(columns)), columns=columns):
+                batch.validate(full=True)  # texts need not be UTF-8
                 yield batch.select(columns)
 
 
@@ -88,9 +89,11 @@ class ArrowTable:
             yield reader
 
     def _read(self, reader: Any) -> Iterator[Any]:
-        """Yield the batches as they were written."""
+        """Yield the batches as they were written; Arrow trusts offsets in a file unless it is told to look at them all."""
         count = getattr(reader, "num_record_batches", None)
-        yield from reader if count is None else map(reader.get_batch, range(count))
+        for batch in reader if count is None else map(reader.get_batch, range(count)):
+            batch.validate(full=True)
+            yield batch
 
     def batches(self, columns: list[str], exact: Any, text: Any) -> Iterator[Any]:
         """Yield batches of some columns."""
@@ -201,7 +204,7 @@ class CsvTable:
             return f"{self.path} is not UTF-8 text ({said:.200}); save it as UTF-8"
         if ragged:
             line = None
-            with contextlib.suppress(csv.Error):
+            with contextlib.suppress(csv.Error, UnicodeDecodeError):
                 line = next((line for line, record in self._records() if len(record) != int(ragged[1])), None)
             where = f"{self.path}, line {line}" if line else str(self.path)
             return (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from scoreline._memory import memory_limit
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray
 from scoreline.data.columns import TableError, arrow, is_text, label_values, listed, names_of, twice
@@ -317,7 +318,8 @@ def load_table(
     if not rows:
         raise ValueError(f"{table.name} holds no rows, expected at least one")
     encoding.forget_unseen()
-    X, y = _assembled(table_blocks(table, encoding, label), encoding, rows)
+    with table.named():
+        X, y = _assembled(table_blocks(table, encoding, label), encoding, rows)
     return X, y, encoding
 
 
@@ -345,17 +347,27 @@ def warn_unseen(encoding: Encoding, source: Any, rows: int) -> None:
 def _assembled(
     blocks: Iterator[tuple[Any, AnyArray | None]], encoding: Encoding, rows: int
 ) -> tuple[Any, AnyArray | None]:
-    """Put blocks together, into arrays that are there from the start: beyond the result one block is in memory."""
+    """Put blocks together, into arrays that are there from the start: beyond the result one block is in memory.
+
+    `rows` is what the file says: where that is wrong, rows would be what memory held before.
+    """
+    least = 8.0 * rows * (encoding.n_features if encoding.storage == "dense" else 1)
+    if least > memory_limit():
+        raise MemoryError(f"{rows:,} rows of {encoding.n_features:,} features take {least:.3g} bytes")
     X: Any = np.empty((rows, encoding.n_features)) if encoding.storage == "dense" else _Rows(rows, encoding.n_features)
     labels: list[Any] = []
     row = 0
     for block, y in blocks:
+        if row + block.shape[0] > rows:
+            raise TableError(f"there are more than the {rows:,} rows that the file names; it is damaged")
         if isinstance(X, _Rows):
             X.append(block)
         else:
             X[row : row + len(block)] = block
         row += block.shape[0]
         labels.append(y)
+    if row < rows:
+        raise TableError(f"there are {row:,} rows, and the file names {rows:,}; it is damaged")
     return X.matrix() if isinstance(X, _Rows) else X, None if labels[0] is None else np.concatenate(labels)
 
 

@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
-from scoreline._backend import memory_advice
 from scoreline._checks import check_choice, check_flag, check_number
 from scoreline._logging import verbosity
+from scoreline._memory import memory_advice
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.early_stopping import ValidationRows, given_rows, held_rows, same_columns
+from scoreline.estimators.memory import check_memory
 from scoreline.estimators.moments_training import MomentsTraining
 from scoreline.estimators.persist import Saving
 from scoreline.estimators.probabilities import Probabilities, check_enough_rows, cross_fitted_scores
@@ -26,8 +27,11 @@ from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.streaming import Streaming
 from scoreline.estimators.training import Problem, train
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_weights, seen
+from scoreline.estimators.whole import all_at_once, interruption_noted
+from scoreline.estimators.wrapped import unwrapped, wrapped_again
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure, steady_cut
-from scoreline.operators import InterceptOperator, Operator, as_operator
+from scoreline.operators import InterceptOperator, Operator
+from scoreline.operators.convert import own_operator
 from scoreline.operators.device import ON_DEVICE
 from scoreline.operators.device_convert import moved
 from scoreline.operators.wrappers import scaled
@@ -96,7 +100,7 @@ class MeasureClassifier(
     max_iter : int, default=5000
         Iterations at most.
     max_time : float, default=None
-        Seconds at most.
+        Seconds at most, looked at after every iteration. Fits of folds (`probability`) have as many each.
     warm_start : bool, default=False
         Start from the coefficients of the last fit; no effect for "spade" and "stamp".
     random_state : int, RandomState or None, default=None
@@ -220,14 +224,16 @@ class MeasureClassifier(
             The fitted classifier.
         """
         measure = self._check_parameters()
-        with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs), memory_advice():
-            operator = self._where_asked(as_operator(X))
+        threads = kernels.parallel.thread_limit(self.n_jobs)
+        with interruption_noted(self), verbosity(self.verbose), threads, memory_advice(), own_operator(X) as operator:
+            operator = self._where_asked(operator)
             passes_before = operator.n_passes
             y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
             classes, sign = check_labels(y, operator.shape[0])
             sign = operator.aligned(sign, "y")  # labels that were text
             risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
             solver = self._make_solver(solver_class)
+            check_memory(solver, operator)
             validation, held = self._validation_rows(X, solver, operator, classes, sign, sample_weight, measure)
             if held is not None:  # before anything is made of the weights
                 sample_weight = np.where(held, 0.0, 1.0 if sample_weight is None else sample_weight)
@@ -275,7 +281,7 @@ class MeasureClassifier(
         if self.fit_intercept and risk.shift == "needed":
             wrapped = InterceptOperator(wrapped, self.intercept_scaling)
         if validation is not None:
-            solver.watch = validation.watch(solver.early_stopping, lambda w: _unwrapped(w, wrapped, operator))
+            solver.watch = validation.watch(solver.early_stopping, lambda w: unwrapped(w, wrapped, operator))
         space, cut_measure = space_for(operator.scores), self._cut_measure(measure)
         problem = Problem(wrapped, space, sign, training_weight, weight, risk, self.alpha, measure, cut_measure)
         first, begin = self._first_w(wrapped, operator), time.perf_counter()
@@ -293,25 +299,24 @@ class MeasureClassifier(
             trained = train(replace(problem, risk=risk), solver, cut, self.random_state, first, left_out)
         result = trained.result
 
-        # Everything at once, so that a fit that failed halfway leaves the estimator as it was.
-        validate_data(self, seen(X), skip_check_array=True)
-        self.classes_ = classes
-        self.n_features_in_ = operator.shape[1]
-        self.solver_, self.risk_, self.cost_ = solver.name, risk.name, trained.cost
-        coef, intercept = _unwrapped(result.w, wrapped, operator)
-        self.coef_ = np.array(coef).reshape(1, -1)
-        self.trained_intercept_ = float(intercept) + trained.intercept
-        self.intercept_ = np.array([float(intercept) - trained.threshold])
-        self._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
-        self.n_iter_, self.n_passes_ = result.n_iter, operator.n_passes - before
-        self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
-        self.history_, self.status_ = result.history, result.status
-        self._end_stream()  # a fit ends what partial_fit began
-        for name in ("levels_", "level_bound_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        self.__dict__.update(trained.levels)
+        coef, intercept = unwrapped(result.w, wrapped, operator)
+        with all_at_once(self) as new:
+            validate_data(new, seen(X), skip_check_array=True)
+            new.classes_ = classes
+            new.n_features_in_ = operator.shape[1]
+            new.solver_, new.risk_, new.cost_ = solver.name, risk.name, trained.cost
+            new.coef_ = np.array(coef).reshape(1, -1)
+            new.trained_intercept_ = float(intercept) + trained.intercept
+            new.intercept_ = np.array([float(intercept) - trained.threshold])
+            new._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
+            new.n_iter_, new.n_passes_ = result.n_iter, operator.n_passes - before
+            new.objective_, new.lower_bound_, new.gap_ = result.objective, result.lower_bound, result.gap
+            new.history_, new.status_ = result.history, result.status
+            new._end_stream()  # a fit ends what partial_fit began
+            for name in ("levels_", "level_bound_"):
+                new.__dict__.pop(name, None)  # of an earlier fit
+            new.__dict__.update(trained.levels)
         if trained.interruption is not None:
-            self.status_ = "interrupted"
             raise trained.interruption
         warn_if_not_converged(result, solver)
         if trained.missed is not None:
@@ -403,10 +408,7 @@ class MeasureClassifier(
         """Return the coefficients of the last fit as coefficients of the wrapped features, if there are any to reuse."""
         if not (self.warm_start and hasattr(self, "coef_") and self.coef_.shape[1] == operator.shape[1]):
             return None
-        w, b = self.coef_[0], self.trained_intercept_
-        for wrapper in reversed(_wrappers(wrapped, operator)):
-            w, b = wrapper.wrap(w, b)
-        return w
+        return wrapped_again(self.coef_[0], self.trained_intercept_, wrapped, operator)
 
     def _cut_measure(self, measure: Measure) -> Measure:
         """Return what the cut serves: the measure, or class-weighted accuracy for rankings with class weights."""
@@ -423,20 +425,3 @@ class MeasureClassifier(
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _unwrapped(w: FloatArray, wrapped: Operator, operator: Operator) -> tuple[FloatArray, float]:
-    """Return coefficients of X and the intercept of w, which is one of the wrapped features."""
-    coef, intercept = w, 0.0
-    for wrapper in _wrappers(wrapped, operator):
-        coef, intercept = wrapper.unwrap(coef, intercept)
-    return coef, intercept
-
-
-def _wrappers(wrapped: Operator, operator: Operator) -> list[Any]:
-    """Return the wrappers around `operator`, the outermost first."""
-    found: list[Any] = []
-    while wrapped is not operator:
-        found.append(wrapped)
-        wrapped = wrapped.inner  # type: ignore[attr-defined]
-    return found

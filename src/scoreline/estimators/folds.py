@@ -50,7 +50,14 @@ class TrainingRows(NamedTuple):
 def make_splits(cv: Any, sign: AnyArray, groups: Any) -> list[tuple[AnyArray, AnyArray]]:
     """Return (training rows, rows left out) of every fold, in the order of memory."""
     splitter = check_cv(cv, y=(sign > 0).astype(int), classifier=True)
-    made = splitter.split(np.zeros(len(sign)), (sign > 0).astype(int), groups)
+    try:
+        made = list(splitter.split(np.zeros(len(sign)), (sign > 0).astype(int), groups))
+    except ValueError as error:
+        fewest = int(min(np.count_nonzero(sign > 0), np.count_nonzero(sign < 0)))
+        raise ValueError(
+            f"cv={cv!r} cannot split {len(sign)} rows, {fewest} of them of the rarer class: {error} Use fewer folds, at most "
+            "as many as the rarer class has rows, or MeasureClassifier with an alpha of your own."
+        ) from error
     splits = [(_rows(train, len(sign)), _rows(test, len(sign))) for train, test in made]
     for k, (train, test) in enumerate(splits):
         if len(test) == 0 or len(np.unique(sign[train])) < 2:

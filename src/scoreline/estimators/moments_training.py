@@ -12,6 +12,7 @@ from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.moments_report import diagnosed, report_of, warn_if_apart
 from scoreline.estimators.validation import class_weights, seen
+from scoreline.estimators.whole import all_at_once
 from scoreline.measures import Measure, best_cut
 from scoreline.moments import ClassMoments
 from scoreline.operators import Operator
@@ -101,16 +102,17 @@ class MomentsTraining:
             report = diagnosed(report, measure, z - offset, direction.intercept, sign, copies, weight)
             if self.cut != "none":
                 threshold = best_cut(sign, z, self._cut_measure(measure), weight).threshold
-        validate_data(self, seen(X), skip_check_array=True)
-        self._end_stream()
-        self.classes_, self.n_features_in_ = classes, operator.shape[1]
-        self.n_passes_ = operator.n_passes - before
-        self._set_moments(direction, scale, center, measure, report)
-        moved = operator.traffic
-        if moved is not None and traffic is not None:
-            self.history_ = {"bytes": [moved - traffic]}
-        if threshold is not None:
-            self.intercept_ = np.array([-threshold])
+        with all_at_once(self) as new:
+            validate_data(new, seen(X), skip_check_array=True)
+            new._end_stream()
+            new.classes_, new.n_features_in_ = classes, operator.shape[1]
+            new.n_passes_ = operator.n_passes - before
+            new._set_moments(direction, scale, center, measure, report)
+            moved = operator.traffic
+            if moved is not None and traffic is not None:
+                new.history_ = {"bytes": [moved - traffic]}
+            if threshold is not None:
+                new.intercept_ = np.array([-threshold])
         if not direction.solved:
             warnings.warn(
                 f"solver='moments' stopped by max_iter after {direction.n_iter} conjugate gradients: the direction is not "

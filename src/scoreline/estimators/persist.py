@@ -19,6 +19,26 @@ from scoreline.moments import ClassMoments
 
 KIND, VERSION = "scoreline model", 1
 NO_CODE = "a model file holds no code"
+ALWAYS = (
+    "solver_",
+    "risk_",
+    "cost_",
+    "trained_intercept_",
+    "n_iter_",
+    "objective_",
+    "lower_bound_",
+    "gap_",
+    "status_",
+    "_penalty",
+)
+NUMBER, TEXT, NUMBERS = (float, int), (str,), (float, int, type(None))
+KINDS = {  # types of attributes that are printed, compared or computed with
+    **dict.fromkeys(("solver_", "risk_", "status_"), (TEXT, "text")),
+    **dict.fromkeys(("objective_", "lower_bound_", "gap_", "level_bound_"), (NUMBERS, "a number or None")),
+    **dict.fromkeys(("cost_", "trained_intercept_", "n_passes_", "cut_rank_error_", "_penalty"), (NUMBER, "a number")),
+    "n_iter_": ((int,), "a whole number"),
+    "history_": ((dict,), "a dict"),
+}
 
 
 class LostMeasure(CountsBasedMeasure):
@@ -127,6 +147,10 @@ def load_model(path: Any, measure: Measure | None = None) -> Any:
             raise ValueError(f"unknown content {content['estimator']!r} {unknown}")
         parameters["measure"] = _measure(parameters["measure"], measure)
         clf = MeasureClassifier(**parameters)
+        if isinstance(clf.measure, LostMeasure):  # all that can be checked without the function
+            MeasureClassifier(**{**parameters, "measure": "f1", "measure_params": None})._check_parameters()
+        else:
+            clf._check_parameters()
         clf.__dict__.update(trained)
         _check_trained(clf)
         if content["encoding"] is not None:
@@ -139,8 +163,10 @@ def load_model(path: Any, measure: Measure | None = None) -> Any:
             None if content["moments"] is None else ClassMoments.restored(content["moments"], clf.n_features_in_)
         )
         clf._stream = None if content["stream"] is None else RowStream.restored(content["stream"], clf.n_features_in_)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise ValueError(f"{path} is not a complete model: {type(error).__name__}: {error}") from error
+        if clf._stream is not None:
+            _check_stream(clf._stream)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{path} is not a complete model: {type(error).__name__}: {error!s:.300}") from error
     return clf
 
 
@@ -190,13 +216,59 @@ def _measure(saved: Any, given: Measure | None) -> Any:
 
 
 def _check_trained(clf: Any) -> None:
-    """Raise unless the attributes that `predict` rests on fit together."""
+    """Raise unless the attributes that `predict` and reports rest on are of their types and fit together."""
     p = clf.n_features_in_
-    two = isinstance(clf.classes_, np.ndarray) and clf.classes_.shape == (2,) and clf.classes_[0] != clf.classes_[1]
-    if not two or not isinstance(p, int) or p < 1:
+    if type(p) is not int or p < 1 or not _are_classes(clf.classes_):
         raise ValueError("classes_ or n_features_in_ is not what it should be")
     if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, p)) and _is_vector(clf.intercept_, (1,))):
         raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {p} features")
+    if hasattr(clf, "coef_"):
+        lacking = [name for name in ALWAYS if not hasattr(clf, name)]
+        if lacking:
+            raise ValueError(f"{lacking[0]} is not there")
+    for name, (kinds, words) in KINDS.items():
+        value = getattr(clf, name, None)
+        if hasattr(clf, name) and (type(value) not in kinds or (type(value) is float and np.isnan(value))):
+            raise ValueError(f"{name}={value!r:.100} must be {words}")
+    if hasattr(clf, "calibration_") and not (_is_vector(clf.calibration_, (2,)) and clf.calibration_[0] > 0.0):
+        raise ValueError("calibration_ does not hold a slope above 0 and an offset")
+    names = getattr(clf, "feature_names_in_", None)
+    if names is not None and not (
+        isinstance(names, np.ndarray) and names.shape == (p,) and all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError(f"feature_names_in_ does not hold a text for each of {p} features")
+
+
+def _are_classes(classes: Any) -> bool:
+    """Tell whether these are two different labels, both numbers or both texts."""
+    if not (isinstance(classes, np.ndarray) and classes.shape == (2,) and classes.dtype.kind in "biufUO"):
+        return False
+    low, high = classes.tolist()
+    plain = (isinstance(low, str) and isinstance(high, str)) or (
+        isinstance(low, (bool, int, float)) and isinstance(high, (bool, int, float)) and np.isfinite([low, high]).all()
+    )
+    return bool(plain and low != high)
+
+
+def _check_stream(stream: RowStream) -> None:
+    """Raise unless the numbers of a stream are numbers."""
+    counts = (stream.seed, stream.blocks)
+    shares = (*stream.seen, stream.unit) if isinstance(stream.seen, tuple) and len(stream.seen) == 2 else ()
+    whole = all(type(value) is int and 0 <= value < 2**63 for value in counts)
+    finite = all(isinstance(value, (int, float)) and 0.0 <= float(value) < np.inf for value in shares)
+    if not (whole and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
+        raise ValueError("the numbers of the stream are not what they should be")
+    for sketch in (sketch for pair in stream.scores.generations for sketch in pair):
+        numbers = [
+            sketch.weight,
+            *(number for part in (sketch.loose, *sketch.parts) for number in (part.error, part.depth)),
+        ]
+        if not all(isinstance(number, (int, float)) and 0.0 <= float(number) < np.inf for number in numbers):
+            raise ValueError("the weights of the stream's scores are not what they should be")
+        for part in (sketch.loose, *sketch.parts):
+            fits = isinstance(part.points, np.ndarray) and _is_vector(part.points, part.points.shape)
+            if not (fits and part.points.ndim == 1 and _is_vector(part.weights, part.points.shape)):
+                raise ValueError("the scores of the stream are not what they should be")
 
 
 def _is_vector(value: Any, shape: tuple[int, ...]) -> bool:

@@ -14,6 +14,7 @@ from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.early_stopping import ValidationRows
 from scoreline.estimators.training import Judged, cut_on, half_of_the_time, held_out_rows, training_scores_mislead
 from scoreline.estimators.validation import class_weights, seen
+from scoreline.estimators.whole import all_at_once
 from scoreline.measures import Measure, best_cut
 from scoreline.measures.score_sketch import RecentScores
 from scoreline.operators import Operator
@@ -108,18 +109,19 @@ class RowTraining:
         elif cut != "none" and run.interruption is None:
             z = _finite(operator.matvec(coef) + intercept)
             threshold = best_cut(sign, z, served, weight).threshold
-        validate_data(self, seen(X), skip_check_array=True)
-        self._end_stream()
-        self.classes_, self.n_features_in_ = classes, operator.shape[1]
-        self._set_rows(solver, np.array(coef), intercept, threshold, run.w)
-        self.n_iter_, self.n_passes_ = run.passes, round(operator.n_passes - before, 9)  # a sum of shares
         count = np.arange(1.0, run.passes + 1.0).tolist()
-        self.history_ = {"iteration": count, "seconds": run.seconds, "passes": list(count)}
+        history = {"iteration": count, "seconds": run.seconds, "passes": list(count)}
         if run.traffic:
-            self.history_["bytes"] = run.traffic
+            history["bytes"] = run.traffic
         if run.validation:
-            self.history_["validation"] = run.validation
-        self.status_ = run.status
+            history["validation"] = run.validation
+        with all_at_once(self) as new:
+            validate_data(new, seen(X), skip_check_array=True)
+            new._end_stream()
+            new.classes_, new.n_features_in_ = classes, operator.shape[1]
+            new._set_rows(solver, np.array(coef), intercept, threshold, run.w)
+            new.n_iter_, new.n_passes_ = run.passes, round(operator.n_passes - before, 9)  # a sum of shares
+            new.history_, new.status_ = history, run.status
         if run.interruption is not None:
             raise run.interruption
         if solver.journal is not None and run.status in ("max_iter", STOPPED):

@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scoreline import kernels
-from scoreline._backend import library_of, memory_advice
+from scoreline._backend import library_of
 from scoreline._device_vector import DeviceVector
+from scoreline._memory import memory_advice
 from scoreline._typing import AnyArray, FloatArray
 from scoreline._vectors import RemoteVector
 from scoreline.estimators.training import Judged, cut_on, unreached, with_cost

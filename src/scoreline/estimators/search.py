@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
-from scoreline._backend import memory_advice
 from scoreline._checks import check_choice, check_flag, check_number
 from scoreline._logging import verbosity
+from scoreline._memory import memory_advice
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.classifier import MeasureClassifier
@@ -32,9 +32,11 @@ from scoreline.estimators.folds import (
 from scoreline.estimators.probabilities import Probabilities, center_of, cross_fitted_scores
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.validation import check_labels, check_weights, seen
+from scoreline.estimators.whole import all_at_once
 from scoreline.measures import Measure, RankingMeasure
 from scoreline.objective import Objective
-from scoreline.operators import InterceptOperator, as_operator
+from scoreline.operators import InterceptOperator
+from scoreline.operators.convert import own_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import get_risk
@@ -148,7 +150,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         self.probability = probability
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "MeasureClassifierCV":
-        """Choose alpha and train on all rows.
+        """Choose alpha and train on all rows. Ctrl-C leaves the classifier as it was.
 
         Parameters
         ----------
@@ -176,8 +178,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             raise ValueError(
                 f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
             )
-        with verbosity(self.verbose), kernels.parallel.thread_limit(self.n_jobs), memory_advice():
-            operator = final._where_asked(as_operator(X))
+        threads = kernels.parallel.thread_limit(self.n_jobs)
+        with verbosity(self.verbose), threads, memory_advice(), own_operator(X) as operator:
+            operator = final._where_asked(operator)
             operator.require("rows", "cross-validation: products restricted to rows")
             labels = operator.aligned(y, "y")
             classes, sign = check_labels(labels, operator.shape[0])
@@ -223,11 +226,12 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 tests = [test for _, test in splits]
                 scores, there, center = cross_fitted_scores(final, operator, y, sign, weight, chosen.risk, tests)
                 final._calibrate(sign[there], scores[there], None if weight is None else weight[there], center)
-        validate_data(self, seen(X), skip_check_array=True)
-        self.__dict__.update({k: v for k, v in vars(final).items() if k.endswith("_") or k == "_penalty"})
         folds = [fold for each in candidates for fold in each.folds]
-        self.alpha_, self.cv_passes_ = alphas[best], float(sum(fold.passes for fold in folds))
-        self.cv_results_ = results_table(self._given_alphas(), alphas, candidates)
+        with all_at_once(self) as new:
+            validate_data(new, seen(X), skip_check_array=True)
+            new.__dict__.update({k: v for k, v in vars(final).items() if k.endswith("_") or k == "_penalty"})
+            new.alpha_, new.cv_passes_ = alphas[best], float(sum(fold.passes for fold in folds))
+            new.cv_results_ = results_table(self._given_alphas(), alphas, candidates)
         if undefined:
             warnings.warn(
                 f"{measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out (one class "

@@ -7,12 +7,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
-from scoreline._backend import memory_advice, on_host
+from scoreline._backend import on_host
 from scoreline._logging import verbosity
+from scoreline._memory import memory_advice
 from scoreline._typing import AnyArray
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.row_training import RowStream
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth
+from scoreline.estimators.whole import unchanged_on_error
 from scoreline.moments import ClassMoments
 from scoreline.operators import as_operator
 from scoreline.solvers.moments import MomentsSolver
@@ -75,13 +77,8 @@ class Streaming:
         MeasureClassifier
             The classifier; without `coef_` until both classes have been seen.
         """
-        before = dict(self.__dict__)
-        try:
+        with unchanged_on_error(self):  # a block that fails, or Ctrl-C: as if it had not come
             return self._take_in(X, y, classes, sample_weight)
-        except BaseException:  # a block that fails, or Ctrl-C: as if it had not come
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _take_in(self: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
         measure = self._check_parameters()

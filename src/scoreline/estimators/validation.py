@@ -27,6 +27,8 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
         found = y.distinct()
         named, _ = check_labels(found, len(found))
         return named, np.where(y == named[1], 1, -1).astype(np.int8)
+    if np.ma.is_masked(y):
+        raise ValueError("y has masked labels, expected one for each row; drop those rows of X and y")
     labels = column_or_1d(y, warn=True)
     if len(labels) != n:
         raise ValueError(
@@ -102,13 +104,23 @@ def check_weights(
     """Return (sample weights as counts, the same times class weights), each None where it is all ones."""
     weight = check_sample_weight(sample_weight, len(sign))
     if weight is not None and not (weight[sign > 0].any() and weight[sign < 0].any()):
-        raise ValueError("sample_weight is zero for all rows of a class; both classes need a positive weight")
+        raise ValueError(
+            "sample_weight is zero for all rows of a class, or vanishes beside that of the other; both classes need a positive "
+            "weight, expected a ratio of at most 1e100"
+        )
     weight = as_counts(weight)
     if class_weight is None:
         return weight, weight
     sums = [float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (sign > 0, sign < 0)]
     positive, negative = class_weights(class_weight, classes, *sums)
+    shift = -int(np.frexp(max(positive, negative))[1])  # only their ratio matters, and products must not overflow
+    positive, negative = float(np.ldexp(positive, shift)), float(np.ldexp(negative, shift))
     combined = tame_weights(np.where(sign > 0, positive, negative) * (1.0 if weight is None else weight))
+    if not (combined[sign > 0].any() and combined[sign < 0].any()):
+        raise ValueError(
+            f"class_weight={class_weight!r} leaves nothing of the weight of one class beside that of the other, expected a "
+            "ratio of at most 1e100; use weights that differ less"
+        )
     # Class weights say how much a row matters, not how often it is there: the total stays that of the rows.
     total = float(len(sign) if weight is None else weight.sum())
     return weight, combined * (total / float(combined.sum()))

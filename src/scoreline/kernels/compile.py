@@ -1,10 +1,14 @@
 """The one decorator that turns a Python function into a compiled kernel."""
 
+import hashlib
 import logging
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 logger = logging.getLogger("scoreline")
 
@@ -32,18 +36,28 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
         return lambda f: kernel(f, reorder=reorder)
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": REORDER if reorder else False}
     try:
-        return _forgiving(numba.njit(cache=True, **options)(function))
+        return _guarded(numba.njit(cache=True, **options)(function))
     except RuntimeError as error:  # no directory to cache in: compile in each process instead
         logger.debug("kernel %s is not cached: %s", function.__name__, error)
         return numba.njit(**options)(function)
 
 
-def _forgiving(compiled: Any) -> Any:
-    """Let a cache that cannot be written (full disk, directory turned read-only) cost a compilation, not the call."""
-    cache = getattr(compiled, "_cache", None)  # not public in Numba: where it changes, writing errors show again
-    save = getattr(cache, "save_overload", None)
-    if save is None:
+def _guarded(compiled: Any) -> Any:
+    """Let a cache that cannot be read or written cost a compilation, not the call, and never give the code of another kernel.
+
+    It is not public in Numba: where it has changed, it is left as it is.
+    """
+    cache = getattr(compiled, "_cache", None)
+    files, load, save = (getattr(cache, name, None) for name in ("_cache_file", "load_overload", "save_overload"))
+    if files is None or load is None or save is None:
         return compiled
+
+    def load_if_possible(*args: Any) -> Any:
+        try:
+            return load(*args)
+        except Exception as error:  # cut short, of another version, or no cache at all: whatever unpickling may raise
+            logger.debug("kernel %s: its cache is not used: %s", compiled.__name__, error)
+            return None
 
     def save_if_possible(*args: Any) -> None:
         try:
@@ -51,5 +65,40 @@ def _forgiving(compiled: Any) -> Any:
         except OSError as error:
             logger.debug("kernel %s is not cached: %s", compiled.__name__, error)
 
-    cache.save_overload = save_if_possible  # type: ignore[union-attr]
+    cache.load_overload, cache.save_overload = load_if_possible, save_if_possible  # type: ignore[union-attr]
+    needed = ("_index_path", "_source_stamp", "_data_name", "_data_path", "_load_index", "_save_index", "_save_data")
+    if all(hasattr(files, name) for name in needed):
+        files.save = lambda key, data: _save(files, key, data)
     return compiled
+
+
+def _save(files: Any, key: Any, data: Any) -> None:
+    """Write code to a file whose name says what it is the code of, then put that into the index.
+
+    Numba numbers the files and writes the index first. Two processes that fill one cache then take the same number, and the
+    index of one leads to the code of the other, for arrays of other types; so does a process that ends between the two.
+    """
+    number = int.from_bytes(hashlib.sha256(repr((files._source_stamp, key)).encode()).digest()[:7], "big")
+    name = files._data_name(number)
+    files._save_data(name, data)
+    try:
+        known = dict(files._load_index())
+    except Exception as error:  # as above; it is written anew
+        logger.debug("the index %s is not used: %s", files._index_path, error)
+        known = {}
+    if not known:  # of an earlier version, or none: what it led to is of no use. Who misses a file compiles again
+        index = Path(files._index_path)
+        for old in index.parent.glob(f"{index.stem}.*.nbc"):
+            if old.name != name:
+                old.unlink(missing_ok=True)
+    known[key] = name
+    files._save_index(known)
+
+
+if hasattr(os, "register_at_fork"):
+    # A child that is made while another thread compiles would wait for ever for that thread, which it does not have.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )

@@ -6,12 +6,16 @@ from scoreline.kernels.compile import kernel
 
 
 @kernel
-def next_candidates(above, above_weight, below, below_weight, state, lows, highs, tp, fp):
+def next_candidates(
+    above, above_weight, above_sums, below, below_weight, below_sums, state, lows, highs, tp, fp, fn, tn
+):
     """Fill the next block of candidates, from the highest threshold down; returns how many (0 at the end).
 
     `above` and `below` are the scores of positives and negatives in rising order. A candidate lies between the score `lows`
-    and the next higher one `highs` (minus or plus infinity at the ends) and takes in weights `tp` and `fp`. `state` holds
-    what is left of either class, the weights taken so far, and the lowest score taken (NaN when all is done).
+    and the next higher one `highs` (minus or plus infinity at the ends), takes in weights `tp` and `fp` and leaves `fn` and
+    `tn`: sums of their own, as the difference of two sums would drown light rows in heavy ones. `above_sums` and `below_sums`
+    are running weights with a leading 0 (None for 1). `state` holds what is left of either class, the weights taken so far, and
+    the lowest score taken (NaN when all is done).
     """
     i, j, true, false, lowest = int(state[0]), int(state[1]), state[2], state[3], state[4]
     if np.isnan(lowest):
@@ -24,6 +28,8 @@ def next_candidates(above, above_weight, below, below_weight, state, lows, highs
         if j > 0:
             level = max(level, below[j - 1])
         lows[count], highs[count], tp[count], fp[count] = level, lowest, true, false
+        fn[count] = float(i) if above_sums is None else above_sums[i]
+        tn[count] = float(j) if below_sums is None else below_sums[j]
         count += 1
         if i == 0 and j == 0:
             lowest = np.nan

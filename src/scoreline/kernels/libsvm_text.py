@@ -29,7 +29,7 @@ from scoreline.kernels.decimals import (
     short_decimal,
 )
 
-FINE, BAD_LABEL, BAD_INDEX, BAD_VALUE, WIDE_INDEX = 0, 1, 2, 3, 4
+FINE, BAD_LABEL, BAD_INDEX, BAD_VALUE, WIDE_INDEX, CHANGED = 0, 1, 2, 3, 4, 5
 # Columns of `info`, one row a chunk: how it ended and where, numbers that are unsure, smallest and largest index, qids skipped.
 CODE, PLACE, UNSURES, LOWEST, HIGHEST, QIDS = 0, 1, 2, 3, 4, 5
 HASH, COLON, SMALL_Q = 35, 58, 113
@@ -102,25 +102,27 @@ def count_lines(text, i, stop):
 
 
 @kernel
-def read_chunks(text, edges, starts, labels, indptr, indices, data, tables, unsure, info, most, first, last):
-    """Read chunks into the arrays from row starts[c, 0] and entry starts[c, 1] on.
+def read_chunks(text, edges, starts, counts, labels, indptr, indices, data, tables, unsure, info, most, first, last):
+    """Read chunks into the arrays from row starts[c, 0] and entry starts[c, 1] on, at most counts[c] of them.
 
+    More can only come where another process changes the text after it was counted: it is a mapped file. They are not written.
     unsure[c] takes (entry or -1 - row, first byte, one past the last) of numbers that need another look, as many as fit;
     `most` is the largest index that fits.
     """
     for c in range(first, last):
         info[c, :] = 0
         code, place = read_lines(
-            text, edges[c], edges[c + 1], starts[c, 0], starts[c, 1], labels, indptr, indices, data, tables, unsure[c], info[c],
-            most,
+            text, edges[c], edges[c + 1], starts[c, 0], starts[c, 1], counts[c, 0], counts[c, 1], labels, indptr, indices, data,
+            tables, unsure[c], info[c], most,
         )  # fmt: skip
         info[c, CODE], info[c, PLACE] = code, place
 
 
 @kernel
-def read_lines(text, i, stop, row, entry, labels, indptr, indices, data, tables, unsure, info, most):
-    """Read whole lines; return (FINE, stop), or what is wrong and where."""
+def read_lines(text, i, stop, row, entry, rows, entries, labels, indptr, indices, data, tables, unsure, info, most):
+    """Read whole lines, at most so many rows and entries; return (FINE, stop), or what is wrong and where."""
     bits = np.empty(1, dtype=np.uint64)
+    row_end, entry_end = row + rows, entry + entries
     low, high = np.int64(np.iinfo(np.int64).max), np.int64(-1)
     while i < stop:
         byte = text[i]
@@ -139,6 +141,8 @@ def read_lines(text, i, stop, row, entry, labels, indptr, indices, data, tables,
                 note(unsure, info, -1 - row, i, end)
         if not ends_word(byte_at(text, end, stop)):
             return BAD_LABEL, i
+        if row >= row_end:
+            return CHANGED, i
         labels[row], i = value, end
         begin = end_of_blanks(text, i, stop)
         if byte_at(text, begin, stop) == SMALL_Q:
@@ -147,7 +151,7 @@ def read_lines(text, i, stop, row, entry, labels, indptr, indices, data, tables,
                 return BAD_INDEX, i
             info[QIDS] += 1
         while True:
-            while i + 9 <= stop and is_blank(text[np.uint64(i)]):
+            while i + 9 <= stop and entry < entry_end and is_blank(text[np.uint64(i)]):
                 index, number, length = short_entry(eight_bytes(text, i + 1))
                 if length == 0:
                     break
@@ -176,11 +180,15 @@ def read_lines(text, i, stop, row, entry, labels, indptr, indices, data, tables,
                     note(unsure, info, entry, i, end)
             if not ends_word(byte_at(text, end, stop)):
                 return BAD_VALUE, i
+            if entry >= entry_end:
+                return CHANGED, i
             indices[entry], data[entry] = index, value
             low, high = min(low, index), max(high, index)
             entry, i = entry + 1, end
         row += 1
         indptr[row] = entry
+    if row != row_end or entry != entry_end:  # fewer: the ends of the arrays would be what memory held before
+        return CHANGED, stop - 1
     info[LOWEST], info[HIGHEST] = low, high
     return FINE, stop
 

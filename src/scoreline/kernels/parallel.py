@@ -7,11 +7,13 @@ is simply made anew) and need no lock when several Python threads call at once; 
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import lru_cache
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -22,37 +24,54 @@ from scoreline._typing import BoundsArray
 MIN_CHUNK_WORK = 1 << 19
 MAX_CHUNKS = 64
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler may come back here on the thread that has it
 _local = threading.local()
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
-_blas: Any = None
+_pool: "_Pool | None" = None
+_blas: Any = None  # the BLAS libraries, once they have been looked for
+_blas_before: list[tuple[Any, int]] = []  # those that were limited, and their threads before
+_blas_users = 0
 
 
 def available_threads() -> int:
-    """Return how many threads this process may use: affinity, cgroup, loky, OpenMP and Numba limits respected."""
+    """Return how many threads this process may use: affinity, cgroup, loky, OpenMP and Numba limits respected.
+
+    One in a daemonic process where no variable says otherwise: that is a worker of a pool (`multiprocessing.Pool`, joblib's
+    "multiprocessing"), and all of them share the machine.
+    """
     from joblib import cpu_count  # loky's count knows affinity, cgroups and LOKY_MAX_CPU_COUNT
 
-    limit = int(cpu_count())
+    limit, told = int(cpu_count()), False
     for variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         value = os.environ.get(variable, "").split(",")[0].strip()
         if value.isdigit() and int(value) > 0:
-            limit = min(limit, int(value))
-    return max(1, limit)
+            limit, told = min(limit, int(value)), True
+    return 1 if not told and _in_a_pool() else max(1, limit)
+
+
+def _in_a_pool() -> bool:
+    processes = sys.modules.get(
+        "multiprocessing.process"
+    )  # a process that has not imported it is not one of its workers
+    return processes is not None and bool(processes.current_process().daemon)
 
 
 @contextmanager
 def thread_limit(n_jobs: int | None) -> Iterator[None]:
-    """Let kernels called from this Python thread use `n_jobs` threads (None: all; negative: as joblib counts)."""
+    """Let kernels called from this Python thread use `n_jobs` threads (None: all; negative: as joblib counts).
+
+    BLAS has one thread meanwhile, because its results depend on how many it has (`one_blas_thread`).
+    """
     previous = getattr(_local, "threads", None)
     if n_jobs is None:
-        _local.threads = available_threads()
+        threads = available_threads()
     elif n_jobs < 0:
-        _local.threads = max(1, available_threads() + 1 + n_jobs)
+        threads = max(1, available_threads() + 1 + n_jobs)
     else:
-        _local.threads = n_jobs
+        threads = n_jobs
     try:
-        yield
+        _local.threads = threads
+        with one_blas_thread():
+            yield
     finally:
         _local.threads = previous
 
@@ -61,7 +80,9 @@ def current_threads() -> int:
     """Return the number of threads that kernels called from this Python thread may use."""
     threads = getattr(_local, "threads", None)
     if threads is None:
-        threads = _local.threads = available_threads()
+        threads = getattr(_local, "default", None)
+    if threads is None:
+        threads = _local.default = available_threads()
     return int(threads)
 
 
@@ -77,7 +98,10 @@ def _bounds(n: int, chunks: int) -> BoundsArray:
 
 
 def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
-    """Call ``kernel(*args, first, last)`` so that every chunk is covered once, on as many threads as allowed."""
+    """Call ``kernel(*args, first, last)`` so that every chunk is covered once, on as many threads as allowed.
+
+    When it returns or raises, no thread works on the chunks any more: what they write to can be used again.
+    """
     nested = getattr(_local, "inside", False)  # threads of one pool that wait for each other would wait for ever
     workers = 1 if n_chunks == 1 or nested else min(current_threads(), n_chunks)
     if workers <= 1:
@@ -85,54 +109,212 @@ def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
         return
     # A few tasks per worker even out a core that the machine takes away for a moment.
     tasks = min(n_chunks, 4 * workers)
-    edges = [n_chunks * t // tasks for t in range(tasks + 1)]
-    counter = iter(range(tasks))  # next() on it is atomic
-
-    def work() -> None:
-        _local.inside = True
+    call = _Call(kernel, args, [n_chunks * t // tasks for t in range(tasks + 1)])
+    error: BaseException | None = None
+    try:
         try:
-            for t in counter:
-                kernel(*args, edges[t], edges[t + 1])
+            pool = _get_pool(workers - 1)
+            for _ in range(workers - 1):
+                # Each in a copy of the caller's context: what NumPy does about overflow is a part of it.
+                pool.submit(copy_context().run, call.help)
+        except RuntimeError:
+            pass  # no more threads to be had, or Python is about to end: those that there are do it all
+        call.work()
+    except BaseException as caught:
+        error = caught
+    try:
+        error = call.end(error)
+        if error is not None:
+            raise error
+    finally:
+        error = None  # its traceback has this frame, which would keep the arrays until Python looks for cycles
+
+
+class _Call:
+    """A call of `run_chunks`: tasks that threads take one by one, and how many threads are still at it."""
+
+    def __init__(self, kernel: Callable[..., Any], args: tuple[Any, ...], edges: list[int]):
+        self.kernel: Any = kernel
+        self.args, self.edges = args, edges
+        self.tasks = iter(range(len(edges) - 1))  # next() on it is atomic
+        self.gate, self.quiet = threading.Lock(), threading.Event()
+        self.helpers, self.over = 0, False
+        self.limited = getattr(_local, "blas", 0) > 0
+        self.error: BaseException | None = None
+
+    def work(self) -> None:
+        """Do tasks until none is left."""
+        try:
+            _local.inside = True
+            for t in self.tasks:
+                self.kernel(*self.args, self.edges[t], self.edges[t + 1])
         finally:
             _local.inside = False
 
-    pool = _get_pool(workers - 1)
-    futures = [pool.submit(work) for _ in range(workers - 1)]
-    try:
-        work()
-    finally:
-        for future in futures:
-            future.result()
+    def help(self) -> None:
+        """Do tasks on a thread of the pool, unless it comes too late."""
+        with self.gate:
+            if self.over:
+                return
+            self.helpers += 1
+        before: list[tuple[Any, int]] = []
+        try:
+            if self.limited:
+                _keep_to_one(_libraries()[1], before)
+            self.work()
+        except BaseException as error:
+            self.error = error
+        finally:
+            _give_back(before)
+            with self.gate:
+                self.helpers -= 1
+                if self.over and self.helpers == 0:
+                    self.quiet.set()
+
+    def end(self, error: BaseException | None) -> BaseException | None:
+        """Wait for the helpers that have begun, forget the others, return what went wrong: here first, then at a helper."""
+        while True:
+            try:
+                if error is not None:
+                    for _ in self.tasks:  # none is to be begun any more
+                        pass
+                with self.gate:
+                    self.over = True
+                    alone = self.helpers == 0
+                if not alone:
+                    self.quiet.wait()
+                break
+            except BaseException as caught:  # Ctrl-C: the helpers still write to arrays that the caller may go on with
+                error = error or caught
+        error, self.error = error or self.error, None
+        self.kernel, self.args = None, ()  # a helper that comes too late may wait in the pool for long
+        return error
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread while chunks run on ours: its own threads spin, and fight over cores that others use."""
+    """Keep BLAS to one thread, in the whole process, until the last of those who ask for it is done.
+
+    Its threads decide about bits: a sum is cut into as many parts. They also spin, and fight over cores that ours use.
+    """
+    global _blas_users
+    shared, own = _libraries()
+    with _lock:
+        if _blas_users == 0:
+            _keep_to_one(shared, _blas_before)
+        _blas_users += 1
+        _local.blas = getattr(_local, "blas", 0) + 1
+        if _local.blas == 1:
+            _local.blas_before = []
+            _keep_to_one(own, _local.blas_before)
+    try:
+        yield
+    finally:
+        with _lock:
+            _local.blas -= 1
+            _blas_users -= 1
+            if _local.blas == 0:
+                _give_back(_local.blas_before)
+            if _blas_users == 0:
+                _give_back(_blas_before)
+
+
+def _libraries() -> tuple[list[Any], list[Any]]:
+    """Return the BLAS libraries whose threads belong to the process, and those with threads for every caller (OpenMP)."""
     global _blas
     if _blas is None:
+        import scipy.linalg  # noqa: F401 - SciPy has a BLAS of its own, which is found only once it is loaded
         from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
-        _blas = ThreadpoolController()
-    with _blas.limit(limits=1, user_api="blas"):
-        yield
+        found = [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
+        own = [each for each in found if getattr(each, "threading_layer", None) == "openmp"]
+        _blas = [each for each in found if each not in own], own
+    return _blas
 
 
-def _get_pool(size: int) -> ThreadPoolExecutor:
-    global _pool, _pool_size
-    with _lock:
-        if _pool is None or _pool_size < size:
-            # A smaller pool is not shut down: another thread may be about to submit to it. Its threads end with it.
-            _pool = ThreadPoolExecutor(max_workers=size, thread_name_prefix="scoreline")
-            _pool_size = size
-        return _pool
+def _keep_to_one(libraries: list[Any], before: list[tuple[Any, int]]) -> None:
+    """Set their threads to one, and take note of those that had more."""
+    before[:] = [(each, each.num_threads) for each in libraries if (each.num_threads or 1) > 1]
+    for library, _ in before:
+        _set_threads(library, 1)
+
+
+def _give_back(before: list[tuple[Any, int]]) -> None:
+    for library, threads in before:
+        _set_threads(library, threads)
+    before.clear()
+
+
+def _set_threads(library: Any, threads: int) -> None:
+    """Set them also where `threadpoolctl` lets only one Python thread do so, and says nothing to the others."""
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
+
+
+class _Pool:
+    """Threads that wait for calls, and end when it is gone.
+
+    Not one of `concurrent.futures`, which takes no work once the main thread has ended, though other threads and what is
+    registered with `atexit` still run, and which a signal handler that comes while work is handed over would wait for for ever.
+    """
+
+    def __init__(self, size: int):
+        self.calls: SimpleQueue[Any] = SimpleQueue()
+        self.threads = 0
+        for k in range(size):
+            threading.Thread(target=_serve, args=(self.calls,), name=f"scoreline_{k}", daemon=True).start()
+            self.threads += 1
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> None:
+        """Have the function called by one of the threads."""
+        self.calls.put((function, args))
+
+    def __del__(self) -> None:
+        for _ in range(self.threads):
+            self.calls.put(None)
+
+
+def _serve(calls: Any) -> None:
+    while True:
+        call = calls.get()
+        if call is None:
+            return
+        call[0](*call[1])
+        del call  # keeps nothing while it waits for the next
+
+
+def _get_pool(size: int) -> _Pool:
+    global _pool
+    pool = _pool
+    if pool is None or pool.threads < size:
+        made = _Pool(size)  # not under the lock: a signal handler that comes now may need threads that need the lock
+        with _lock:
+            if _pool is None or _pool.threads < size:
+                # A smaller one ends when the last caller has let it go: another thread may be about to submit to it.
+                _pool = made
+            pool = _pool
+    return pool
 
 
 def _forget_pool() -> None:
-    """After fork the threads of the parent do not exist: start over in the child."""
-    global _pool, _pool_size, _lock
-    _lock = threading.Lock()
-    _pool, _pool_size = None, 0
+    """Start over with another pool."""
+    global _pool
+    _pool = None
+
+
+def _begin_in_child() -> None:
+    """After fork the threads of the parent do not exist, nor do their claims on BLAS: start over in the child."""
+    global _lock, _blas_users
+    _lock = threading.RLock()
+    _forget_pool()
+    _local.default = None  # the child of a pool may use less
+    _local.inside = False
+    _blas_users = getattr(_local, "blas", 0)
+    if _blas_users == 0:
+        _give_back(_blas_before)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    # Nobody else is between two steps of what the lock protects when the process is copied.
+    os.register_at_fork(
+        before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_begin_in_child
+    )

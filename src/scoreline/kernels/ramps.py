@@ -172,6 +172,8 @@ def look_up(
         if bins is not None:
             bins[c] = 0.0
         for i in range(bounds[c], bounds[c + 1]):
+            if z[i] != z[i]:  # NaN has no place: the sums must show it
+                value = ramps = np.nan
             if sign[i] == key_sign:
                 k = key_of(z[i], key_sign, shift)
                 places[i] = keys_from + np.int64(edges_below(k, edges, low, inverse, starts))

@@ -1,5 +1,6 @@
 """Measures of the k highest scores."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from scoreline._typing import AnyArray, FloatArray
 from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import RankingMeasure, ratio
+from scoreline.measures.rows import checked_rows
 from scoreline.scorespace import smallest_reaching
 
 
@@ -26,15 +28,15 @@ class AtKMeasure(RankingMeasure):
                 raise ValueError(f"k={k!r} must be None, an integer of at least 1, or a share between 0 and 1")
         self.k = k
 
-    def weight_at_top(self, y: AnyArray, sample_weight: FloatArray | None) -> float:
-        """Return k as a weight of rows for these labels."""
+    def weight_at_top(self, y: AnyArray, sample_weight: FloatArray | None, exponent: int = 0) -> float:
+        """Return k as a weight of rows for these labels; `exponent` is that of the power of two in the weights."""
         positive = as_vector(y) > 0
         weight = None if sample_weight is None else as_vector(sample_weight, np.float64)
         if self.k is None:
             return float(np.count_nonzero(positive) if weight is None else weight[positive].sum())
         if isinstance(self.k, (float, np.floating)):
             return float(self.k * (len(positive) if weight is None else weight.sum()))
-        return float(self.k)
+        return math.ldexp(float(self.k), exponent)
 
     def true_at_top(
         self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None
@@ -42,14 +44,14 @@ class AtKMeasure(RankingMeasure):
         """Return the weight of positives among the k highest scores (eq. at-k-ties), k, and that of all positives."""
         if isinstance(decision, RemoteVector):
             return self._elsewhere(y, decision, sample_weight)
-        weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        positive = np.asarray(y) > 0
-        k = self.weight_at_top(positive, weight)
-        levels, place = np.unique(-np.asarray(decision, dtype=float), return_inverse=True)  # the highest score first
+        positive, scores, weight, exponent = checked_rows(y, decision, sample_weight)
+        weight = np.ones(len(scores)) if weight is None else weight
+        k = self.weight_at_top(positive, weight, exponent)
+        levels, place = np.unique(-np.asarray(scores, dtype=float), return_inverse=True)  # the highest score first
         all_rows = np.bincount(place, weights=weight, minlength=len(levels))
         true_rows = np.bincount(place, weights=weight * positive, minlength=len(levels))
         above = np.cumsum(all_rows) - all_rows
-        share = np.clip(ratio(k - above, all_rows), 0.0, 1.0)  # of each group of equal scores that is in the top
+        share = ratio(np.clip(k - above, 0.0, all_rows), all_rows)  # of each group of equal scores that is in the top
         return float(share @ true_rows), k, float(true_rows.sum())
 
     def _elsewhere(self, y: Any, decision: Any, sample_weight: Any) -> tuple[float, float, float]:

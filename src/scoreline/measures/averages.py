@@ -10,8 +10,10 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from scoreline._checks import check_choice
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import tamed
 from scoreline.measures.base import CountsBasedMeasure, Measure
 from scoreline.measures.registry import get_measure
+from scoreline.measures.rows import check_total
 
 AVERAGES = ("macro", "weighted", "micro", "none", None)
 NAMED = 5  # classes that a warning names at most
@@ -79,7 +81,8 @@ def class_average(
         raise ValueError(
             f"y_true has {truth.shape[0]} rows and y_pred {response.shape[0]}, expected as many, at least one"
         )
-    weight = _weights(sample_weight, truth.shape[0])
+    counted = isinstance(getattr(chosen, "k", None), (int, np.integer))  # k rows, beside which weights have a size
+    weight = _weights(sample_weight, truth.shape[0], chosen.scale_free and not counted)
     if weight is not None and not weight.all():
         there = np.flatnonzero(weight)
         truth, response, weight = truth[there], response[there], weight[there]
@@ -246,7 +249,7 @@ def _checked(classes: AnyArray) -> AnyArray:
     return classes
 
 
-def _weights(sample_weight: Any, n: int) -> FloatArray | None:
+def _weights(sample_weight: Any, n: int, scale_free: bool) -> FloatArray | None:
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -254,4 +257,12 @@ def _weights(sample_weight: Any, n: int) -> FloatArray | None:
         raise ValueError(f"sample_weight has shape {weight.shape}, expected {(n,)}, one for each row")
     if not np.isfinite(weight).all() or weight.min() < 0.0 or not weight.any():
         raise ValueError("sample_weight must be finite, non-negative and positive somewhere")
-    return weight
+    if not scale_free:
+        return check_total(weight)
+    scaled: FloatArray = tamed(weight)[0]
+    if np.count_nonzero(scaled) < np.count_nonzero(weight):  # a class might vanish with its rows
+        raise ValueError(
+            f"sample_weight lies between {weight[weight > 0.0].min():.3g} and {weight.max():.3g}: floats cannot hold sums "
+            "of both; use weights that differ less"
+        )
+    return scaled

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray
-from scoreline._vectors import as_vector
+from scoreline.measures.rows import checked_rows
 
 
 class Measure(ABC):
@@ -28,6 +28,8 @@ class Measure(ABC):
         True if only the order of the decision values matters, False if only their sign does.
     rises : bool
         What its cut maximises never falls with true positives nor rises with false ones.
+    scale_free : bool
+        Only ratios of weights matter to it and to its cut: all of them times one number change nothing.
     """
 
     name: ClassVar[str]
@@ -37,6 +39,7 @@ class Measure(ABC):
     contenders: ClassVar[tuple[str, ...]] = ()
     uses_order: ClassVar[bool]
     rises: ClassVar[bool] = True
+    scale_free: bool = True
 
     @abstractmethod
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
@@ -68,10 +71,9 @@ class CountsBasedMeasure(Measure):
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the measure of the predictions decision > 0."""
-        truth, predicted = as_vector(y) > 0, as_vector(decision) > 0
-        kind = 2 * truth.astype(np.int8) + predicted
-        weight = None if sample_weight is None else as_vector(sample_weight, np.float64)
-        tn, fp, fn, tp = np.bincount(kind, weight, 4).astype(np.float64)
+        rows = checked_rows(y, decision, sample_weight, self.scale_free)
+        kind = 2 * rows.positive.astype(np.int8) + (rows.scores > 0)
+        tn, fp, fn, tp = np.bincount(kind, rows.weight, 4).astype(np.float64)
         return float(self.from_counts(tp, fp, fn, tn))
 
     def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:

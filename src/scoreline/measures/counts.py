@@ -12,6 +12,13 @@ COUNT_RISKS = ("logistic", "squared_hinge", "hinge", "hinge_free_intercept", "co
 ALL_RISKS = (*COUNT_RISKS, "contingency")  # measures whose worst labelling is known
 
 
+def _near_one(*counts: Any) -> list[Any]:
+    """Return counts times a power of two that brings their sum to about 1: no digit changes, and no product overflows."""
+    exponent = -np.frexp(sum(counts))[1]
+    with np.errstate(under="ignore"):
+        return [np.ldexp(np.asarray(count, dtype=np.float64), exponent) for count in counts]
+
+
 class Accuracy(CountsBasedMeasure):
     """Share of rows predicted right."""
 
@@ -21,7 +28,7 @@ class Accuracy(CountsBasedMeasure):
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return (TP + TN) / (TP + FP + FN + TN) (eq. accuracy)."""
-        return (tp + tn) / (tp + fp + fn + tn)
+        return ratio(tp + tn, tp + fp + fn + tn)
 
 
 class BalancedAccuracy(CountsBasedMeasure):
@@ -48,9 +55,13 @@ class FBeta(CountsBasedMeasure):
         self.beta = beta
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return (1 + B) TP / ((1 + B) TP + B FN + FP), B = beta^2 (eq. fbeta); 0 where the denominator is 0."""
-        b = self.beta**2
-        return ratio((1.0 + b) * tp, (1.0 + b) * tp + b * fn + fp)
+        """Return (1 + B) TP / ((1 + B) TP + B FN + FP), B = beta^2 (eq. fbeta); 0 where the denominator is 0.
+
+        Divided by 1 + B, so that nothing overflows, whatever beta is.
+        """
+        of_fp = 1.0 / (1.0 + self.beta * self.beta)
+        of_fn = 1.0 / (1.0 + 1.0 / self.beta / self.beta)
+        return ratio(tp, tp + of_fn * fn + of_fp * fp)
 
 
 class F1(FBeta):
@@ -88,7 +99,8 @@ class GowerLegendre(CountsBasedMeasure):
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return (TP + TN) / (TP + TN + sigma (FP + FN)) (eq. gower-legendre)."""
-        return ratio(tp + tn, tp + tn + self.sigma * (fp + fn))
+        with np.errstate(over="ignore"):  # sigma may be huge: then it is 0
+            return ratio(tp + tn, tp + tn + self.sigma * (fp + fn))
 
 
 class GMean(CountsBasedMeasure):
@@ -151,7 +163,8 @@ class Mcc(CountsBasedMeasure):
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)) (eq. mcc), 0 where a factor is 0."""
-        # Two square roots: the product of all four sums of 1e8 rows would be 1e32, which still fits, but of 1e80 weights not.
+        tp, fp, fn, tn = _near_one(tp, fp, fn, tn)
+        # Two square roots: the product of all four sums of weights may leave the range of floats.
         scale = np.sqrt((tp + fp) * (tn + fn)) * np.sqrt((tp + fn) * (tn + fp))
         return np.clip(ratio(tp * tn - fp * fn, scale), -1.0, 1.0)  # the two roots may round to less than their product
 
@@ -166,6 +179,7 @@ class Kappa(CountsBasedMeasure):
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return 2 (TP TN - FP FN) / ((TP+FP)(FP+TN) + (TP+FN)(FN+TN)) (eq. kappa), 0 where the denominator is 0."""
+        tp, fp, fn, tn = _near_one(tp, fp, fn, tn)
         return ratio(2.0 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
 
 
@@ -191,6 +205,7 @@ class CountMeasure(CountsBasedMeasure):
     range = (-np.inf, np.inf)
     risks = COUNT_RISKS
     rises = False  # who knows
+    scale_free = False
 
     def __init__(self, func: Callable[..., Any], name: str):
         if not callable(func):

@@ -1,5 +1,6 @@
 """The exact cut: the best threshold over all of them, in one sort and one scan."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -13,9 +14,11 @@ from scoreline.measures import block_cut, device_cut
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, Measure
 from scoreline.measures.registry import get_measure
+from scoreline.measures.rows import checked_rows
 from scoreline.scorespace import smallest_reaching
 
 BLOCK = 1 << 16  # candidates judged at a time
+LARGEST = float(np.finfo(np.float64).max)
 
 
 class Cut(NamedTuple):
@@ -26,24 +29,22 @@ class Cut(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """A block of thresholds from the top down: each lies between two scores, with weights tp and fp above it."""
+    """Thresholds from the top down: each lies between two scores, with weights tp and fp above it, fn and tn below."""
 
     lows: FloatArray
     highs: FloatArray
     tp: FloatArray
     fp: FloatArray
+    fn: FloatArray
+    tn: FloatArray
 
 
 class SortedScores:
     """The scores of either class in rising order, with their weights (None for 1): what every cut walks along."""
 
-    def __init__(self, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None):
+    def __init__(self, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None, scale_free: bool = False):
+        positive, scores, weight, _ = checked_rows(y, scores, sample_weight, scale_free)
         z = np.asarray(scores, dtype=np.float64)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        positive = np.asarray(y) > 0
-        if not (z.ndim == 1 and z.shape == positive.shape and (weight is None or weight.shape == z.shape)):
-            shapes = (positive.shape, z.shape, None if weight is None else weight.shape)
-            raise ValueError(f"y, scores and sample_weight must be vectors of one length, got shapes {shapes}")
         if not np.isfinite(z).all():
             row = int(np.flatnonzero(~np.isfinite(z))[0])
             raise ValueError(f"scores must be finite, got {z[row]} in row {row}")
@@ -57,21 +58,23 @@ class SortedScores:
 
     def blocks(self) -> Iterator[Candidates]:
         """Yield all thresholds, at most BLOCK at a time, in arrays that are overwritten by the next block."""
-        lows, highs, tp, fp = (np.empty(BLOCK) for _ in range(4))
+        arrays = [np.empty(BLOCK) for _ in Candidates._fields]
         state = np.array([len(self.above), len(self.below), 0.0, 0.0, np.inf])
-        sides = (self.above, self.above_weight, self.below, self.below_weight)
+        above_sums, below_sums = (
+            None if s is None else np.append(0.0, np.cumsum(s)) for s in (self.above_weight, self.below_weight)
+        )
+        sides = (self.above, self.above_weight, above_sums, self.below, self.below_weight, below_sums)
         self.candidates = 0
         while True:
-            count = kernels.cuts.next_candidates(*sides, state, lows, highs, tp, fp)
+            count = kernels.cuts.next_candidates(*sides, state, *arrays)
             if count == 0:
                 return
             self.candidates += count
-            yield Candidates(lows[:count], highs[:count], tp[:count], fp[:count])
+            yield Candidates(*(array[:count] for array in arrays))
 
-    def judge(self, value_of: Callable[..., Any], tp: FloatArray, fp: FloatArray) -> FloatArray:
-        """Return the value of each pair of counts, minus infinity where it is NaN."""
-        values = value_of(tp, fp, np.maximum(self.positive - tp, 0.0), np.maximum(self.negative - fp, 0.0))
-        return np.where(np.isnan(values), -np.inf, values)
+    def blurred(self, value_of: Callable[..., Any], tp: FloatArray, fp: FloatArray) -> FloatArray:
+        """Return the value of counts that are no sums of rows: what is not above is below."""
+        return _judged(value_of, tp, fp, np.maximum(self.positive - tp, 0.0), np.maximum(self.negative - fp, 0.0))
 
     def threshold(self, low: float, high: float) -> float:
         """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
@@ -90,7 +93,7 @@ def best_cut(
 
     The scores of either class are sorted once and merged from the top; rows of equal score move together. So there is one
     candidate between each two different scores (their midpoint) and one beyond either end. Among equal values the
-    threshold that predicts fewer positives wins. O(n log n); memory for one copy of the scores (two with weights).
+    threshold that predicts fewer positives wins. O(n log n); memory for one copy of the scores (three with weights).
 
     Measures of the k highest scores have no choice: their threshold lies between the k-th score and the next. An operating
     point that no threshold reaches gets the threshold that comes closest to its constraint, and the value 0.
@@ -114,6 +117,7 @@ def best_cut(
     Cut
         The threshold and the value.
     """
+    scale_free = False
     if callable(measure):
         value_of = measure
     else:
@@ -121,24 +125,30 @@ def best_cut(
         if isinstance(measure, AtKMeasure):
             return _cut_at_k(measure, y, scores, sample_weight)
         value_of, rises = measure.cut_value, measure.rises
+        scale_free = measure.scale_free and getattr(measure, "confidence", None) is None
     if isinstance(scores, RemoteVector):
         if rises:
             return _cut_elsewhere(y, scores, sample_weight, measure, value_of)
         y, scores, sample_weight = (None if v is None else np.asarray(v) for v in (y, scores, sample_weight))
-    scan = SortedScores(y, scores, sample_weight)
-    best, place, counts = -np.inf, (np.nan, np.nan), (0.0, 0.0)
+    scan = SortedScores(y, scores, sample_weight, scale_free)
+    best, place, counts = -np.inf, (np.nan, np.nan), [0.0] * 4
     for block in scan.blocks():
-        values = scan.judge(value_of, block.tp, block.fp)
+        values = _judged(value_of, *block[2:])
         k = int(np.argmax(values))
         if values[k] > best:
             best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
-            counts = float(block.tp[k]), float(block.fp[k])
+            counts = [float(count[k]) for count in block[2:]]
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
     if isinstance(measure, CountsBasedMeasure):
-        tp, fp = counts
-        best = float(measure.from_counts(tp, fp, max(scan.positive - tp, 0.0), max(scan.negative - fp, 0.0)))
+        best = float(measure.from_counts(*counts))
     return Cut(scan.threshold(*place), best)
+
+
+def _judged(value_of: Callable[..., Any], *counts: FloatArray) -> FloatArray:
+    """Return the value of each set of counts, minus infinity where it is NaN."""
+    values = value_of(*counts)
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 def _place_of(scores: RemoteVector) -> Any:
@@ -165,9 +175,21 @@ def _cut_elsewhere(y: Any, scores: RemoteVector, weight: Any, measure: Any, valu
 
 def _placed(low: float, high: float, lowest: float, highest: float, gaps: int) -> float:
     """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two scores away."""
+    lowest, highest = float(lowest), float(highest)
     margin = (0.5 * highest - 0.5 * lowest) / max(1, gaps) or 1.0
-    threshold = _between(low, high, max(margin, np.spacing(max(abs(lowest), abs(highest)))))
-    return float(np.clip(threshold, -np.finfo(float).max, np.finfo(float).max))
+    threshold = _between(float(low), float(high), max(margin, math.ulp(max(abs(lowest), abs(highest)))))
+    return in_range(threshold, low, lowest)
+
+
+def in_range(threshold: float, low: float, lowest: float) -> float:
+    """Return a threshold that is finite; one below all scores (low = -inf) must stay below the lowest."""
+    clipped = min(max(float(threshold), -LARGEST), LARGEST)
+    if low == -np.inf and not clipped < lowest:
+        raise ValueError(
+            f"the best threshold lies below all scores, and the lowest is {lowest}, the end of the range of floats; divide the "
+            "scores by 2"
+        )
+    return clipped
 
 
 def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None) -> Cut:
@@ -180,16 +202,16 @@ def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weigh
         lower = _place_of(scores).next_lower(scores, weight, level)
         threshold = _placed(lower, level, totals.low, totals.high, totals.rows - 1)
         return Cut(threshold, measure.value(y, scores, weight))
-    z = np.asarray(scores, dtype=np.float64)
-    weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    k = measure.weight_at_top(y, weight)
+    positive, z, weight, exponent = checked_rows(y, scores, sample_weight)
+    weight = np.ones(len(z)) if weight is None else weight
+    k = measure.weight_at_top(positive, weight, exponent)
 
     def less_than_k_and_most(tp: AnyArray, fp: AnyArray, fn: AnyArray, tn: AnyArray) -> AnyArray:
         # Candidates come with rising weight above them: the first that holds k rows wins, or the last of all.
         return np.minimum(tp + fp, k)
 
-    threshold = best_cut(y, z, less_than_k_and_most, weight).threshold
-    return Cut(threshold, measure.value(y, z, sample_weight))
+    threshold = best_cut(positive, z, less_than_k_and_most, weight).threshold
+    return Cut(threshold, measure.value(positive, z, sample_weight))
 
 
 def _sorted_side(z: FloatArray, weight: FloatArray | None, side: AnyArray) -> tuple[FloatArray, FloatArray | None]:

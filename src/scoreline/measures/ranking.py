@@ -9,6 +9,7 @@ from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import RankingMeasure
+from scoreline.measures.rows import checked_rows
 from scoreline.scorespace import space_of
 
 
@@ -21,20 +22,25 @@ class RocAuc(RankingMeasure):
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the area (eq. auc); O(n log n), NaN if a class is missing."""
-        if not np.isfinite(decision).all():
-            raise ValueError("scores must be finite to be ranked; they hold NaN or infinity")
         if isinstance(decision, RemoteVector):
+            _check_finite(decision)
             return _area_elsewhere(y, decision, sample_weight)
-        weight = np.ones(len(decision)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        order = np.argsort(decision, kind="stable")
-        z, positive = np.asarray(decision)[order], (np.asarray(y) > 0)[order]
+        positive, z, weight, _ = checked_rows(y, decision, sample_weight)
+        _check_finite(z)
+        if len(z) == 0:
+            return float("nan")
+        weight = np.ones(len(z)) if weight is None else weight
+        order = np.argsort(z, kind="stable")
+        z, positive = z[order], positive[order]
         ends = np.append(np.flatnonzero(z[1:] != z[:-1]), len(z) - 1)  # last row of each group of equal scores
         p, n = (
             np.diff(np.cumsum(np.where(side, weight[order], 0.0))[ends], prepend=0.0) for side in (positive, ~positive)
         )
         below = np.cumsum(n) - n
-        pairs = p.sum() * n.sum()
-        return float((p * (below + 0.5 * n)).sum() / pairs) if pairs > 0 else float("nan")
+        above, all_below = float(p.sum()), float(n.sum())
+        if not (above > 0.0 and all_below > 0.0):
+            return float("nan")
+        return float(((p / above) * ((below + 0.5 * n) / all_below)).sum())
 
 
 class PartialRocAuc(RankingMeasure):
@@ -53,10 +59,10 @@ class PartialRocAuc(RankingMeasure):
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return scikit-learn's roc_auc_score with this max_fpr (eq. pauc), NaN if a class is missing."""
-        truth = np.asarray(y) > 0
+        truth, z, weight = _ranked(y, decision, sample_weight)
         if truth.all() or not truth.any():
             return float("nan")
-        return float(roc_auc_score(truth, np.asarray(decision), sample_weight=sample_weight, max_fpr=self.max_fpr))
+        return float(roc_auc_score(truth, z, sample_weight=weight, max_fpr=self.max_fpr))
 
 
 class AveragePrecision(RankingMeasure):
@@ -69,10 +75,32 @@ class AveragePrecision(RankingMeasure):
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return scikit-learn's average_precision_score (eq. average-precision), NaN if there is no positive."""
-        truth = np.asarray(y) > 0
+        truth, z, weight = _ranked(y, decision, sample_weight)
         if not truth.any():
             return float("nan")
-        return float(average_precision_score(truth, np.asarray(decision), sample_weight=sample_weight))
+        return float(average_precision_score(truth, z, sample_weight=weight))
+
+
+def _check_finite(decision: Any) -> None:
+    if not np.isfinite(decision).all():
+        raise ValueError("scores must be finite to be ranked; they hold NaN or infinity")
+
+
+def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray, AnyArray | None]:
+    """Return truth, scores and weights of the rows that weigh something, as scikit-learn takes them.
+
+    It subtracts scores from each other, so those that are too far apart for that are replaced by their ranks.
+    """
+    rows = (y, decision, sample_weight)  # brought here from where they lie
+    y, decision, sample_weight = (np.asarray(v) if isinstance(v, RemoteVector) else v for v in rows)
+    truth, z, weight, _ = checked_rows(y, decision, sample_weight)
+    _check_finite(z)
+    if weight is not None:
+        there = weight > 0.0
+        truth, z, weight = truth[there], z[there], weight[there]
+    if z.dtype.kind == "f" and len(z) and float(np.abs(z).max()) > 0.5 * np.finfo(z.dtype).max:
+        z = np.unique(z, return_inverse=True)[1]
+    return truth, z, weight
 
 
 def _area_elsewhere(y: RemoteVector, decision: RemoteVector, weight: RemoteVector | None) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import Measure
 from scoreline.measures.cut import Cut, best_cut
+from scoreline.measures.rows import MOST_WEIGHT
 
 SIZE = 2048  # points that stand for a part of the scores
 
@@ -87,13 +88,20 @@ class RecentScores:
 
     def add(self, sign: AnyArray, scores: FloatArray, weight: FloatArray | None) -> None:
         """Take in scores with their labels, +1 and -1."""
+        base = np.ones(len(sign)) if weight is None else weight
+        with np.errstate(over="ignore"):
+            added = float(base.sum())
+        if not self.total + added <= MOST_WEIGHT:
+            raise ValueError(
+                f"the sample weights seen so far sum to {self.total + added:.3g}, expected at most {MOST_WEIGHT:g}; divide all "
+                "weights by one number"
+            )
         if not self.generations or 8.0 * _weight(self.generations[-1:]) >= self.total:
             self.generations.append((ScoreSketch(), ScoreSketch()))
-        base = np.ones(len(sign)) if weight is None else weight
         for sketch, side in zip(self.generations[-1], (-1, 1), strict=True):
             rows = (sign == side) & (base > 0.0)
             sketch.add(scores[rows], base[rows])
-        self.total += float(base.sum())
+        self.total += added
         while 2.0 * _weight(self.generations[1:]) >= self.total:
             oldest, *rest = self.generations
             for side in (0, 1):

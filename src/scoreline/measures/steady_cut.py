@@ -4,9 +4,9 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
-from scoreline._vectors import RemoteVector
+from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import CountsBasedMeasure
-from scoreline.measures.cut import Cut, SortedScores, condensed
+from scoreline.measures.cut import Cut, SortedScores, condensed, in_range
 
 WIDTH = 3.0  # half widths of the blur, in spreads of the class times (weight of the class)^(-1/3)
 
@@ -36,14 +36,15 @@ def steady_cut(
     -------
     Cut
         The threshold, and what `measure.steady_value` says of the counts at it, not blurred. O(n log n), memory for two copies
-        of the scores (three with weights).
+        of the scores (four with weights).
     """
     if isinstance(scores, RemoteVector):
         y, scores, sample_weight = condensed(y, scores, sample_weight)
-    z = np.asarray(scores, dtype=np.float64)
+    z = as_vector(scores, np.float64)
     largest = float(np.abs(z).max(initial=0.0))
     exponent = int(np.frexp(largest)[1]) if 0.0 < largest < np.inf else 0  # brings scores of any size to at most 1
-    scan = SortedScores(y, np.ldexp(z, -exponent), sample_weight)
+    with np.errstate(under="ignore"):
+        scan = SortedScores(y, np.ldexp(z, -exponent), sample_weight)
     sides = [
         _Blurred(scan.above, scan.above_weight, scan.positive),
         _Blurred(scan.below, scan.below_weight, scan.negative),
@@ -55,15 +56,18 @@ def steady_cut(
         middles = np.clip(0.5 * block.lows + 0.5 * block.highs, min(ends) - reach, max(ends) + reach)
         middles = np.where(middles >= block.highs, block.lows, middles)  # neighbouring floats have no middle
         tp, fp = (side.counts(middles) for side in sides)
-        values = scan.judge(measure.steady_value, tp, fp)
+        values = scan.blurred(measure.steady_value, tp, fp)
         k = int(np.argmax(values))
         if values[k] > best:
             best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
-    threshold = scan.threshold(*place)
-    tp, fp = (side.counts_above(np.array([threshold])) for side in sides)
-    return Cut(float(np.ldexp(threshold, exponent)), float(scan.judge(measure.steady_value, tp, fp)[0]))
+    weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        threshold = in_range(float(np.ldexp(scan.threshold(*place), exponent)), place[0], float(z[weight > 0.0].min()))
+    # Of the scores as they are: those that lie over hundreds of decades have lost digits above.
+    tn, fp, fn, tp = np.bincount(2 * (np.asarray(y) > 0) + (z > threshold), weight, 4)
+    return Cut(threshold, float(measure.steady_value(tp, fp, fn, tn)))
 
 
 class _Blurred:

@@ -1,5 +1,6 @@
 """The contract of an operator: shape, two products, a count of passes, and declared extras."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
@@ -9,10 +10,12 @@ import scipy.sparse as sp
 
 from scoreline._backend import on_host
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
-from scoreline._vectors import as_vector
+from scoreline._vectors import as_vector, tamed
 from scoreline.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
 
+# Decorates what reads X: what leaves the range of floats shows as infinity or NaN, and the caller looks for that.
+visible = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
 ROW_VECTORS = ("u", "weight", "sign")  # arguments with an entry for every row
 
 
@@ -68,12 +71,14 @@ class Operator(ABC):
         self.n_passes = 0.0
         self.largest: FloatArray | None = None
 
+    @visible
     def matvec(self, w: FloatArray) -> Scores:
         """Return z = Xw: z_i = sum_j X_ij w_j, float64 of length n. One pass."""
         w = self._vector(w, self.shape[1], "w")
         self.n_passes += 1.0
         return self._matvec(w)
 
+    @visible
     def rmatvec(self, u: Scores) -> FloatArray:
         """Return X'u: sum_i u_i X_ij, float64 of length p. One pass; rows with u_i = 0 are skipped where possible."""
         if self.scores == "host":
@@ -81,6 +86,7 @@ class Operator(ABC):
         self.n_passes += 1.0
         return self._rmatvec(u)
 
+    @visible
     def matvec_rows(self, w: FloatArray, rows: AnyArray) -> Scores:
         """Return the scores of the listed rows only. A pass of len(rows) / n."""
         self.require("rows", "products restricted to rows")
@@ -89,6 +95,7 @@ class Operator(ABC):
         self.n_passes += len(lines) / self.shape[0]
         return self._matvec_rows(w, lines)
 
+    @visible
     def rmatvec_rows(self, u: Scores, rows: AnyArray) -> FloatArray:
         """Return sum_r u_r X[rows[r]]. A pass of len(rows) / n."""
         self.require("rows", "products restricted to rows")
@@ -105,6 +112,17 @@ class Operator(ABC):
     def traffic(self) -> float | None:
         """Bytes moved so far between the machines that hold X; None where there is one."""
         return None
+
+    def apart(self) -> "Operator":
+        """Return the same matrix, not copied, with a count of passes of its own: what two fits do at once does not mix."""
+        own = copy.copy(self)
+        own.n_passes = 0.0
+        inner, pieces = vars(self).get("inner"), vars(self).get("pieces")  # what it is made of counts too
+        if inner is not None:
+            own.inner = inner.apart()  # type: ignore[attr-defined]
+        if pieces is not None:
+            own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]
+        return own
 
     def on_rows(self, rows: AnyArray) -> "Operator":
         """Return the listed rows as an operator of its own, which reads them where they lie and counts its own passes."""
@@ -163,21 +181,29 @@ class Operator(ABC):
         flat = np.ascontiguousarray(block).ravel()
         return RowArrays(read_only(flat), None, None, np.uint64(block.shape[1]), np.uint64(1), start)
 
+    @visible
     def column_statistics(self, weight: FloatArray | None = None) -> ColumnStatistics:
         """Return weight, mean, variance and largest magnitude of each column. One pass."""
         self.require("statistics", "column statistics")
+        exponent = 0
         if weight is not None:
             weight = self._vector(weight, self.shape[0], "weight")
+            if self.scores == "host":
+                if not (np.isfinite(weight).all() and (weight >= 0.0).all()):
+                    raise ValueError("weight must hold finite numbers of at least 0, one for each row")
+                weight, exponent = tamed(weight)
         self.n_passes += 1.0
-        return self._column_statistics(weight)
+        found = self._column_statistics(weight)
+        return found._replace(weight=np.ldexp(found.weight, -exponent)) if exponent else found
 
+    @visible
     def gram(self, weight: FloatArray) -> FloatArray:
         """Return X'DX, p x p, with D = diag(weight), weight >= 0. One pass, and p (dense) or row-length times its work."""
         self.require("row_blocks", "sums of outer products")
         self.n_passes += 1.0
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # the caller looks whether it is finite
-            return self._gram(self._vector(weight, self.shape[0], "weight"))
+        return self._gram(self._vector(weight, self.shape[0], "weight"))
 
+    @visible
     def class_moments(self, sign: AnyArray, weight: FloatArray | None = None) -> ClassMoments:
         """Return weight, mean and scatter of the positive and of the negative rows. One pass, with the work of `gram`."""
         self.require("row_blocks", "moments of the classes")
@@ -186,21 +212,26 @@ class Operator(ABC):
         if np.shape(sign) != (self.shape[0],):
             raise ValueError(f"sign has shape {np.shape(sign)}, expected ({self.shape[0]},), one for each row")
         self.n_passes += 1.0
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # the caller looks whether they are finite
-            return self._class_moments(as_vector(sign), weight)
+        return self._class_moments(as_vector(sign), weight)
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs and factoring it; BLAS does 13 flops in a pass's time."""
         n, p = self.shape
         return p / 13.0 + (p * p / (30.0 * n) if n > p else 0.0)
 
+    @visible
     def quadratics(self, matrix: FloatArray) -> FloatArray:
         """Return x_i' M x_i for every row i, M symmetric p x p. One pass, as costly as `gram`."""
         self.require("row_blocks", "quadratic forms of rows")
+        matrix, p = np.ascontiguousarray(matrix, dtype=np.float64), self.shape[1]
+        if matrix.shape != (p, p):  # kernels do not look
+            raise ValueError(
+                f"matrix has shape {matrix.shape}, expected ({p}, {p}) for a matrix X of shape {self.shape}"
+            )
         self.n_passes += 1.0
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            return self._quadratics(matrix)
+        return self._quadratics(matrix)
 
+    @visible
     def diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
         """Return sum_j X_ij^2 / (diagonal_j - weight_i X_ij^2) for every row i. One pass.
 
@@ -209,25 +240,23 @@ class Operator(ABC):
         self.require("row_blocks", "sums of squares in rows")
         self.n_passes += 1.0
         diagonal = self._vector(diagonal, self.shape[1], "diagonal")
-        with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
-            return self._diagonal_leverages(diagonal, self._vector(weight, self.shape[0], "weight"))
+        return self._diagonal_leverages(diagonal, self._vector(weight, self.shape[0], "weight"))
 
+    @visible
     def square_rmatvec(self, u: FloatArray) -> FloatArray:
         """Return sum_i u_i X_ij^2 for every column j. One pass."""
         self.require("row_blocks", "products with squares")
         self.n_passes += 1.0
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            return self._square_rmatvec(self._vector(u, self.shape[0], "u"))
+        return self._square_rmatvec(self._vector(u, self.shape[0], "u"))
 
+    @visible
     def row_norms(self) -> FloatArray:
         """Return the Euclidean length of every row. One pass."""
-        from scoreline.operators.second_order import block_squares
+        from scoreline.operators.second_order import block_norms
 
         self.require("row_blocks", "lengths of rows")
         self._count(1.0)
-        return np.sqrt(
-            np.concatenate([np.asarray(block_squares(b.data).sum(axis=1)).ravel() for b in self.row_blocks()])
-        )
+        return np.concatenate([block_norms(b.data) for b in self.row_blocks()])
 
     def shifted(self, w: FloatArray, by: float) -> FloatArray:
         """Return coefficients whose scores are those of w plus a constant, or w itself where no column is constant."""
@@ -293,7 +322,13 @@ class Operator(ABC):
     def _square_rmatvec(self, u: Scores) -> FloatArray:
         from scoreline.operators.second_order import block_squares
 
-        return np.asarray(sum(block_squares(b.data).T @ u[b.start : b.stop] for b in self.row_blocks()))
+        total = np.zeros(self.shape[1])
+        for b in self.row_blocks():
+            own, rows = u[b.start : b.stop], np.flatnonzero(u[b.start : b.stop])
+            if len(rows):  # rows of weight 0 are not there, also where their squares leave the range of floats
+                block = b.data if len(rows) == len(own) else b.data[rows]
+                total += block_squares(block).T @ own[rows]
+        return total
 
     def _vector(self, v: Any, length: int, name: str) -> FloatArray:
         vector = np.ascontiguousarray(v, dtype=np.float64)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.moments import ClassMoments, Moments
-from scoreline.operators.base import default_block_rows
+from scoreline.operators.base import default_block_rows, visible
 from scoreline.operators.csr_rows import csr_listed
 from scoreline.operators.second_order import block_gram, block_sums
 
@@ -35,7 +35,7 @@ def moments_of_blocks(
     edges = np.linspace(0, n, chunks + 1).astype(int)
     parts: list[ClassMoments | None] = [None] * chunks
 
-    @np.errstate(over="ignore", invalid="ignore", under="ignore")  # other threads do not inherit the caller's
+    @visible  # other threads do not inherit the caller's
     def work(first: int, last: int) -> None:
         for c in range(first, last):
             sums = {1: _Sums(p), -1: _Sums(p)}

@@ -1,6 +1,8 @@
 """as_operator: the only place that asks what kind of data it was given."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -69,6 +71,23 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
     return _finish(operator, check_finite)
 
 
+@contextmanager
+def own_operator(X: Any) -> Iterator[Operator]:
+    """Yield X as an operator whose count of passes is of the block within; an operator of the user's gets them at its end.
+
+    So fits that share one operator, on several threads, decide by their own passes and give the same bits as alone.
+    """
+    found = as_operator(X)
+    if found is not X or found.scores != "host":
+        yield found
+        return
+    own = found.apart()
+    try:
+        yield own
+    finally:
+        found._count(own.n_passes)
+
+
 def _from_sparse(X: Any) -> Operator:
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s), expected 2 (rows, columns)")
@@ -93,7 +112,7 @@ def _from_frame(X: Any) -> Any:
         array = X.to_numpy()
         if array.dtype == object:  # nullable or mixed columns; what is missing becomes NaN, which is looked for later
             array = X.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(X, "iloc") else array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"X is a frame with a column that is not numeric ({error}). Encode it first, for example with OneHotEncoder."
         ) from None
@@ -109,6 +128,11 @@ def _is_sparse_dtype(dtype: Any) -> bool:
 
 
 def _from_array(X: Any) -> AnyArray:
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            "X is a masked array with masked entries, expected numbers throughout. Fill them in first, for example with "
+            "X.filled(0), or drop the rows."
+        )
     array = np.asarray(X)
     if array.ndim != 2:
         raise ValueError(
@@ -125,6 +149,10 @@ def _from_array(X: Any) -> AnyArray:
     if array.dtype.kind in "Obiu" or array.dtype.itemsize == 2:
         try:
             converted = array.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(
+                f"X has dtype {array.dtype} with entries too large for float64 ({error}); divide them by a number first"
+            ) from None
         except (TypeError, ValueError) as error:
             raise type(error)(
                 f"X has dtype {array.dtype} with entries that are not numbers ({error}), expected float or integer. "
@@ -134,7 +162,8 @@ def _from_array(X: Any) -> AnyArray:
         return converted
     if array.dtype.itemsize > 8:
         logger.info("copied X once: %s to float64", array.dtype)
-        return array.astype(np.float64)
+        with np.errstate(over="ignore"):  # infinities are looked for later
+            return array.astype(np.float64)
     return array
 
 

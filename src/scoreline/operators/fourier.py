@@ -47,8 +47,9 @@ class RandomFourierFeatures(BlockOperator):
         return self._features(self._rows[lines])
 
     def _features(self, rows: AnyArray) -> FloatArray:
-        angles = rows @ self._directions
-        angles += self._phases
-        np.cos(angles, out=angles)
-        angles *= self._height
+        with np.errstate(over="ignore", invalid="ignore"):  # rows too large for an angle show as NaN
+            angles = rows @ self._directions
+            angles += self._phases
+            np.cos(angles, out=angles)
+            angles *= self._height
         return angles

@@ -1,6 +1,7 @@
 """Matrices that stay on disk: arrays are mapped into memory and read by the kernels of those that lie in it."""
 
 import mmap
+import os
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,35 @@ def mapped_array(path: Path, advice: str = "MADV_SEQUENTIAL") -> AnyArray:
     return np.asarray(array)
 
 
+class OpenFiles:
+    """The files of an operator, held open to see whether they are still what they were.
+
+    Kernels follow indices without checking them, which was done when the files were opened, and the end of a file that became
+    shorter ends the process. A look costs microseconds a pass. It does not see what happens during a pass, and a folder that
+    is replaced as a whole is none of it: what is mapped stays.
+    """
+
+    def __init__(self, paths: list[Path]):
+        self.paths, self.handles = paths, [os.open(path, os.O_RDONLY) for path in paths]
+        for handle in self.handles:
+            weakref.finalize(self, os.close, handle)
+        self.known = [self._looked(handle) for handle in self.handles]
+
+    def check(self) -> None:
+        """Raise if one has changed."""
+        for path, handle, known in zip(self.paths, self.handles, self.known, strict=True):
+            if self._looked(handle) != known:
+                raise ValueError(
+                    f"{path} was changed while it was open; open the folder again when nothing writes to it, and convert the "
+                    "data again if they do not open"
+                )
+
+    @staticmethod
+    def _looked(handle: int) -> tuple[int, int]:
+        found = os.fstat(handle)
+        return found.st_size, found.st_mtime_ns
+
+
 class FewRows(Operator):
     """Reads lists of rows, which are scattered over the file, as disks like it.
 
@@ -42,9 +72,20 @@ class FewRows(Operator):
 
     scattered: Any
 
-    def __init__(self, *arguments: Any):
+    def __init__(self, files: OpenFiles, *arguments: Any):
+        self._files, self._passes = files, 0.0
         super().__init__(*arguments)
         self._again: dict[str, Any] = {}
+
+    @property
+    def n_passes(self) -> float:
+        """Passes over X so far. All that reads rows counts them first, so this is where files are looked at."""
+        return self._passes
+
+    @n_passes.setter
+    def n_passes(self, passes: float) -> None:
+        self._files.check()
+        self._passes = passes
 
     def __sizeof__(self) -> int:
         """Return the bytes of the object: its matrix lies on a disk, and another process opens it there."""
@@ -62,9 +103,10 @@ class FewRows(Operator):
             again["lines"] = weakref.ref(lines, lambda _: again.clear())
             self._again = again
         elif len(lines) * self.row_bytes <= COPY_BYTES:
-            if "copy" not in again:
-                again["copy"], again["every"] = self._copied(lines), np.arange(len(lines), dtype=np.uint64)
-            return getattr(again["copy"], product)(vector, again["every"])
+            copy = again.get("copy")  # held here: another thread may clear what it comes from at any time
+            if copy is None:
+                copy = again["copy"] = self._copied(lines), np.arange(len(lines), dtype=np.uint64)
+            return getattr(copy[0], product)(vector, copy[1])
         return getattr(self._reader(lines), product)(vector, lines)
 
     def _reader(self, lines: BoundsArray) -> Any:
@@ -76,7 +118,12 @@ class FewRows(Operator):
     def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
         return np.asarray(self._read("_rmatvec_rows", u, lines))
 
+    def _block(self, start: int, stop: int) -> Any:
+        self._files.check()
+        return super()._block(start, stop)
+
     def _listed(self, lines: BoundsArray) -> Any:
+        self._files.check()
         return self._reader(lines)._listed(lines)
 
 
@@ -84,7 +131,8 @@ class MappedDense(FewRows, DenseOperator):
     """The array X.npy of a folder, or some consecutive rows of it."""
 
     def __init__(self, folder: Path, start: int = 0, stop: int | None = None):
-        super().__init__(mapped_array(folder / "X.npy")[start:stop])
+        files = OpenFiles([folder / "X.npy"])
+        super().__init__(files, mapped_array(folder / "X.npy")[start:stop])
         self.folder, self.span = folder, (start, stop)
         self.scattered = DenseOperator(mapped_array(folder / "X.npy", "MADV_RANDOM")[start:stop])
 
@@ -103,6 +151,7 @@ class MappedCsr(FewRows, CompressedOperator):
 
     def __init__(self, folder: Path, shape: tuple[int, int], start: int = 0, stop: int | None = None):
         self.folder, self.span = folder, (start, stop)
+        files = OpenFiles([folder / f"{name}.npy" for name in ("data", "indices", "indptr")])
         starts = mapped_array(folder / "indptr.npy")
         own = slice(None)
         if start > 0 or stop is not None:
@@ -110,11 +159,11 @@ class MappedCsr(FewRows, CompressedOperator):
             own = slice(int(starts[0]), int(starts[-1]))
             starts -= starts[0]
         data, indices = (mapped_array(folder / f"{name}.npy")[own] for name in ("data", "indices"))
-        super().__init__(CsrRows(data, indices, starts, shape))
+        super().__init__(files, CsrRows(data, indices, starts, shape))
         data, indices = (mapped_array(folder / f"{name}.npy", "MADV_RANDOM")[own] for name in ("data", "indices"))
         # Not a new operator: the indices have been looked through.
         self.scattered = object.__new__(CompressedOperator)
-        self.scattered.__dict__.update(self.__dict__)
+        self.scattered.__dict__.update(self.__dict__, n_passes=0.0)
         self.scattered._X = CsrRows(data, indices, starts, shape)
         self.scattered._data, self.scattered._indices = read_only(data), read_only(indices.view(self._indices.dtype))
 

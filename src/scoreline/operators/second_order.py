@@ -7,7 +7,7 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import FloatArray
-from scoreline.operators.base import default_block_rows, read_only
+from scoreline.operators.base import default_block_rows, read_only, visible
 from scoreline.operators.csr_rows import is_sparse
 
 GRAM_BYTES = 1 << 26  # of private sums at most, whatever the number of threads
@@ -21,6 +21,7 @@ def gram_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, int], 
     edges = np.linspace(0, n, chunks + 1).astype(int)
     partial = np.zeros((chunks, p, p))
 
+    @visible  # other threads do not inherit the caller's
     def work(first: int, last: int) -> None:
         for c in range(first, last):
             for start in range(edges[c], edges[c + 1], step):
@@ -39,6 +40,7 @@ def quadratics_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, 
     starts = range(0, n, step)
     out = np.empty(n)
 
+    @visible
     def work(first: int, last: int) -> None:
         for start in starts[first:last]:
             stop = min(start + step, n)
@@ -114,6 +116,18 @@ def block_squares(block: Any) -> Any:
     squared.sum_duplicates()
     squared.data **= 2
     return squared
+
+
+def block_norms(block: Any) -> FloatArray:
+    """Return the Euclidean length of every row; rows whose squares leave the range of floats are scaled first."""
+    squares = np.asarray(block_squares(block).sum(axis=1)).ravel()
+    norms = np.sqrt(squares)
+    far = np.flatnonzero(~((squares > 1e-280) & (squares < 1e280)))
+    if len(far):
+        rows = np.abs(block[far].toarray() if is_sparse(block) else np.asarray(block)[far]).astype(np.float64)
+        exponent = np.frexp(rows.max(axis=1))[1]
+        norms[far] = np.ldexp(np.sqrt(np.square(np.ldexp(rows, -exponent[:, None])).sum(axis=1)), exponent)
+    return np.asarray(norms)
 
 
 def _arrays(block: Any) -> tuple[Any, Any, Any]:

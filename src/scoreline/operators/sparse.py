@@ -238,7 +238,8 @@ class CompressedOperator(Operator):
         twice = not self._X.has_canonical_format
         arguments = (self._data, self._indices, self._indptr, self._by_row, twice, largest, found, bounds)
         kernels.parallel.run_chunks(kernels.csr.inspect_entries, len(found), *arguments)
-        self.largest = largest.sum(axis=0) if twice else largest.max(axis=0)
+        with np.errstate(over="ignore"):
+            self.largest = largest.sum(axis=0) if twice else largest.max(axis=0)
         places = found[found >= 0]
         if len(places) == 0:
             return None
@@ -254,10 +255,16 @@ def _unsigned(dtype: Any) -> Any:
 def to_compressed(X: Any) -> tuple[Any, str]:
     """Return X as CSR or CSC with float data, and what had to be copied for that ("" if nothing)."""
     copied = ""
-    if X.format not in ("csr", "csc"):
-        X, copied = X.tocsr(), f"{X.format.upper()} to CSR"
-    if X.dtype not in (np.float32, np.float64):
-        values: AnyArray = X.data.astype(np.float64)
-        copied = copied or f"{X.dtype} values to float64"
-        X = type(X)((values, X.indices, X.indptr), shape=X.shape, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities are looked for later
+        if X.format not in ("csr", "csc"):
+            copied = f"{X.format.upper()} to CSR"
+            # Widened first: entries that name a place twice are added, and small integers would wrap around.
+            X = (X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)).tocsr()
+        if X.dtype not in (np.float32, np.float64):
+            values: AnyArray = X.data.astype(np.float64)
+            copied = copied or f"{X.dtype} values to float64"
+            X = type(X)((values, X.indices, X.indptr), shape=X.shape, copy=False)
+    if any(index.dtype not in (np.int32, np.int64) for index in (X.indices, X.indptr)):
+        copied = copied or f"{X.indices.dtype} indices to int64"
+        X = type(X)((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape, copy=False)
     return X, copied

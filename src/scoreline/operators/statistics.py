@@ -32,9 +32,10 @@ class ColumnSums:
 
     def parts(self) -> list[ColumnStatistics]:
         """Return the statistics of each chunk."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             means = np.where(self.counts > 0, self.shift + self.sums / self.counts, 0.0)
-            squares = np.where(self.counts > 0, self.squares - self.sums**2 / self.counts, 0.0)
+            # In this order a product that is taken off does not overflow before the squares do.
+            squares = np.where(self.counts > 0, self.squares - self.sums * (self.sums / self.counts), 0.0)
             variances = np.where(self.counts > 0, np.maximum(squares, 0.0) / self.counts, 0.0)
         return [ColumnStatistics(*part) for part in zip(self.counts, means, variances, self.largest, strict=True)]
 
@@ -47,7 +48,7 @@ def merge(parts: list[ColumnStatistics]) -> ColumnStatistics:
         total = weight + part.weight
         share = np.divide(part.weight, total, out=np.zeros_like(total), where=total > 0)
         distance = part.mean - mean
-        squares += part.variance * part.weight + distance**2 * weight * share
+        squares += part.variance * part.weight + distance * (weight * share) * distance  # 0 where a part has no weight
         mean += distance * share
         weight = total
         np.maximum(largest, part.max_abs, out=largest)

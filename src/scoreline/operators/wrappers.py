@@ -1,5 +1,6 @@
 """A constant feature and scaled features, applied during the product: X itself is never changed or copied."""
 
+import math
 from abc import abstractmethod
 from functools import partial
 from typing import Any
@@ -194,7 +195,8 @@ class ScaledOperator(_Wrapper):
         if inner.largest is not None:
             # Rounding is that of X (s w) and <c, s w>, so the centre adds to the magnitude.
             distance = 0.0 if self.center is None else np.abs(self.center)
-            self.largest = np.abs(self.scale) * (inner.largest + distance)
+            with np.errstate(over="ignore"):
+                self.largest = np.abs(self.scale) * (inner.largest + distance)
 
     def _matvec(self, w: FloatArray) -> Scores:
         v = self.scale * w
@@ -304,8 +306,17 @@ class ScaledOperator(_Wrapper):
 
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         """Return coefficients in original units; the centre moves into the intercept."""
-        coef = self.scale * w
-        return coef, b + self._offset(coef)
+        with np.errstate(over="ignore", invalid="ignore"):
+            coef = self.scale * w
+            intercept = b + self._offset(coef)
+            lost = ~np.isfinite(coef if self.center is None else coef * self.center)
+        if (lost.any() or not math.isfinite(intercept)) and np.isfinite(w).all():
+            column = int(np.argmax(lost))
+            raise ValueError(
+                f"the coefficient of column {column} leaves the range of floats in the units of X (its scale is "
+                f"{self.scale[column]:.3g}); multiply the column by a power of ten"
+            )
+        return coef, intercept
 
     def wrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
         """Return coefficients of scaled features; columns of scale 0 get 0."""

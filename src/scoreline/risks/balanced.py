@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline.risks.base import Evaluation, Hessian, Risk, checked_labels
+from scoreline.risks.base import Evaluation, Hessian, Risk, check_classes, checked_labels
 from scoreline.scorespace.host import HostSpace
 
 
@@ -70,6 +70,8 @@ class BalancedRisk(Risk):
         if not weight > 0.0:
             return None
         factor = self.scale / width
+        if not factor * weight > 0.0:  # a ramp so wide that the Hessian is below all floats
+            return None
         diagonal = self.space.combine(factor, active, 0.0, active)
         return Hessian(diagonal, ((diagonal, -1.0 / (factor * weight)),))
 
@@ -146,7 +148,7 @@ def project_balanced(v: Any, y: Any, weight: Any = None, high: float = 1.0) -> F
     """
     check_number("high", high, above=0)
     point, space = np.asarray(v, dtype=np.float64), HostSpace()
-    labels = space.labels(*checked_labels(y, weight))
+    labels = check_classes(space.labels(*checked_labels(y, weight)))
     if point.shape != (len(labels.sign),) or not np.isfinite(point).all():
         raise ValueError(f"v must be {len(labels.sign)} finite numbers, one for each label, got shape {point.shape}")
     # Positives want v - nu, negatives v + nu: the balance of -y v with no margin and a ramp as wide as the box.

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline._vectors import as_vector
+from scoreline._vectors import as_vector, tamed
 from scoreline.measures import Measure
 from scoreline.scorespace import HostSpace, Labels, ScoreSpace
 
+LEAST_SHARE = 1e-100  # of the weight of a class in that of the other: products of both stay in the range of floats
 MAX_COPIES = 2**31  # rows that whole-numbered weights may stand for: 16 GiB of scores
 
 
@@ -97,7 +98,7 @@ class Risk(ABC):
         prepared = copy.copy(self)
         prepared.space = HostSpace() if space is None else space
         sign, weight = checked_labels(y, sample_weight)
-        prepared.labels = prepared.space.labels(sign, weight)
+        prepared.labels = check_classes(prepared.space.labels(sign, weight))
         return prepared
 
     @classmethod
@@ -162,7 +163,7 @@ class Risk(ABC):
         if not self.smoothable:
             why = "is smooth already" if self.smooth else "has no smoothed version"
             raise TypeError(f"risk {self.name!r} {why}; call value_grad")
-        if not mu > 0.0:
+        if not 0.0 < mu < np.inf:
             raise ValueError(f"mu={mu!r} must be a positive number; mu -> 0 gives the risk itself, see value_grad")
         result = self.evaluate(z, mu)
         return result.value, result.grad, result.plane
@@ -219,10 +220,8 @@ def check_copies(what: str, sample_weight: Any) -> None:
     if sample_weight is None:
         return
     weight = np.asarray(sample_weight, dtype=np.float64)
-    wrong, total = (
-        np.flatnonzero(weight != np.rint(weight)),
-        float(weight.sum()),
-    )  # of the weights given, not tamed ones
+    with np.errstate(over="ignore"):
+        wrong, total = np.flatnonzero(weight != np.rint(weight)), float(weight.sum())  # of those given, not tamed ones
     if wrong.size or total > MAX_COPIES:
         got = f"{float(weight[wrong[0]])!r} in row {wrong[0]}" if wrong.size else f"a sum of {total:.3g}"
         raise ValueError(
@@ -232,11 +231,21 @@ def check_copies(what: str, sample_weight: Any) -> None:
 
 
 def tame_weights(weight: FloatArray) -> FloatArray:
-    """Return weights whose sums and products stay in range: those beyond 1e100 or below 1e-100 times a power of two.
+    """Return weights whose sums and products stay in range: those beyond 1e30 or below 1e-30 times a power of two.
 
     Only ratios of weights matter to a risk, and a power of two changes no digit of them.
     """
-    top = float(weight.max())
-    if 1e-100 <= top <= 1e100:
-        return weight
-    return as_vector(np.ldexp(weight, -int(np.frexp(top)[1])))
+    scaled: FloatArray = tamed(weight)[0]
+    return scaled
+
+
+def check_classes(labels: Labels) -> Labels:
+    """Return labels both of whose classes weigh something that counts beside the other, or raise."""
+    low, high = sorted((labels.positive, labels.negative))
+    if not low > LEAST_SHARE * high:
+        raise ValueError(
+            f"sample_weight gives the positive class a weight of {labels.positive:.3g} and the negative "
+            f"{labels.negative:.3g} (after scaling), expected a ratio of at most {1.0 / LEAST_SHARE:.0e}; use weights (or "
+            "class_weight) that differ less"
+        )
+    return labels

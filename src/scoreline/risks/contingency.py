@@ -12,6 +12,7 @@ from scoreline.risks.base import Evaluation, Risk, check_copies
 from scoreline.risks.ties import check_ties, smallest_change_of_counts
 from scoreline.scorespace import ScoreSpace
 
+FAR = 2.0**1020  # scores beyond: sums of two of them would leave the range of floats
 Bounds = tuple[float, float, float, float]  # low, weight of ties with it, high, weight of ties with it
 
 
@@ -156,18 +157,28 @@ class ContingencyRisk(Risk):
             bounds = best[1]
         else:
             above, below = space.class_scores(z, labels)
+            if max(abs(float(side[end])) for side in (above, below) for end in (0, -1)) > FAR:
+                return self._unknown(out, grad)
             b, c = getattr(kernels.contingency, self.oracle.kernel)(*self.oracle.arguments, above, below, h)
             bounds = *_lowest(above, b), *_highest(below, c)
         moved = space.change_sides(z, labels, *bounds, scale=h, out=out, grad=grad)
         plane = float(self.loss(moved.above, moved.below))
         value = plane + h * (moved.below_sum - moved.above_sum)
+        # max(0, R): the plane (0, 0) (eq. at-k-positive-part), elsewhere the true labelling where rounding found a worse one.
+        zero = value < 0.0 or (self.shift == "linear" and value == 0.0)
         if not grad:
-            value = 0.0 if self.shift == "linear" and value <= 0.0 else value
+            value = 0.0 if zero else value
             return Evaluation(value, None, value, np.nan, np.nan)
-        if self.shift == "linear" and value <= 0.0:  # max(0, R): the plane (0, 0) (eq. at-k-positive-part)
+        if zero:
             moved = moved._replace(grad=space.combine(0.0, moved.grad, 0.0, moved.grad, moved.grad))
             return Evaluation(0.0, moved.grad, 0.0, 0.0, 0.0)
         return Evaluation(value, moved.grad, value, plane, h * (moved.above + moved.below))
+
+    def _unknown(self, out: Scores | None, grad: bool) -> Evaluation:
+        """Return NaN throughout: sums of such scores leave the range of floats, and the worst labelling is not known."""
+        rows = self.space.zeros(self.labels)
+        slope = self.space.combine(np.nan, rows, np.nan, rows, out) if grad else None
+        return Evaluation(np.nan, slope, np.nan, np.nan, np.nan)
 
     def _separable(self, z: Scores, h: float, prices: tuple[float, float]) -> tuple[float, Bounds]:
         """Return the value of a loss with fixed prices (eq. fixed-prices), and the bounds beyond which rows flip."""

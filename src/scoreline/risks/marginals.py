@@ -56,7 +56,12 @@ def label_marginals(
     loss = loss_table(get_measure(measure, measure_params), int(positive.sum()), int((~positive).sum()))
     exponents = np.where(np.isneginf(loss), -np.inf, c * np.where(np.isneginf(loss), 0.0, loss))
     sign, chances = np.where(positive, 1.0, -1.0), np.empty(len(a))
-    gains, flipped = -2.0 * sign * a, np.empty(len(a))
+    with np.errstate(over="ignore"):
+        gains, flipped = -2.0 * sign * a, np.empty(len(a))
+        if not float(np.abs(gains).sum()) < np.inf:
+            raise ValueError(
+                f"sums of the scores leave the range of floats (largest {np.abs(a).max():.3g}); divide them"
+            )
     log_z = kernels.marginals.flip_chances(exponents, gains[positive], gains[~positive], chances, True)
     flipped[positive], flipped[~positive] = np.split(chances, [int(positive.sum())])
     return Marginals(float(log_z) + float(sign @ a), flipped, sign * (1.0 - 2.0 * flipped))

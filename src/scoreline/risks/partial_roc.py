@@ -7,7 +7,7 @@ import numpy as np
 
 from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline._vectors import as_vector
+from scoreline._vectors import MOST_TAME, as_vector
 from scoreline.measures import Measure
 from scoreline.risks.base import Evaluation, Hessian, Risk
 from scoreline.risks.roc_area import pair_hessian
@@ -59,7 +59,10 @@ class PartialRocRisk(Risk):
         negative = prepared.labels.negative
         share, least = self.max_fpr * negative, 1.0
         if sample_weight is None or (as_vector(sample_weight) == np.rint(sample_weight)).all():
-            share = math.floor(share + 1e-9)  # 0.1 * 30 is 3
+            if sample_weight is None or float(as_vector(sample_weight).max()) <= MOST_TAME:
+                share = math.floor(share + 1e-9)  # 0.1 * 30 is 3
+            else:  # so many copies that one of them is nothing, and scaled down
+                least = 0.0
         else:  # only ratios of weights matter
             least = negative / prepared.labels.n_negative
         prepared.top = min(negative, max(least, share))

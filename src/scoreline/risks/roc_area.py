@@ -21,6 +21,8 @@ def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: floa
     total = 0.5 * space.total(diagonal)
     if not total > 0.0:
         return None
+    if not scale * total > 0.0:  # a ramp so wide that the Hessian is below all floats
+        return None
     difference = space.combine(scale, space.select(diagonal, labels, 1), -scale, space.select(diagonal, labels, -1))
     diagonal = space.combine(scale, diagonal, 0.0, diagonal)
     # p q' + q p' = ((p + q)(p + q)' - (p - q)(p - q)') / 2

@@ -18,6 +18,7 @@ from scoreline.scorespace import block_balance, block_pairs
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 from scoreline.scorespace.gathered import Gathered
 from scoreline.scorespace.host import HostSpace
+from scoreline.scorespace.host_checks import visible
 from scoreline.scorespace.selection import smallest_reaching
 
 HOST = HostSpace()
@@ -45,6 +46,7 @@ class BlockSpace(Gathered):
         """Return a checksum of labels and weights, the same however the rows are cut into parts."""
         return float(checksum(labels.sign, labels.weight))
 
+    @visible
     def combine(self, a: float, x: BlockVector, b: float, y: BlockVector, out: Scores | None = None) -> BlockVector:
         """Return a x + b y; `out` is not used, because what is there does not change."""
         made = x.layout.vector(_combine, float(a), x, float(b), y)
@@ -52,6 +54,7 @@ class BlockSpace(Gathered):
         x.parents = y.parents = ()  # or an iteration's scores would hold those of all before
         return made
 
+    @visible
     def dot(self, x: BlockVector, y: BlockVector) -> float:
         """Return <x, y>; no round if it came with an evaluation."""
         for one, other in ((x, y), (y, x)):
@@ -68,6 +71,7 @@ class BlockSpace(Gathered):
             x.known["max_abs"] = known
         return float(known[1])
 
+    @visible
     def span(self, x: BlockVector, labels: Labels) -> float:
         """Return the distance from the smallest to the largest among rows of positive weight."""
         lows, highs = zip(*x.layout.gather(_ends, x, labels.weight), strict=True)
@@ -77,6 +81,7 @@ class BlockSpace(Gathered):
         """Return x on the rows of one class (+1 or -1), 0 on the others."""
         return x.layout.vector(_select, x, labels.sign, side)
 
+    @visible
     def total(self, x: BlockVector) -> float:
         """Return the sum of all rows."""
         return float(x.sum())
@@ -85,20 +90,24 @@ class BlockSpace(Gathered):
         """Return whether there is neither NaN nor infinity."""
         return bool(np.isfinite(x).all())
 
+    @visible
     def weighted(self, x: BlockVector, labels: Labels) -> BlockVector:
         """Return s_i x_i."""
         return x if labels.weight is None else labels.weight * x
 
+    @visible
     def per_weight(self, x: BlockVector, labels: Labels) -> BlockVector:
         """Return x_i / s_i, 0 for rows of weight 0."""
         return x if labels.weight is None else x.layout.vector(_per_weight, x, labels.weight)
 
+    @visible
     def significant(self, x: BlockVector, labels: Labels, negligible: float) -> BlockVector:
         """Return x >= 0 with its smallest entries per unit of weight, a share `negligible` of the sum together, set to 0."""
         single = self.per_weight(x, labels)
         limit = smallest_reaching(single, x, negligible * self.total(x))
         return x.layout.vector(_not_below, x, single, (1.0 - 1e-9) * limit)
 
+    @visible
     def point_sums(
         self,
         loss: str,
@@ -123,6 +132,7 @@ class BlockSpace(Gathered):
         """Return scale * s * second derivative of the loss (of its ramp, if it has one), row by row."""
         return z.layout.vector(_point_curvatures, loss, z, labels.sign, labels.weight, float(scale), float(width))
 
+    @visible
     def pair_sums(
         self,
         z: BlockVector,
@@ -143,10 +153,12 @@ class BlockSpace(Gathered):
         note(made, z, labels, extras)
         return PairSums(sums[0], sums[1], sums[2], made)
 
+    @visible
     def pair_curvatures(self, z: BlockVector, labels: Labels, width: float, margin: float = 1.0) -> BlockVector:
         """Return for every row s times the weight of the other class that it is on a ramp with."""
         return block_pairs.look_up(z, labels, float(width), (1.0, 1.0), float(margin), curved=True).gradient()
 
+    @visible
     def balance_sums(
         self,
         z: BlockVector,
@@ -172,15 +184,18 @@ class BlockSpace(Gathered):
         note(made, z, labels, [largest, *(np.array(scales) @ by_class)])
         return BalanceSums(smooth, hard, moved, made)
 
+    @visible
     def balance_curvatures(self, z: BlockVector, labels: Labels, offset: float, width: float) -> BlockVector:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
         rows = z, labels.sign, labels.weight, float(offset), float(width)
         return z.layout.vector(_on_ramp, *rows, block_balance.balance(*rows, labels.positive))
 
+    @visible
     def balancing_bias(self, z: BlockVector, labels: Labels, offset: float) -> float:
         """Return the tau of `balance_sums` at width 0."""
         return block_balance.base_of(z, labels.sign, labels.weight, float(offset), labels.positive)
 
+    @visible
     def reweighted(self, labels: Labels, share: BlockVector) -> Labels:
         """Return the labels with every weight times a share."""
         return self.labels(labels.sign, share if labels.weight is None else share * labels.weight)

@@ -9,7 +9,7 @@ from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.scorespace import host_pairs as pairs
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
-from scoreline.scorespace.host_checks import checked, checked_out
+from scoreline.scorespace.host_checks import checked, checked_out, visible
 from scoreline.scorespace.host_worst_cases import WorstCases
 
 
@@ -38,18 +38,20 @@ class HostSpace(WorstCases):
         check = zlib.crc32(labels.sign)
         return float(check if labels.weight is None else zlib.crc32(labels.weight, check))
 
+    @visible
     def combine(self, a: float, x: FloatArray, b: float, y: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return a x + b y."""
         return kernels.vectors.combine(a, x, b, y, np.empty_like(x) if out is None else out)
 
     def dot(self, x: FloatArray, y: FloatArray) -> float:
         """Return <x, y>."""
-        return kernels.vectors.dot(x, y)
+        return kernels.vectors.dot(np.ascontiguousarray(x, dtype=np.float64), np.ascontiguousarray(y, dtype=np.float64))
 
     def max_abs(self, x: FloatArray, labels: Labels) -> float:
         """Return the largest magnitude among rows of positive weight."""
         return kernels.vectors.max_abs(x, labels.weight)
 
+    @visible
     def significant(self, x: FloatArray, labels: Labels, negligible: float) -> FloatArray:
         """Return x >= 0 with its smallest entries per unit of weight set to 0; one sort."""
         single = self.per_weight(x, labels)
@@ -64,6 +66,7 @@ class HostSpace(WorstCases):
         """Return x on the rows of one class (+1 or -1), 0 on the others."""
         return np.where(labels.sign == side, x, 0.0)
 
+    @visible
     def total(self, x: FloatArray) -> float:
         """Return the sum of all rows."""
         return float(x.sum())
@@ -71,12 +74,13 @@ class HostSpace(WorstCases):
     def span(self, x: FloatArray, labels: Labels) -> float:
         """Return the distance from the smallest to the largest among rows of positive weight."""
         counted = x if labels.weight is None else x[labels.weight > 0.0]
-        return float(counted.max() - counted.min())
+        return float(counted.max()) - float(counted.min())
 
     def is_finite(self, x: FloatArray) -> bool:
         """Return whether there is neither NaN nor infinity."""
         return bool(np.isfinite(x).all())
 
+    @visible
     def point_sums(
         self,
         loss: str,
@@ -111,6 +115,7 @@ class HostSpace(WorstCases):
         kernels.parallel.run_chunks(kernels.pointwise.curvatures, len(bounds) - 1, *arguments)
         return out
 
+    @visible
     def pair_sums(
         self,
         z: FloatArray,
@@ -125,6 +130,7 @@ class HostSpace(WorstCases):
         signed, out = (-scale, scale), checked_out(out, labels, grad)
         return self._pairs(checked(z, labels), labels, float(width), signed, out, float(margin))
 
+    @visible
     def pair_curvatures(self, z: FloatArray, labels: Labels, width: float, margin: float = 1.0) -> FloatArray:
         """Return for every row s times the weight of the other class that it is on a ramp with, 0 < t <= width < inf."""
         out = np.empty(labels.sign.shape)
@@ -154,6 +160,7 @@ class HostSpace(WorstCases):
             pairs.give(sign, weight, key_sign, looked, key_scale, out)
         return PairSums(looked.smooth, looked.ramps, looked.hard, out)
 
+    @visible
     def balance_curvatures(self, z: FloatArray, labels: Labels, offset: float, width: float) -> FloatArray:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
         z = checked(z, labels)
@@ -161,12 +168,14 @@ class HostSpace(WorstCases):
         return self.on_ramp(z, labels, offset, width, found)
 
     @staticmethod
+    @visible
     def on_ramp(z: FloatArray, labels: Labels, offset: float, width: float, found: Any) -> FloatArray:
         """Return the weight of every row that is on the ramp at a bias, 0 for the others."""
         base, shift = found.base, found.shift
         t = np.where(labels.sign > 0, ((offset - z) - base) - shift, (z + base) + shift)
         return np.where((t > 0.0) & (t < width), 1.0 if labels.weight is None else labels.weight, 0.0)
 
+    @visible
     def balance_sums(
         self,
         z: FloatArray,
@@ -190,20 +199,24 @@ class HostSpace(WorstCases):
         smooth, hard = kernel.sums(*rows, found, (-scale * shares[0], scale * shares[1]), out)
         return BalanceSums(smooth, hard, moved, out)
 
+    @visible
     def weighted(self, x: FloatArray, labels: Labels) -> FloatArray:
         """Return s_i x_i."""
         return x if labels.weight is None else labels.weight * x
 
+    @visible
     def per_weight(self, x: FloatArray, labels: Labels) -> FloatArray:
         """Return x_i / s_i, 0 for rows of weight 0."""
         if labels.weight is None:
             return x
         return np.divide(x, labels.weight, out=np.zeros_like(x), where=labels.weight > 0.0)
 
+    @visible
     def balancing_bias(self, z: FloatArray, labels: Labels, offset: float) -> float:
         """Return the tau of `balance_sums` at width 0."""
         return kernels.balance.balance(checked(z, labels), labels.sign, labels.weight, float(offset), 0.0).base
 
+    @visible
     def top_share(self, z: FloatArray, labels: Labels, side: int, amount: float) -> FloatArray:
         """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
         z, weight = checked(z, labels), labels.weight
@@ -215,10 +228,12 @@ class HostSpace(WorstCases):
         share[tied] = min(1.0, max(0.0, (amount - sums[0]) / sums[1])) if sums[1] > 0.0 else 0.0
         return share
 
+    @visible
     def reweighted(self, labels: Labels, share: FloatArray) -> Labels:
         """Return the labels with every weight times a share."""
         return self.labels(labels.sign, share if labels.weight is None else share * labels.weight)
 
+    @visible
     def soft_threshold(
         self, z: FloatArray, labels: Labels, side: int, amount: float, width: float
     ) -> tuple[float, float]:
@@ -257,6 +272,7 @@ class HostSpace(WorstCases):
             offset, step = offset + step, 2.0 * step
         return base, offset
 
+    @visible
     def lifted(self, z: FloatArray, labels: Labels, threshold: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
         """Return scores less the base, for positives less 1 and at least the offset, and by how much they were lifted."""
         base, offset = threshold

@@ -104,6 +104,8 @@ def look_up(
         arguments = (z, weight, key_sign, shift, edges, places, bins, ranges)
         parallel.run_chunks(ramps.fill_bins, n_ranges, *arguments)
     hard = ramps.finish_keys(keys.scores, keys.weight, width, edges, spline[:, 2], bins, curved, sums)
+    if np.isnan(query_ramps):
+        smooth = hard = np.nan
     return Looked(float(hard if width == 0.0 else smooth), float(query_ramps), float(hard), sums, edges, places, bounds)
 
 

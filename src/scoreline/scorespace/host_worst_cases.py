@@ -5,7 +5,7 @@ import numpy as np
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.scorespace.base import Flips, Labels, Moved, WorstRanking
-from scoreline.scorespace.host_checks import checked, checked_out
+from scoreline.scorespace.host_checks import checked, checked_out, visible
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -30,6 +30,7 @@ class WorstCases:
         below.sort()
         return above, below
 
+    @visible
     def change_sides(
         self,
         z: FloatArray,
@@ -60,6 +61,7 @@ class WorstCases:
                     kernels.contingency.change_ties(*rows, side, level, amount, float(scale), out)
         return Moved(above, below, above_sum, below_sum, out)
 
+    @visible
     def worst_ranking(self, z: FloatArray, labels: Labels, scale: float, out: FloatArray | None = None) -> WorstRanking:
         """Sort both classes, find the place of every negative (`kernels/rankings.py`); copies of a row one by one.
 
@@ -89,6 +91,7 @@ class WorstCases:
                 np.add.at(out, rows, slope)
         return WorstRanking(float(precision), 2.0 * scale * float(ranked.sum()), out)
 
+    @visible
     def flip_chances(
         self,
         z: FloatArray,
@@ -106,15 +109,29 @@ class WorstCases:
             rows = np.repeat(rows, labels.weight[rows].astype(np.int64))
         gains, chances = -price * labels.sign[rows] * z[rows], np.empty(len(rows))
         sides = np.split(gains, [int(labels.positive)])
+        reach = float(np.abs(gains).sum())
+        if not reach < np.inf:  # logs of sums would be differences of infinities
+            if out is not None:
+                out[:] = np.nan
+            return Flips(np.nan, np.nan, np.nan, out)
         log_z = kernels.marginals.flip_chances(exponents, *sides, chances, grad)
         if out is None:
             return Flips(float(log_z), np.nan, np.nan, None)
         # A chance is e^x with an x that len(rows) sums of logs of at most this size have made: that often it was rounded.
-        reach = float(np.abs(gains).sum())
         error = EPS * len(rows) * (reach + float(np.abs(exponents[np.isfinite(exponents)]).max()))
+        doubt = error * reach
+        if np.isneginf(
+            exponents
+        ).any():  # as many flips in either class, or no plane has this slope, whatever rounding did
+            parts = np.split(chances, [int(labels.positive)])
+            flips = [float(part.sum()) for part in parts]
+            for part, own, gain in zip(parts, flips, sides, strict=True):
+                kept = min(flips) / own if own > 0.0 else 0.0
+                doubt += (1.0 - kept) * float(part @ np.abs(gain))
+                part *= kept
         out[:] = np.bincount(rows, chances, len(z))
         out *= -scale * labels.sign
-        return Flips(float(log_z), scale * float(chances.sum()), scale * error * reach / price, out)
+        return Flips(float(log_z), scale * float(chances.sum()), scale * doubt / price, out)
 
     def _harmonic_numbers(self, n: int) -> FloatArray:
         """Return 0, 1, 1 + 1/2, ..., H_n; made once for all evaluations of a risk."""

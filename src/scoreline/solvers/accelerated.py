@@ -98,8 +98,7 @@ class AcceleratedSolver(Solver):
     def store(self, state: State) -> None:
         """Put the best plane into the state; the rest is there."""
         assert isinstance(state, AcceleratedState)
-        if "_bound" in self.__dict__:
-            state.plane = self._bound.record()
+        state.plane = self._bound.record()
 
     def release(self) -> None:
         """Let go of scores and planes."""
@@ -109,7 +108,8 @@ class AcceleratedSolver(Solver):
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: extrapolate, slope at y, step as long as L allows, bound."""
         assert isinstance(state, AcceleratedState)
-        if self.mu is None and state.mu > 0.0 and self._slack >= SHARE * (state.best_objective - state.lower_bound):
+        too_wide = self._slack >= SHARE * (state.best_objective - state.lower_bound)
+        if self.mu is None and state.mu > 0.0 and too_wide and self._wide(objective, state):
             state.mu *= FACTOR
             self._restart(state)
         alpha, space = objective.alpha, objective.space
@@ -151,16 +151,21 @@ class AcceleratedSolver(Solver):
             state.best_objective, state.best_w = new.hard, x
         # The planes met, in the proportions of the estimate sequence, are one plane.
         state.constants += a * (point.risk.plane if self.strongly_convex else 0.0)
-        state.allowances += a * objective.rounding_allowance(point, slope)
+        state.allowances += a * objective.rounding_allowance(point, slope, terms=state.iteration + 1)
         if self.strongly_convex:
             bound = self._bound.add(slopes / total, state.constants / total, state.allowances / total)
             state.lower_bound = max(state.lower_bound, bound)
         self._slack = self._slack_of(objective, point)
-        if still and self.mu is None and state.mu * objective.risk.ramp_scale > NARROWEST:
+        narrower = state.mu * objective.risk.ramp_scale > NARROWEST and self._wide(objective, state)
+        if still and self.mu is None and narrower:
             state.mu *= FACTOR  # the minimum of J_mu itself: only a narrower ramp leads on
             self._restart(state)
             return True
         return not still
+
+    def _wide(self, objective: Objective, state: AcceleratedState) -> bool:
+        """Tell whether the next ramp is wide enough to prove something."""
+        return FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(self._z)
 
     def _restart(self, state: AcceleratedState) -> None:
         """Begin the estimate sequence anew at x: the function has changed."""

@@ -105,6 +105,7 @@ class Solver(Method, ABC):
     state_class: ClassVar[type[State]] = State
     log_level = logging.INFO  # of the line at the end of a run
     starts_on_samples: ClassVar[bool] = False  # init="auto": begin on samples of the rows where that pays
+    ready = False  # between `resume` and `release`: there is something to store
     watch: Watch | None = None  # of `early_stopping`, set by who knows the measure and the validation rows
 
     def __init__(
@@ -195,7 +196,10 @@ class Solver(Method, ABC):
             given = self._checked_state(state if kept is None else kept.record)
         now, interruption = self._begin(objective, w0) if given is None else (given, None)
         described = problem if kept is not None else {name: problem[name] for name in now.problem if name in problem}
-        if now.problem and not same_problem({name: now.problem.get(name) for name in described}, described):
+        fits = now.w.shape == (objective.n_features,)
+        if not fits or (
+            now.problem and not same_problem({name: now.problem.get(name) for name in described}, described)
+        ):
             what = f"belongs to another problem: it has {now.problem}, this objective {problem}"
             raise ValueError(f"the state {what}") if kept is None or journal is None else journal.mismatch(what)
         now.problem = problem
@@ -225,7 +229,7 @@ class Solver(Method, ABC):
             logger.debug("%s iteration %d: objective %.8g, lower bound %.8g, %.1f passes", self.name, *_log_row(row))
 
         try:
-            self.resume(objective, now)
+            self._resumed(objective, now)
             if given is None or not now.history["iteration"]:
                 record()
             if interruption is not None:
@@ -284,13 +288,23 @@ class Solver(Method, ABC):
         """Put the state into a record for the checkpoint, and go on from the record, as a run that was killed will."""
         assert self.journal is not None
         self.store(state)
-        self.release()
+        self._released()
         state.passes = objective.n_passes - passes_before
         record = state.record()
         self.journal.keep(record)
         state = self.state_class.restored(record)
-        self.resume(objective, state)
+        self._resumed(objective, state)
         return state
+
+    def _resumed(self, objective: Objective, state: State) -> None:
+        """Resume, and know when that is done: Ctrl-C on the way leaves nothing to store."""
+        self.ready = False
+        self.resume(objective, state)
+        self.ready = True
+
+    def _released(self) -> None:
+        self.ready = False
+        self.release()
 
     def _over(self, kept: Kept) -> bool:
         """Tell whether a run that a checkpoint has is over: also by max_iter, unless that has been raised."""
@@ -339,10 +353,11 @@ class Solver(Method, ABC):
     ) -> Result:
         """Prove the best point with fresh scores: what `step` carried along has drifted by rounding."""
         try:
-            self.store(state)
+            if self.ready:
+                self.store(state)
         except KeyboardInterrupt as signal:
             status, interruption = "interrupted", signal
-        self.release()
+        self._released()
         if state.validated and state.validated["objective"] != state.best_objective:
             state.best_w, state.best_objective = state.validated["w"], state.validated["objective"]
             status = STOPPED if status in ("converged", "stalled", "max_iter") else status

@@ -71,8 +71,7 @@ class BundleSolver(Solver):
     def store(self, state: State) -> None:
         """Put the planes into the state."""
         assert isinstance(state, BundleState)
-        if "_planes" in self.__dict__:
-            state.planes = self._planes.record()
+        state.planes = self._planes.record()
 
     def release(self) -> None:
         """Let go of scores and planes."""

@@ -10,6 +10,7 @@ from scoreline._typing import FloatArray
 from scoreline.objective import Objective
 from scoreline.solvers.base import Solver, State
 from scoreline.solvers.bundle import BundleSolver
+from scoreline.solvers.planes import LARGEST_SQUARE
 
 
 @dataclass
@@ -56,6 +57,8 @@ class BundleLineSearchSolver(Solver):
         assert isinstance(state, MixtureState)
         point, alpha, dot = self._point, objective.alpha, kernels.vectors.dot
         slope = objective.slope(point)
+        if not dot(slope, slope) / alpha < LARGEST_SQUARE:
+            return False  # squares beyond the range of floats prove nothing, and lead nowhere
         new = {"constant": point.risk.plane, "size": objective.plane_size(point), "mass": point.risk.mass}
         if not state.mixture:
             state.slope, state.mixture = slope, new
@@ -69,7 +72,8 @@ class BundleLineSearchSolver(Solver):
             state.slope = share * state.slope + (1.0 - share) * slope
             state.mixture = {key: share * state.mixture[key] + (1.0 - share) * new[key] for key in new}
         bound = state.mixture["constant"] - dot(state.slope, state.slope) / (2.0 * alpha)
-        bound -= objective.mixture_allowance(state.slope, state.mixture["size"], state.mixture["mass"])
+        terms = state.iteration + 1  # planes mixed so far, one after the other
+        bound -= objective.mixture_allowance(state.slope, state.mixture["size"], state.mixture["mass"], terms)
         state.lower_bound = max(state.lower_bound, bound)
         w = -state.slope / alpha
         still = np.array_equal(w, state.w)

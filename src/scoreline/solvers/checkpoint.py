@@ -152,7 +152,7 @@ class Journal:
         """Say that the file is not complete where what is done with its content fails."""
         try:
             yield
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
+        except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
             raise self.mismatch(f"is not complete ({type(error).__name__}: {error})") from error
 
     def _read(self, solver: Any) -> list[Kept]:
@@ -168,6 +168,11 @@ class Journal:
                     content["seed"],
                     [Kept(run["status"], run["state"], run["before"]) for run in content["runs"]],
                 )
+                damage = _damage(seed, runs)
+            if damage:
+                raise self.mismatch(f"is damaged: {damage}")
+            if not all(isinstance(value, str) for value in before.values()):
+                raise self.mismatch("is damaged: an option of its solver is not text")
             now = {"solver": solver.name, **self._header["options"]}
             names = sorted({*before, *now}, key=lambda name: (name != "solver", name))
             differing = [name for name in names if before.get(name) != now.get(name)]
@@ -178,6 +183,57 @@ class Journal:
                 )
             self._seed, self._runs = seed, runs
         return self._runs
+
+
+def _damage(seed: Any, runs: list[Kept]) -> str:
+    """Say what is wrong with the parts that all records have, or nothing: what follows relies on their types."""
+    if not (seed is None or (type(seed) is int and 0 <= seed < 2**63)):
+        return f"its seed is {seed!r:.100}"
+    for kept in runs:
+        if type(kept.status) is not str:
+            return f"the status of a run is {kept.status!r:.100}"
+        for record in (kept.record, {} if kept.before is None else kept.before):
+            if not isinstance(record, dict) or not all(isinstance(name, str) for name in record):
+                return "a run is not a set of named values"
+            wrong = next((name for name, fits in PARTS.items() if name in record and not fits(record[name])), None)
+            if wrong is not None:
+                return f"{wrong} of a run is {record[wrong]!r:.100}"
+            if "w" in record and np.shape(record["w"]) != np.shape(record["best_w"]):
+                return "w and best_w of a run have different lengths"
+            best = record.get("best_objective", np.inf)
+            if record.get("lower_bound", -np.inf) > best + NEAR * max(1.0, abs(best)):  # but for rounding
+                return "the lower bound of a run is above its objective"
+    return ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not np.isnan(float(value))
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, np.ndarray)
+        and value.dtype == np.float64
+        and value.ndim == 1
+        and bool(np.isfinite(value).all())
+    )
+
+
+def _is_history(value: Any) -> bool:
+    lists = isinstance(value, dict) and all(isinstance(column, list) for column in value.values())
+    return lists and all(_is_number(number) for column in value.values() for number in column)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**62
+
+
+PARTS = {
+    "w": _is_vector, "best_w": _is_vector, "best_objective": _is_number, "lower_bound": _is_number, "iteration": _is_count,
+    "seconds": lambda value: all(map(_is_number, value)) if isinstance(value, list) else _is_number(value),
+    "passes": _is_number, "problem": lambda value: isinstance(value, dict), "history": _is_history,
+    "validated": lambda value: isinstance(value, dict),
+}  # fmt: skip
 
 
 def checked_entries(operator: Any) -> list[float]:

@@ -21,6 +21,7 @@ from scoreline.solvers.newton import NewtonSolver
 logger = logging.getLogger("scoreline")
 
 SAME = 0.05  # of the logarithm of the ratio of the classes: all costs are nearly 1
+OVER = 1e-9  # seconds: no time is left
 THIN = 6  # with fewer rows in a class there is no evidence to choose by
 
 
@@ -91,6 +92,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
     """
 
     name = "cost_search"
+    row_vectors, feature_vectors = 18.0, 150.0  # the states of two fits
     automatic = "measure"
     reason = "the measure is one of counts, so cost and cut are chosen on left-out rows"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean loss"
@@ -111,17 +113,19 @@ class CostSearchSolver(CostMethod, NewtonSolver):
         ratio = float(sums[0] / sums[1])
         asked, begin = self.max_time, time.perf_counter()
 
+        def left() -> float | None:
+            return None if asked is None else max(OVER, asked - (time.perf_counter() - begin))
+
         def attempt(exponent: float, before: Trial | None) -> Trial:
             cost = ratio**exponent
             objective = problem.objective(weight if exponent == 0.0 else np.where(sign > 0, cost, 1.0) * base)
             start, constant = w0, objective.risk.best_constant()
             if before is not None:  # what a cost changes most is the constant
                 start = problem.operator.shifted(before.result.w, constant - before.constant)
-            if asked is not None:
-                self.max_time = max(1e-9, asked - (time.perf_counter() - begin))
+            self.max_time = left()
             trial = Trial(cost, constant, self.solve(objective, start))
             trial.interruption = trial.result.interruption
-            if trial.interruption is not None:
+            if trial.interruption is not None or (before is not None and ended(trial)):
                 return trial
             try:
                 unseen = leave_one_out(objective, trial.result.z, problem.copies, random_state)
@@ -139,6 +143,9 @@ class CostSearchSolver(CostMethod, NewtonSolver):
             if ended(plain) or min(counts) < THIN or abs(np.log(ratio)) < SAME:
                 return plain
             for exponent in (1.0, 0.5):
+                if left() == OVER:  # another fit would not get beyond its start
+                    best.result.status = "max_time"
+                    return best
                 trial = attempt(exponent, last)
                 if ended(trial):
                     best.interruption = trial.interruption

@@ -13,6 +13,7 @@ from scoreline.objective import Objective
 from scoreline.solvers.base import Solver, State
 from scoreline.solvers.lower_bound import LowerBound
 
+LEAST_CURVATURE = 1e-30  # with less, one step takes every beta to an end of its box
 MARGIN = 1.05  # over the estimated Lipschitz constant, which Lanczos' method finds from below
 
 
@@ -98,8 +99,7 @@ class ExcessiveGapSolver(Solver):
     def store(self, state: State) -> None:
         """Put the best plane into the state; the rest is there."""
         assert isinstance(state, ExcessiveGapState)
-        if "_bound" in self.__dict__:
-            state.plane = self._bound.record()
+        state.plane = self._bound.record()
 
     def release(self) -> None:
         """Let go of scores and planes."""
@@ -166,4 +166,5 @@ def largest_curvature(objective: Objective) -> float:
             LinearOperator((p, p), matvec=product), k=1, which="LA", v0=start, tol=1e-2, return_eigenvectors=False
         )
         largest = float(found[0])
-    return MARGIN * max(largest, 1e-300) / (labels.total * objective.alpha)
+    # A constant that is too large does no harm, and of one that is 0, or below the roundings of beta, there is no inverse.
+    return max(MARGIN * largest / (labels.total * objective.alpha), LEAST_CURVATURE)

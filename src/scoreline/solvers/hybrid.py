@@ -172,8 +172,6 @@ class HybridSolver(Solver):
     def store(self, state: State) -> None:
         """Put curvature, Hessian and plane into the state; a run that ends on a batch returns its point if J is lower there."""
         assert isinstance(state, HybridState)
-        if "_preconditioner" not in self.__dict__:  # an interrupted start
-            return
         objective = self._batches.objective
         self._fill(state)
         state.memory, state.slope = dict(self._curvature.record()), self._slope
@@ -278,9 +276,12 @@ class HybridSolver(Solver):
         """
         promised = -kernels.vectors.dot(gradient, d)
         terms = self._point.risk.grad * (new.z - self._point.z)  # up to the length of the step, which drops out
-        noise = float(terms @ terms) - float(terms.sum()) ** 2 / len(terms)
-        step = kernels.vectors.dot(new.w - self._point.w, d) / kernels.vectors.dot(d, d)
-        return (step * promised) ** 2 <= 2.0 * part.operator.shape[1] * noise
+        total, square = float(terms.sum()), kernels.vectors.dot(d, d)
+        if not square > 0.0:  # a direction whose square is lost in rounding promises nothing
+            return True
+        noise = float(terms @ terms) - total * total / len(terms)
+        decrease = kernels.vectors.dot(new.w - self._point.w, d) / square * promised
+        return not decrease * decrease > 2.0 * part.operator.shape[1] * noise
 
     def _grow(self, objective: Objective, state: HybridState) -> None:
         """Take in more rows: their scores, and their part of the gradient (eq. batch-slope)."""

@@ -117,10 +117,9 @@ class LbfgsSolver(Solver):
     def store(self, state: State) -> None:
         """Put the curvature pairs and the best plane into the state."""
         assert isinstance(state, LbfgsState)
-        if "_bound" in self.__dict__:  # an interrupted start has not made them
-            state.memory = dict(self._curvature.record())
-            state.hessian = self._preconditioner.record(self._objective)
-            state.plane = self._bound.record()
+        state.memory = dict(self._curvature.record())
+        state.hessian = self._preconditioner.record(self._objective)
+        state.plane = self._bound.record()
 
     def release(self) -> None:
         """Let go of scores, gradients and curvature."""

@@ -29,6 +29,8 @@ class Method:
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
     streams : bool
         Whether it can learn block by block (`partial_fit`).
+    row_vectors, feature_vectors : float
+        About how many vectors of float64 of n and of p a fit holds beyond X at its highest (`working_bytes`).
     """
 
     name: ClassVar[str]
@@ -40,6 +42,8 @@ class Method:
     measures: ClassVar[tuple[str, ...]] = ()
     certified: ClassVar[bool] = True
     streams: ClassVar[bool] = False
+    row_vectors: ClassVar[float] = 14.0
+    feature_vectors: ClassVar[float] = 80.0
     trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures
 
     def __init__(self, tol: float = 1e-2, max_iter: int = 5000, max_time: float | None = None):
@@ -48,6 +52,10 @@ class Method:
         if max_time is not None:
             check_number("max_time", max_time, above=0)
         self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
+
+    def working_bytes(self, n: int, p: int) -> float:
+        """Return about how many bytes a fit of n rows and p features takes beyond X, at its highest."""
+        return 8.0 * (self.row_vectors * n + self.feature_vectors * p)
 
     @classmethod
     def options(cls) -> list[str]:

@@ -70,6 +70,7 @@ class MomentsSolver(Method):
     """
 
     name = "moments"
+    feature_vectors = 200.0  # of conjugate gradients on wide data
     automatic = "never"
     certified = False
     streams = True
@@ -86,6 +87,10 @@ class MomentsSolver(Method):
         if not isinstance(diagnostics, bool):
             raise ValueError(f"diagnostics={diagnostics!r} must be True or False")
         self.ridge, self.method, self.diagnostics = ridge, method, diagnostics
+
+    def working_bytes(self, n: int, p: int) -> float:
+        """Return about how many bytes a fit takes beyond X, with covariances and a factor where those are written down."""
+        return super().working_bytes(n, p) + (8.0 * 10.0 * p * p if p <= EXPLICIT else 0.0)
 
     @classmethod
     def serves(cls, risk: Any) -> bool:

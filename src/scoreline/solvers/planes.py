@@ -96,7 +96,7 @@ class Planes:
         """Return the lower bound of the mixture with that slope, less what rounding may have added."""
         size, mass, constant = (float(self.weights @ a) for a in (self.sizes, self.masses, self.constants))
         value = constant - kernels.vectors.dot(slope, slope) / (2.0 * objective.alpha)
-        return value - objective.mixture_allowance(slope, size, mass)
+        return value - objective.mixture_allowance(slope, size, mass, terms=int(np.count_nonzero(self.live)))
 
     def drop_idle(self) -> None:
         """Let go of planes that had no weight for PATIENCE iterations."""

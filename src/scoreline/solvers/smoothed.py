@@ -110,19 +110,24 @@ class SmoothedSolver(LbfgsSolver):
         if not self._fixed and state.iteration == 0 and state.w.any():
             aim = SHARE * (self.tol * point.hard if self.abs_tol is None else self.abs_tol)
             for _ in range(MOST_REDUCTIONS):
-                if self._slack(objective, point) <= aim:
+                if self._slack(objective, point) <= aim or not self._wide(objective, state, z):
                     break
                 state.mu *= FACTOR
                 point = objective.at(state.w, z, state.mu, out=point.risk.grad)
         return point
 
     def adjust(self, objective: Objective, state: LbfgsState) -> None:
-        """Lower mu if the slack it causes is a large part of the gap."""
-        if not self._fixed and self.slack >= SHARE * (state.best_objective - state.lower_bound):
+        """Lower mu if the slack it causes is a large part of the gap, and the ramp stays wider than roundings of scores."""
+        too_wide = not self._fixed and self.slack >= SHARE * (state.best_objective - state.lower_bound)
+        if too_wide and self._wide(objective, state, self._point.z):
             state.mu *= FACTOR
             self._point = objective.at(self._point.w, self._point.z, state.mu, out=self._point.risk.grad)
             self._arrive(objective, state)
         self._precondition(objective, state)
+
+    def _wide(self, objective: Objective, state: LbfgsState, z: Scores) -> bool:
+        """Tell whether the next ramp is wide enough to prove something."""
+        return FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(z)
 
     def _precondition(self, objective: Objective, state: LbfgsState) -> None:
         """Make the Hessian anew if it is due (see NewtonSolver), of a ramp that is wide enough to hold more than a few rows.

@@ -1,0 +1,18 @@
+"""Print the lower limits of pyproject.toml as exact versions, for `pip install -c`: what the package and its extras need.
+
+Tools of tests and documentation are not held back: they never reach a user.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+
+EXTRAS = ("cli", "dask", "gpu", "io", "onnx", "plot")
+
+project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+wanted = [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
+pins = {}
+for line in wanted:
+    name, limit = re.fullmatch(r"([A-Za-z0-9_-]+)(?:\[[^\]]*\])?>=([0-9.]+)", line).groups()
+    pins[name] = limit
+print("\n".join(f"{name}=={limit}" for name, limit in sorted(pins.items())))

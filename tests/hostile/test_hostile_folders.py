@@ -1,0 +1,304 @@
+"""Named attacks by folders: headers that lie, links, pipes, permissions, changes while files are open."""
+
+import gc
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hostile_cases import fitted, in_child, no_waiting_for_the_disk, rows  # noqa: F401
+
+from scoreline import load_model
+from scoreline._files import NUMBERS, whole_file
+from scoreline.data import convert, open_mapped, read_data, read_libsvm
+from scoreline.data.sources import Source
+from scoreline.export import to_json
+
+# ------------------------------------------------------------------------------------------------------ mapped folders
+
+
+@pytest.fixture(params=["csr", "dense"])
+def mapped(request, tmp_path):
+    X, y = rows(3000)
+    return convert((sp.csr_array(X) if request.param == "csr" else X, y), tmp_path / "mapped")
+
+
+def largest_file(folder):
+    return folder / ("indices.npy" if (folder / "indices.npy").exists() else "X.npy")
+
+
+def with_header(folder, **changes):
+    header = json.loads((folder / "header.json").read_bytes())
+    header |= changes
+    (folder / "header.json").write_text(json.dumps(header))
+
+
+USES = {
+    "matvec": lambda X: X.matvec(np.ones(3)),
+    "rmatvec": lambda X: X.rmatvec(np.ones(3000)),
+    "rows": lambda X: X.matvec_rows(np.ones(3), np.arange(5)),
+    "blocks": lambda X: list(X.row_blocks(100)),
+    "statistics": lambda X: X.column_statistics(),
+    "row arrays": lambda X: X.row_arrays(0, 3000),
+}
+
+
+@pytest.mark.parametrize("change", ["shorter", "other entries"])
+def test_files_that_change_while_they_are_open_are_noticed_before_they_are_read(change, mapped):
+    """Was: bus error or segmentation fault. In a process of its own, since it may not survive."""
+
+    def use():
+        X = open_mapped(mapped).X
+        for call in USES.values():
+            call(X)
+        path = largest_file(mapped)
+        if change == "shorter":
+            os.truncate(path, 200)
+        else:
+            with path.open("r+b") as file:
+                file.seek(160)
+                file.write(b"\xff" * 64)
+            os.utime(path, ns=(0, 12345))  # the clock of a file system may be too coarse to tell the two writes
+        for call in USES.values():
+            with pytest.raises(ValueError, match="was changed while it was open"):
+                call(X)
+        return 0
+
+    assert in_child(use) == 0
+
+
+def test_a_folder_that_is_replaced_or_removed_stays_readable_where_it_is_open(mapped):
+    data = open_mapped(mapped)
+    before = data.X.matvec(np.ones(3))
+    X, y = rows(3000)
+    convert((2.0 * X, y), mapped, overwrite=True)
+    assert data.X.matvec(np.ones(3)).tobytes() == before.tobytes()
+    assert np.allclose(open_mapped(mapped).X.matvec(np.ones(3)), 2.0 * before)
+
+
+def test_open_files_are_closed_with_their_operator(mapped):
+    data = open_mapped(mapped)
+    handles = list(data.X._files.handles)
+    for handle in handles:
+        os.fstat(handle)
+    del data
+    gc.collect()
+    for handle in handles:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(handle)
+
+
+@pytest.mark.parametrize("name", ["header.json", "largest.npy", "labels.npy"])
+def test_a_pipe_in_a_folder_is_not_waited_for(name, mapped):
+    (mapped / name).unlink()
+    os.mkfifo(mapped / name)
+    if name != "header.json":
+        files = json.loads((mapped / "header.json").read_bytes())["files"]
+        with_header(mapped, files=files | {name: {"bytes": 0, "crc32": 0}})
+    with pytest.raises(ValueError, match="no plain file"):
+        open_mapped(mapped)
+
+
+def test_links_to_files_are_followed_and_other_names_of_a_header_are_not_looked_at(mapped, tmp_path):
+    path = largest_file(mapped)
+    path.rename(tmp_path / "elsewhere.npy")
+    path.symlink_to(tmp_path / "elsewhere.npy")
+    files = json.loads((mapped / "header.json").read_bytes())["files"]
+    with_header(mapped, files=files | {"../../etc/passwd": {"bytes": 1, "crc32": 2}})
+    assert open_mapped(mapped).X.shape == (3000, 3)
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    with pytest.raises(ValueError, match="is damaged"):
+        open_mapped(mapped)
+
+
+HEADERS = {
+    "another storage": {"storage": "../csr"},
+    "a shape of floats": {"shape": [3000.0, 3]},
+    "a shape of truth values": {"shape": [True, 3]},
+    "a negative shape": {"shape": [-3000, 3]},
+    "a shape of nothing": {"shape": [0, 0]},
+    "2^62 columns": {"shape": [3000, 2**62]},
+    "2^63 rows": {"shape": [2**63, 3]},
+    "rows beyond all bounds": {"shape": [10**400, 3]},
+    "no shape": {"shape": None},
+    "version 0": {"version": 0},
+    "version -1": {"version": -1},
+    "classes of one kind twice": {"classes": [1, 1.0]},
+    "classes of two kinds": {"classes": [1, "1"]},
+    "classes that are lists": {"classes": [[0], [1]]},
+    "classes beyond 64 bits": {"classes": [0, 2**70]},
+    "names of other features": {"names": ["a"]},
+    "no files": {"files": {}},
+    "files that are a list": {"files": []},
+    "an encoding of other features": {
+        "encoding": {
+            "version": 1, "label": None, "labels": [], "rows": 3, "missing": [], "impute": None,
+            "columns": [{"name": "a", "kind": "number", "categories": [], "fill": None}],
+        }
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_headers_of_folders_that_lie_are_refused(name, mapped):
+    with_header(mapped, **HEADERS[name])
+    with pytest.raises(ValueError, match="mapped"):
+        open_mapped(mapped)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{'descr': '''", "a:\n    b\n  c", "(" * 9000, "{'descr': '<f8', 'fortran_order': False, 'shape': (2**70,)}"],
+)
+def test_arrays_whose_headers_cannot_be_parsed_are_refused(text, mapped):
+    """Was: errors of Python's tokenizer."""
+    path = mapped / "largest.npy"
+    raw = text.encode() + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(raw).to_bytes(2, "little") + raw + bytes(24))
+    files = json.loads((mapped / "header.json").read_bytes())["files"]
+    with_header(mapped, files=files | {path.name: {"bytes": path.stat().st_size, "crc32": 0}})
+    with pytest.raises(ValueError, match="mapped is damaged"):
+        open_mapped(mapped)
+
+
+def test_arrays_of_another_number_of_dimensions_are_refused(mapped):
+    """Was: taken, and a kernel could not be compiled for them at the first product."""
+    for path in mapped.glob("*.npy"):
+        array, before, header = np.load(path), path.read_bytes(), (mapped / "header.json").read_bytes()
+        np.save(path, array[..., np.newaxis])
+        files = json.loads(header)["files"]
+        with_header(mapped, files=files | {path.name: {"bytes": path.stat().st_size, "crc32": 0}})
+        with pytest.raises(ValueError, match=f"mapped is damaged.*{path.name} has {array.ndim + 1} dimensions"):
+            open_mapped(mapped)
+        path.write_bytes(before)
+        (mapped / "header.json").write_bytes(header)
+    assert open_mapped(mapped).X.shape == (3000, 3)
+
+
+# --------------------------------------------------------------------------------------- links, modes, temporary files
+
+
+def test_a_link_is_followed_and_stays_one(tmp_path):
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "model.npz", tmp_path / "link.npz"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    fitted().save(link)
+    assert link.is_symlink()
+    assert load_model(target).coef_.tobytes() == fitted().coef_.tobytes()
+    assert [path.name for path in target.parent.iterdir()] == ["model.npz"]
+
+
+def test_links_in_place_of_temporary_files_are_not_followed(tmp_path):
+    """Was: in a folder that others may write to, a link with the name of our next temporary file chose what we wrote over."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    now = next(NUMBERS)
+    for number in range(now, now + 5):
+        (tmp_path / f".model.npz.{os.getpid()}.{number}.part").symlink_to(victim)
+    fitted().save(tmp_path / "model.npz")
+    assert victim.read_bytes() == b"precious"
+    load_model(tmp_path / "model.npz")
+
+
+def test_a_link_in_place_of_a_lock_is_not_followed(tmp_path):
+    """Was: the file that it leads to was emptied."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / ".mapped.lock").symlink_to(victim)
+    with pytest.raises(OSError, match=r"cannot write .*\.mapped\.lock"):
+        convert(rows(), tmp_path / "mapped")
+    assert victim.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("end", ["part", "old"])
+def test_a_link_in_place_of_an_unfinished_folder_is_not_followed(end, tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_bytes(b"precious")
+    (tmp_path / f".mapped.{end}").symlink_to(precious)
+    try:
+        convert(rows(), tmp_path / "mapped")
+    except OSError:
+        assert not (tmp_path / "mapped").exists()
+    assert (precious / "file").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_new_files_have_the_mode_that_the_umask_gives(mask, mode, tmp_path):
+    before = os.umask(mask)
+    try:
+        fitted().save(tmp_path / "model.npz")
+        to_json(fitted(), tmp_path / "model.json")
+        folder = convert(rows(), tmp_path / "mapped")
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "model.npz", tmp_path / "model.json", *folder.iterdir()):
+        assert stat.S_IMODE(path.stat().st_mode) == mode, path
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~mask
+
+
+def test_a_replacement_has_the_mode_of_the_old_file(tmp_path):
+    (tmp_path / "model.npz").write_bytes(b"")
+    (tmp_path / "model.npz").chmod(0o640)
+    fitted().save(tmp_path / "model.npz")
+    assert stat.S_IMODE((tmp_path / "model.npz").stat().st_mode) == 0o640
+
+
+def test_what_may_not_be_read_or_written_is_left_alone(tmp_path):
+    """As a user without rights: root has them all."""
+    clf, model, secret, closed = fitted(), tmp_path / "model.npz", tmp_path / "secret.svm", tmp_path / "closed"
+    clf.save(model)
+    before = model.read_bytes()
+    secret.write_text("1 1:1\n")
+    closed.mkdir()
+    tmp_path.chmod(0o777)  # the folder may be written to, the files may not
+    for path in [*tmp_path.parents][:3]:
+        path.chmod(path.stat().st_mode | 0o011)
+    model.chmod(0o444)
+    secret.chmod(0)
+    closed.chmod(0o555)
+
+    def try_all():
+        with pytest.raises(PermissionError, match=r"model\.npz: it is write-protected"):
+            clf.save(model)
+        for read in (read_libsvm, load_model, read_data, lambda path: convert(path, tmp_path / "mapped")):
+            with pytest.raises(PermissionError):
+                read(secret)
+        with pytest.raises(OSError, match="closed"):
+            clf.save(closed / "model.npz")
+        with pytest.raises(OSError, match="closed"):
+            convert(rows(), closed / "mapped")
+        return 0
+
+    assert in_child(try_all, uid=65534) == 0
+    assert model.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["closed", "model.npz", "secret.svm"]
+
+
+class Interrupted(Source):
+    """Rows, then Ctrl-C."""
+
+    def blocks(self):
+        yield rows()
+        raise KeyboardInterrupt
+
+    def width(self):
+        return 3, 0
+
+
+def test_interruptions_leave_no_temporary_files(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        convert(Interrupted(), tmp_path / "mapped")
+
+    def half():
+        with whole_file(tmp_path / "file") as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,201 @@
+"""Ctrl-C at any line of the library: it comes through, what is left is a whole model or none, and the next fit is as ever."""
+
+import signal
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from limited_fits import CASES, classifier, rows
+from sklearn.exceptions import ConvergenceWarning
+
+import scoreline
+from scoreline import MeasureClassifier, MeasureClassifierCV
+from scoreline.kernels import parallel
+
+SOURCE = str(Path(scoreline.__file__).parent)
+
+
+class Interrupt:
+    """Raise KeyboardInterrupt at the k-th line that runs in the library; without k, count the lines."""
+
+    def __init__(self, at=None):
+        self.at, self.lines, self.raised = at, 0, False
+
+    def _trace(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(SOURCE):
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at:
+                self.raised = True
+                raise KeyboardInterrupt
+        return self._trace
+
+    def __enter__(self):
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self._before)
+
+
+def facts(clf):
+    """Return what a fit leaves behind that must be of one fit."""
+    names = (
+        "classes_",
+        "n_features_in_",
+        "coef_",
+        "intercept_",
+        "trained_intercept_",
+        "status_",
+        "objective_",
+        "lower_bound_",
+    )
+    return {name: np.array(getattr(clf, name)).tolist() for name in names if hasattr(clf, name)}
+
+
+def disturbed(clf, at, X, y):
+    """Fit with Ctrl-C at a line; tell whether it came through."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        with Interrupt(at) as interrupt:
+            try:
+                clf.fit(X, y)
+            except KeyboardInterrupt:
+                return True
+    assert not interrupt.raised, f"Ctrl-C at line {at} was swallowed"
+    return False
+
+
+def check_whole(clf, X, y, plain):
+    """A model with everything that says that it was interrupted, unless Ctrl-C came after the last line of the fit."""
+    if clf.status_ != "interrupted":
+        names = [name for name in facts(plain) if name != "classes_"]
+        assert [facts(clf)[name] for name in names] == [facts(plain)[name] for name in names]
+    assert np.isfinite(clf.coef_).all()
+    assert np.isfinite(clf.intercept_).all()
+    assert clf.coef_.shape == (1, X.shape[1])
+    assert set(clf.predict(X)) <= set(clf.classes_.tolist()) == set(y.tolist())
+    if clf.lower_bound_ is not None:
+        assert clf.lower_bound_ <= clf.objective_
+
+
+def places(total, number, seed):
+    """Return lines spread over the whole fit, and some at random."""
+    rng = np.random.default_rng(seed)
+    return sorted(
+        {*np.linspace(1, total, number // 2).astype(int).tolist(), *rng.integers(1, total, number // 2).tolist()}
+    )
+
+
+def check_interrupts(case, number, **options):
+    X, y = rows()
+    other = np.where(y == 1, "yes", "no")
+    make = lambda: classifier(case, max_iter=15, **options)  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        plain = make().fit(X, y)
+        with Interrupt() as count:
+            make().fit(X, y)
+    met = 0
+    for at in places(count.lines, number, 0):
+        fresh, old = make(), make()
+        old.__dict__.update(plain.__dict__)  # of an earlier fit, with other classes
+        before = facts(old)
+        came = disturbed(fresh, at, X, y)
+        met += came
+        if came and hasattr(fresh, "coef_"):
+            check_whole(fresh, X, y, plain)
+        if disturbed(old, at, X, other) and facts(old) != before:
+            check_whole(old, X, other, plain)
+        assert not getattr(parallel._local, "inside", False)
+    assert met > 0.8 * number / 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        again = make().fit(X, y)
+    assert facts(again) == facts(plain)
+
+
+FEW = {(m, s) for m, s in CASES if s != "auto"} | {("roc_auc", "auto"), ("f1", "auto"), ("recall_at_precision", "auto")}
+
+
+@pytest.mark.parametrize("case", sorted(FEW), ids=str)
+def test_ctrl_c_at_some_lines(case):
+    check_interrupts(case, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_ctrl_c_at_many_lines(case):
+    check_interrupts(case, 120)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"probability": True}, {"scaling": "standard", "cut": "holdout"}], ids=str)
+@pytest.mark.parametrize("measure", ["roc_auc", "f1"])
+def test_ctrl_c_with_probabilities_and_rows_held_out(measure, options):
+    check_interrupts((measure, "auto"), 80, **options)
+
+
+# ------------------------------------------------------------------------------------------------------------- real signals
+
+
+class Alarm:
+    """A signal that raises KeyboardInterrupt in the main thread after some time, if that is still within."""
+
+    def __init__(self, seconds):
+        self.seconds, self.armed = seconds, False
+
+    def _ring(self, *_):
+        if self.armed:
+            raise KeyboardInterrupt
+
+    def __enter__(self):
+        self._before = signal.signal(signal.SIGALRM, self._ring)
+        self.armed = True
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        return self
+
+    def __exit__(self, *_):
+        self.armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, self._before)
+
+
+def work_on(kind):
+    """Return a function that makes, fits and returns an estimator, on data of several chunks where threads matter."""
+    if kind == "threads":
+        X, y = rows(60_000, 20)
+        return lambda: MeasureClassifier(alpha=1e-5, tol=1e-4, n_jobs=2).fit(X, y)
+    X, y = rows(2000, 5)
+    if kind == "search":
+        return lambda: MeasureClassifierCV(alphas=[1e-2, 1e-3, 1e-4], cv=3, n_jobs=2).fit(X, y)
+    return lambda: MeasureClassifier(kind, alpha=1e-5, tol=1e-6, max_iter=100).fit(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals come to the main thread")
+@pytest.mark.parametrize("kind", ["threads", "search", "f1", "prbep"])
+def test_signals_at_random_moments(kind):
+    """Sixty fits are stopped anywhere, also inside kernels of several threads; those that follow give the same bits."""
+    work, rng, met = work_on(kind), np.random.default_rng(0), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        work()
+        begin = time.perf_counter()
+        plain = facts(work())
+        took = time.perf_counter() - begin
+        for _ in range(60):
+            try:
+                with Alarm(rng.uniform(1e-4, took)):
+                    work()
+            except KeyboardInterrupt:
+                met += 1
+            assert not getattr(parallel._local, "inside", False)
+        assert met > 10
+        assert facts(work()) == plain

@@ -1,0 +1,38 @@
+"""max_time: whatever is trained, however many fits that takes, the clock stops it within one iteration."""
+
+import time
+import warnings
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from limited_fits import CASES, classifier, rows
+
+from scoreline.estimators import classifier as estimator
+from scoreline.operators import as_operator
+
+END = 10.0  # passes beyond iterations: the start (2), the proof (1), leave-one-out or the cut of row methods (up to 7)
+
+
+def fitted(case, monkeypatch, **options):
+    """Return the classifier and the passes that its fit took; a second of its clock is a pass over the rows."""
+    X, y = rows()
+    operator = as_operator(X)
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(estimator, "own_operator", nullcontext)  # the clock reads the passes of this one
+        patch.setattr(time, "perf_counter", lambda: operator.n_passes)
+        clf = classifier(case, **options).fit(operator, y)
+    return clf, operator.n_passes
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_fit_ends_within_an_iteration_of_its_time(case, monkeypatch):
+    """An iteration is what the whole fit takes for its longest."""
+    whole, full = fitted(case, monkeypatch)
+    iteration = float(np.diff(whole.history_.get("seconds", [])).max(initial=1.0))
+    for share in (0.01, 0.3, 0.6):
+        limit = share * full
+        clf, took = fitted(case, monkeypatch, max_time=limit)
+        assert np.isfinite(clf.coef_).all()
+        assert took <= limit + END + iteration, f"{took} passes of {full}, {limit} asked for, {iteration} an iteration"

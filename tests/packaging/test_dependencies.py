@@ -1,0 +1,68 @@
+"""What is needed and under which licence: the table of the documentation, pyproject.toml and the packages agree."""
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = ("cli", "dask", "gpu", "io", "onnx", "plot")
+COPYLEFT = re.compile(r"\b(?:[AL]?GPL|GNU|EUPL|CDDL)\b", re.IGNORECASE)
+
+
+def name_of(requirement):
+    return re.match(r"[A-Za-z0-9_-]+", requirement).group()
+
+
+def wanted():
+    """Return every package that a user can be asked to install, and by what."""
+    found = {name_of(line): {"the package"} for line in PROJECT["dependencies"]}
+    for extra in EXTRAS:
+        for line in PROJECT["optional-dependencies"][extra]:
+            found.setdefault(name_of(line), set()).add(f"`scoreline[{extra}]`")
+    return found
+
+
+def table():
+    rows = re.findall(
+        r"^\| ([a-z][a-z0-9-]*) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs/dependencies.md").read_text(), re.M
+    )
+    return {name: (set(by.split(", ")), licence) for name, by, licence in rows if name != "package"}
+
+
+def test_the_table_is_that_of_the_project():
+    assert {name: by for name, (by, _) in table().items()} == wanted()
+
+
+@pytest.mark.parametrize("name", sorted(wanted()))
+def test_licences_are_those_of_the_packages(name):
+    try:
+        said = importlib.metadata.metadata(name)
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(f"{name} is not installed")
+    classifiers = [line for line in said.get_all("Classifier") or [] if line.startswith("License")]
+    text = " ".join([said.get("License-Expression") or "", (said.get("License") or "")[:200], *classifiers])
+    assert table()[name][1].casefold() in text.casefold()
+    assert not COPYLEFT.search(text)
+
+
+def test_every_extra_is_of_a_user_or_of_a_developer():
+    assert set(PROJECT["optional-dependencies"]) - set(EXTRAS) == {"test", "doc", "rivals", "bench", "fuzz", "quality"}
+
+
+def test_the_lower_limits_can_be_asked_for():
+    done = subprocess.run([sys.executable, str(ROOT / ".ci/oldest.py")], capture_output=True, text=True, check=True)
+    pins = dict(line.split("==") for line in done.stdout.splitlines())
+    assert set(pins) == set(wanted())
+    assert all(
+        f"{name}>={limit}" in re.sub(r"\[[^\]]*\]", "", " ".join(requirements())) for name, limit in pins.items()
+    )
+
+
+def requirements():
+    return [*PROJECT["dependencies"], *(line for extra in EXTRAS for line in PROJECT["optional-dependencies"][extra])]

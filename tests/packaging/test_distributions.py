@@ -1,0 +1,91 @@
+"""The wheel and the source archive: made from the clone, what is in them, and the wheel at work in an empty environment."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+
+
+def run(*line, **options):
+    done = subprocess.run([*map(str, line)], capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Build both from a copy of what git has or would take: a build leaves files in the source folder."""
+    folder = tmp_path_factory.mktemp("made")
+    files = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
+    for name in files:
+        if (ROOT / name).is_file():
+            (folder / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "clone" / name).write_bytes((ROOT / name).read_bytes())
+    run(sys.executable, "-m", "build", "--outdir", folder / "dist", folder / "clone")
+    wheel, source = sorted((folder / "dist").iterdir(), key=lambda path: path.suffix != ".whl")
+    return wheel, source
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(made):
+    with zipfile.ZipFile(made[0]) as archive:
+        names = archive.namelist()
+    assert made[0].name.endswith("-py3-none-any.whl")
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"scoreline"}
+    assert "scoreline/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    own = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/scoreline").rglob("*.py")}
+    assert {name for name in names if name.endswith(".py")} == own
+    assert not [name for name in names if name.endswith((".pyc", ".nbi", ".nbc"))]
+
+
+def test_the_source_archive_can_be_built_from(made, tmp_path):
+    with tarfile.open(made[1]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "LICENSE").is_file()
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "again", folder)
+    (again,) = (tmp_path / "again").iterdir()
+    with zipfile.ZipFile(made[0]) as first, zipfile.ZipFile(again) as second:
+        assert sorted(first.namelist()) == sorted(second.namelist())
+
+
+AT_WORK = """
+import sys
+import numpy as np
+import scoreline
+from scoreline import MeasureClassifier
+
+assert "site-packages" in scoreline.__file__, scoreline.__file__
+rng = np.random.default_rng(0)
+X = rng.standard_normal((500, 4))
+y = X[:, 0] + rng.standard_normal(500) > 1
+clf = MeasureClassifier("f1").fit(X, y)
+print(clf.status_, scoreline.__version__, sorted({"pyarrow", "rich", "dask", "matplotlib"} & set(sys.modules)))
+"""
+
+
+def test_the_wheel_works_in_an_empty_environment(made, tmp_path):
+    """Only the wheel and what it asks for; extras that are missing are named with the line that installs them."""
+    venv.create(tmp_path / "empty", with_pip=True)
+    python = tmp_path / "empty/bin/python"
+    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", made[0], env=clean)
+    said = run(python, "-c", AT_WORK, cwd=tmp_path, env=clean)
+    assert said.startswith("converged ")
+    assert said.endswith("[]\n")
+    program = tmp_path / "empty/bin/scoreline"
+    run(program, "train", "demo:breast-cancer", "--measure", "f1", "--out", "model.npz", cwd=tmp_path, env=clean)
+    run(program, "info", "model.npz", cwd=tmp_path, env=clean)
+    (tmp_path / "rows.csv").write_text("a,label\n1,yes\n2,no\n")
+    line = [str(program), "info", "rows.csv", "--label", "label"]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=clean, check=False)
+    assert done.returncode == 1
+    assert "scoreline[io]" in done.stderr

@@ -1,0 +1,490 @@
+"""Every measure and its cuts at scores and weights of any size, against fractions and against all thresholds one by one.
+
+The slow path takes the floats literally: counts are sums of fractions, formulas are those of docs/math written a second time.
+A measure may refuse weights that no sum of floats can hold, in words; it may not return NaN, warn, or be wrong.
+"""
+
+import itertools
+import warnings
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, roc_auc_score
+from torture_data import LARGEST, TINY, labels, scores, weights
+
+from scoreline.measures import CountMeasure, all_measures, best_cut, class_average, get_measure, steady_cut
+from scoreline.measures.at_k import AtKMeasure
+from scoreline.measures.score_sketch import RecentScores, ScoreSketch
+
+EPS = float(np.finfo(float).eps)
+NAMES = sorted(all_measures())
+COUNTS = [name for name in NAMES if not get_measure(name).uses_order]
+REFUSALS = ("sample_weight", "end of the range of floats")
+few = settings(max_examples=5, deadline=None, derandomize=True)
+many = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+def root(value):
+    """Return the square root of a fraction to 40 digits."""
+    with mpmath.workdps(40):
+        return mpmath.sqrt(mpmath.mpf(value.numerator) / value.denominator)
+
+
+def share(part, whole):
+    """Return part / whole, 0 where there is no whole."""
+    return part / whole if whole else Fraction(0)
+
+
+def rates(tp, fp, fn, tn):
+    return share(tp, tp + fn), share(tn, tn + fp)
+
+
+def mcc(tp, fp, fn, tn):
+    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    with mpmath.workdps(40):
+        return (
+            (tp * tn - fp * fn).numerator / mpmath.mpf((tp * tn - fp * fn).denominator) / root(product)
+            if product
+            else 0
+        )
+
+
+def hmean(tp, fp, fn, tn):
+    p, n = rates(tp, fp, fn, tn)
+    return share(2 * p * n, p + n)
+
+
+def qmean(tp, fp, fn, tn):
+    p, n = rates(tp, fp, fn, tn)
+    return 1 - root(((1 - p) ** 2 + (1 - n) ** 2) / 2)
+
+
+def kept(target, successes, trials, limit):
+    """Return the target where successes / trials >= limit; the rounding of sums of weights may decide ties."""
+    return target if trials and successes >= Fraction(limit) * trials else Fraction(0)
+
+
+FORMULAS = {
+    "accuracy": lambda tp, fp, fn, tn: share(tp + tn, tp + fp + fn + tn),
+    "balanced_accuracy": lambda tp, fp, fn, tn: sum(rates(tp, fp, fn, tn)) / 2,
+    "f1": lambda tp, fp, fn, tn: share(2 * tp, 2 * tp + fn + fp),
+    "fbeta": lambda tp, fp, fn, tn: share(2 * tp, 2 * tp + fn + fp),
+    "gmean": lambda tp, fp, fn, tn: root(rates(tp, fp, fn, tn)[0] * rates(tp, fp, fn, tn)[1]),
+    "gower_legendre": lambda tp, fp, fn, tn: share(tp + tn, tp + tn + (fp + fn) / 2),
+    "hmean": hmean,
+    "jaccard": lambda tp, fp, fn, tn: share(tp, tp + fp + fn),
+    "kappa": lambda tp, fp, fn, tn: share(2 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn)),
+    "mcc": mcc,
+    "min_tpr_tnr": lambda tp, fp, fn, tn: min(rates(tp, fp, fn, tn)),
+    "qmean": qmean,
+    "precision_at_recall": lambda tp, fp, fn, tn: kept(share(tp, tp + fp), tp, tp + fn, 0.9),
+    "recall_at_precision": lambda tp, fp, fn, tn: kept(share(tp, tp + fn), tp, tp + fp, 0.9),
+    "tpr_at_fpr": lambda tp, fp, fn, tn: share(tp, tp + fn) if fp <= Fraction(0.01) * (fp + tn) else Fraction(0),
+}
+
+
+def exact_rows(y, z, weight):
+    """Return [(score, weight, positive)] as fractions, rows of weight 0 left out."""
+    s = np.ones(len(z)) if weight is None else weight
+    return [(Fraction(a), Fraction(b), c > 0) for a, b, c in zip(z.tolist(), s.tolist(), y.tolist(), strict=True) if b]
+
+
+def exact_counts(rows, threshold):
+    """Return tp, fp, fn, tn of calling scores above the threshold positive."""
+    threshold = Fraction(threshold)
+    cells = [
+        sum((s for z, s, p in rows if (p, z > threshold) == cell), Fraction(0))
+        for cell in itertools.product((1, 0), (1, 0))
+    ]
+    tp, fn, fp, tn = cells
+    return tp, fp, fn, tn
+
+
+def exact_auc(rows):
+    pairs = [(a - b, p * q) for a, p, up in rows if up for b, q, above in rows if not above]
+    total = sum((w for _, w in pairs), Fraction(0))
+    right = sum((w if d > 0 else w / 2 for d, w in pairs if d >= 0), Fraction(0))
+    return right / total if total else None
+
+
+def exact_at_top(measure, rows):
+    """Return the positives among the k highest over k or over all: tied rows in part."""
+    above, total = sum((s for _, s, p in rows if p), Fraction(0)), sum((s for _, s, _ in rows), Fraction(0))
+    k = above if measure.k is None else Fraction(measure.k) * (total if isinstance(measure.k, float) else 1)
+    left, true = k, Fraction(0)
+    for level in sorted({z for z, _, _ in rows}, reverse=True):
+        group = [(s, p) for z, s, p in rows if z == level]
+        taken = min(Fraction(1), max(Fraction(0), left) / sum(s for s, _ in group))
+        true += taken * sum((s for s, p in group if p), Fraction(0))
+        left -= sum(s for s, _ in group)
+    return share(true, above if measure.name == "recall_at_k" else k)
+
+
+def exact_average_precision(rows):
+    """Return the sum over levels of (recall gained) times precision; None without a positive."""
+    above = sum((s for _, s, p in rows if p), Fraction(0))
+    total, before = Fraction(0), Fraction(0)
+    for level in sorted({z for z, _, _ in rows}, reverse=True):
+        tp = sum((s for z, s, p in rows if p and z >= level), Fraction(0))
+        total += (tp - before) * share(tp, sum((s for z, s, _ in rows if z >= level), Fraction(0)))
+        before = tp
+    return total / above if above else None
+
+
+def exact_value(measure, y, z, weight):
+    """Return the measure of decision values z, or None where it is not written down a second time."""
+    rows = exact_rows(y, z, weight)
+    if isinstance(measure, AtKMeasure):
+        return exact_at_top(measure, rows)
+    if measure.name in ("roc_auc", "average_precision"):
+        return (exact_auc if measure.name == "roc_auc" else exact_average_precision)(rows)
+    return FORMULAS[measure.name](*exact_counts(rows, 0.0)) if measure.name in FORMULAS else None
+
+
+def quiet(call, *arguments):
+    """Return what a call returns, or None if it refuses in words; warnings are errors."""
+    words = ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return call(*arguments)
+        except ValueError as error:
+            words = str(error)
+    assert any(part in words for part in REFUSALS), words
+    return None
+
+
+@st.composite
+def rows_of(draw, most=8, kinds=None):
+    n = draw(st.integers(2, most))
+    y = draw(labels(n))
+    return y, draw(scores(n)), draw(weights(n, y=y) if kinds is None else weights(n, kinds, y=y))
+
+
+def at_limit(measure, rows, threshold):
+    """Tell whether the counts lie so close to a constraint that rounding of the sums of weights may decide."""
+    if not hasattr(measure, "trials"):
+        return False
+    successes, trials, limit = measure.trials(*exact_counts(rows, threshold))
+    return abs(successes - Fraction(limit) * trials) <= Fraction(1e-12) * trials
+
+
+def check_value(name, y, z, weight):
+    measure = get_measure(name)
+    got = quiet(measure.value, y, z, weight)
+    if got is None:
+        assert weight is not None
+        return
+    assert np.isfinite(got)
+    expected = exact_value(measure, y, z, weight)
+    if expected is not None and not at_limit(measure, exact_rows(y, z, weight), 0.0):
+        # Sums of n weights are right to n roundings, and so are ratios of them; a root takes the root of what is lost near 0.
+        assert abs(got - float(expected)) <= 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
+
+
+def candidates(z):
+    """Return one threshold below all scores, one at each of them."""
+    levels = np.unique(z)
+    with np.errstate(over="ignore"):
+        below = float(np.nextafter(levels[0], -np.inf))
+    return [below, *levels.tolist()] if np.isfinite(below) else levels.tolist()
+
+
+def check_cut(name, y, z, weight):
+    measure = get_measure(name)
+    cut = quiet(best_cut, y, z, measure, weight)
+    if cut is None:
+        return
+    rows = exact_rows(y, z, weight)
+    assert np.isfinite(cut.threshold)
+    if isinstance(measure, AtKMeasure):
+        assert abs(cut.value - float(exact_at_top(measure, rows))) <= 8 * len(z) * EPS
+        return
+    formula = FORMULAS.get(name, FORMULAS["balanced_accuracy"])
+    counted = z if weight is None else z[weight > 0.0]
+    reachable = [t for t in candidates(counted) if not at_limit(measure, rows, t)]
+    best = max((float(formula(*exact_counts(rows, t))) for t in reachable), default=0.0)
+    slack = 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
+    assert cut.value >= best - slack
+    if not at_limit(measure, rows, cut.threshold):
+        assert abs(cut.value - float(formula(*exact_counts(rows, cut.threshold)))) <= slack
+
+
+def check_steady(name, y, z, weight):
+    measure = get_measure(name)
+    cut = quiet(steady_cut, y, z, measure, weight)
+    if cut is None:
+        return
+    assert np.isfinite(cut.threshold)
+    assert np.isfinite(cut.value)
+    if name in FORMULAS and not hasattr(measure, "trials"):
+        expected = FORMULAS[name](*exact_counts(exact_rows(y, z, weight), cut.threshold))
+        assert abs(cut.value - float(expected)) <= 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@few
+@given(case=rows_of())
+def test_values_at_any_scale(name, case):
+    check_value(name, *case)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@few
+@given(case=rows_of())
+def test_cuts_at_any_scale(name, case):
+    check_cut(name, *case)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@few
+@given(case=rows_of())
+def test_steady_cuts_at_any_scale(name, case):
+    check_steady(name, *case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+@many
+@given(case=rows_of())
+def test_many_values_and_cuts_at_any_scale(name, case):
+    check_value(name, *case)
+    check_cut(name, *case)
+    if name in COUNTS:
+        check_steady(name, *case)
+
+
+@few
+@given(case=rows_of(kinds=("none", "whole", "uniform", "zeros_among", "one_dominates")))
+def test_average_precision_and_partial_area_are_those_of_scikit_learn(case):
+    """At scores that scikit-learn can subtract from each other; ranks stand for the others, which changes nothing."""
+    y, z, weight = case
+    ranks = np.unique(z, return_inverse=True)[1]
+    there = np.ones(len(z), dtype=bool) if weight is None else weight > 0.0
+    own = None if weight is None else weight[there]
+    for name, literal in (("average_precision", average_precision_score), ("partial_roc_auc", roc_auc_score)):
+        extra = {"max_fpr": 0.1} if name == "partial_roc_auc" else {}
+        expected = literal(y[there] > 0, ranks[there], sample_weight=own, **extra)
+        assert abs(quiet(get_measure(name).value, y, z, weight) - expected) <= 8 * EPS
+
+
+@pytest.mark.parametrize("name", NAMES)
+@few
+@given(case=rows_of(kinds=("whole",)))
+def test_whole_weights_are_repeated_rows_at_any_score(name, case):
+    y, z, weight = case
+    rows = np.repeat(np.arange(len(z)), weight.astype(int))
+    measure = get_measure(name)
+    assert abs(measure.value(y, z, weight) - measure.value(y[rows], z[rows])) <= 8 * len(rows) * EPS
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("factor", [2.0**-1040, 2.0**-900, 2.0**900, 2.0**1020])
+def test_powers_of_two_in_the_weights_change_no_bit(name, factor):
+    """Weights of 1e-300 and of 1e300 gave NaN, 0 or infinity, with warnings."""
+    y, z = np.array([1, -1, 1, -1, -1, 1]), np.array([0.5, 0.25, -1.0, -2.0, 0.5, 3.0])
+    weight = np.array([1.0, 2.0, 3.0, 1.0, 5.0, 2.0])
+    for measure in (get_measure(name), *([get_measure(name, {"k": 0.5})] if name.endswith("_at_k") else [])):
+        assert quiet(measure.value, y, z, factor * weight) == measure.value(y, z, weight)
+        cut = quiet(best_cut, y, z, measure, factor * weight)
+        assert cut == best_cut(y, z, measure, weight)
+
+
+@pytest.mark.parametrize("name", ["precision_at_k", "recall_at_k"])
+def test_a_whole_k_is_a_number_of_rows_beside_weights_of_any_size(name):
+    y, z = np.array([1, -1, 1, -1]), np.array([4.0, 3.0, 2.0, 1.0])
+    measure = get_measure(name, {"k": 2})
+    huge, tiny = measure.value(y, z, np.full(4, 1e300)), measure.value(y, z, np.full(4, 1e-300))
+    # Two rows of 4e300 are nothing: the share of the best row counts. All of 4e-300 lies within two rows.
+    assert huge == (1.0 if name == "precision_at_k" else pytest.approx(1e-300))
+    assert tiny == (pytest.approx(1e-300) if name == "precision_at_k" else 1.0)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+@pytest.mark.parametrize("name", NAMES)
+def test_averages_over_classes_take_weights_of_any_size(name, average):
+    rng = np.random.default_rng(1)
+    y, scores, weight = np.arange(12) % 3, rng.standard_normal((12, 3)), rng.integers(1, 4, 12).astype(float)
+    given = scores if get_measure(name).uses_order else scores.argmax(axis=1)
+    expected = class_average(name, y, given, average, sample_weight=weight)
+    for factor in (2.0**-1040, 2.0**1020):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            assert class_average(name, y, given, average, sample_weight=factor * weight) == expected
+    with pytest.raises(ValueError, match="use weights that differ less"):
+        class_average(name, y, given, average, sample_weight=np.where(y == 0, 1e-300, 1e300))
+
+
+@pytest.mark.parametrize("name", ["mcc", "kappa"])
+def test_light_rows_do_not_drown_in_heavy_ones(name):
+    """The weight below the cut was a difference of two sums: of 1e20 + 1 and 1e20, which left 0."""
+    y, z, weight = np.array([-1, 1, 1]), np.array([0.1, -0.1, 0.6]), np.array([1.0, 1.0, 1e20])
+    expected = float(FORMULAS[name](Fraction(10**20), Fraction(0), Fraction(1), Fraction(1)))
+    assert abs(best_cut(y, z, name, weight).value - expected) <= 8 * EPS
+    assert abs(get_measure(name).value(y, z - 0.3, weight) - expected) <= 8 * EPS
+
+
+@pytest.mark.parametrize("beta", [1e-200, 1e-3, 0.5, 3.0, 1e100, 1e200])
+def test_fbeta_of_any_beta(beta):
+    """A beta of 1e200 made infinity divided by infinity."""
+    measure, (tp, fp, fn, tn) = get_measure("fbeta", {"beta": beta}), (3, 2, 5, 7)
+    square = Fraction(beta) ** 2
+    expected = (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert abs(float(measure.from_counts(tp, fp, fn, tn)) - float(expected)) <= 8 * EPS
+        assert float(measure.from_counts(0.0, 0.0, 0.0, 4.0)) == 0.0
+
+
+def test_gower_legendre_of_any_sigma():
+    for sigma in (1e-300, 1e300):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            value = float(get_measure("gower_legendre", {"sigma": sigma}).from_counts(3e20, 2e20, 1e20, 4e20))
+        assert abs(value - (1.0 if sigma < 1 else 0.0)) <= 8 * EPS
+
+
+NOT_ROWS = {
+    "nan_score": ([1, -1], [0.5, np.nan], None, "scores must be finite, got nan in row 1"),
+    "nan_label": ([1.0, np.nan], [0.5, 0.1], None, "y must be finite, got nan in row 1"),
+    "nan_weight": (
+        [1, -1],
+        [0.5, 0.1],
+        [1.0, np.nan],
+        "sample_weight must be finite and non-negative, got nan in row 1",
+    ),
+    "negative_weight": ([1, -1], [0.5, 0.1], [-1.0, 1.0], "got -1.0 in row 0"),
+    "infinite_weight": ([1, -1], [0.5, 0.1], [np.inf, 1.0], "got inf in row 0"),
+    "one_label_for_all": ([1], [0.5, 0.1], None, "vectors of one length"),
+    "one_score_for_all": ([1, -1], [0.5], None, "vectors of one length"),
+    "short_weight": ([1, -1], [0.5, 0.1], [1.0], "vectors of one length"),
+    "matrix": ([[1], [-1]], [[0.5], [0.1]], None, "vectors of one length"),
+    "one_number": (1, 0.5, None, "vectors of one length"),
+    "class_lost": ([1, -1], [0.5, 0.1], [1e-300, 1e300], "use weights that differ less"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("wrong", NOT_ROWS)
+def test_what_are_no_rows_is_refused(name, wrong):
+    """NaN counted as a negative prediction, rows of weight NaN or below 0 were left out, one label stood for all rows."""
+    y, z, weight, message = NOT_ROWS[wrong]
+    for call in (get_measure(name).value, lambda *rows: best_cut(rows[0], rows[1], name, rows[2])):
+        with pytest.raises(ValueError, match=message):
+            call(np.array(y), np.array(z), None if weight is None else np.array(weight))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_a_mask_hides_is_not_taken(name, place):
+    """NumPy gives the numbers below the mask."""
+    rows = [np.array([1, -1, -1, 1]), np.array([0.5, 0.1, 0.7, 0.2]), np.array([1.0, 2.0, 1.0, 3.0])]
+    rows[place] = np.ma.masked_array(rows[place], mask=[0, 1, 0, 0])
+    with pytest.raises(ValueError, match="masked"):
+        get_measure(name).value(*rows)
+    with pytest.raises(ValueError, match="masked"):
+        best_cut(rows[0], rows[1], name, rows[2])
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "average_precision", "partial_roc_auc"])
+def test_infinite_scores_cannot_be_ranked(name):
+    with pytest.raises(ValueError, match="finite"):
+        get_measure(name).value(np.array([1, -1]), np.array([np.inf, 0.0]))
+
+
+def test_counts_whose_sum_leaves_the_range_are_refused_where_their_size_matters():
+    profit = CountMeasure(lambda tp, fp, fn, tn: 50.0 * tp - 2.0 * fp, name="profit")
+    y, z = np.array([1, -1]), np.array([1.0, -1.0])
+    for call in (profit.value, lambda *rows: best_cut(rows[0], rows[1], profit, rows[2])):
+        for size in (LARGEST, TINY):
+            with pytest.raises(ValueError, match=r"sample_weight sums to .* expected between"):
+                quiet_error(call, y, z, np.full(2, size))
+    assert profit.value(y, z, np.full(2, 1e290)) == 50.0 * 1e290
+
+
+def quiet_error(call, *arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return call(*arguments)
+
+
+def test_a_threshold_below_the_end_of_the_range_is_refused():
+    """It was the lowest score itself, which it should have called positive."""
+    y, z = np.array([1, -1]), np.array([-LARGEST, LARGEST])
+    with pytest.raises(ValueError, match="divide the scores by 2"):
+        quiet_error(best_cut, y, z, "f1")
+    assert quiet_error(best_cut, y, z / 2, "f1").value == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match="divide the scores by 2"):
+        quiet_error(steady_cut, y, z, get_measure("f1"))
+
+
+def test_a_threshold_above_the_end_of_the_range_is_the_end():
+    y, z = np.array([-1, 1]), np.array([LARGEST, -LARGEST])
+    for cut in (quiet_error(best_cut, y, z, "accuracy"), quiet_error(steady_cut, y, z, get_measure("accuracy"))):
+        assert cut.threshold == LARGEST
+        assert cut.value == 0.5
+
+
+def test_a_steady_cut_says_what_its_threshold_reaches_where_scores_lie_over_hundreds_of_decades():
+    """Scaled to at most 1, scores of 1e-320 beside 1e300 are 0, and lie on another side of a threshold of 0."""
+    y, z = np.array([1, -1, 1, -1]), np.array([1e-320, -1e-320, 1e300, -1e300])
+    cut = quiet_error(steady_cut, y, z, get_measure("accuracy"))
+    assert cut.value == np.mean((z > cut.threshold) == (y > 0))
+
+
+def test_nothing_is_no_row():
+    nothing = np.zeros(0)
+    for name in NAMES:
+        value = quiet(get_measure(name).value, nothing, nothing)
+        assert np.isnan(value) or value == 0.0
+        with pytest.raises(ValueError, match="at least one row"):
+            quiet_error(best_cut, nothing, nothing, name)
+
+
+@few
+@given(case=rows_of(most=30), size=st.sampled_from([1.0, 1e-300, 1e290]))
+def test_sketches_of_few_scores_cut_like_the_scores(case, size):
+    y, z, _ = case
+    weight = size * (1.0 + np.arange(len(z)) % 3)
+    recent, sketch = RecentScores(), ScoreSketch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        recent.add(y, z, weight)
+        sketch.add(z, weight)
+    assert recent.rank_error == sketch.rank_error == 0.0
+    assert np.array_equal(np.sort(sketch.points()[0]), np.sort(z))
+    assert quiet(recent.cut, get_measure("f1")) == quiet(best_cut, y, z, "f1", weight)
+
+
+def test_a_stream_whose_weights_leave_the_range_is_refused_and_keeps_what_it_has():
+    recent = RecentScores()
+    recent.add(np.array([1, -1]), np.array([1.0, 0.0]), np.full(2, 1e299))
+    with pytest.raises(ValueError, match="sample weights seen so far"):
+        quiet_error(recent.add, np.array([1, -1]), np.array([1.0, 0.0]), np.full(2, LARGEST))
+    assert recent.total == 2e299
+    assert len(recent.generations) == 1
+    assert recent.cut(get_measure("f1")).value == 1.0
+
+
+@pytest.mark.slow
+def test_one_positive_among_a_million():
+    rng = np.random.default_rng(0)
+    n = 10**6
+    z, y = rng.standard_normal(n), np.full(n, -1, dtype=np.int8)
+    y[123] = 1
+    z[123] = np.partition(z, -11)[-11] + 1e-12  # ten negatives lie above
+    above = int(np.count_nonzero(z[y < 0] > z[123]))
+    assert get_measure("roc_auc").value(y, z) == pytest.approx(1 - above / (n - 1), abs=4 * EPS)
+    assert get_measure("average_precision").value(y, z) == pytest.approx(1 / (above + 1), abs=4 * EPS)
+    for name, best in (("f1", 2 / (2 + above)), ("recall_at_precision", 0.0), ("tpr_at_fpr", 1.0)):
+        cut = best_cut(y, z, name)
+        assert cut.value == pytest.approx(best, abs=4 * EPS)
+        assert get_measure(name).value(y, z - cut.threshold) == pytest.approx(cut.value, abs=4 * EPS)
+
+
+def test_there_is_a_second_formula_for_every_measure_of_counts():
+    assert set(FORMULAS) == set(COUNTS)
