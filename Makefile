@@ -64,6 +64,7 @@ coverage: $(VENV)/core $(VENV)/test $(VENV)/quality
 	@$(BIN)/python .ci/coverage.py
 
 mutants: $(VENV)/core $(VENV)/test $(VENV)/quality
+	@mkdir -p mutants/src  # Python forgets a folder of PYTHONPATH that is not there when it starts
 	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/mutants/src" $(BIN)/mutmut run $(ARGS)
 	@$(BIN)/mutmut results
 

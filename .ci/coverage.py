@@ -31,11 +31,25 @@ def test_files(folders=None):
 
 def traced(path, data, compiled, seconds):
     """Run a test file under coverage; return its name, exit code, seconds and last line."""
-    environment = os.environ | {"COVERAGE_FILE": str(data / "data"), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "COVERAGE_FILE": str(data / "data"),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     if not compiled:
         environment["NUMBA_DISABLE_JIT"] = "1"
     marks = [] if path.parent.name in SLOW else ["-m", "not slow"]
-    line = [sys.executable, "-m", "coverage", "run", "--parallel-mode", "-m", "pytest", "-q", "-x" if compiled else "-q"]
+    line = [
+        sys.executable,
+        "-m",
+        "coverage",
+        "run",
+        "--parallel-mode",
+        "-m",
+        "pytest",
+        "-q",
+        "-x" if compiled else "-q",
+    ]
     begin = time.perf_counter()
     process = subprocess.Popen(
         [*line, *marks, "-p", "no:cacheprovider", str(path)], cwd=ROOT, env=environment, text=True,
@@ -75,7 +89,9 @@ def main():
         environment = os.environ | {"COVERAGE_FILE": str(data / "data")}
         run = [sys.executable, "-m", "coverage"]
         subprocess.run([*run, "combine", "-q", str(data)], cwd=ROOT, env=environment, check=True)
-        report = subprocess.run([*run, "report", "--precision=1"], cwd=ROOT, env=environment, capture_output=True, text=True)
+        report = subprocess.run(
+            [*run, "report", "--precision=1"], cwd=ROOT, env=environment, capture_output=True, text=True
+        )
         print(report.stdout)
         if options.out is not None:
             (options.out / "report.txt").write_text(report.stdout)

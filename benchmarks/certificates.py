@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, default=OUT)
     arguments = parser.parse_args()
-    head, start = header(), time.perf_counter()
+    head, start = header() | {"seed": str(certificate_trials.SEED)}, time.perf_counter()
     rows = run(range(arguments.first, arguments.first + arguments.problems), arguments.exact, arguments.jobs)
     gaps = sorted(row["gap"] for row in rows if "gap" in row)
     wrong = [row for row in rows if row["wrong"]]

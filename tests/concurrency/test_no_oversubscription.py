@@ -253,9 +253,9 @@ def test_the_threads_of_blas_do_not_run_during_a_fit():
             if int(task) != own:
                 fields = Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split()
                 total += int(fields[11]) + int(fields[12])
-        return total / os.sysconf("SC_CLK_TCK")
+        return total
 
     before = others()
     for _ in range(3):
         fit(X, y, n_jobs=1, solver="moments")
-    assert others() - before <= 0.02  # two ticks of the clock: nothing of what a fit takes
+    assert others() - before <= 5  # ticks of 10 ms: threads that spin take as many as the fits, dozens

@@ -47,8 +47,9 @@ def small_chunks(monkeypatch):
 def solved(solver, risk, storage, threads):
     """Return w, objective, bound and history of a few iterations as bytes."""
     X, y = problem(300, 6)
-    objective = Objective(as_operator(STORAGES[storage](X)), all_risks()[risk]().prepare(np.where(y, 1, -1)), 1e-2)
     with parallel.thread_limit(threads):
+        prepared = all_risks()[risk]().prepare(np.where(y, 1, -1))
+        objective = Objective(as_operator(STORAGES[storage](X)), prepared, 1e-2)
         result = all_solvers()[solver](tol=1e-9, max_iter=6).solve(objective)
     history = [result.history[name] for name in ("iteration", "passes", "objective", "lower_bound")]
     numbers = [result.objective, np.nan if result.lower_bound is None else result.lower_bound]

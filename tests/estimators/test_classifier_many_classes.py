@@ -149,7 +149,7 @@ def test_every_class_reads_the_one_X(classes, monkeypatch):
         seen.append(X)
         return as_operator(X)
 
-    monkeypatch.setattr("scoreline.estimators.classifier.as_operator", noted)
+    monkeypatch.setattr("scoreline.operators.convert.as_operator", noted)
     OneVsRestClassifier(ours()).fit(X, y)
     assert len(seen) == 3
     assert all(np.shares_memory(each, X) for each in seen)

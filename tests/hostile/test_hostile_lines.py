@@ -50,7 +50,7 @@ def test_names_in_a_file_do_not_speak_to_the_terminal(tmp_path, capsys):
     for words in (
         ["info", path, "--label", "y"],
         ["info", path, "--label", "\x1b[2Jz"],
-        ["train", path, "--label", "y"],
+        ["train", path, "--label", "y", "--out", tmp_path / "model.npz"],
     ):
         main([*map(str, words)])
         out, err = capsys.readouterr()

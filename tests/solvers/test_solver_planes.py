@@ -98,7 +98,7 @@ def test_the_bound_stays_below_the_optimum_and_never_falls(risk, alpha, most, ze
         size = np.abs(record["constants"]).max() + np.diag(record["gram"]).max() / alpha
         assert bound <= best * (1 + 1e-13)  # rounding of the sums on this side
         assert bound <= value(bundle, alpha)
-        # The allowance for rounding is 8 eps sqrt(n) of such sums.
+        # The allowance for rounding is (n + 8 sqrt(n)) eps of such sums.
         assert bound == pytest.approx(value(bundle, alpha), abs=1e-11 * size)
         # The mixture before is still there, merged or not; the small problem is solved to 1e-13 of its size.
         assert bound >= last - 1e-11 * size

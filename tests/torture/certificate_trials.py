@@ -19,6 +19,7 @@ from scoreline.risks.registry import all_risks
 from scoreline.solvers.path import solve_path
 from scoreline.solvers.registry import all_solvers
 
+SEED = 20261116
 EPS = float(np.finfo(float).eps)
 SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}
 PAIRS = [(s, r) for r, risk in all_risks().items() for s in SOLVERS if SOLVERS[s].serves(risk)]
@@ -141,7 +142,7 @@ def wrapped(operator, wrap, weight, rng):
 
 def make(number):
     """Return (Trial, Objective) of that number."""
-    rng = np.random.default_rng([20261116, number])
+    rng = np.random.default_rng([SEED, number])
     solver, risk_name = PAIRS[number % len(PAIRS)]
     variants = [risk for risk in all_risks()[risk_name].variants() if SOLVERS[solver].serves(risk)]
     risk = variants[int(rng.integers(len(variants)))]

@@ -9,7 +9,9 @@ import numpy as np
 from scoreline import kernels
 from scoreline._typing import FloatArray
 
-MIXING = float(np.finfo(float).eps)  # rounding of c and |v|^2 / alpha when two planes are mixed: two products and a sum each
+MIXING = float(
+    np.finfo(float).eps
+)  # rounding of c and |v|^2 / alpha when two planes are mixed: two products and a sum each
 
 
 class LowerBound:
