@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LEAST = 95.0
-SLOW = ("cluster",)  # folders whose tests are all slow, and the only ones of their part of the package
+SLOW = ("cluster", "reproduce")  # folders whose slow tests are the only ones of a part of the package
 PLAIN = ("kernels", "risks", "measures", "operators", "scorespace", "solvers", "data", "torture", "export", "device")
 
 
@@ -39,20 +39,10 @@ def traced(path, data, compiled, seconds):
     if not compiled:
         environment["NUMBA_DISABLE_JIT"] = "1"
     marks = [] if path.parent.name in SLOW else ["-m", "not slow"]
-    line = [
-        sys.executable,
-        "-m",
-        "coverage",
-        "run",
-        "--parallel-mode",
-        "-m",
-        "pytest",
-        "-q",
-        "-x" if compiled else "-q",
-    ]
+    line = [sys.executable, "-m", "coverage", "run", "--parallel-mode", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     begin = time.perf_counter()
     process = subprocess.Popen(
-        [*line, *marks, "-p", "no:cacheprovider", str(path)], cwd=ROOT, env=environment, text=True,
+        [*line, *marks, str(path)], cwd=ROOT, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:

@@ -1,0 +1,95 @@
+"""What documentation says in passing of cuts and operating points: how far beyond the ends, weights, the careful cut."""
+
+import numpy as np
+import pytest
+
+from scoreline._blocks import BlockVector, Layout
+from scoreline._cluster import Home, InlineCluster
+from scoreline.measures import best_cut, get_measure
+from scoreline.measures.operating_points import OperatingPoint
+from scoreline.measures.registry import all_measures
+
+POINTS = sorted(name for name, measure in all_measures().items() if issubclass(measure, OperatingPoint))
+
+
+def in_blocks(*vectors):
+    n = len(vectors[0])
+    layout = Layout(InlineCluster(), [Home("worker-0", 1), Home("worker-1", 1)], [((0, n // 2),), ((n // 2, n),)])
+    return [None if v is None else BlockVector.of(layout, np.asarray(v)) for v in vectors]
+
+
+def drawn(seed, n=60):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.4, 1, -1)
+    y[:2] = 1, -1
+    z = np.round(rng.standard_normal(n) + 0.8 * y, 1)
+    return y, z, rng.integers(0, 4, n).astype(float) + (np.arange(n) < 2)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(("want", "side"), [("all", -1), ("none", 1)])
+def test_beyond_the_ends_a_threshold_is_half_a_mean_distance_away(want, side, elsewhere):
+    """Five scores from 1 to 9: two units apart in the mean, so one unit beyond."""
+    z, y = np.array([1.0, 2.0, 4.0, 8.0, 9.0]), np.array([1, -1, 1, -1, 1])
+
+    def value(tp, fp, fn, tn):
+        return tp + fp if want == "all" else -(tp + fp)
+
+    sign, scores = in_blocks(y, z) if elsewhere else (y, z)
+    cut = best_cut(sign, scores, value)
+    assert cut.threshold == pytest.approx(0.0 if side < 0 else 10.0)
+    assert cut.value == (5.0 if want == "all" else 0.0)
+
+
+def test_equal_scores_get_a_threshold_one_below_or_above():
+    z, y = np.full(4, 3.0), np.array([1, -1, 1, -1])
+    assert best_cut(y, z, lambda tp, fp, fn, tn: tp + fp).threshold == 2.0
+    assert best_cut(y, z, lambda tp, fp, fn, tn: fn + tn).threshold == 4.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", POINTS)
+def test_operating_points_of_weighted_rows_are_those_of_repeated_ones(name, seed):
+    y, z, weight = drawn(seed)
+    rows = np.repeat(np.arange(len(y)), weight.astype(int))
+    measure = get_measure(name)
+    assert measure.on_scores(y, z, weight) == pytest.approx(measure.on_scores(y[rows], z[rows]), abs=1e-12)
+    for confidence in (None, 0.5, 0.999):
+        own = get_measure(name, {"confidence": confidence})
+        assert own.unreached(y, z, weight) == own.unreached(y[rows], z[rows])
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_point_that_no_threshold_reaches_says_how_near_the_best_comes(name):
+    """Scores the wrong way round: the words hold the closest rate, or the chance, of all thresholds."""
+    y, z, _ = drawn(0)
+    measure = get_measure(name, {"confidence": 0.9999999})
+    said = measure.unreached(y, z)
+    above = z >= np.append(np.unique(z), np.inf)[:, None]
+    cells = above & (y > 0), above & (y < 0), ~above & (y > 0), ~above & (y < 0)
+    counts = [np.count_nonzero(cell, axis=1).astype(float) for cell in cells]
+    if np.asarray(measure.kept(*counts)).any():
+        best = np.max(measure.chance(*counts))
+        assert said is None if best >= measure.confidence else f"the best has {best:.3g}" in said
+    else:
+        assert f"the closest reaches {np.max(measure.rate(*counts)):.3g}" in said
+
+
+@pytest.mark.parametrize("confidence", [None, 0.8])
+@pytest.mark.parametrize("name", POINTS)
+def test_the_careful_value_puts_kept_thresholds_first(name, confidence):
+    """With a confidence it is the steady value; without, any threshold that keeps the limit is above any that does not."""
+    measure = get_measure(name, {"confidence": confidence})
+    rng = np.random.default_rng(0)
+    tp, fp = rng.integers(0, 30, 200).astype(float), rng.integers(0, 30, 200).astype(float)
+    counts = tp, fp, 30.0 - tp, 30.0 - fp
+    careful, steady = np.asarray(measure.careful_value(*counts)), np.asarray(measure.steady_value(*counts))
+    if confidence is not None:
+        assert np.array_equal(careful, steady)
+        return
+    kept = np.asarray(measure.kept(*counts), dtype=bool)
+    assert kept.any()
+    assert not kept.all()
+    assert careful[kept].min() >= careful[~kept].max()
+    np.testing.assert_array_equal(careful[kept], 1.0 + steady[kept])
+    np.testing.assert_array_equal(careful[~kept], np.asarray(measure.rate(*counts))[~kept])
