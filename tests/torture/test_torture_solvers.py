@@ -35,7 +35,9 @@ def judged(solver, risk, case, options):
             words = str(error)
             # An error for users has an argument or what was computed in it, and what to do.
             assert len(words) > 30, words
-            assert any(hint in words for hint in ("scal", "Scale", "weight", "alpha", "k=", "shrink", "whole")), words
+            assert any(
+                hint in words for hint in ("scal", "Scale", "divide", "weight", "alpha", "k=", "shrink", "whole")
+            ), words
             return words
     assert np.isfinite(result.w).all()
     assert result.z is not None
