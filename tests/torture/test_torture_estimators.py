@@ -5,6 +5,7 @@ evaluation, scores are finite or refused, probabilities lie in [0, 1], and no Ru
 """
 
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -88,7 +89,8 @@ def check_model(clf, case):
     except RefusedError:
         return
     low, high = get_measure(clf.measure, clf.measure_params).range
-    assert low - 1e-12 <= clearly(clf.score, case.X, case.y, case.weight) <= high + 1e-12
+    with suppress(RefusedError):  # weights of two classes whose counts floats cannot hold together
+        assert low - 1e-12 <= clearly(clf.score, case.X, case.y, case.weight) <= high + 1e-12
     if getattr(clf, "probability", False):
         chances = clf.predict_proba(case.X)
         assert ((chances >= 0.0) & (chances <= 1.0)).all()

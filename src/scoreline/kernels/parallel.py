@@ -200,8 +200,7 @@ def one_blas_thread() -> Iterator[None]:
     global _blas_users
     shared, own = _libraries()
     with _lock:
-        if _blas_users == 0:
-            _keep_to_one(shared, _blas_before)
+        _keep_to_one(shared, _blas_before)  # also where others have asked before: somebody may have set them meanwhile
         _blas_users += 1
         _local.blas = getattr(_local, "blas", 0) + 1
         if _local.blas == 1:
@@ -234,9 +233,12 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 def _keep_to_one(libraries: list[Any], before: list[tuple[Any, int]]) -> None:
     """Set their threads to one, and take note of those that had more."""
-    before[:] = [(each, each.num_threads) for each in libraries if (each.num_threads or 1) > 1]
-    for library, _ in before:
-        _set_threads(library, 1)
+    known = [library for library, _ in before]
+    for library in libraries:
+        if (library.num_threads or 1) > 1:
+            if library not in known:
+                before.append((library, library.num_threads))
+            _set_threads(library, 1)
 
 
 def _give_back(before: list[tuple[Any, int]]) -> None:
