@@ -491,7 +491,7 @@ def test_copies_of_rows_go_at_once_when_others_come(tmp_path):
 def test_rows_that_come_again_keep_the_chunks_of_the_whole(tmp_path):
     """The listed rows are far longer than the others: chunks of their own would end elsewhere, and sums have other bits."""
     rng = np.random.default_rng(5)
-    X = sp.random_array((40_000, 100), density=0.01, rng=rng, format="lil")
+    X = sp.random_array((40_000, 100), density=0.01, random_state=rng, format="lil")
     rows = np.sort(rng.choice(40_000, 4000, replace=False))
     X[rows] = rng.standard_normal((4000, 100))
     X = X.tocsr()

@@ -122,7 +122,7 @@ def test_moments_of_parts_are_those_of_all_rows(measure, scaling):
 
 def test_moments_of_many_columns_are_never_written_down():
     rng = np.random.default_rng(0)
-    X = sp.random_array((300, 5000), density=0.01, rng=rng, format="csr")
+    X = sp.random_array((300, 5000), density=0.01, random_state=rng, format="csr")
     y = np.where(np.asarray(X[:, :50].sum(axis=1)).ravel() + 0.1 * rng.standard_normal(300) > 0.5, 1, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
