@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 import subprocess
 import sys
 import warnings
@@ -204,14 +205,18 @@ for shape in ((600_000, 6), (40, 200_000)):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("name", sorted(all_solvers()))
 def test_estimates_are_those_of_real_fits(name):
-    """Never less than was used, and at most six times as much: bundles hold fewer planes than they may."""
+    """Never less than was used and a fifth for holes of the heap, at most six times as much (bundles may hold more planes).
+
+    Arrays are given back at once by `MALLOC_MMAP_THRESHOLD_`: how full the heap gets else depends on what was there before.
+    """
     measure = next(m for m in ("roc_auc", "accuracy", "f1", "qmean") if _trains(m, all_solvers()[name]))
     line = [sys.executable, "-c", PEAK, name, measure]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    exact = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=exact)
     assert done.returncode == 0, done.stderr
     for k, pair in enumerate(done.stdout.splitlines()):
         used, estimate = map(float, pair.split())
-        assert used <= estimate, f"used {used:.3g}, estimated {estimate:.3g}"
+        assert 1.2 * used <= estimate, f"used {used:.3g}, estimated {estimate:.3g}"
         assert k > 0 or estimate <= 6.0 * used, (
             f"used {used:.3g}, estimated {estimate:.3g}"
         )  # the second has pages of the first

@@ -67,7 +67,7 @@ class RowMethod(Method):
 
     automatic = "never"
     certified = False
-    row_vectors, feature_vectors = 4.0, 25.0
+    row_vectors, feature_vectors = 5.0, 25.0
     streams = True
     watch: Watch | None = None  # of `early_stopping`, set by who knows the validation rows
     alpha_means = "coefficients of features divided by their root mean square stay within |w| <= sqrt(2 / alpha)"
