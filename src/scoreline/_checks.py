@@ -15,7 +15,7 @@ def check_number(
     """Raise unless value is a real number (an integer if asked) above or at least the given limit."""
     kind = numbers.Integral if integer else numbers.Real
     limit = f"greater than {above:g}" if above is not None else f"at least {least:g}"
-    fits = isinstance(value, kind) and not isinstance(value, bool) and _is_finite(value)
+    fits = isinstance(value, kind) and not isinstance(value, bool) and is_finite(value)
     if fits and ((above is not None and not value > above) or (least is not None and not value >= least)):
         fits = False
     if not fits:
@@ -23,10 +23,11 @@ def check_number(
         raise ValueError(f"{name}={value!r} must be {what} {limit}")
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Tell whether a float can hold the real number: not NaN, not infinity, no whole number beyond all floats."""
     try:
         return bool(np.isfinite(float(value)))
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:
         return False
 
 

@@ -259,3 +259,22 @@ def test_the_threads_of_blas_do_not_run_during_a_fit():
     for _ in range(3):
         fit(X, y, n_jobs=1, solver="moments")
     assert others() - before <= 5  # ticks of 10 ms: threads that spin take as many as the fits, dozens
+
+
+def test_blas_is_kept_to_one_thread_though_somebody_raises_it_between_two_claims():
+    """The second claim lowers it again; at the end it has the threads that it had before the first."""
+    libraries = parallel._libraries()[0]
+    before = [library.num_threads for library in libraries]
+    try:
+        for library in libraries:
+            parallel._set_threads(library, 3)
+        raised = [library.num_threads for library in libraries]
+        with parallel.one_blas_thread():
+            for library in libraries:
+                parallel._set_threads(library, 2)
+            with parallel.one_blas_thread():
+                assert all(library.num_threads == 1 for library in libraries)
+        assert [library.num_threads for library in libraries] == raised
+    finally:
+        for library, threads in zip(libraries, before, strict=True):
+            parallel._set_threads(library, threads)

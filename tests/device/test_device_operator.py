@@ -210,6 +210,22 @@ def test_other_types_become_floats(library):
         check_operator(as_operator(torch.from_numpy(dense()).requires_grad_()), dense())
 
 
+def test_results_can_be_written_to_though_the_library_lends_them_to_read(library, monkeypatch):
+    """NumPy before 2.1 reads arrays of other libraries without leave to write."""
+    operator = as_operator(sent(dense(), library))
+    plain = operator.backend.host
+
+    def lent(x):
+        found = plain(x)
+        found.flags.writeable = False
+        return found
+
+    monkeypatch.setattr(type(operator.backend), "host", lambda self, x: lent(x))
+    u = np.ones(N)
+    for found in (operator.rmatvec(u), operator.gram(u), operator.square_rmatvec(u)):
+        assert found.flags.writeable
+
+
 @pytest.mark.skipif("torch" not in LIBRARIES, reason="device= moves data by PyTorch or CuPy")
 @pytest.mark.parametrize("storage", STORAGES)
 def test_host_data_move_block_by_block(storage):

@@ -38,6 +38,8 @@ PARAMETERS = [
     ({"alpha": True}, ["alpha=True", "number"]),
     ({"alpha": None}, ["alpha=None", "number"]),
     ({"alpha": np.array([1.0])}, ["alpha=array", "number"]),
+    ({"alpha": 10**400}, ["alpha=1000", "finite number"]),
+    ({"max_iter": 10**400}, ["max_iter=1000", "integer"]),
     ({"tol": 0}, ["tol=0", "greater than 0"]),
     ({"tol": -1e-3}, ["tol=-0.001", "greater than 0"]),
     ({"tol": "small"}, ["tol='small'", "number"]),
@@ -71,6 +73,8 @@ PARAMETERS = [
     ({"class_weight": {0: -1.0, 1: 1.0}}, ["class_weight={0: -1.0, 1: 1.0}", "positive"]),
     ({"class_weight": {0: 0.0, 1: 1.0}}, ["class_weight={0: 0.0, 1: 1.0}", "positive"]),
     ({"class_weight": {0: np.nan, 1: 1.0}}, ["class_weight={0: nan, 1: 1.0}", "positive"]),
+    ({"class_weight": {0: 10**400, 1: 1.0}}, ["class_weight={0: 1000", "positive"]),
+    ({"class_weight": {0: 1e-300, 1: 1e300}}, ["class_weight={0: 1e-300", "leaves nothing", "ratio of at most 1e100"]),
     ({"class_weight": {5: 1.0}}, ["class_weight", "[0, 1]"]),
     ({"n_jobs": 0}, ["n_jobs=0", "positive", "-1"]),
     ({"n_jobs": 1.5}, ["n_jobs=1.5", "positive"]),
@@ -101,6 +105,7 @@ DATA = {
     "y continuous": ((X, X[:, 0]), ["Unknown label type", "y", "two classes"]),
     "y NaN": ((X, np.where(np.arange(N) == 6, np.nan, Y)), ["y contains NaN", "row 6"]),
     "y inf": ((X, np.where(np.arange(N) == 6, np.inf, Y)), ["y contains NaN or infinity", "row 6"]),
+    "y masked": ((X, np.ma.masked_array(Y, np.arange(N) == 6)), ["y has masked labels", "drop those rows"]),
     "y None": ((X, None), ["y", "None"]),
     "y too short": ((X, Y[:-1]), ["y has 39 labels", "expected 40"]),
     "y too long": ((X, np.r_[Y, 1]), ["y has 41 labels", "expected 40"]),
@@ -132,6 +137,8 @@ DATA = {
     "weight negative": ((X, Y, np.r_[-0.5, ONES[1:]]), ["sample_weight", "negative", "-0.5"]),
     "weight NaN": ((X, Y, np.r_[np.nan, ONES[1:]]), ["sample_weight", "NaN", "expected finite"]),
     "weight inf": ((X, Y, np.r_[np.inf, ONES[1:]]), ["sample_weight", "infinity", "expected finite"]),
+    "weight masked": ((X, Y, np.ma.masked_array(ONES, np.arange(N) == 6)), ["sample_weight", "masked", "drop"]),
+    "weight scalar beyond floats": ((X, Y, 10**400), ["sample_weight", "infinity", "expected finite"]),
     "weight zero": ((X, Y, 0 * ONES), ["sample_weight is zero everywhere"]),
     "weight scalar zero": ((X, Y, 0.0), ["sample_weight is zero everywhere"]),
     "weight scalar negative": ((X, Y, -1.0), ["sample_weight", "negative"]),
@@ -242,6 +249,12 @@ def test_score_with_labels_of_the_wrong_length(measure):
     clf = MeasureClassifier(measure=measure).fit(X, Y)
     with pytest.raises(ValueError, match=r"\by\b"):
         clf.score(X, Y[:5])
+
+
+def test_score_with_masked_labels(fitted):
+    with pytest.raises(ValueError, match=r"y has masked labels.*drop"):
+        fitted.score(X, np.ma.masked_array(Y, np.arange(N) == 6))
+    assert fitted.score(X, np.ma.masked_array(Y)) == fitted.score(X, Y)
 
 
 @pytest.mark.parametrize("measure", ["roc_auc", "accuracy"])

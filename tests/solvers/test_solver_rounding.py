@@ -112,6 +112,17 @@ def test_a_state_is_not_continued_on_another_problem(change):
         LbfgsSolver().solve(other, state=record)
 
 
+@pytest.mark.parametrize("p", [2, 4])
+def test_a_state_whose_point_has_another_length_is_refused(p):
+    """Though it names the same problem: a file that was damaged, or put together by hand."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 3)), np.where(rng.random(40) < 0.5, 1, -1)
+    objective = Objective(as_operator(X), get_risk("logistic").prepare(y), 1.0)
+    record = LbfgsSolver(max_iter=2, tol=1e-9).solve(objective).state.record()
+    with pytest.raises(ValueError, match="belongs to another problem"):
+        LbfgsSolver().solve(objective, state=record | {"w": np.ones(p)})
+
+
 @pytest.mark.parametrize("tol", [1e-15, 1e-19])
 @pytest.mark.parametrize("measure", ["accuracy", "roc_auc"])
 def test_a_warm_start_with_an_impossible_tolerance_ends(tol, measure):

@@ -106,7 +106,9 @@ class MeasureClassifier(
     random_state : int, RandomState or None, default=None
         Seed of the order of rows (spade, stamp), of held-out rows, and of probes of leave-one-out beyond 1000 features.
     n_jobs : int, default=None
-        Threads; None means all that this process may use. Results have the same bits for any number.
+        Threads; None means all that this process may use: cores, limits of containers, of joblib, `OMP_NUM_THREADS` and
+        `NUMBA_NUM_THREADS` respected, one in a worker of `multiprocessing.Pool` or Dask. Results have the same bits for any
+        number. BLAS has one thread during a fit, because its bits depend on how many it has.
     verbose : int, default=0
         1 reports what was done, 2 every iteration, through the logger "scoreline".
     probability : bool, default=False

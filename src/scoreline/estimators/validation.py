@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from scoreline._checks import check_choice
+from scoreline._checks import check_choice, is_finite
 from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, FloatArray
 from scoreline._vectors import RemoteVector, as_vector
@@ -27,9 +27,7 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
         found = y.distinct()
         named, _ = check_labels(found, len(found))
         return named, np.where(y == named[1], 1, -1).astype(np.int8)
-    if np.ma.is_masked(y):
-        raise ValueError("y has masked labels, expected one for each row; drop those rows of X and y")
-    labels = column_or_1d(y, warn=True)
+    labels = _unmasked(y)
     if len(labels) != n:
         raise ValueError(
             f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
@@ -43,6 +41,13 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     if classes is None:
         classes = _distinct_labels(labels)
     return classes, np.where(labels == classes[1], 1, -1).astype(np.int8)
+
+
+def _unmasked(y: Any) -> AnyArray:
+    """Return labels as a vector; scikit-learn would take what a mask hides."""
+    if np.ma.is_masked(y):
+        raise ValueError("y has masked labels, expected one for each row; drop those rows of X and y")
+    return column_or_1d(y, warn=True)
 
 
 def seen(X: Any) -> Any:
@@ -81,7 +86,7 @@ def _distinct_labels(labels: AnyArray) -> AnyArray:
 
 def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
     """Return which rows are of the positive class; labels must be among the two classes of the fit, one for each row."""
-    labels = y if isinstance(y, RemoteVector) else column_or_1d(y, warn=True)
+    labels = y if isinstance(y, RemoteVector) else _unmasked(y)
     if len(labels) != n:
         raise ValueError(
             f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
@@ -163,7 +168,7 @@ def as_counts(weight: FloatArray | None) -> FloatArray | None:
 
 
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and 0.0 < float(value) < np.inf
+    return isinstance(value, numbers.Real) and is_finite(value) and float(value) > 0.0
 
 
 def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
@@ -171,7 +176,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Real):
-        weight = np.full(n, float(sample_weight))
+        weight = np.full(n, float(sample_weight) if is_finite(sample_weight) else np.inf)
     else:
         try:
             weight = as_vector(sample_weight, np.float64)

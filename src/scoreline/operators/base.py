@@ -10,12 +10,10 @@ import scipy.sparse as sp
 
 from scoreline._backend import on_host
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
-from scoreline._vectors import as_vector, tamed
+from scoreline._vectors import as_vector, tamed, visible
 from scoreline.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
 
-# Decorates what reads X: what leaves the range of floats shows as infinity or NaN, and the caller looks for that.
-visible = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
 ROW_VECTORS = ("u", "weight", "sign")  # arguments with an entry for every row
 
 

@@ -8,8 +8,9 @@ import scipy.sparse as sp
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import visible
 from scoreline.moments import ClassMoments, Moments
-from scoreline.operators.base import default_block_rows, visible
+from scoreline.operators.base import default_block_rows
 from scoreline.operators.csr_rows import csr_listed
 from scoreline.operators.second_order import block_gram, block_sums
 

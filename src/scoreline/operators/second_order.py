@@ -7,7 +7,8 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import FloatArray
-from scoreline.operators.base import default_block_rows, read_only, visible
+from scoreline._vectors import visible
+from scoreline.operators.base import default_block_rows, read_only
 from scoreline.operators.csr_rows import is_sparse
 
 GRAM_BYTES = 1 << 26  # of private sums at most, whatever the number of threads

@@ -14,11 +14,11 @@ import numpy as np
 from scoreline import kernels
 from scoreline._blocks import BlockVector, Parts, memory
 from scoreline._typing import AnyArray, FloatArray, Scores
+from scoreline._vectors import visible
 from scoreline.scorespace import block_balance, block_pairs
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
 from scoreline.scorespace.gathered import Gathered
 from scoreline.scorespace.host import HostSpace
-from scoreline.scorespace.host_checks import visible
 from scoreline.scorespace.selection import smallest_reaching
 
 HOST = HostSpace()

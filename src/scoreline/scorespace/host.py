@@ -7,9 +7,10 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import visible
 from scoreline.scorespace import host_pairs as pairs
 from scoreline.scorespace.base import BalanceSums, Labels, PairSums, PointSums
-from scoreline.scorespace.host_checks import checked, checked_out, visible
+from scoreline.scorespace.host_checks import checked, checked_out
 from scoreline.scorespace.host_worst_cases import WorstCases
 
 

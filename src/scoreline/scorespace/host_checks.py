@@ -5,9 +5,6 @@ import numpy as np
 from scoreline._typing import FloatArray
 from scoreline.scorespace.base import Labels
 
-# Decorates what adds up scores: sums that leave the range of floats show as infinity or NaN, which solvers look for.
-visible = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-
 
 def checked(z: FloatArray, labels: Labels) -> FloatArray:
     """Return z as kernels read it; they do not look whether it is long enough."""

@@ -4,8 +4,9 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
+from scoreline._vectors import visible
 from scoreline.scorespace.base import Flips, Labels, Moved, WorstRanking
-from scoreline.scorespace.host_checks import checked, checked_out, visible
+from scoreline.scorespace.host_checks import checked, checked_out
 
 EPS = float(np.finfo(np.float64).eps)
 
