@@ -10,9 +10,8 @@ from scoreline._typing import FloatArray, Scores
 from scoreline.operators import Operator
 from scoreline.risks.base import Evaluation, Risk
 
-NARROW = (
-    4096.0  # roundings of the scores that a ramp must be wide: shares of a pair are then off by 1/4096 at its very end
-)
+# Roundings of the scores that a ramp must be wide: shares of a pair are then off by 1/4096 at its very end.
+NARROW = 4096.0
 
 
 @dataclass

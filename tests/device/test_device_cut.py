@@ -41,6 +41,20 @@ def test_cuts_and_values_are_those_of_the_host(measure, library, monkeypatch):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_light_rows_do_not_drown_in_heavy_ones(measure, library, monkeypatch):
+    """Weights over twenty decades: what lies below a threshold is no difference of two sums."""
+    monkeypatch.setattr(device_cut, "FEW", 5)
+    monkeypatch.setattr(device_cut, "EDGES", 8)
+    for seed in range(4):
+        y, z, _ = rows(seed, n=60, kind=seed % 2)
+        weight = 10.0 ** np.random.default_rng(seed).integers(-10, 11, len(y))
+        here = best_cut(y, z, measure, weight)
+        there = best_cut(vector(y, library), vector(z, library), measure, vector(weight, library))
+        assert there.value == pytest.approx(here.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_many_rows_are_condensed_to_means_of_neighbours(library, monkeypatch):
     monkeypatch.setattr(device_cut, "POINTS", 200)
     y, z, s = rows(0)

@@ -44,6 +44,21 @@ def problem(seed, n=400):
 
 @pytest.mark.parametrize("few", [4, module.FEW])
 @pytest.mark.parametrize("name", MEASURES)
+def test_light_rows_do_not_drown_in_heavy_ones(name, few, monkeypatch):
+    """Weights over twenty decades: what lies below a threshold is no difference of two sums."""
+    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(module, "EDGES", 16 if few == 4 else module.EDGES)
+    measure = get_measure(name)
+    for seed in range(6):
+        y, z, _ = problem(seed, n=60)
+        weight = 10.0 ** np.random.default_rng(seed).integers(-10, 11, len(y))
+        here = best_cut(y, z, measure, weight)
+        there = best_cut(*in_blocks(y, z), measure, in_blocks(weight)[0])
+        assert there.value == pytest.approx(here.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("few", [4, module.FEW])
+@pytest.mark.parametrize("name", MEASURES)
 def test_the_cut_is_that_in_memory(name, few, monkeypatch):
     """With room for four rows only, ranges are split again and again."""
     monkeypatch.setattr(module, "FEW", few)

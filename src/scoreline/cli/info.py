@@ -39,14 +39,8 @@ def _is_model(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return HEADER in archive.namelist()
-    except (
-        zipfile.BadZipFile,
-        ValueError,
-        NotImplementedError,
-        EOFError,
-        OSError,
-    ):  # a damaged one: its reader says how
-        return False
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, OSError):
+        return False  # a damaged one: its reader says how
 
 
 def _data(options: Any, output: Output) -> int:

@@ -50,9 +50,8 @@ class MomentsTraining:
 
     def _add_moments(self: Any, added: ClassMoments, passes: float, measure: Measure, solver: MomentsSolver) -> Any:
         """Add moments and set the model of all so far, if both classes have been seen; a solve that fails adds nothing."""
-        state = ClassMoments.restored(
-            self._moments.record()
-        )  # a copy: a solve that fails, or Ctrl-C, leaves all as it was
+        # A copy: a solve that fails, or Ctrl-C, leaves all as it was.
+        state = ClassMoments.restored(self._moments.record())
         state.merge(added)
         self._solve_moments(state, measure, solver)
         self._moments = state

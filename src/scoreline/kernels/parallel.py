@@ -49,9 +49,7 @@ def available_threads() -> int:
 
 
 def _in_a_pool() -> bool:
-    processes = sys.modules.get(
-        "multiprocessing.process"
-    )  # a process that has not imported it is not one of its workers
+    processes = sys.modules.get("multiprocessing.process")  # who has not imported it is not one of its workers
     return processes is not None and bool(processes.current_process().daemon)
 
 

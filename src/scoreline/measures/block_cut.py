@@ -23,15 +23,16 @@ POINTS = 1 << 16  # of a class that a part sends for a steady cut
 
 
 class Range(NamedTuple):
-    """Scores in (low, high]: rows there, and the weights of positives and negatives above its two ends."""
+    """Scores in (low, high]: rows there, and the counts TP, FP, FN, TN of thresholds at its two ends.
+
+    What lies below a threshold is a sum of its own, not what is left of the total: that would drown light rows in heavy ones.
+    """
 
     low: float
     high: float
     rows: int
-    tp_low: float
-    fp_low: float
-    tp_high: float
-    fp_high: float
+    at_low: FloatArray
+    at_high: FloatArray
 
 
 class Totals(NamedTuple):
@@ -43,14 +44,17 @@ class Totals(NamedTuple):
     positive: float
     negative: float
 
+    def above_all(self) -> FloatArray:
+        """Return the counts of a threshold above all scores."""
+        return np.array([0.0, 0.0, self.positive, self.negative])
+
 
 class Level(NamedTuple):
-    """The best threshold: just below a score (infinity: above all), the next lower score, and the weights above it."""
+    """The best threshold: just below a score (infinity: above all), the next lower score, and the counts TP, FP, FN, TN."""
 
     score: float
     below: float
-    tp: float
-    fp: float
+    counts: FloatArray
 
 
 def totals_of(sign: BlockVector, z: BlockVector, weight: BlockVector | None) -> Totals:
@@ -68,15 +72,16 @@ def totals_of(sign: BlockVector, z: BlockVector, weight: BlockVector | None) -> 
 def best_level(
     sign: BlockVector, z: BlockVector, weight: BlockVector | None, totals: Totals, value_of: Callable[..., Any]
 ) -> tuple[Level, float]:
-    """Return where value_of(tp, fp), which must rise with tp and fall with fp, is largest; the highest of equal ones."""
+    """Return where value_of(tp, fp, fn, tn), which rises with tp and falls with fp, is largest; the highest of equal ones."""
     layout = z.layout
     samples = layout.gather(_sample, z, weight, max(16, SAMPLE // layout.n_parts))
     floor = float(np.nextafter(totals.low, -np.inf))
     first = np.unique(np.concatenate([*samples, [totals.high]]))
     first = np.append(floor, first[:: max(1, len(first) // EDGES)])
     first[-1] = totals.high
-    best = float(value_of(np.zeros(1), np.zeros(1))[0])
-    ranges = [Range(floor, totals.high, totals.rows, totals.positive, totals.negative, 0.0, 0.0)]
+    nothing = totals.above_all()
+    best = float(value_of(*nothing))
+    ranges = [Range(floor, totals.high, totals.rows, np.roll(nothing, 2), nothing)]
     edges = [first]
     for _ in range(MOST_ROUNDS):
         counts = np.sum(layout.gather(_counts, sign, z, weight, np.concatenate(edges)), axis=0)
@@ -85,7 +90,7 @@ def best_level(
             break
         share = max(2, EDGES // len(ranges))
         edges = [divided(r.low, r.high, share) for r in ranges]
-    level, value = _best_of_rows(layout, sign, z, weight, ranges, value_of)
+    level, value = _best_of_rows(layout, sign, z, weight, ranges, nothing, value_of)
     if level.score == np.inf:
         return level._replace(below=totals.high), value
     return level._replace(below=next_lower(z, weight, level.score)), value
@@ -95,42 +100,58 @@ def _narrowed(
     ranges: list[Range], edges: list[FloatArray], counts: FloatArray, best: float, value_of: Callable[..., Any]
 ) -> tuple[list[Range], float]:
     """Return the parts of the ranges that can hold the best threshold, given counts between the edges, and the best seen."""
-    found, start = [], 0
+    found: list[Range] = []
+    start = 0
     for whole, own in zip(ranges, edges, strict=True):
         inside = counts[:, start + 1 : start + len(own)]  # what lies up to its first edge belongs to no range
         start += len(own)
-        above = np.cumsum(inside[1:, ::-1], axis=1)[:, ::-1]  # of this range, above the lower end of each piece
-        tp = whole.tp_high + np.append(above[0], 0.0)
-        fp = whole.fp_high + np.append(above[1], 0.0)
-        best = max(best, float(np.max(value_of(tp, fp))))
-        for k in np.flatnonzero(inside[0]):
-            ends = float(own[k]), float(own[k + 1]), int(inside[0, k])
-            found.append(Range(*ends, *map(float, (tp[k], fp[k], tp[k + 1], fp[k + 1]))))
+        at = _at_edges(inside[1:], whole)
+        best = max(best, float(np.max(value_of(*at))))
+        found.extend(
+            Range(float(own[k]), float(own[k + 1]), int(inside[0, k]), at[:, k], at[:, k + 1])
+            for k in np.flatnonzero(inside[0])
+        )
     if found:
-        bounds = value_of(np.array([r.tp_low for r in found]), np.array([r.fp_high for r in found]))
+        low, high = (np.stack([getattr(r, end) for r in found], axis=1) for end in ("at_low", "at_high"))
+        bounds = value_of(low[0], high[1], low[2], high[3])
         found = [r for r, bound in zip(found, bounds, strict=True) if bound >= best * (1.0 - 1e-12 * np.sign(best))]
     return found, best
 
 
+def _at_edges(inside: FloatArray, whole: Range) -> FloatArray:
+    """Return TP, FP, FN, TN (rows) at the rising edges (columns) of the pieces of a range; `inside`: weight of either class."""
+    none = np.zeros((2, 1))
+    above = np.hstack([np.cumsum(inside[:, ::-1], axis=1)[:, ::-1], none])
+    below = np.hstack([none, np.cumsum(inside, axis=1)])
+    return np.vstack([whole.at_high[:2, None] + above, whole.at_low[2:, None] + below])
+
+
 def _best_of_rows(
-    layout: Any, sign: BlockVector, z: BlockVector, weight: BlockVector | None, ranges: list[Range], value_of: Any
+    layout: Any,
+    sign: BlockVector,
+    z: BlockVector,
+    weight: BlockVector | None,
+    ranges: list[Range],
+    nothing: FloatArray,
+    value_of: Any,
 ) -> tuple[Level, float]:
     """Look at the rows of the ranges one by one, from the highest score down."""
     bounds = np.array([(r.low, r.high) for r in ranges]).reshape(-1, 2)
     parts = layout.gather(_rows_within, sign, z, weight, bounds)
     scores, positive, weights = (np.concatenate([p[k] for p in parts]) for k in range(3))
-    best, value = Level(np.inf, np.nan, 0.0, 0.0), float(value_of(np.zeros(1), np.zeros(1))[0])
-    for r in sorted(ranges, reverse=True):
+    best, value = Level(np.inf, np.nan, nothing), float(value_of(*nothing))
+    for r in sorted(ranges, key=lambda r: r.high, reverse=True):
         own = (scores > r.low) & (scores <= r.high)
-        levels, place = np.unique(-scores[own], return_inverse=True)  # from the top down
-        tp = r.tp_high + np.cumsum(np.bincount(place, weights[own] * positive[own], len(levels)))
-        fp = r.fp_high + np.cumsum(np.bincount(place, weights[own] * ~positive[own], len(levels)))
+        levels, place = np.unique(scores[own], return_inverse=True)
         if len(levels) == 0:
             continue
-        values = value_of(tp, fp)
+        sides = (positive[own], ~positive[own])
+        at = _at_edges(np.stack([np.bincount(place, weights[own] * side, len(levels)) for side in sides]), r)
+        at = at[:, -2::-1]  # from the top down: a threshold lies just below its score
+        values = value_of(*at)
         k = int(np.argmax(values))
         if values[k] > value:
-            best, value = Level(float(-levels[k]), np.nan, float(tp[k]), float(fp[k])), float(values[k])
+            best, value = Level(float(levels[-1 - k]), np.nan, at[:, k]), float(values[k])
     return best, value
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,17 +160,11 @@ def _place_of(scores: RemoteVector) -> Any:
 def _cut_elsewhere(y: Any, scores: RemoteVector, weight: Any, measure: Any, value_of: Callable[..., Any]) -> Cut:
     """Return the cut of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
     totals = _place_of(scores).totals_of(y, scores, weight)
-
-    def judged(tp: FloatArray, fp: FloatArray) -> FloatArray:
-        values = value_of(tp, fp, np.maximum(totals.positive - tp, 0.0), np.maximum(totals.negative - fp, 0.0))
-        return np.where(np.isnan(values), -np.inf, values)
-
-    level, best = _place_of(scores).best_level(y, scores, weight, totals, judged)
+    level, best = _place_of(scores).best_level(y, scores, weight, totals, partial(_judged, value_of))
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
     if isinstance(measure, CountsBasedMeasure):
-        rest = max(totals.positive - level.tp, 0.0), max(totals.negative - level.fp, 0.0)
-        best = float(measure.from_counts(level.tp, level.fp, *rest))
+        best = float(measure.from_counts(*level.counts))
     return Cut(_placed(level.below, level.score, totals.low, totals.high, totals.rows - 1), best)
 
 

@@ -21,18 +21,17 @@ def totals_of(sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None) 
     if not np.isfinite(z).all():
         raise ValueError("scores must be finite, and they hold NaN or infinity")
     above = sign > 0
-    positive = float(np.count_nonzero(above) if weight is None else weight[above].sum())
-    total = float(len(z) if weight is None else weight.sum())
-    return Totals(float(z.min()), float(z.max()), len(z), positive, total - positive)
+    classes = [float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (above, ~above)]
+    return Totals(float(z.min()), float(z.max()), len(z), *classes)
 
 
 def best_level(
     sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None, totals: Totals, value_of: Callable[..., Any]
 ) -> tuple[Level, float]:
-    """Return where value_of(tp, fp), which must rise with tp and fall with fp, is largest; the highest of equal ones.
+    """Return where value_of(tp, fp, fn, tn), which rises with tp and falls with fp, is largest; the highest of equal ones.
 
-    Between two thresholds it is at most value_of(tp of the lower one, fp of the higher one): ranges of thresholds that cannot
-    reach the best value seen are left out, until few are left.
+    Between two thresholds it is at most value_of(tp and fn of the lower one, fp and tn of the higher one): ranges of thresholds
+    that cannot reach the best value seen are left out, until few are left.
     """
     sign, z, weight = _counted(sign, z, weight)
     backend, xp = z.backend, z.backend.xp
@@ -40,19 +39,20 @@ def best_level(
     scores = backend.take(z.array, order)
     s = backend.full((len(z),), 1.0) if weight is None else weight.array
     s, above = backend.take(s, order), backend.take(sign.array > 0, order)
-    running_sums = kernels.device.on(backend).running_sums
-    tp = running_sums(backend, xp.where(above, s, xp.zeros_like(s)))
-    fp = running_sums(backend, xp.where(above, xp.zeros_like(s), s))
     last = xp.concat([scores[:-1] > scores[1:], backend.full((1,), True, np.bool_)])  # of the rows of equal score
     levels = xp.nonzero(last)[0]
-    tp, fp = backend.take(tp, levels), backend.take(fp, levels)
+    nothing = totals.above_all()
+    sums = _sums_at(levels, above, s, backend, below=weight is not None)
 
-    def counts(places: AnyArray) -> tuple[FloatArray, FloatArray]:
-        rows = backend.array(places)
-        both = backend.host(xp.stack([backend.take(tp, rows), backend.take(fp, rows)]))
-        return both[0], both[1]
+    def counts(places: AnyArray) -> FloatArray:
+        """Return TP, FP, FN, TN below the levels of these numbers; -1 is above all."""
+        rows = backend.array(np.maximum(places, 0))
+        found = backend.host(xp.stack([backend.take(v, rows) for v in sums]))
+        if weight is None:  # whole numbers: what is left of the total is exact
+            found = np.vstack([found, nothing[2:, None] - found])
+        return np.where(places < 0, nothing[:, None], found)
 
-    best = float(value_of(np.zeros(1), np.zeros(1))[0])
+    best = float(value_of(*nothing))
     ranges, whole = np.array([[-1, levels.shape[0] - 1]]), levels.shape[0]
     while True:
         sizes = ranges[:, 1] - ranges[:, 0]
@@ -61,29 +61,44 @@ def best_level(
         share = max(2, EDGES // len(ranges))
         edges = [np.unique(np.linspace(a, b, min(share, b - a) + 1).astype(np.int64)) for a, b in ranges]
         flat = np.concatenate(edges)
-        t, f = counts(np.maximum(flat, 0))
-        t, f = np.where(flat < 0, 0.0, t), np.where(flat < 0, 0.0, f)
-        best = max(best, float(np.max(value_of(t, f))))
+        at = counts(flat)
+        best = max(best, float(np.max(value_of(*at))))
         inner = np.concatenate([np.append(np.full(len(e) - 1, True), False) for e in edges])  # not from range to range
         inner = np.flatnonzero(inner)
-        bounds = value_of(t[inner + 1], f[inner])
+        high, low = at[:, inner], at[:, inner + 1]
+        bounds = value_of(low[0], high[1], low[2], high[3])
         kept = inner[bounds >= best * (1.0 - 1e-12 * np.sign(best))]
         ranges = np.stack([flat[kept], flat[kept + 1]], axis=1)
         if ranges.size == 0 or (ranges[:, 1] - ranges[:, 0]).sum() == whole:
             break
         whole = int((ranges[:, 1] - ranges[:, 0]).sum())
-    level, value = Level(np.inf, totals.high, 0.0, 0.0), float(value_of(np.zeros(1), np.zeros(1))[0])
+    level, value = Level(np.inf, totals.high, nothing), float(value_of(*nothing))
     for a, b in ranges:
         for start in range(int(a) + 1, int(b) + 1, 1 << 20):
             places = np.arange(start, min(start + (1 << 20), int(b) + 1))
-            t, f = counts(places)
-            values = value_of(t, f)
+            at = counts(places)
+            values = value_of(*at)
             k = int(np.argmax(values))
             if values[k] > value:
                 value, row = float(values[k]), int(levels[int(places[k])])
                 below = float(scores[row + 1]) if row + 1 < len(z) else -np.inf
-                level = Level(float(scores[row]), below, float(t[k]), float(f[k]))
+                level = Level(float(scores[row]), below, at[:, k])
     return level, value
+
+
+def _sums_at(levels: Any, above: Any, s: Any, backend: Any, below: bool) -> list[Any]:
+    """Return the weights of positives and negatives down to each level, and with `below` those under it, in falling order.
+
+    The latter are sums of their own: what is left of the total would drown light rows in heavy ones.
+    """
+    xp, running_sums = backend.xp, kernels.device.on(backend).running_sums
+    none = xp.zeros_like(s)
+    sides = xp.where(above, s, none), xp.where(above, none, s)
+    found = [backend.take(running_sums(backend, side), levels) for side in sides]
+    for side in sides if below else ():
+        rest = xp.flip(running_sums(backend, xp.flip(side)))
+        found.append(backend.take(xp.concat([rest[1:], none[:1]]), levels))
+    return found
 
 
 def next_lower(z: DeviceVector, weight: DeviceVector | None, level: float) -> float:

@@ -213,9 +213,8 @@ def arranged(
         total = sum(sizes[k] for k in own)
         count = int(max(1, min(MOST_PARTS, len(own), total // PART_BYTES)))
         middles = np.cumsum([sizes[k] for k in own]) - 0.5 * np.array([sizes[k] for k in own])
-        edges = np.searchsorted(
-            middles, [total * c / count for c in range(1, count)]
-        )  # a block goes where its middle is
+        # A block goes where its middle is.
+        edges = np.searchsorted(middles, [total * c / count for c in range(1, count)])
         shared = [group.tolist() for group in np.split(np.array(own, dtype=int), edges) if len(group)]
         for group in shared:
             groups.append(group)

@@ -108,10 +108,8 @@ class DeviceOperator(Operator):
         return super().rmatvec(self._vector(u, self.shape[0], "u"))
 
     def _here(self, x: Any) -> FloatArray:
-        found = self.backend.host(x)
-        return (
-            found if found.flags.writeable else found.copy()
-        )  # NumPy before 2.1 reads other libraries without leave to write
+        found = self.backend.host(x)  # NumPy before 2.1 reads other libraries without leave to write
+        return found if found.flags.writeable else found.copy()
 
     def _made(self, x: Any) -> DeviceVector:
         return DeviceVector(x, self.backend)

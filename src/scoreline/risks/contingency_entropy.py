@@ -119,9 +119,8 @@ class EntropyContingencyRisk(Risk):
         value = self.mu * flips.log_z
         if not grad:
             return Evaluation(value, None, value, np.nan, np.nan)
-        plane = (
-            value - self.space.dot(flips.grad, z) - flips.doubt
-        )  # large scores lose the digits of chances: stay below
+        # Large scores lose the digits of chances: stay below.
+        plane = value - self.space.dot(flips.grad, z) - flips.doubt
         return Evaluation(value, flips.grad, value, plane, flips.mass)
 
     def reference(

@@ -255,9 +255,8 @@ class HostSpace(WorstCases):
         order = np.argsort(-kinks, kind="stable")
         kinks, slopes = kinks[order], np.cumsum(slopes[order])
         sums = np.append(0.0, np.cumsum(slopes[:-1] * -np.diff(kinks)) / width)  # at each kink
-        k = min(
-            int(np.searchsorted(sums, left * (1.0 - 1e-12))), len(kinks) - 1
-        )  # a flat piece may lie at `left` itself
+        # A flat piece may lie at `left` itself.
+        k = min(int(np.searchsorted(sums, left * (1.0 - 1e-12))), len(kinks) - 1)
         offset = float(kinks[k])
         if k > 0 and slopes[k - 1] > 1e-12 * s.sum():
             offset += float((sums[k] - left) * width / slopes[k - 1])

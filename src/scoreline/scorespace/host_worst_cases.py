@@ -121,9 +121,8 @@ class WorstCases:
         # A chance is e^x with an x that len(rows) sums of logs of at most this size have made: that often it was rounded.
         error = EPS * len(rows) * (reach + float(np.abs(exponents[np.isfinite(exponents)]).max()))
         doubt = error * reach
-        if np.isneginf(
-            exponents
-        ).any():  # as many flips in either class, or no plane has this slope, whatever rounding did
+        # As many flips in either class, or no plane has this slope, whatever rounding did.
+        if np.isneginf(exponents).any():
             parts = np.split(chances, [int(labels.positive)])
             flips = [float(part.sum()) for part in parts]
             for part, own, gain in zip(parts, flips, sides, strict=True):

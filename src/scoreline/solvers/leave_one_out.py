@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
 from scoreline._typing import FloatArray
+from scoreline._vectors import visible
 from scoreline.objective import Objective
 from scoreline.solvers.hessian import factored, has_factor, hessian_diagonal
 
@@ -26,6 +27,7 @@ PROBES = 2  # for each class
 STEPS = 8  # of conjugate gradients; the error of the quadratic form that is sought is the square of the solution's
 
 
+@visible  # what is not finite is not used
 def leave_one_out(
     objective: Objective, z: FloatArray, copies: FloatArray | None = None, random_state: Any = None
 ) -> FloatArray:
@@ -49,13 +51,6 @@ def leave_one_out(
         Rows of weight 0 keep theirs. Costs 6 passes, of which two as `Operator.gram`, and a Cholesky factor with its inverse;
         with more than 1000 features about 50 to 100 passes.
     """
-    with np.errstate(
-        over="ignore", invalid="ignore", divide="ignore", under="ignore"
-    ):  # what is not finite is not used
-        return _left_out(objective, z, copies, random_state)
-
-
-def _left_out(objective: Objective, z: FloatArray, copies: FloatArray | None, random_state: Any) -> FloatArray:
     # (eq. left-out)
     operator, labels = objective.operator, objective.risk.labels
     share = 1.0 if copies is None else np.minimum(1.0, copies) / np.where(copies > 0.0, copies, 1.0)

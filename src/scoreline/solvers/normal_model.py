@@ -117,9 +117,7 @@ def best_error_direction(
     # where the variances are equal, as those of constant columns are: nothing is gained there.
     least = 1e-6 * max(1.0, float(np.abs(delta).max()))
     pushed = np.where((np.abs(delta) < least) & (np.abs(eigenvalues - 1.0) > 1e-6), np.copysign(least, delta), delta)
-    pushed = np.ldexp(
-        pushed, -int(np.frexp(np.abs(pushed).max())[1])
-    )  # its length does not matter, and must not overflow
+    pushed = np.ldexp(pushed, -int(np.frexp(np.abs(pushed).max())[1]))  # of any length, which must not overflow
 
     def look(angles: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         weights = np.outer(np.cos(angles), eigenvalues) + np.sin(angles)[:, None]

@@ -102,9 +102,8 @@ def _check_second_order(operator: Operator, dense: FloatArray, rtol: float, rng:
     if size.max(initial=0.0) > 1e100:
         return  # squares leave the range of floats
     with np.errstate(under="ignore"):
-        diagonal = (
-            (size**2).T @ weight + (size**2).max() + 1.0
-        )  # well above a row's own part, so that rounding stays small
+        # Well above a row's own part, so that rounding stays small.
+        diagonal = (size**2).T @ weight + (size**2).max() + 1.0
         own = (dense**2 / (diagonal - weight[:, None] * dense**2)).sum(axis=1)
         pairs = (
             ("gram", operator.gram(weight), (dense.T * weight) @ dense, (size.T * weight) @ size),
