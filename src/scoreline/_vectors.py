@@ -48,6 +48,9 @@ class RemoteVector(NDArrayOperatorsMixin):
         """Return the vector itself: nothing can change it."""
         return self
 
+    def __pow__(self, exponent: Any) -> Any:  # as that of arrays: NumPy's function rounds squares otherwise before 2.2
+        return self * self if isinstance(exponent, int) and exponent == 2 else super().__pow__(exponent)
+
     def __setitem__(self, place: Any, value: Any) -> None:
         raise TypeError(
             "a vector that lies elsewhere cannot be changed in place; make another one, for example with numpy.where"

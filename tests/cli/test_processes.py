@@ -78,6 +78,10 @@ def test_messages_that_nobody_reads_do_not_stop_the_work(begun, folder):
 def test_closed_streams(begun, folder, closed):
     process = begun(*TRAIN, "--test", "today.csv", "--json", preexec_fn=lambda: os.close(closed))
     out, err = process.communicate(timeout=60)
+    if process.returncode and closed == 2:
+        bare = [sys.executable, "-c", "import numpy.f2py"]
+        if subprocess.run(bare, preexec_fn=lambda: os.close(2), check=False).returncode:
+            pytest.skip("this NumPy, and SciPy with it, cannot be imported without standard error")
     assert process.returncode == 0
     assert "Traceback" not in err
     assert load_model(folder / "model.npz").coef_.shape[1] == 5

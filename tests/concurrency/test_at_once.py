@@ -343,10 +343,14 @@ def test_no_thread_works_on_after_an_interruption():
         time.sleep(0.2)
         running.discard(threading.get_ident())
 
-    with parallel.thread_limit(2):
-        with pytest.raises(KeyboardInterrupt):
-            parallel.run_chunks(kernel, 2)
-        assert running == {threading.get_ident()}, "only the call that was interrupted did not come to its end"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have set it to be ignored
+    try:
+        with parallel.thread_limit(2):
+            with pytest.raises(KeyboardInterrupt):
+                parallel.run_chunks(kernel, 2)
+            assert running == {threading.get_ident()}, "only the call that was interrupted did not come to its end"
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")

@@ -79,7 +79,10 @@ def arrow_file(data, path):
 def string_view(data):
     table = pa.Table.from_pandas(data, preserve_index=False)
     types = [pa.string_view() if is_text(field.type) else field.type for field in table.schema]
-    return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
+    try:
+        return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow cannot make string_view")
 
 
 def zstd(text, path):

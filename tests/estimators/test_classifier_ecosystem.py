@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from packaging.version import Version
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -16,6 +17,9 @@ from scoreline import MeasureClassifier
 from scoreline.measures import get_scorer
 
 NAMES = ["age", "income", "debts", "height", "children"]
+polars_names = pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.9"), reason="scikit-learn reads names of polars since 1.9"
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +27,7 @@ def data():
     return make_classification(200, 5, n_informative=3, n_redundant=0, weights=[0.7], flip_y=0.1, random_state=1)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["pandas", pytest.param("polars", marks=polars_names)])
 @pytest.mark.parametrize("measure", ["roc_auc", "accuracy"])
 def test_pipeline_of_frames(data, library, measure):
     X, y = data
@@ -40,7 +44,9 @@ def test_pipeline_of_frames(data, library, measure):
     assert pipe.score(frame, y) == pytest.approx(plain.score(X, y), abs=1e-12)
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, lambda X, columns: pl.DataFrame(X, schema=columns)])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pytest.param(lambda X, columns: pl.DataFrame(X, schema=columns), marks=polars_names)]
+)
 def test_feature_names_are_set_and_checked(data, make):
     X, y = data
     clf = MeasureClassifier().fit(make(X, columns=NAMES), y)

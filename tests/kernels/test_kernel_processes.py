@@ -147,13 +147,10 @@ print(type(kernels.vectors._dot._cache).__name__)
 
 def test_a_full_disk_under_the_cache_does_not_stop_a_fit(tmp_path):
     """A directory that looks writable and then takes no bytes: files may not grow beyond 0 bytes in this process."""
-    script = (
-        """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-"""
-        + SMALL_FIT
-    )
+    full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    if subprocess.run([sys.executable, "-c", full + "import scipy.stats"], capture_output=True, check=False).returncode:
+        pytest.skip("this SciPy writes a file when it is imported")
+    script = full + SMALL_FIT
     assert run(script, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1") == "converged"
 
 

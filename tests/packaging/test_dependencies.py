@@ -5,9 +5,11 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -45,6 +47,8 @@ def test_licences_are_those_of_the_packages(name):
         said = importlib.metadata.metadata(name)
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"{name} is not installed")
+    if Version(said["Version"]) == Version(lower_limits()[name]):
+        pytest.skip("the table is that of newer versions: packages change how they write their licence, or the licence")
     classifiers = [line for line in said.get_all("Classifier") or [] if line.startswith("License")]
     text = " ".join([said.get("License-Expression") or "", (said.get("License") or "")[:200], *classifiers])
     assert table()[name][1].casefold() in text.casefold()
@@ -55,13 +59,17 @@ def test_every_extra_is_of_a_user_or_of_a_developer():
     assert set(PROJECT["optional-dependencies"]) - set(EXTRAS) == {"test", "doc", "rivals", "bench", "fuzz", "quality"}
 
 
-def test_the_lower_limits_can_be_asked_for():
+@cache
+def lower_limits():
     done = subprocess.run([sys.executable, str(ROOT / ".ci/oldest.py")], capture_output=True, text=True, check=True)
-    pins = dict(line.split("==") for line in done.stdout.splitlines())
-    assert set(pins) == set(wanted())
-    assert all(
-        f"{name}>={limit}" in re.sub(r"\[[^\]]*\]", "", " ".join(requirements())) for name, limit in pins.items()
-    )
+    return dict(line.split("==") for line in done.stdout.splitlines())
+
+
+def test_the_lower_limits_can_be_asked_for():
+    pins = lower_limits()
+    assert set(pins) == set(wanted()) | {"onnx", "pandas"}  # the two come with others, and must be of their time
+    said = re.sub(r"\[[^\]]*\]", "", " ".join(requirements()))
+    assert all(f"{name}>={pins[name]}" in said for name in wanted())
 
 
 def requirements():

@@ -2,12 +2,15 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
+from packaging.version import Version
 
 from scoreline import kernels
 from scoreline.scorespace import HostSpace
 
+OLD_NUMBA = Version(numba.__version__) < Version("0.62")
 LENGTHS = [1, 2, 3, 7, 64, 1001, 1_000_000]
 SPACE = HostSpace()
 
@@ -96,7 +99,8 @@ def test_sums_without_gradient_equal_those_with(loss):
     z, y = vectors(1001)
     labels = SPACE.labels(np.where(y > 0, 1, -1), np.abs(y))
     with_grad, without = (SPACE.point_sums(loss, z, labels, 0.3, 1.0, None, grad) for grad in (True, False))
-    assert with_grad[:3] == without[:3]
+    # Numba 0.61 vectorises the logarithms of one of the two loops only: then the last digit of 1001 terms is another.
+    assert with_grad[:3] == (pytest.approx(without[:3], rel=1e-15) if OLD_NUMBA else without[:3])
     assert without.grad is None
     pairs, bare = (SPACE.pair_sums(z, labels, 0.3, 1.0, None, grad) for grad in (True, False))
     assert pairs[:3] == bare[:3]

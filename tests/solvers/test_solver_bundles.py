@@ -329,7 +329,7 @@ class Tally:
 @pytest.mark.parametrize("max_iter", [1, 7, 49, 50, 51, 120])
 @every_solver
 def test_two_passes_an_iteration(monkeypatch, solver_class, max_iter):
-    objective = problem("roc_area", 1e-6, 200, 12)
+    objective = problem("roc_area", 1e-6, 400, 20)
     tally = Tally(monkeypatch, objective.operator)
     result = solver_class(tol=1e-14, max_iter=max_iter).solve(objective)
     assert result.n_iter == max_iter, "choose a harder problem"

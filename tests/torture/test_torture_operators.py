@@ -362,7 +362,7 @@ def test_objects_and_long_doubles_beyond_float64_are_refused_without_warnings():
     with pytest.raises(ValueError, match="NaN or infinity"):
         quiet_operator(np.full((2, 1), np.finfo(np.longdouble).max))
     with pytest.raises(ValueError, match="not numeric"):
-        quiet_operator(pd.DataFrame({"a": [10**400, 1]}))
+        quiet_operator(pd.DataFrame({"a": pd.Series([10**400, 1], dtype=object)}))
 
 
 def test_integers_beyond_2_to_53_are_those_of_float64():
