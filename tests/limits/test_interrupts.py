@@ -1,12 +1,15 @@
 """Ctrl-C at any line of the library: it comes through, what is left is a whole model or none, and the next fit is as ever."""
 
+import gc
 import linecache
 import signal
 import sys
 import threading
 import time
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import scoreline
 from scoreline import MeasureClassifier, MeasureClassifierCV
+from scoreline.estimators.whole import all_at_once
 from scoreline.kernels import parallel
+from scoreline.operators import DenseOperator
 
 SOURCE = str(Path(scoreline.__file__).parent)
 
@@ -152,6 +157,81 @@ def test_ctrl_c_at_many_lines(case):
 @pytest.mark.parametrize("measure", ["roc_auc", "f1"])
 def test_ctrl_c_with_probabilities_and_rows_held_out(measure, options):
     check_interrupts((measure, "auto"), 80, **options)
+
+
+@pytest.mark.parametrize("case", [("roc_auc", "auto"), ("roc_auc", "moments"), ("f1", "stamp")], ids=str)
+def test_ctrl_c_at_each_of_the_last_lines(case):
+    """Where the attributes are set: of the old fit or of the new one, never of both."""
+    X, y = rows()
+    make = lambda: classifier(case, max_iter=5)  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        plain, other = make().fit(X, y), np.where(y == 1, "yes", "no")
+        with Interrupt() as count:
+            make().fit(X, y)
+    for at in range(count.lines - 80, count.lines + 1):
+        clf = make()
+        clf.__dict__.update(plain.__dict__)
+        if disturbed(clf, at, X, other) and facts(clf) != facts(plain):
+            check_whole(clf, X, other, plain)
+
+
+def test_attributes_come_all_at_once_or_not_at_all():
+    class Estimator:
+        pass
+
+    one = Estimator()
+    one.a = 1
+    with suppress(KeyboardInterrupt), all_at_once(one) as new:
+        new.a, new.b = 2, 3
+        assert vars(one) == {"a": 1}
+        raise KeyboardInterrupt
+    assert vars(one) == {"a": 1}
+    with all_at_once(one) as new:
+        del new.a
+        new.b = 3
+    assert vars(one) == {"b": 3}
+
+
+class Held(np.ndarray):
+    """An array that can be watched."""
+
+
+def press_once(monkeypatch):
+    """Have the first look at X interrupted, whatever it is."""
+    left = [1]
+
+    def watched(plain):
+        def call(*arguments):
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return plain(*arguments)
+
+        return call
+
+    for cls in (DenseOperator, *DenseOperator.__subclasses__()):
+        for name in ("rmatvec", "class_moments", "row_arrays"):
+            monkeypatch.setattr(cls, name, watched(getattr(cls, name)))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case[1] != "auto"], ids=str)
+@pytest.mark.parametrize("make", [classifier, None], ids=["one fit", "folds"])
+def test_x_is_let_go_after_ctrl_c(case, make, monkeypatch):
+    """At once, not when Python looks for circles: the user may need the memory now."""
+    X, y = rows()
+    X = X.view(Held)
+    watched, (measure, name) = weakref.ref(X), case
+    clf = classifier(case) if make else MeasureClassifierCV(measure, alphas=[1e-3, 1e-2], solver=name, cv=2)
+    press_once(monkeypatch)
+    gc.disable()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(X, y)
+        del X
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 # ------------------------------------------------------------------------------------------------------------- real signals

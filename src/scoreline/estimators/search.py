@@ -32,7 +32,7 @@ from scoreline.estimators.folds import (
 from scoreline.estimators.probabilities import Probabilities, center_of, cross_fitted_scores
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.validation import check_labels, check_weights, seen
-from scoreline.estimators.whole import all_at_once
+from scoreline.estimators.whole import all_at_once, unchanged_on_error
 from scoreline.measures import Measure, RankingMeasure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
@@ -179,7 +179,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
             )
         threads = kernels.parallel.thread_limit(self.n_jobs)
-        with verbosity(self.verbose), threads, memory_advice(), own_operator(X) as operator:
+        with unchanged_on_error(self), verbosity(self.verbose), threads, memory_advice(), own_operator(X) as operator:
             operator = final._where_asked(operator)
             operator.require("rows", "cross-validation: products restricted to rows")
             labels = operator.aligned(y, "y")

@@ -1,7 +1,9 @@
 """A fit's attributes all at once: whoever looks, at any moment and after Ctrl-C too, finds the old model or the new one."""
 
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 
@@ -20,8 +22,9 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
     before = dict(estimator.__dict__)
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         estimator.__dict__ = before
+        _let_go(error)
         raise
 
 
@@ -34,10 +37,28 @@ def interruption_noted(estimator: Any) -> Iterator[None]:
     before = dict(estimator.__dict__)
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as signal:
         if estimator.__dict__.get("coef_") is not before.get("coef_"):
             estimator.status_ = "interrupted"
+        _let_go(signal)
         raise
     except Exception:
         estimator.__dict__ = before
         raise
+
+
+def _let_go(error: BaseException) -> None:
+    """Empty the frames that Ctrl-C has left behind.
+
+    Solvers keep it while they put the best model together, and it keeps their frames, and these X: a circle that Python finds
+    only when it looks for such, perhaps long after the user has let go of X. The traceback still says where Ctrl-C came.
+    Errors keep what is in their frames, for debuggers.
+    """
+    if not isinstance(error, KeyboardInterrupt):
+        return
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        caller: FrameType | None = frame  # one that caught it and went on is not in the traceback
+        with suppress(RuntimeError):  # that of a frame which still runs
+            while caller is not None:
+                caller.clear()
+                caller = caller.f_back
