@@ -1,6 +1,7 @@
 """The cache of compiled kernels: shared by processes, cut short, left by another version. It costs a compilation at most."""
 
 import importlib.util
+import sys
 
 import numba
 import numpy as np
@@ -26,6 +27,7 @@ def cached(tmp_path, monkeypatch):
             path.write_text(SOURCE.format(more))
         module_spec = importlib.util.spec_from_file_location("one_kernel", path)
         module = importlib.util.module_from_spec(module_spec)
+        monkeypatch.setitem(sys.modules, "one_kernel", module)  # where Numba looks for it once the first kernel is gone
         module_spec.loader.exec_module(module)
         return kernel(module.total)
 

@@ -167,6 +167,33 @@ def test_a_model_whose_parts_have_other_types_is_refused_when_it_is_loaded(name,
     assert "model.npz is not a complete model" in capsys.readouterr().err
 
 
+STREAM = {
+    "a seed below 0": lambda s: s | {"seed": -1},
+    "a seed beyond 64 bits": lambda s: s | {"seed": 2**63},
+    "blocks of text": lambda s: s | {"blocks": "3"},
+    "half a block": lambda s: s | {"blocks": 2.5},
+    "rows of text": lambda s: s | {"seen": ("3", 4.0)},
+    "rows below 0": lambda s: s | {"seen": (-3.0, 4.0)},
+    "rows of three classes": lambda s: s | {"seen": (3.0, 4.0, 5.0)},
+    "a unit of 0": lambda s: s | {"unit": 0.0},
+    "a unit of infinity": lambda s: s | {"unit": float("inf")},
+    "a problem that is a list": lambda s: s | {"problem": [1]},
+}
+
+
+@pytest.mark.parametrize("name", STREAM)
+def test_a_stream_whose_numbers_are_none_is_refused_when_it_is_loaded(name, tmp_path):
+    """Was: loaded, and the next block failed, or was learnt from with a weight of infinity."""
+    X, y = rows()
+    path = tmp_path / "model.npz"
+    MeasureClassifier("f1", solver="stamp", random_state=0).partial_fit(X, y, classes=[0, 1]).save(path)
+    content = read_archive(path, KIND, VERSION)
+    content["stream"] = STREAM[name](content["stream"])
+    write_archive(path, KIND, VERSION, content)
+    with pytest.raises(ValueError, match=r"model\.npz is not a complete model"):
+        load_model(path)
+
+
 def test_a_checkpoint_with_a_false_bound_is_refused(tmp_path):
     """A lower bound above the objective proves nothing; one that was only raised cannot be told from a right one."""
     path = tmp_path / "checkpoint"

@@ -206,3 +206,16 @@ def test_chunks_may_use_chunks_themselves():
     thread.join(timeout=20)
     assert not thread.is_alive(), "the threads wait for each other"
     assert (done == 5).all()
+
+
+def test_threads_have_the_callers_context():
+    """What NumPy does about overflow is a part of it: a warning of a helper would come out of nowhere."""
+    both, found = threading.Barrier(2), []
+
+    def kernel(first, last):
+        both.wait(30)  # so that each of the two threads has one
+        found.append(np.geterr()["over"])
+
+    with parallel.thread_limit(2), np.errstate(over="ignore"):
+        parallel.run_chunks(kernel, 2)
+    assert found == ["ignore", "ignore"]

@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import scoreline
 from scoreline import MeasureClassifier, MeasureClassifierCV
+from scoreline.estimators import classifier as classifier_module
 from scoreline.estimators.whole import all_at_once
 from scoreline.kernels import parallel
 from scoreline.operators import DenseOperator
@@ -191,6 +192,27 @@ def test_attributes_come_all_at_once_or_not_at_all():
         del new.a
         new.b = 3
     assert vars(one) == {"b": 3}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_comes_when_the_model_is_set_already(error, monkeypatch):
+    """While probabilities are learnt: Ctrl-C leaves the model, marked as interrupted; an error leaves what was there before."""
+
+    def fails(*_):
+        raise error("in a fold")
+
+    X, y = rows()
+    clf = MeasureClassifier(probability=True).fit(X, y)
+    before, calibration = facts(clf), clf.calibration_
+    monkeypatch.setattr(classifier_module, "cross_fitted_scores", fails)
+    with pytest.raises(error, match="in a fold"):
+        clf.fit(X + 1.0, y)
+    if error is ValueError:
+        assert facts(clf) == before
+        assert clf.calibration_ is calibration
+    else:
+        assert clf.status_ == "interrupted"
+        assert facts(clf)["coef_"] != before["coef_"]
 
 
 class Held(np.ndarray):

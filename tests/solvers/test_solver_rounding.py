@@ -12,7 +12,7 @@ from scoreline.measures import get_measure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.solvers import LbfgsSolver, SmoothedSolver, base, lbfgs
+from scoreline.solvers import AcceleratedSolver, BundleLineSearchSolver, LbfgsSolver, SmoothedSolver, base, lbfgs
 
 
 def exact_objective(X, y, w, alpha, risk):
@@ -253,3 +253,22 @@ def test_a_warm_start_maps_coefficients_into_the_new_scaling():
 def test_the_gap_is_not_clamped():
     state = base.State(w=np.zeros(1), best_w=np.zeros(1))
     assert base.Result(np.zeros(1), None, 1.0, 1.5, 0, 0.0, {}, "converged", state).gap == -0.5
+
+
+@pytest.mark.parametrize(("solver", "risk"), [(BundleLineSearchSolver, "roc_area"), (AcceleratedSolver, "hinge")])
+def test_mixtures_of_many_planes_are_allowed_the_rounding_of_many_sums(monkeypatch, solver, risk):
+    """Their planes are added one after the other, so the k-th mixture has been rounded k times: more than rows are few."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 5)), np.where(rng.random(40) < 0.5, 1, -1)
+    objective = Objective(as_operator(X), get_risk(risk).prepare(y), 1e-4)
+    plain, asked = Objective.mixture_allowance, []
+
+    def recorded(self, slope, size, mass, terms=1):
+        asked.append(terms)
+        return plain(self, slope, size, mass, terms)
+
+    monkeypatch.setattr(Objective, "mixture_allowance", recorded)
+    solver(tol=1e-12, max_iter=50).solve(objective)
+    assert max(asked) >= 50
+    few, many = (plain(objective, np.ones(5), 1.0, 1.0, terms) for terms in (1, 100_000))
+    assert many > 500 * few

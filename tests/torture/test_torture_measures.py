@@ -18,6 +18,7 @@ from torture_data import LARGEST, TINY, labels, scores, weights
 
 from scoreline.measures import CountMeasure, all_measures, best_cut, class_average, get_measure, steady_cut
 from scoreline.measures.at_k import AtKMeasure
+from scoreline.measures.base import CountsBasedMeasure
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
 
 EPS = float(np.finfo(float).eps)
@@ -326,6 +327,20 @@ def test_light_rows_do_not_drown_in_heavy_ones(name):
     expected = float(FORMULAS[name](Fraction(10**20), Fraction(0), Fraction(1), Fraction(1)))
     assert abs(best_cut(y, z, name, weight).value - expected) <= 8 * EPS
     assert abs(get_measure(name).value(y, z - 0.3, weight) - expected) <= 8 * EPS
+
+
+SCALE_FREE = [name for name, m in all_measures().items() if issubclass(m, CountsBasedMeasure) and m.scale_free]
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**-500, 2.0**500, 2.0**900])
+@pytest.mark.parametrize("name", SCALE_FREE)
+def test_counts_of_any_size_give_the_value_of_their_shares(name, scale):
+    """Products of four sums leave the range of floats; powers of two change no digit of what is right."""
+    measure = get_measure(name)
+    for counts in ((3.0, 2.0, 1.0, 4.0), (1.0, 0.0, 5.0, 7.0), (0.5, 9.0, 0.25, 1.0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert measure.from_counts(*(scale * c for c in counts)) == measure.from_counts(*counts)
 
 
 @pytest.mark.parametrize("beta", [1e-200, 1e-3, 0.5, 3.0, 1e100, 1e200])
