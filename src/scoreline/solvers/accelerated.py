@@ -55,6 +55,7 @@ class AcceleratedSolver(Solver):
     name = "accelerated"
     needs = "smoothable"
     automatic = "never"
+    row_vectors = 18.0  # scores of the point, of the estimate sequence and of its slopes
     state_class = AcceleratedState
 
     def __init__(self, mu: float | None = None, strongly_convex: bool = True, **options: Any):
