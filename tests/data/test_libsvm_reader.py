@@ -144,10 +144,8 @@ def test_it_is_the_matrix_that_scikit_learn_reads(tmp_path, monkeypatch, suffix,
     monkeypatch.setattr(libsvm, "PIECE", 7000)
     rng = np.random.default_rng(0)
     matrix = sp.random_array((300, 40), density=0.2, format="csr", random_state=1, data_sampler=rng.standard_normal)
-    matrix.indices, matrix.indptr = (
-        matrix.indices.astype(np.int32),
-        matrix.indptr.astype(np.int32),
-    )  # of SciPy before 1.15
+    # SciPy before 1.15 makes them int64.
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
     plain = tmp_path / "plain.svm"
     dump_svmlight_file(matrix, rng.choice([-1, 1], 300), str(plain), zero_based=base == 0)
     expected, labels = load_svmlight_file(str(plain), zero_based="auto")

@@ -80,7 +80,7 @@ def best_level(
     first = np.append(floor, first[:: max(1, len(first) // EDGES)])
     first[-1] = totals.high
     nothing = totals.above_all()
-    best = float(value_of(*nothing))
+    best = float(value_of(*nothing[:, None])[0])
     ranges = [Range(floor, totals.high, totals.rows, np.roll(nothing, 2), nothing)]
     edges = [first]
     for _ in range(MOST_ROUNDS):
@@ -139,7 +139,7 @@ def _best_of_rows(
     bounds = np.array([(r.low, r.high) for r in ranges]).reshape(-1, 2)
     parts = layout.gather(_rows_within, sign, z, weight, bounds)
     scores, positive, weights = (np.concatenate([p[k] for p in parts]) for k in range(3))
-    best, value = Level(np.inf, np.nan, nothing), float(value_of(*nothing))
+    best, value = Level(np.inf, np.nan, nothing), float(value_of(*nothing[:, None])[0])
     for r in sorted(ranges, key=lambda r: r.high, reverse=True):
         own = (scores > r.low) & (scores <= r.high)
         levels, place = np.unique(scores[own], return_inverse=True)

@@ -52,7 +52,7 @@ def best_level(
             found = np.vstack([found, nothing[2:, None] - found])
         return np.where(places < 0, nothing[:, None], found)
 
-    best = float(value_of(*nothing))
+    best = float(value_of(*nothing[:, None])[0])
     ranges, whole = np.array([[-1, levels.shape[0] - 1]]), levels.shape[0]
     while True:
         sizes = ranges[:, 1] - ranges[:, 0]
@@ -72,7 +72,7 @@ def best_level(
         if ranges.size == 0 or (ranges[:, 1] - ranges[:, 0]).sum() == whole:
             break
         whole = int((ranges[:, 1] - ranges[:, 0]).sum())
-    level, value = Level(np.inf, totals.high, nothing), float(value_of(*nothing))
+    level, value = Level(np.inf, totals.high, nothing), float(value_of(*nothing[:, None])[0])
     for a, b in ranges:
         for start in range(int(a) + 1, int(b) + 1, 1 << 20):
             places = np.arange(start, min(start + (1 << 20), int(b) + 1))
