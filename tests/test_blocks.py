@@ -50,6 +50,7 @@ ELEMENTWISE = {
     "NumPy number first": lambda x, y, k: np.float64(2.0) * x,
     "array of no dimension": lambda x, y, k: np.array(3.0) * x,
     "power": lambda x, y, k: x**2,
+    "another power": lambda x, y, k: k**3 + 2.0**k,
     "integers": lambda x, y, k: k // 2 + k % 3,
     "negative": lambda x, y, k: -abs(x),
     "ufunc": lambda x, y, k: np.exp(np.minimum(x, y)),
