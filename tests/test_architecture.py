@@ -38,6 +38,7 @@ LAYERS = [
     "_checks",
     "_registry",
     "_files",
+    "_npy",
     "_typing",
 ]
 # Arrows that point down and are forbidden all the same: X and labels meet in objective.py only.

@@ -17,6 +17,7 @@ import numpy as np
 
 from scoreline._files import whole_file
 from scoreline._memory import memory_limit
+from scoreline._npy import read_header
 from scoreline._typing import AnyArray
 
 HEADER = "header.json"
@@ -153,12 +154,10 @@ def _no_constant(text: str) -> Any:
 def read_npy(raw: bytes, kinds: str = "biufU") -> AnyArray:
     """Return the array of .npy bytes, whose header must agree with their number: a wrong size allocates nothing."""
     file = io.BytesIO(raw)
-    major = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if major == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(file)
+    shape, fortran, dtype = read_header(file)
     if dtype.hasobject or dtype.kind not in kinds:
         raise DamagedError(f"it holds an array of {dtype}, expected numbers or text")
-    if math.prod(shape) * dtype.itemsize != len(raw) - file.tell() or any(side < 0 for side in shape):
+    if math.prod(shape) * dtype.itemsize != len(raw) - file.tell():
         raise DamagedError("the size of an array is not what its header says")
     flat = np.frombuffer(raw, dtype=dtype, offset=file.tell()) if len(raw) > file.tell() else np.empty(0, dtype=dtype)
     return flat.reshape(shape, order="F" if fortran else "C").copy(order="A")

@@ -48,6 +48,20 @@ def test_fits_that_share_an_operator_give_the_same_bits(kind, tmp_path):
         assert all(found == alone for found in pool.map(fit, range(8)))
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_fit_on_a_mapped_operator_opens_no_file_again(sparse, tmp_path):
+    X, y = rows(500)
+    convert((sp.csr_matrix(X) if sparse else X, y), tmp_path / "mapped")
+    operator = open_mapped(tmp_path / "mapped").X
+    before = MeasureClassifier(n_jobs=1).fit(operator, y).coef_
+    (tmp_path / "mapped").rename(tmp_path / "elsewhere")
+    own = operator.apart()
+    assert own._files is operator._files
+    assert own.scattered is operator.scattered
+    assert own._again is not operator._again
+    np.testing.assert_array_equal(MeasureClassifier(n_jobs=1).fit(operator, y).coef_, before)
+
+
 def test_the_passes_of_a_search_and_of_a_fit_that_fails_are_counted():
     X, y = rows(300)
     operator = as_operator(X)

@@ -14,12 +14,13 @@ import numpy as np
 
 from scoreline._checks import check_choice
 from scoreline._files import sync_folder, whole_file
+from scoreline._npy import map_array
 from scoreline.data.dataset import Dataset
 from scoreline.data.encoding import Encoding
 from scoreline.data.mapped_writer import RowsWriter, UnfitError, checksum
 from scoreline.data.sources import Source, open_source
 from scoreline.model_file import read_json
-from scoreline.operators.mapped import MappedCsr, MappedDense, mapped_array
+from scoreline.operators.mapped import MappedCsr, MappedDense, advised_array
 
 logger = logging.getLogger("scoreline")
 
@@ -234,12 +235,12 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         operator = MappedCsr(folder, own, *cut) if storage == "csr" else MappedDense(folder, *cut)
         if operator.shape != own:
             raise ValueError(f"X has shape {operator.shape}, the header says {(n, p)}")
-        operator.largest = np.array(mapped_array(folder / "largest.npy"), dtype=np.float64)
+        operator.largest = np.array(advised_array(folder / "largest.npy"), dtype=np.float64)
         if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
             raise ValueError("largest.npy does not hold a finite number for every column")
         y = None
         if header["classes"] is not None:
-            codes, classes = mapped_array(folder / "labels.npy"), np.array(header["classes"])
+            codes, classes = advised_array(folder / "labels.npy"), np.array(header["classes"])
             kinds = {str if type(label) is str else float for label in header["classes"]}
             if (
                 classes.ndim != 1
@@ -319,14 +320,9 @@ def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
     if size != said["bytes"]:
         raise ValueError(f"{path.name} has {size} bytes, the header says {said['bytes']}")
     try:
-        with np.errstate(over="ignore"):  # sizes that no integer holds are errors below
-            array = np.lib.format.open_memmap(path, mode="r")
-    except OSError:
-        raise
-    except (
-        Exception
-    ) as error:  # NumPy has many ways to fail on bytes that are not its own, those of a tokenizer among them
-        raise ValueError(f"{path.name} is no .npy file ({type(error).__name__}: {error!s:.200})") from error
+        array = map_array(path)
+    except ValueError as error:
+        raise ValueError(f"{path.name} is no .npy file ({error!s:.300})") from error
     if array.dtype not in TYPES[path.stem] or not array.flags.c_contiguous:
         raise ValueError(f"{path.name} holds {array.dtype}, expected one of {', '.join(TYPES[path.stem])}")
     if array.ndim != 1 + (path.stem == "X"):

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline._memory import memory_limit
+from scoreline._npy import map_array
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.data.libsvm import NARROW
 
@@ -57,7 +58,7 @@ class GrowingArray:
         """Return the same rows as another type, in the same file, open for more."""
         self.close()
         other = GrowingArray(self.path.with_suffix(".new"), dtype, self.width)
-        for piece in pieces(np.load(self.path, mmap_mode="r")):
+        for piece in pieces(map_array(self.path)):
             other.append(piece)
         other.path = other.path.replace(self.path)
         return other
@@ -182,7 +183,7 @@ class RowsWriter:
         for file in self.files.values():
             file.close()
         if first_index:
-            for piece in pieces(np.load(self.folder / "indices.npy", mmap_mode="r+")):
+            for piece in pieces(map_array(self.folder / "indices.npy", "r+")):
                 piece -= first_index
         largest = np.zeros(width)
         known = self.largest[first_index:]
@@ -200,6 +201,6 @@ class RowsWriter:
             raise UnfitError("labels are numbers in some rows and text in others; make them of one kind") from None
         table = np.array([classes.index(value) for value in self._codes], dtype=np.int8)
         if not np.array_equal(table, np.arange(len(table))):
-            for piece in pieces(np.load(self.folder / "labels.npy", mmap_mode="r+")):
+            for piece in pieces(map_array(self.folder / "labels.npy", "r+")):
                 piece[:] = table[piece]
         return classes

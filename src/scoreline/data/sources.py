@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from scoreline._checks import check_number
 from scoreline._memory import memory_limit
+from scoreline._npy import map_array
 from scoreline._typing import AnyArray
 from scoreline.data.columns import listed
 from scoreline.data.encoding import Encoding
@@ -238,8 +239,7 @@ def _array_file(path: Path, label: Any) -> ArraySource:
     suffix = path.suffix.lower()
     try:
         if suffix == ".npy":
-            with np.errstate(over="ignore"):  # a size that no integer holds is an error of the next line
-                arrays: Any = np.lib.format.open_memmap(path, mode="r")
+            arrays: Any = map_array(path)
         else:
             arrays = _npz_arrays(path)
     except (FileNotFoundError, PermissionError):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreline._npy import map_array
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
 from scoreline.operators.base import Operator, read_only
 from scoreline.operators.csr_rows import CsrRows
@@ -21,15 +22,15 @@ FEW = 1 / 32
 COPY_BYTES = 1 << 28  # of rows that are asked for again and again
 
 
-def mapped_array(path: Path, advice: str = "MADV_SEQUENTIAL") -> AnyArray:
+def advised_array(path: Path, advice: str = "MADV_SEQUENTIAL") -> AnyArray:
     """Return the array of an .npy file, read from the disk when its entries are; the system is told how they will be read.
 
     Products walk each part of an array from its beginning to its end, so what comes next may be read already and what is past
     may go: the default. Not all systems know the advice.
     """
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = map_array(path)
     with suppress(AttributeError, ValueError, OSError):
-        array.base.madvise(getattr(mmap, advice))
+        array.base.madvise(getattr(mmap, advice))  # type: ignore[union-attr]
     return np.asarray(array)
 
 
@@ -87,6 +88,12 @@ class FewRows(Operator):
         self._files.check()
         self._passes = passes
 
+    def __copy__(self) -> Any:
+        """Return the same files, neither opened nor looked through again: what a fit makes of an operator of the user's."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, _again={})
+        return twin
+
     def __sizeof__(self) -> int:
         """Return the bytes of the object: its matrix lies on a disk, and another process opens it there."""
         return object.__sizeof__(self)
@@ -132,9 +139,9 @@ class MappedDense(FewRows, DenseOperator):
 
     def __init__(self, folder: Path, start: int = 0, stop: int | None = None):
         files = OpenFiles([folder / "X.npy"])
-        super().__init__(files, mapped_array(folder / "X.npy")[start:stop])
+        super().__init__(files, advised_array(folder / "X.npy")[start:stop])
         self.folder, self.span = folder, (start, stop)
-        self.scattered = DenseOperator(mapped_array(folder / "X.npy", "MADV_RANDOM")[start:stop])
+        self.scattered = DenseOperator(advised_array(folder / "X.npy", "MADV_RANDOM")[start:stop])
 
     def _copied(self, lines: BoundsArray) -> Operator:
         return DenseOperator(self._listed(lines))
@@ -152,15 +159,15 @@ class MappedCsr(FewRows, CompressedOperator):
     def __init__(self, folder: Path, shape: tuple[int, int], start: int = 0, stop: int | None = None):
         self.folder, self.span = folder, (start, stop)
         files = OpenFiles([folder / f"{name}.npy" for name in ("data", "indices", "indptr")])
-        starts = mapped_array(folder / "indptr.npy")
+        starts = advised_array(folder / "indptr.npy")
         own = slice(None)
         if start > 0 or stop is not None:
             starts = np.array(starts[start : None if stop is None else stop + 1])
             own = slice(int(starts[0]), int(starts[-1]))
             starts -= starts[0]
-        data, indices = (mapped_array(folder / f"{name}.npy")[own] for name in ("data", "indices"))
+        data, indices = (advised_array(folder / f"{name}.npy")[own] for name in ("data", "indices"))
         super().__init__(files, CsrRows(data, indices, starts, shape))
-        data, indices = (mapped_array(folder / f"{name}.npy", "MADV_RANDOM")[own] for name in ("data", "indices"))
+        data, indices = (advised_array(folder / f"{name}.npy", "MADV_RANDOM")[own] for name in ("data", "indices"))
         # Not a new operator: the indices have been looked through.
         self.scattered = object.__new__(CompressedOperator)
         self.scattered.__dict__.update(self.__dict__, n_passes=0.0)
