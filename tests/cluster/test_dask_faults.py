@@ -149,7 +149,7 @@ if __name__ == "__main__":
     with Client({address!r}):
         params = {{"init": "zero", "checkpoint": Checkpoint({path!r}, every=2, seconds=0.0)}}
         if {slow}:
-            params["callbacks"] = [lambda now: time.sleep(0.5 if now.iteration >= 4 else 0.0)]
+            params["callbacks"] = [lambda now: time.sleep(5.0 if now.iteration >= 4 else 0.0)]
         clf = MeasureClassifier("roc_auc", alpha=1e-5, tol=1e-5, max_iter=12, solver_params=params, cut="none")
         clf.fit(there(), truth())
         np.save({out!r}, clf.coef_)

@@ -1,5 +1,6 @@
 """Threads, forks, spawned processes, loky and Dask at once; forks at bad moments; the end of Python; first compilations."""
 
+import itertools
 import os
 import signal
 import threading
@@ -356,14 +357,16 @@ def test_no_thread_works_on_after_an_interruption():
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
 def test_an_interruption_while_waiting_for_other_threads_waits_for_them():
     """Ctrl-C left run_chunks while threads of the pool still wrote to arrays that the caller goes on with."""
-    done = []
+    done, pressed = [], threading.Event()
 
     def kernel(first, last):
         if threading.current_thread() is not threading.main_thread():
-            time.sleep(0.5)
+            pressed.wait(30)
+            time.sleep(0.2)
             done.append(first)
 
     def interrupt(*_):
+        pressed.set()
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
@@ -405,13 +408,14 @@ print(all(results), all(seen), len(seen))
 
 def test_all_helpers_are_waited_for_when_one_of_them_fails():
     """The first error left run_chunks, the other threads worked on."""
-    both, done = threading.Barrier(3), []
+    all_three, done = threading.Barrier(3), []
+    helpers = itertools.count()
 
     def kernel(first, last):
-        both.wait(30)
+        all_three.wait(30)
         if threading.current_thread() is threading.main_thread():
             return
-        if not done:
+        if next(helpers) == 0:
             done.append("failed")
             raise ZeroDivisionError
         time.sleep(0.3)
