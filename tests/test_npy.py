@@ -92,6 +92,7 @@ def test_other_headers_are_read_as_numpy_reads_them_or_refused(text):
         '{"shape": (2, 3), "fortran_order": False, "descr": "<f8"}',
         "{'fortran_order':False,'shape':(2,3),'descr':'<f8'}\n",
         "  {'descr': '<f8', 'fortran_order': False, 'shape': (2L, 3L), }",
+        "{'descr': 'float64', 'fortran_order': False, 'shape': (2, 3), }",
     ],
 )
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -119,6 +120,7 @@ def test_headers_of_other_writers(text, version, tmp_path):
         (HEADER.replace("'fortran_order': False, ", ""), "expected type, order and shape"),
         (HEADER.replace("<f8", "<f7"), "NumPy does not know"),
         (HEADER.replace("<f8", "O"), "Python objects"),
+        (HEADER.replace("<f8", "object"), "Python objects"),
         (HEADER.replace("(2, 3)", "(2, 4)"), "asks for"),
         (HEADER.replace("(2, 3)", f"(0, {2**63})"), "larger than any array"),
         (HEADER.replace("(2, 3)", f"({2**62}, {2**62}, 0)"), "larger than any array"),
@@ -131,6 +133,13 @@ def test_wrong_headers_say_what_is_wrong(text, match, tmp_path):
     path.write_bytes(written(text))
     with pytest.raises(ValueError, match=match):
         map_array(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["float32", "double", "uint8", "bool", "?", "|?", "<i2", ">f4", "=i8", "|b1", "|u1", "e", "datetime64[ns]"]
+)
+def test_types_by_any_of_their_names(name):
+    assert read_header(io.BytesIO(written(HEADER.replace("<f8", name))))[2] == np.dtype(name)
 
 
 def test_every_beginning_of_a_file_is_refused(tmp_path):

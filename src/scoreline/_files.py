@@ -4,6 +4,7 @@ import errno
 import glob
 import itertools
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,12 @@ from typing import Any, BinaryIO
 
 STALE = 3600.0  # seconds
 NUMBERS = itertools.count()  # so that no two writers of a process meet
+
+
+def check_plain(path: Path) -> None:
+    """Raise unless a file is one: opening a pipe would wait for ever. Links to files are followed, as everywhere."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path.name} is no plain file")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ LENGTHS = {1: "<H", 2: "<I", 3: "<I"}  # how each version of the format writes t
 LONGEST = 10_000  # characters, the limit of NumPy
 ENTRY = re.compile(
     r"""\s*(?P<mark>['"])(?P<name>descr|fortran_order|shape)(?P=mark)\s*:\s*"""
-    r"""(?:(?P<quote>['"])(?P<type>[<>|=]?[A-Za-z][0-9]*(?:\[\w+\])?)(?P=quote)"""
+    r"""(?:(?P<quote>['"])(?P<type>[<>|=]?(?:\?|[A-Za-z]+[0-9]*)(?:\[\w+\])?)(?P=quote)"""
     r"""|(?P<flag>True|False)"""
     r"""|\(\s*(?P<sides>(?:(?:[0-9]+L?\s*,\s*)+(?:[0-9]+L?\s*)?)?)\))"""  # L: so Python 2 wrote long integers
     r"""\s*(?:,|(?=\}))"""

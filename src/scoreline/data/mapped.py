@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scoreline._checks import check_choice
-from scoreline._files import sync_folder, whole_file
+from scoreline._files import check_plain, sync_folder, whole_file
 from scoreline._npy import map_array
 from scoreline.data.dataset import Dataset
 from scoreline.data.encoding import Encoding
@@ -288,7 +287,7 @@ def _header(folder: Path) -> dict[str, Any]:
         hint = "; a conversion to it was interrupted, run it again" if left else ""
         raise FileNotFoundError(f"there is no folder {folder}{hint}")
     try:
-        _check_plain(folder / HEADER)
+        check_plain(folder / HEADER)
         header = read_json((folder / HEADER).read_bytes())
     except FileNotFoundError:
         raise ValueError(f"{folder} has no {HEADER}: it is not one that convert has made, or not complete") from None
@@ -307,15 +306,9 @@ def _header(folder: Path) -> dict[str, Any]:
     return header
 
 
-def _check_plain(path: Path) -> None:
-    """Raise unless a file is one: opening a pipe would wait for ever. Links to files are followed, as everywhere."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError(f"{path.name} is no plain file")
-
-
 def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
     """Raise unless a file has the size and, if asked for, the checksum that the header says, and can hold its array."""
-    _check_plain(path)
+    check_plain(path)
     size = path.stat().st_size
     if size != said["bytes"]:
         raise ValueError(f"{path.name} has {size} bytes, the header says {said['bytes']}")

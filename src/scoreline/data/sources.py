@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline._checks import check_number
+from scoreline._files import check_plain
 from scoreline._memory import memory_limit
 from scoreline._npy import map_array
 from scoreline._typing import AnyArray
@@ -238,6 +239,7 @@ def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
 def _array_file(path: Path, label: Any) -> ArraySource:
     suffix = path.suffix.lower()
     try:
+        check_plain(path)
         if suffix == ".npy":
             arrays: Any = map_array(path)
         else:

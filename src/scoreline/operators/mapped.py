@@ -15,6 +15,7 @@ from scoreline.operators.base import Operator, read_only
 from scoreline.operators.csr_rows import CsrRows
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.sparse import CompressedOperator
+from scoreline.operators.statistics import ColumnStatistics
 
 # Share of the rows up to which single ones are read without those after them: where page reads at random (100 MB/s) take as
 # long as reading all rows (1.4 GB/s), for rows of half a page.
@@ -103,6 +104,7 @@ class FewRows(Operator):
         raise NotImplementedError
 
     def _read(self, product: str, vector: Any, lines: BoundsArray) -> Any:
+        self._files.check()  # an operator of some rows comes here without counting a pass
         again = self._again  # one read: another thread may come with another list
         if again.get("lines", lambda: None)() is not lines:
             again.clear()  # its copy goes now, not when Python looks for cycles
@@ -128,6 +130,15 @@ class FewRows(Operator):
     def _block(self, start: int, stop: int) -> Any:
         self._files.check()
         return super()._block(start, stop)
+
+    def _column_statistics(self, weight: Scores | None) -> ColumnStatistics:
+        self._files.check()
+        return super()._column_statistics(weight)
+
+    def inspect(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
+        self._files.check()
+        return super().inspect()
 
     def _listed(self, lines: BoundsArray) -> Any:
         self._files.check()
@@ -169,10 +180,11 @@ class MappedCsr(FewRows, CompressedOperator):
         super().__init__(files, CsrRows(data, indices, starts, shape))
         data, indices = (advised_array(folder / f"{name}.npy", "MADV_RANDOM")[own] for name in ("data", "indices"))
         # Not a new operator: the indices have been looked through.
-        self.scattered = object.__new__(CompressedOperator)
-        self.scattered.__dict__.update(self.__dict__, n_passes=0.0)
-        self.scattered._X = CsrRows(data, indices, starts, shape)
-        self.scattered._data, self.scattered._indices = read_only(data), read_only(indices.view(self._indices.dtype))
+        scattered = object.__new__(CompressedOperator)
+        scattered.__dict__.update(self.__dict__, n_passes=0.0)
+        scattered._X = CsrRows(data, indices, starts, shape)
+        scattered._data, scattered._indices = read_only(data), read_only(indices.view(self._indices.dtype))
+        self.scattered = scattered
 
     def _copied(self, lines: BoundsArray) -> Operator:
         copied = CompressedOperator(self._listed(lines))
