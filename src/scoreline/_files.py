@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Files that are there as a whole or not at all, and those that can be read without waiting."""
 
 import errno
 import glob
