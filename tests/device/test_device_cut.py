@@ -80,3 +80,16 @@ def test_a_function_of_counts_that_may_fall_is_judged_at_every_threshold(library
     assert there == pytest.approx(here)
     with pytest.raises(ValueError, match="finite"):
         best_cut(vector(y, library), vector(np.full(200, np.nan), library), "f1")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", ["f1", "precision_at_k", "roc_auc"])
+def test_ties_are_those_in_memory(library, name):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = np.where(rng.random(400) < 0.3, 1, -1)
+        z = np.round(rng.standard_normal(400) + 0.5 * y, 1) + (0.0, 3.0, -1e3)[seed]
+        z += np.finfo(float).eps * rng.integers(-8, 9, 400) * np.abs(z)
+        here, there = best_cut(y, z, name), best_cut(vector(y, library), vector(z, library), name)
+        assert there.value == here.value
+        assert np.array_equal(z > there.threshold, z > here.threshold)

@@ -167,3 +167,18 @@ def test_many_rows_move_little():
         there = best_cut(sign, scores, name)
         assert there == pytest.approx(best_cut(y, z, name), abs=1e-12)
         assert scores.layout.cluster.bytes - before < 8 * len(z) / 2
+
+
+@pytest.mark.parametrize("few", [4, module.FEW])
+@pytest.mark.parametrize("name", ["f1", "precision_at_k", "roc_auc"])
+def test_ties_are_those_in_memory(name, few, monkeypatch):
+    """Levels with roundings around them: no threshold among the scores of a level, whichever parts they are in."""
+    monkeypatch.setattr(module, "FEW", few)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y = np.where(rng.random(400) < 0.3, 1, -1)
+        z = np.round(rng.standard_normal(400) + 0.5 * y, 1) + (0.0, 3.0, -1e3)[seed % 3]
+        z += np.finfo(float).eps * rng.integers(-8, 9, 400) * np.abs(z)
+        here, there = best_cut(y, z, name), best_cut(*in_blocks(y, z, seed=seed), name)
+        assert there.value == here.value
+        assert np.array_equal(z > there.threshold, z > here.threshold)

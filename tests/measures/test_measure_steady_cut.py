@@ -244,5 +244,7 @@ def test_scores_of_any_size_give_the_same_predictions(scale):
 
 def test_scores_without_room_between_them():
     e = np.finfo(float).eps
-    assert steady_cut(np.array([1, -1]), np.array([1 + 2 * e, 1 + e]), get_measure("accuracy")).value == 1.0
+    apart, tied = np.array([1 + 128 * e, 1 + e]), np.array([1 + 2 * e, 1 + e])
+    assert steady_cut(np.array([1, -1]), apart, get_measure("accuracy")).value == 1.0
+    assert steady_cut(np.array([1, -1]), tied, get_measure("accuracy")).value == 0.5
     assert steady_cut(np.array([1, 1, 1, -1]), np.full(4, 1e16), get_measure("accuracy")).value == 0.75

@@ -7,15 +7,16 @@ from scoreline.kernels.compile import kernel
 
 @kernel
 def next_candidates(
-    above, above_weight, above_sums, below, below_weight, below_sums, state, lows, highs, tp, fp, fn, tn
+    above, above_weight, above_sums, below, below_weight, below_sums, tie, size, state, lows, highs, tp, fp, fn, tn
 ):
     """Fill the next block of candidates, from the highest threshold down; returns how many (0 at the end).
 
     `above` and `below` are the scores of positives and negatives in rising order. A candidate lies between the score `lows`
     and the next higher one `highs` (minus or plus infinity at the ends), takes in weights `tp` and `fp` and leaves `fn` and
-    `tn`: sums of their own, as the difference of two sums would drown light rows in heavy ones. `above_sums` and `below_sums`
-    are running weights with a leading 0 (None for 1). `state` holds what is left of either class, the weights taken so far, and
-    the lowest score taken (NaN when all is done).
+    `tn`: sums of their own, as the difference of two sums would drown light rows in heavy ones. Rows that are tied to the row
+    above them (within `tie` of their size, or of `size` if that is larger) move together with it. `above_sums` and
+    `below_sums` are running weights with a leading 0 (None for 1). `state` holds what is left of either class, the weights
+    taken so far, and the lowest score taken (NaN when all is done).
     """
     i, j, true, false, lowest = int(state[0]), int(state[1]), state[2], state[3], state[4]
     if np.isnan(lowest):
@@ -34,13 +35,19 @@ def next_candidates(
         if i == 0 and j == 0:
             lowest = np.nan
             break
-        while i > 0 and above[i - 1] == level:
-            i -= 1
-            true += 1.0 if above_weight is None else above_weight[i]
-        while j > 0 and below[j - 1] == level:
-            j -= 1
-            false += 1.0 if below_weight is None else below_weight[j]
         lowest = level
+        while True:
+            edge = lowest - tie * max(abs(lowest), size)
+            if i > 0 and above[i - 1] >= edge and (j == 0 or above[i - 1] >= below[j - 1]):
+                i -= 1
+                lowest = above[i]
+                true += 1.0 if above_weight is None else above_weight[i]
+            elif j > 0 and below[j - 1] >= edge:
+                j -= 1
+                lowest = below[j]
+                false += 1.0 if below_weight is None else below_weight[j]
+            else:
+                break
     state[0], state[1], state[2], state[3], state[4] = i, j, true, false, lowest
     return count
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.measures.ties import TIE, Ties, clearly_above, first_best
 from scoreline.scorespace.selection import divided
 
 EDGES = 1024  # thresholds of a round
@@ -26,6 +27,7 @@ class Range(NamedTuple):
     """Scores in (low, high]: rows there, and the counts TP, FP, FN, TN of thresholds at its two ends.
 
     What lies below a threshold is a sum of its own, not what is left of the total: that would drown light rows in heavy ones.
+    `lowest` and `highest` are the ends of the scores inside, `below` is the highest score that is not above `low`.
     """
 
     low: float
@@ -33,6 +35,9 @@ class Range(NamedTuple):
     rows: int
     at_low: FloatArray
     at_high: FloatArray
+    lowest: float
+    highest: float
+    below: float
 
 
 class Totals(NamedTuple):
@@ -81,41 +86,59 @@ def best_level(
     first[-1] = totals.high
     nothing = totals.above_all()
     best = float(value_of(*nothing[:, None])[0])
-    ranges = [Range(floor, totals.high, totals.rows, np.roll(nothing, 2), nothing)]
-    edges = [first]
+    ties = ties_of(z, weight, totals)
+    ranges = [Range(floor, totals.high, totals.rows, np.roll(nothing, 2), nothing, totals.low, totals.high, -np.inf)]
+    edges: list[FloatArray] = [first]
+    settled: list[Range] = []
     for _ in range(MOST_ROUNDS):
-        counts = np.sum(layout.gather(_counts, sign, z, weight, np.concatenate(edges)), axis=0)
-        ranges, best = _narrowed(ranges, edges, counts, best, value_of)
-        if sum(r.rows for r in ranges) <= FEW or all(np.nextafter(r.low, np.inf) >= r.high for r in ranges):
+        parts = layout.gather(_counts, sign, z, weight, np.concatenate(edges))
+        counts = np.sum([part[:3] for part in parts], axis=0)
+        ends = np.min([part[3] for part in parts], axis=0), np.max([part[4] for part in parts], axis=0)
+        made, best = _narrowed(ranges, edges, counts, ends, best, value_of, ties)
+        found = _within_reach([*settled, *made], best, value_of)
+        settled = [r for r in found if ties.tied(r.lowest, r.highest)]  # no threshold lies between its scores
+        ranges = [r for r in found if not ties.tied(r.lowest, r.highest)]
+        if sum(r.rows for r in ranges) <= FEW:
             break
         share = max(2, EDGES // len(ranges))
         edges = [divided(r.low, r.high, share) for r in ranges]
-    level, value = _best_of_rows(layout, sign, z, weight, ranges, nothing, value_of)
-    if level.score == np.inf:
-        return level._replace(below=totals.high), value
-    return level._replace(below=next_lower(z, weight, level.score)), value
+    return _best_of_rows(layout, sign, z, weight, settled, ranges, totals, value_of, ties)
 
 
 def _narrowed(
-    ranges: list[Range], edges: list[FloatArray], counts: FloatArray, best: float, value_of: Callable[..., Any]
-) -> tuple[list[Range], float]:
-    """Return the parts of the ranges that can hold the best threshold, given counts between the edges, and the best seen."""
+    ranges: list[Range], edges: list[FloatArray], counts: FloatArray, ends: tuple[FloatArray, FloatArray], best: float,
+    value_of: Callable[..., Any], ties: Ties,
+) -> tuple[list[Range], float]:  # fmt: skip
+    """Return the ranges between the edges, given counts and ends of the scores there, and the best value at an edge."""
     found: list[Range] = []
     start = 0
     for whole, own in zip(ranges, edges, strict=True):
-        inside = counts[:, start + 1 : start + len(own)]  # what lies up to its first edge belongs to no range
+        here = slice(start + 1, start + len(own))  # what lies up to its first edge belongs to no range
+        inside, lowest, highest = counts[:, here], ends[0][here], ends[1][here]
         start += len(own)
         at = _at_edges(inside[1:], whole)
-        best = max(best, float(np.max(value_of(*at))))
+        below = np.maximum.accumulate(np.append(whole.below, highest))[:-1]
+        above = np.minimum.accumulate(lowest[::-1])[::-1]
+        free = np.isfinite(above) & ~ties.tied(below, above)
+        if free.any():
+            best = max(best, float(np.max(value_of(*at[:, :-1][:, free]))))
         found.extend(
-            Range(float(own[k]), float(own[k + 1]), int(inside[0, k]), at[:, k], at[:, k + 1])
+            Range(
+                float(own[k]), float(own[k + 1]), int(inside[0, k]), at[:, k], at[:, k + 1], float(lowest[k]),
+                float(highest[k]), float(below[k]),
+            )
             for k in np.flatnonzero(inside[0])
-        )
-    if found:
-        low, high = (np.stack([getattr(r, end) for r in found], axis=1) for end in ("at_low", "at_high"))
-        bounds = value_of(low[0], high[1], low[2], high[3])
-        found = [r for r, bound in zip(found, bounds, strict=True) if bound >= best * (1.0 - 1e-12 * np.sign(best))]
+        )  # fmt: skip
     return found, best
+
+
+def _within_reach(ranges: list[Range], best: float, value_of: Callable[..., Any]) -> list[Range]:
+    """Return the ranges that can hold the best threshold."""
+    if not ranges:
+        return []
+    low, high = (np.stack([getattr(r, end) for r in ranges], axis=1) for end in ("at_low", "at_high"))
+    bounds = value_of(low[0], high[1], low[2], high[3])
+    return [r for r, bound in zip(ranges, bounds, strict=True) if bound >= best * (1.0 - TIE * np.sign(best))]
 
 
 def _at_edges(inside: FloatArray, whole: Range) -> FloatArray:
@@ -127,31 +150,30 @@ def _at_edges(inside: FloatArray, whole: Range) -> FloatArray:
 
 
 def _best_of_rows(
-    layout: Any,
-    sign: BlockVector,
-    z: BlockVector,
-    weight: BlockVector | None,
-    ranges: list[Range],
-    nothing: FloatArray,
-    value_of: Any,
-) -> tuple[Level, float]:
-    """Look at the rows of the ranges one by one, from the highest score down."""
+    layout: Any, sign: BlockVector, z: BlockVector, weight: BlockVector | None, settled: list[Range], ranges: list[Range],
+    totals: Totals, value_of: Any, ties: Ties,
+) -> tuple[Level, float]:  # fmt: skip
+    """Look at the rows of the ranges one by one, from the highest score down; a settled one has one threshold, below it."""
     bounds = np.array([(r.low, r.high) for r in ranges]).reshape(-1, 2)
     parts = layout.gather(_rows_within, sign, z, weight, bounds)
     scores, positive, weights = (np.concatenate([p[k] for p in parts]) for k in range(3))
-    best, value = Level(np.inf, np.nan, nothing), float(value_of(*nothing[:, None])[0])
-    for r in sorted(ranges, key=lambda r: r.high, reverse=True):
-        own = (scores > r.low) & (scores <= r.high)
-        levels, place = np.unique(scores[own], return_inverse=True)
-        if len(levels) == 0:
-            continue
-        sides = (positive[own], ~positive[own])
-        at = _at_edges(np.stack([np.bincount(place, weights[own] * side, len(levels)) for side in sides]), r)
-        at = at[:, -2::-1]  # from the top down: a threshold lies just below its score
-        values = value_of(*at)
-        k = int(np.argmax(values))
-        if values[k] > value:
-            best, value = Level(float(levels[-1 - k]), np.nan, at[:, k]), float(values[k])
+    nothing = totals.above_all()
+    best, value = Level(np.inf, totals.high, nothing), float(value_of(*nothing[:, None])[0])
+    for r in sorted([*settled, *ranges], key=lambda r: r.high, reverse=True):
+        if ties.tied(r.lowest, r.highest):
+            levels, at = np.array([r.lowest]), r.at_low[:, None]
+        else:
+            own = (scores > r.low) & (scores <= r.high)
+            levels, place = np.unique(scores[own], return_inverse=True)
+            sides = (positive[own], ~positive[own])
+            at = _at_edges(np.stack([np.bincount(place, weights[own] * side, len(levels)) for side in sides]), r)
+            at = at[:, :-1]
+        below = np.append(r.below, levels[:-1])
+        # From the top down: a threshold lies just below its score, unless the next lower one is tied to it.
+        values = np.where(ties.tied(below, levels), -np.inf, value_of(*at))[::-1]
+        k = first_best(values)
+        if clearly_above(values[k], value):
+            best, value = Level(float(levels[-1 - k]), float(below[-1 - k]), at[:, -1 - k]), float(values[k])
     return best, value
 
 
@@ -174,11 +196,21 @@ def _sample(z: FloatArray, weight: FloatArray | None, count: int) -> FloatArray:
 
 
 def _counts(sign: AnyArray, z: FloatArray, weight: FloatArray | None, edges: FloatArray) -> FloatArray:
-    """Return rows, weight of positives and weight of negatives in (edge before, edge], and beyond the ends."""
-    place = np.searchsorted(edges, z)
-    there = np.ones(len(z)) if weight is None else (weight > 0.0).astype(np.float64)
-    s, positive = there if weight is None else weight, sign > 0
-    return np.stack([np.bincount(place, v, len(edges) + 1) for v in (there, s * positive, s * ~positive)])
+    """Return what lies in (edge before, edge], and beyond the ends.
+
+    Rows, weight of positives, weight of negatives, lowest and highest score.
+    """
+    if weight is not None:
+        there = weight > 0.0
+        sign, z, weight = sign[there], z[there], weight[there]
+    place, positive = np.searchsorted(edges, z), sign > 0
+    ones = np.ones(len(z))
+    s = ones if weight is None else weight
+    lowest, highest = np.full(len(edges) + 1, np.inf), np.full(len(edges) + 1, -np.inf)
+    np.minimum.at(lowest, place, z)
+    np.maximum.at(highest, place, z)
+    sums = [np.bincount(place, v, len(edges) + 1) for v in (ones, s * positive, s * ~positive)]
+    return np.stack([*sums, lowest, highest])
 
 
 def _rows_within(
@@ -193,14 +225,42 @@ def _rows_within(
     return scores, sign[inside] > 0, np.ones(len(scores)) if weight is None else weight[inside]
 
 
-def next_lower(z: BlockVector, weight: BlockVector | None, level: float) -> float:
+def ties_of(z: Any, weight: Any, totals: Totals) -> Ties:
+    """Return what tells scores on workers or a device from ties."""
+    return Ties.of(z, weight, totals.low, totals.high, totals.positive + totals.negative)
+
+
+def below_ties(z: BlockVector, weight: BlockVector | None, level: float, totals: Totals) -> tuple[float, float]:
+    """Return the lowest score that is tied to a level, and the next lower one (minus infinity if there is none)."""
+    low = _end_of_ties(z, weight, level, ties_of(z, weight, totals))
+    return low, _next(z, weight, low)
+
+
+def _next(z: BlockVector, weight: BlockVector | None, level: float) -> float:
     """Return the highest score below a level, minus infinity if there is none."""
     return float(max(z.layout.gather(_highest_below, z, weight, level)))
 
 
+def _end_of_ties(z: BlockVector, weight: BlockVector | None, level: float, ties: Ties) -> float:
+    """Return the lowest score that is tied to a level, or to another that is."""
+    while True:
+        end = float(min(z.layout.gather(_tied_run, z, weight, level, ties)))
+        if end == level:
+            return end
+        level = end
+
+
 def _highest_below(z: FloatArray, weight: FloatArray | None, level: float) -> float:
-    lower = z[z < level] if weight is None else z[(z < level) & (weight > 0.0)]
-    return float(lower.max()) if len(lower) else -np.inf
+    there = z if weight is None else z[weight > 0.0]
+    return float(there[there < level].max(initial=-np.inf))
+
+
+def _tied_run(z: FloatArray, weight: FloatArray | None, level: float, ties: Ties) -> float:
+    """Return how far down one part continues the ties from a level on."""
+    there = z if weight is None else z[weight > 0.0]
+    run = np.append(level, np.sort(there[there < level])[::-1])
+    apart = np.flatnonzero(~ties.tied(run[:-1], run[1:]))
+    return float(run[apart[0] if len(apart) else -1])
 
 
 def condensed(

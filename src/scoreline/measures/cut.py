@@ -16,6 +16,7 @@ from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, Measure
 from scoreline.measures.registry import get_measure
 from scoreline.measures.rows import checked_rows
+from scoreline.measures.ties import Ties, clearly_above, first_best
 from scoreline.scorespace import smallest_reaching
 
 BLOCK = 1 << 16  # candidates judged at a time
@@ -55,6 +56,12 @@ class SortedScores:
             raise ValueError("a cut needs at least one row of positive weight")
         self.positive = float(len(self.above) if self.above_weight is None else self.above_weight.sum())
         self.negative = float(len(self.below) if self.below_weight is None else self.below_weight.sum())
+        sides, weights = (self.above, self.below), [s for s in (self.above_weight, self.below_weight) if s is not None]
+        ends = [side[k] for side in sides if len(side) for k in (0, -1)]
+        self.lowest, self.highest = float(min(ends)), float(max(ends))
+        every_weight = np.concatenate(weights) if weights else None
+        total = self.positive + self.negative
+        self.ties = Ties.of(np.concatenate(sides), every_weight, self.lowest, self.highest, total)
         self.candidates = 0
 
     def blocks(self) -> Iterator[Candidates]:
@@ -67,7 +74,7 @@ class SortedScores:
         sides = (self.above, self.above_weight, above_sums, self.below, self.below_weight, below_sums)
         self.candidates = 0
         while True:
-            count = kernels.cuts.next_candidates(*sides, state, *arrays)
+            count = kernels.cuts.next_candidates(*sides, *self.ties, state, *arrays)
             if count == 0:
                 return
             self.candidates += count
@@ -79,8 +86,7 @@ class SortedScores:
 
     def threshold(self, low: float, high: float) -> float:
         """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
-        ends = [side[k] for side in (self.above, self.below) if len(side) for k in (0, -1)]
-        return _placed(low, high, min(ends), max(ends), self.candidates - 2)
+        return _placed(low, high, self.lowest, self.highest, self.candidates - 2)
 
 
 def best_cut(
@@ -94,7 +100,8 @@ def best_cut(
 
     The scores of either class are sorted once and merged from the top; rows of equal score move together. So there is one
     candidate between each two different scores (their midpoint) and one beyond either end. Among equal values the
-    threshold that predicts fewer positives wins. O(n log n); memory for one copy of the scores (three with weights).
+    threshold that predicts fewer positives wins. Scores and values that differ by rounding only are equal
+    (`scoreline.measures.ties`). O(n log n); memory for one copy of the scores (three with weights).
 
     Measures of the k highest scores have no choice: their threshold lies between the k-th score and the next. An operating
     point that no threshold reaches gets the threshold that comes closest to its constraint, and the value 0.
@@ -135,8 +142,8 @@ def best_cut(
     best, place, counts = -np.inf, (np.nan, np.nan), [0.0] * 4
     for block in scan.blocks():
         values = _judged(value_of, *block[2:])
-        k = int(np.argmax(values))
-        if values[k] > best:
+        k = first_best(values)
+        if clearly_above(values[k], best):
             best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
             counts = [float(count[k]) for count in block[2:]]
     if best == -np.inf:
@@ -193,8 +200,7 @@ def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weigh
         weight = None if sample_weight is None else as_vector(sample_weight)
         totals = _place_of(scores).totals_of(y, scores, weight)
         k = measure.weight_at_top(y, weight)
-        level = -smallest_reaching(-scores, weight, k)
-        lower = _place_of(scores).next_lower(scores, weight, level)
+        level, lower = _place_of(scores).below_ties(scores, weight, -smallest_reaching(-scores, weight, k), totals)
         threshold = _placed(lower, level, totals.low, totals.high, totals.rows - 1)
         return Cut(threshold, measure.value(y, scores, weight))
     positive, z, weight, exponent = checked_rows(y, scores, sample_weight)

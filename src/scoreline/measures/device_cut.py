@@ -8,7 +8,8 @@ import numpy as np
 from scoreline import kernels
 from scoreline._device_vector import DeviceVector
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.measures.block_cut import FEW, POINTS, Level, Totals
+from scoreline.measures.block_cut import FEW, POINTS, Level, Totals, ties_of
+from scoreline.measures.ties import Ties, clearly_above, first_best
 
 EDGES = 4096  # thresholds of a round
 
@@ -39,8 +40,7 @@ def best_level(
     scores = backend.take(z.array, order)
     s = backend.full((len(z),), 1.0) if weight is None else weight.array
     s, above = backend.take(s, order), backend.take(sign.array > 0, order)
-    last = xp.concat([scores[:-1] > scores[1:], backend.full((1,), True, np.bool_)])  # of the rows of equal score
-    levels = xp.nonzero(last)[0]
+    levels = _ends_of_ties(scores, ties_of(z, weight, totals), backend)
     nothing = totals.above_all()
     sums = _sums_at(levels, above, s, backend, below=weight is not None)
 
@@ -78,8 +78,8 @@ def best_level(
             places = np.arange(start, min(start + (1 << 20), int(b) + 1))
             at = counts(places)
             values = value_of(*at)
-            k = int(np.argmax(values))
-            if values[k] > value:
+            k = first_best(values)
+            if clearly_above(values[k], value):
                 value, row = float(values[k]), int(levels[int(places[k])])
                 below = float(scores[row + 1]) if row + 1 < len(z) else -np.inf
                 level = Level(float(scores[row]), below, at[:, k])
@@ -101,10 +101,22 @@ def _sums_at(levels: Any, above: Any, s: Any, backend: Any, below: bool) -> list
     return found
 
 
-def next_lower(z: DeviceVector, weight: DeviceVector | None, level: float) -> float:
-    """Return the highest score below a level, minus infinity if there is none."""
-    there = z < level if weight is None else (z < level) & (weight > 0.0)
-    return float(z[there].max(initial=-np.inf))
+def _ends_of_ties(scores: Any, ties: Ties, backend: Any) -> Any:
+    """Return the places of the lowest score of each group of tied scores; `scores` fall."""
+    xp = backend.xp
+    last = xp.concat([~ties.tied(scores[:-1], scores[1:]), backend.full((1,), True, np.bool_)])
+    return xp.nonzero(last)[0]
+
+
+def below_ties(z: DeviceVector, weight: DeviceVector | None, level: float, totals: Totals) -> tuple[float, float]:
+    """Return the lowest score that is tied to a level, and the next lower one (minus infinity if there is none)."""
+    backend, xp = z.backend, z.backend.xp
+    there = z.array if weight is None else z[weight > 0.0].array
+    scores = -xp.sort(-there)
+    ends = _ends_of_ties(scores, ties_of(z, weight, totals), backend)
+    lowest = backend.host(backend.take(scores, ends))
+    k = int(np.flatnonzero(lowest <= level)[0])
+    return float(lowest[k]), float(scores[int(ends[k]) + 1]) if k + 1 < len(lowest) else -np.inf
 
 
 def condensed(

@@ -7,6 +7,7 @@ from scoreline._typing import AnyArray, FloatArray
 from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.measures.cut import Cut, SortedScores, condensed, in_range
+from scoreline.measures.ties import clearly_above, first_best
 
 WIDTH = 3.0  # half widths of the blur, in spreads of the class times (weight of the class)^(-1/3)
 
@@ -50,15 +51,14 @@ def steady_cut(
         _Blurred(scan.below, scan.below_weight, scan.negative),
     ]
     reach = max(side.half for side in sides) or 1.0
-    ends = [side.scores[k] for side in sides if len(side.scores) for k in (0, -1)]
     best, place = -np.inf, (np.nan, np.nan)
     for block in scan.blocks():
-        middles = np.clip(0.5 * block.lows + 0.5 * block.highs, min(ends) - reach, max(ends) + reach)
+        middles = np.clip(0.5 * block.lows + 0.5 * block.highs, scan.lowest - reach, scan.highest + reach)
         middles = np.where(middles >= block.highs, block.lows, middles)  # neighbouring floats have no middle
         tp, fp = (side.counts(middles) for side in sides)
         values = scan.blurred(measure.steady_value, tp, fp)
-        k = int(np.argmax(values))
-        if values[k] > best:
+        k = first_best(values)
+        if clearly_above(values[k], best):
             best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")

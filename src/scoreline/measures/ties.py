@@ -1,0 +1,65 @@
+"""Ties: which scores, and which values of a measure, count as equal on every processor.
+
+A score is a sum over features. Its last digits depend on the order of the additions, which differs between processors. So two
+neighbouring scores a and b are tied if
+
+    |a - b| <= t max(|a|, |b|, m),    m = the median magnitude of all scores    (eq. ties)
+
+and no threshold is ever placed between them. t is 2^-46, 64 roundings of one number. The median keeps single huge scores from
+tying all others. Where scores lie so close that they would all be tied to each other in a row, a quarter of their mean distance
+takes the place of t m. Two values of a measure are equal if they differ by at most 2^-46 of their size.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreline._typing import FloatArray
+from scoreline._vectors import RemoteVector
+from scoreline.scorespace import smallest_reaching
+
+TIE = 2.0**-46
+
+
+class Ties(NamedTuple):
+    """What scores are compared by: t and m (eq. ties)."""
+
+    factor: float
+    size: float
+
+    @classmethod
+    def of(cls, scores: Any, weight: Any, lowest: float, highest: float, total: float) -> "Ties":
+        """Return the rule for scores here, on workers or on a device, given their ends and their weight; O(n), or a sort."""
+        size = _median_size(scores, weight, total)
+        span = 0.5 * highest - 0.5 * lowest
+        if size == 0.0 or span <= 0.5 * TIE * size:
+            return cls(TIE, size)
+        return cls(min(TIE, span / size / (2.0 * total)), size)
+
+    def tied(self, a: Any, b: Any) -> Any:
+        """Tell whether neighbouring scores are tied (eq. ties), for numbers or arrays of any library."""
+        distance = abs(a - b)
+        near = (distance <= self.factor * abs(a)) | (distance <= self.factor * abs(b))
+        return (near | (distance <= self.factor * self.size)) & (distance < np.inf)
+
+
+def _median_size(scores: Any, weight: Any, total: float) -> float:
+    size = abs(scores)
+    if isinstance(size, RemoteVector):
+        return smallest_reaching(size, weight, 0.5 * total)
+    if weight is None:
+        middle = (len(size) - 1) // 2
+        return float(np.partition(size, middle)[middle])
+    order = np.argsort(size)
+    return float(size[order[np.searchsorted(np.cumsum(weight[order]), 0.5 * total)]])
+
+
+def first_best(values: FloatArray) -> int:
+    """Return the first place of the largest value, up to rounding."""
+    top = values.max()
+    return int(np.argmax(values >= top - TIE * abs(top))) if np.isfinite(top) else int(np.argmax(values))
+
+
+def clearly_above(value: float, best: float) -> bool:
+    """Tell whether a value exceeds the best so far by more than rounding."""
+    return bool(value > best + TIE * abs(best)) if np.isfinite(best) else bool(value > best)
