@@ -4,14 +4,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from scoreline import kernels
 from scoreline._typing import FloatArray, Scores
 from scoreline.operators import Operator
 from scoreline.risks.base import Evaluation, Risk
+from scoreline.risks.separable import SeparableRisk
 
 # Roundings of the scores that a ramp must be wide: shares of a pair are then off by 1/4096 at its very end.
 NARROW = 4096.0
+NEARLY_CONSTANT = 1e-3  # span of scores, with margins of 1, below which a fit may be no better than a constant score
 
 
 @dataclass
@@ -100,6 +103,28 @@ class Objective:
         """Return J_mu(w) and its gradient (a subgradient for mu = 0); two passes."""
         point = self.at(w, self.scores(w), mu)
         return point.value, self.alpha * w + self.slope(point)
+
+    def best_constant(self, z: Scores) -> tuple[FloatArray, float]:
+        """Return the best coefficients among those that give all rows one score, and J there; z are the scores of a fit.
+
+        Risks that do not change with a shift of all scores, and fits without an intercept, have w = 0 only. No pass for
+        risks that are a mean over rows, one for the others, and these are looked at only where z is nearly constant.
+        """
+        zero, at_zero = np.zeros(self.n_features), self.risk.value_at_zero()
+        unit = self.operator.shifted(zero, 1.0)
+        separable, span = isinstance(self.risk, SeparableRisk), self.space.span(z, self.risk.labels)
+        if self.risk.shift != "needed" or not unit.any() or not (separable or span <= NEARLY_CONSTANT):
+            return zero, at_zero
+        half_square = 0.5 * self.alpha * kernels.vectors.dot(unit, unit)
+        ones = None if separable else self.scores(unit)
+
+        def value(score: float) -> float:
+            return self.risk.value_at_constant(score, ones) + half_square * score * score
+
+        reach = 1.0 + abs(self.risk.best_constant())
+        found = minimize_scalar(value, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-9 * reach})
+        best = min((found.x, -1.0, 0.0, 1.0), key=value)  # kinks lie at 1 and -1
+        return self.operator.shifted(zero, float(best)), value(best)
 
     def line(self, point: Point, d: FloatArray) -> "Line":
         """Return J_mu restricted to w + a d; one pass for z_d = Xd, then none."""

@@ -59,9 +59,9 @@ def test_folds_are_fits_of_copies_of_their_rows(measure, weighted, sparse):
             s = (None, None) if weight is None else (weight[train], weight[test])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                own = MeasureClassifier(measure, alpha=alpha, scaling="standard", tol=1e-4).fit(
-                    X[train], y[train], s[0]
-                )
+                own = MeasureClassifier(
+                    measure, alpha=alpha, scaling="standard", tol=1e-4, risk=str(clf.cv_results_["risk"][k])
+                ).fit(X[train], y[train], s[0])
             if measure == "accuracy":  # which depends on the cut, too
                 continue
             assert clf.cv_results_[f"split{f}_test_score"][k] == pytest.approx(
@@ -104,7 +104,7 @@ def test_the_table_and_the_choice():
 def test_one_standard_error_is_that_of_the_mean():
     values = np.array([[0.80] * 4, [0.825] * 4, [0.79, 0.81, 0.89, 0.91]])  # from the strongest penalty to the weakest
     assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
-    tried = Candidate(None, True, [], values)
+    tried = Candidate(None, "smoothed", True, [], values)
     assert MeasureClassifierCV(selection="best")._chosen(tried) == 2
     assert MeasureClassifierCV(selection="one_standard_error")._chosen(tried) == 1
 
@@ -131,7 +131,9 @@ def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():
 @pytest.mark.parametrize("measure", ["accuracy", "balanced_accuracy", "roc_auc"])
 def test_the_cut_comes_from_rows_that_were_left_out(measure):
     X, y = problem()
-    options = {"solver": "lbfgs", "risk": "logistic"} if measure == "balanced_accuracy" else {}
+    options = {"balanced_accuracy": {"solver": "lbfgs", "risk": "logistic"}, "accuracy": {"risk": "hinge"}}.get(
+        measure, {}
+    )
     clf = searched(X, y, measure, tol=1e-6, **options)
     scores = np.empty(len(y))
     for train, test in CUT.split(X, y):

@@ -206,7 +206,7 @@ def test_the_classifier_does_not_warn_where_the_constraint_is_kept():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         # That is the optimum here, unless rounding moves it a little.
-        warnings.filterwarnings("ignore", "All rows have the same score")
+        warnings.filterwarnings("ignore", "Degenerate fit: all rows have the same score")
         clf = MeasureClassifier("recall_at_precision", {"precision": 0.4}).fit(X, y)
         clf.recut(X, y).recut(X, y, "tpr_at_fpr", {"fpr": 0.01}).recut(X, y, "precision_at_recall")
         MeasureClassifier("recall_at_precision", {"precision": 0.99}, cut="none").fit(X, y)  # no cut, nothing to miss

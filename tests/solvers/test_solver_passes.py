@@ -189,8 +189,13 @@ def test_a_fixed_mu_never_costs_an_extra_product(monkeypatch):
 
 
 def test_zero_iterations_cost_start_and_proof():
+    """From given coefficients, that is: w = 0 ranks nothing, and is left before it counts as an answer."""
+    objective = problem("logistic")
+    result = LbfgsSolver(tol=1e9).solve(objective, np.full(objective.n_features, 0.1))
+    assert (result.n_iter, result.n_passes, result.status) == (0, 3.0, "converged")
     result = LbfgsSolver(tol=1e9).solve(problem("logistic"))
-    assert (result.n_iter, result.n_passes, result.status) == (0, 2.0, "converged")
+    assert (result.n_iter, result.n_passes, result.status) == (1, 4.0, "converged")
+    assert result.w.any()
 
 
 def test_a_search_that_finds_nothing_costs_one_matvec_and_a_restart(monkeypatch):

@@ -229,9 +229,13 @@ def _sentence(clf: Any, summary: dict[str, Any]) -> str:
 
 
 def _check_solver(options: Any) -> None:
-    """Raise before anything is read where the solver cannot train for the measure."""
-    try:
-        _, solver = choose(get_measure(options.measure, dict(options.measure_param) or None), "auto", options.solver)
+    """Raise before anything is read where the solver that was named cannot train for the measure."""
+    if options.solver == "auto":
+        return
+    try:  # whatever the shape: it decides only what "auto" takes
+        _, solver = choose(
+            get_measure(options.measure, dict(options.measure_param) or None), "auto", options.solver, (0, 1)
+        )
     except ValueError as error:
         raise UsageError(str(error)) from None
     if options.checkpoint and "checkpoint" not in solver.options():

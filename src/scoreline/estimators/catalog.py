@@ -1,8 +1,10 @@
 """What serves what: the tables behind `list_measures`, `list_solvers` and the choice of "auto"."""
 
 import logging
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from scoreline._typing import FloatArray
 from scoreline.measures import Measure, all_measures
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks, get_risk
@@ -75,8 +77,10 @@ def list_solvers() -> list[SolverInfo]:
     return table
 
 
-def choose(measure: Measure, risk: str, solver: str, shape: tuple[int, int] | None = None) -> tuple[Risk, type[Method]]:
+def choose(measure: Measure, risk: str, solver: str, shape: tuple[float, int]) -> tuple[Risk, type[Method]]:
     """Return the risk and the solver for a measure, either of which may be "auto".
+
+    `shape` is the number of rows, each counted as often as its weight says (`counted_rows`), and of features.
 
     With both "auto": for F-beta and Jaccard `amp` if there are at least a hundred rows a feature (docs/choose.md has the
     evidence). Otherwise the measure's first risk, and `cost_search` for measures of counts whose first risk it serves (all but
@@ -92,7 +96,7 @@ def choose(measure: Measure, risk: str, solver: str, shape: tuple[int, int] | No
             f"solver={solver!r} does not train for measure {measure.name!r}: it needs {solver_class.trains_for}. "
             f"Use solver='auto' or one of {list(_solvers_for(measure.risks, measure))}."
         )
-    if risk == solver == "auto" and shape is not None and shape[0] >= AMPLE * shape[1]:
+    if risk == solver == "auto" and shape[0] >= AMPLE * shape[1]:
         for each in all_solvers().values():
             if measure.name in each.ample:
                 served = next(name for name in measure.risks if each.serves(get_risk(name, measure)))
@@ -106,11 +110,7 @@ def choose(measure: Measure, risk: str, solver: str, shape: tuple[int, int] | No
     for name in candidates:
         chosen = get_risk(name, measure)
         if solver_class is None:
-            narrow = shape is not None and shape[1] < MAX_FEATURES  # a constant feature may come
-            allowed = ("measure",) * (risk == "auto") + ("narrow",) * narrow + ("always", "otherwise")
-            fitting = [s for s in all_solvers().values() if s.serves(chosen) and s.trains(measure)]
-            best = min((s for s in fitting if s.automatic in allowed), key=lambda s: allowed.index(s.automatic))
-            return _taken(chosen, best, measure)
+            return _taken(chosen, _solver_for(chosen, measure, shape[1], risk == "auto"), measure)
         if solver_class.serves(chosen):
             return chosen, solver_class
     minimised = [name for name, r in all_risks().items() if solver_class is not None and solver_class.serves(r)]
@@ -118,6 +118,51 @@ def choose(measure: Measure, risk: str, solver: str, shape: tuple[int, int] | No
         f"solver={solver!r} does not minimise risk={candidates[0]!r}; it serves {minimised}. "
         f"For that risk use solver='auto' or {list(_solvers_for(tuple(candidates)))}."
     )
+
+
+class Alternative(NamedTuple):
+    """What "auto" trains as well: always, to keep the better of the two, or only where the first fit is degenerate."""
+
+    risk: Risk
+    solver: type[Method]
+    always: bool
+
+
+def alternative(
+    measure: Measure,
+    risk: str | Sequence[str],
+    solver: str,
+    options: Iterable[str],
+    first: tuple[Risk, type[Method]],
+    p: int,
+) -> Alternative | None:
+    """Return what risk="auto" and solver="auto" train beside `first`: the first smooth risk of the measure.
+
+    A hinge, over rows or pairs, can have a constant score as its optimum although features carry information, above all
+    where one class is rare. The logistic loss then finds it. Where `first` was taken for ample rows, neither is always ahead,
+    and the measure on held-out rows decides. None where the user has named the risk or the solver, or given options that
+    the other solver does not have, or where `first` has that risk already.
+    """
+    served = next((get_risk(name, measure) for name in measure.risks if get_risk(name, measure).curved), None)
+    if risk != "auto" or solver != "auto" or served is None or served.name == first[0].name:
+        return None
+    other = _solver_for(served, measure, p, True)
+    if not set(options) <= {"device", *other.options()}:
+        return None
+    return Alternative(served, other, measure.name in first[1].ample)
+
+
+def counted_rows(n: int, weight: FloatArray | None) -> float:
+    """Return the number of rows, each counted as often as its weight says: weights equal repeated rows."""
+    return float(n if weight is None else weight.sum())
+
+
+def _solver_for(risk: Risk, measure: Measure, p: int, any_risk: bool) -> type[Method]:
+    """Return the solver that "auto" takes for a risk and p features; `any_risk`: the risk was not named by the user."""
+    narrow = p < MAX_FEATURES  # a constant feature may come
+    allowed = ("measure",) * any_risk + ("narrow",) * narrow + ("always", "otherwise")
+    fitting = [s for s in all_solvers().values() if s.serves(risk) and s.trains(measure)]
+    return min((s for s in fitting if s.automatic in allowed), key=lambda s: allowed.index(s.automatic))
 
 
 def _taken(risk: Risk, solver: type[Method], measure: Measure) -> tuple[Risk, type[Method]]:

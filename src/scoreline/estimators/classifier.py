@@ -3,7 +3,6 @@
 import logging
 import time
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from scoreline._logging import verbosity
 from scoreline._memory import memory_advice
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.estimators.catalog import choose
+from scoreline.estimators.catalog import alternative, choose, counted_rows
 from scoreline.estimators.early_stopping import ValidationRows, given_rows, held_rows, same_columns
 from scoreline.estimators.memory import check_memory
 from scoreline.estimators.moments_training import MomentsTraining
@@ -25,8 +24,8 @@ from scoreline.estimators.probabilities import Probabilities, check_enough_rows,
 from scoreline.estimators.row_training import RowTraining
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.streaming import Streaming
-from scoreline.estimators.training import Problem, train
-from scoreline.estimators.validation import check_labels, check_sample_weight, check_weights, seen
+from scoreline.estimators.training import Problem, Trained, is_better, train
+from scoreline.estimators.validation import as_counts, check_labels, check_sample_weight, check_weights, seen
 from scoreline.estimators.whole import all_at_once, interruption_noted
 from scoreline.estimators.wrapped import unwrapped, wrapped_again
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure, steady_cut
@@ -134,6 +133,8 @@ class MeasureClassifier(
         Names of the features, if X was a frame.
     solver_, risk_ : str
         What was used.
+    rejected_ : str or None
+        With risk="auto" and solver="auto": the method that was trained first and not kept, and why; None if there is none.
     cost_ : float
         Weight of a positive relative to a negative that `solver="cost_search"` or "amp" chose; 1 if it kept the plain fit,
         and for other solvers.
@@ -233,7 +234,9 @@ class MeasureClassifier(
             y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
             classes, sign = check_labels(y, operator.shape[0])
             sign = operator.aligned(sign, "y")  # labels that were text
-            risk, solver_class = choose(measure, self.risk, self.solver, operator.shape)
+            counts = as_counts(check_sample_weight(sample_weight, operator.shape[0]))
+            shape = counted_rows(operator.shape[0], counts), operator.shape[1]
+            risk, solver_class = choose(measure, self.risk, self.solver, shape)
             solver = self._make_solver(solver_class)
             check_memory(solver, operator)
             validation, held = self._validation_rows(X, solver, operator, classes, sign, sample_weight, measure)
@@ -278,35 +281,49 @@ class MeasureClassifier(
                 UserWarning,
                 stacklevel=3,
             )
-        before = operator.n_passes
-        wrapped = scaled(operator, self.scaling, weight)
-        if self.fit_intercept and risk.shift == "needed":
-            wrapped = InterceptOperator(wrapped, self.intercept_scaling)
-        if validation is not None:
-            solver.watch = validation.watch(solver.early_stopping, lambda w: unwrapped(w, wrapped, operator))
-        space, cut_measure = space_for(operator.scores), self._cut_measure(measure)
-        problem = Problem(wrapped, space, sign, training_weight, weight, risk, self.alpha, measure, cut_measure)
-        first, begin = self._first_w(wrapped, operator), time.perf_counter()
-        cut = self._own_cut(validation)
-        left_out = self.probability and validation is None
-        # Where "auto" takes a solver for ample rows and its loss finds hardly more than a constant score, another follows.
-        in_doubt = self.risk == self.solver == "auto" and not set(self._options()) - {"device"}
-        trained = train(problem, solver, cut, self.random_state, first, left_out, in_doubt)
-        if in_doubt and trained.flat and trained.interruption is None:
-            risk, solver_class = choose(measure, "auto", "auto")
-            logger.info("%s found hardly more than a constant score: %s instead", solver.name, solver_class.name)
-            solver = self._make_solver(solver_class)
-            if self.max_time is not None:
-                solver.max_time = max(1e-9, self.max_time - (time.perf_counter() - begin))
-            trained = train(replace(problem, risk=risk), solver, cut, self.random_state, first, left_out)
+        before, begin = operator.n_passes, time.perf_counter()
+        base, cut, seconds = scaled(operator, self.scaling, weight), self._own_cut(validation), self.max_time
+
+        def run(risk: Risk, solver: Any, has_fallback: bool) -> tuple[Problem, Trained]:
+            wrapped = base
+            if self.fit_intercept and risk.shift == "needed":
+                wrapped = InterceptOperator(base, self.intercept_scaling)
+            if validation is not None:
+                solver.watch = validation.watch(solver.early_stopping, lambda w: unwrapped(w, wrapped, operator))
+            if seconds is not None:
+                solver.max_time = max(1e-9, seconds - (time.perf_counter() - begin))
+            problem = Problem(
+                wrapped, space_for(operator.scores), sign, training_weight, weight, risk, self.alpha, measure,
+                self._cut_measure(measure),
+            )  # fmt: skip
+            first, left_out = self._first_w(wrapped, operator), self.probability and validation is None
+            return problem, train(problem, solver, cut, self.random_state, first, left_out, has_fallback)
+
+        other = alternative(measure, self.risk, self.solver, self._options(), (risk, type(solver)), operator.shape[1])
+        if other is not None and solver.journal is not None and solver.journal.is_of(other.solver.name):
+            solver.journal = None  # the run that left it had come to the alternative; this one is made anew
+        problem, trained = run(risk, solver, other is not None)
+        rejected = None
+        ended = trained.interruption is not None or trained.result.status in ("interrupted", "max_time")
+        if other is not None and not ended and (trained.degenerate or other.always):
+            second_solver = self._make_solver(other.solver)
+            second_solver.early_stopping = solver.early_stopping
+            second_problem, second = run(other.risk, second_solver, False)
+            if trained.degenerate:
+                rejected = f"{solver.name} with risk {risk.name} gave all rows the same score (a degenerate fit)"
+            elif second.interruption is None and self._is_better(problem, solver, trained, second, validation):
+                rejected = f"{solver.name} with risk {risk.name} had a lower {measure.name} on held-out rows"
+            if rejected is not None:
+                risk, solver, problem, trained = other.risk, second_solver, second_problem, second
+                logger.info("%s: %s with risk %s is kept", rejected, solver.name, risk.name)
         result = trained.result
 
-        coef, intercept = unwrapped(result.w, wrapped, operator)
+        coef, intercept = unwrapped(result.w, problem.operator, operator)
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
             new.classes_ = classes
             new.n_features_in_ = operator.shape[1]
-            new.solver_, new.risk_, new.cost_ = solver.name, risk.name, trained.cost
+            new.solver_, new.risk_, new.cost_, new.rejected_ = solver.name, risk.name, trained.cost, rejected
             new.coef_ = np.array(coef).reshape(1, -1)
             new.trained_intercept_ = float(intercept) + trained.intercept
             new.intercept_ = np.array([float(intercept) - trained.threshold])
@@ -324,6 +341,15 @@ class MeasureClassifier(
         if trained.missed is not None:
             warnings.warn(trained.missed, UserWarning, stacklevel=3)
         return (None if trained.unseen is None else trained.unseen + trained.intercept), risk
+
+    def _is_better(
+        self, problem: Problem, solver: Any, first: Trained, second: Trained, validation: ValidationRows | None
+    ) -> bool:
+        """Tell whether the second of two models serves the measure better, on rows that neither was trained on."""
+        if validation is None:
+            return is_better(problem, solver, first, second, self.random_state)
+        one, other = (max(each.result.history["validation"], default=-np.inf) for each in (first, second))
+        return bool(other > one)
 
     def _own_cut(self, validation: ValidationRows | None) -> str:
         """Return how a fit sets its cut: the one of validation rows comes later, and needs no rows held out before."""

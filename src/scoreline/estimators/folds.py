@@ -16,12 +16,13 @@ from scoreline.risks.base import Risk
 
 
 class Fold(NamedTuple):
-    """What the fits of a fold gave for each alpha: scores of the rows left out or the measure on them, and whether proved."""
+    """What the fits of a fold gave for each alpha: scores of the held-out rows or the measure on them, and how they ended."""
 
     scores: FloatArray | None
     values: FloatArray | None
     passes: float
     converged: list[bool]
+    degenerate: list[bool]
 
 
 class TrainingRows(NamedTuple):
@@ -116,9 +117,14 @@ def cut_of(measure: Measure, rows: TrainingRows, scores: FloatArray, there: AnyA
 
 
 class Candidate(NamedTuple):
-    """A risk with what its folds gave: the measure of left-out rows (alphas from strong to weak by folds), and their scores."""
+    """A risk and a solver with what their folds gave.
+
+    `values` is the measure on held-out rows (alphas from strong to weak by folds); folds that ran along a path of alphas have
+    the scores of these rows, too.
+    """
 
     risk: Risk
+    solver: str
     along: bool
     folds: list[Fold]
     values: FloatArray
@@ -127,6 +133,11 @@ class Candidate(NamedTuple):
     def means(self) -> FloatArray:
         """Mean for each alpha over the folds that have a value; minus infinity where none has."""
         return np.nan_to_num(mean_of(self.values), nan=-np.inf)
+
+    @property
+    def degenerate(self) -> list[bool]:
+        """For each alpha, whether a fold gave all its rows the same score."""
+        return [any(flags) for flags in zip(*(fold.degenerate for fold in self.folds), strict=True)]
 
     def without_scores(self) -> "Candidate":
         """Return it without n scores for every alpha."""

@@ -135,7 +135,8 @@ class MomentsTraining:
         intercept = direction.intercept - (0.0 if center is None else float(coef @ center))
         self.coef_, self.trained_intercept_ = coef.reshape(1, -1).copy(), intercept
         self.intercept_ = np.array([intercept])
-        self.solver_, self.risk_, self.cost_ = "moments", choose(measure, self.risk, self.solver)[0].name, 1.0
+        risk, _ = choose(measure, self.risk, self.solver, (0, len(coef)))  # the solver is named: rows do not matter
+        self.solver_, self.risk_, self.cost_, self.rejected_ = "moments", risk.name, 1.0, None
         self._penalty = 0.5 * self.alpha * kernels.vectors.dot(direction.w, direction.w)
         self.n_iter_, self.history_ = direction.n_iter, {}
         self.status_ = "converged" if direction.solved else "max_iter"

@@ -36,6 +36,7 @@ KINDS = {  # types of attributes that are printed, compared or computed with
     **dict.fromkeys(("solver_", "risk_", "status_"), (TEXT, "text")),
     **dict.fromkeys(("objective_", "lower_bound_", "gap_", "level_bound_"), (NUMBERS, "a number or None")),
     **dict.fromkeys(("cost_", "trained_intercept_", "n_passes_", "cut_rank_error_", "_penalty"), (NUMBER, "a number")),
+    "rejected_": ((str, type(None)), "text or None"),
     "n_iter_": ((int,), "a whole number"),
     "history_": ((dict,), "a dict"),
 }

@@ -182,6 +182,8 @@ def _fold_classifier(clf: Any, operator: Operator, positive: AnyArray, weight: F
         probability=False, cut="none" if clf.cut == "none" else "train", warm_start=False, verbose=0
     )
     options = {name: value for name, value in clf._options().items() if name != "checkpoint"}
+    # What "auto" took for all rows is named: a fold of fewer rows might take another.
+    own.set_params(risk=clf.risk_, solver=clf.solver_)
     if issubclass(get_solver(clf.solver_), CostMethod):
         sums = [
             float(side.sum() if weight is None else np.asarray(weight)[side].sum()) for side in (positive, ~positive)
@@ -191,7 +193,5 @@ def _fold_classifier(clf: Any, operator: Operator, positive: AnyArray, weight: F
         measure = get_measure(clf.measure, clf.measure_params)
         solver = choose(measure, clf.risk_, "auto", operator.shape)[1]
         options = {name: value for name, value in options.items() if name in solver.options() or name == "device"}
-        own.set_params(
-            risk=clf.risk_, solver=solver.name, class_weight={low: of_negative, high: of_positive * clf.cost_}
-        )
+        own.set_params(solver=solver.name, class_weight={low: of_negative, high: of_positive * clf.cost_})
     return own.set_params(solver_params=options or None)

@@ -91,7 +91,7 @@ class RowTraining:
             return solver.train(wrapped, sign, relative, measure, self.alpha, constant, random_state, own)
 
         threshold, given_cut = 0.0, None
-        few = training_scores_mislead(operator.shape[1], sign, weight, served)
+        few = training_scores_mislead(operator.shape[1], sign, copies, served)
         if cut == "holdout" or (cut == "auto" and few):
             held = held_out_rows(sign, weight, random_state)
             with half_of_the_time(solver):
@@ -196,7 +196,7 @@ class RowTraining:
     def _set_rows(
         self: Any, solver: RowMethod, coef: FloatArray, intercept: float, threshold: float, w: FloatArray
     ) -> None:
-        self.solver_, self.risk_, self.cost_ = solver.name, "hinge", 1.0
+        self.solver_, self.risk_, self.cost_, self.rejected_ = solver.name, "hinge", 1.0, None
         self.coef_, self.trained_intercept_ = coef.reshape(1, -1), intercept
         self.intercept_ = np.array([intercept - threshold])
         self._penalty = 0.5 * self.alpha * kernels.vectors.dot(w, w)

@@ -15,7 +15,7 @@ from scoreline._checks import check_choice, check_flag, check_number
 from scoreline._logging import verbosity
 from scoreline._memory import memory_advice
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.estimators.catalog import choose
+from scoreline.estimators.catalog import Alternative, alternative, choose, counted_rows
 from scoreline.estimators.classifier import MeasureClassifier
 from scoreline.estimators.folds import (
     Candidate,
@@ -44,6 +44,7 @@ from scoreline.scorespace import space_for
 from scoreline.solvers import Solver
 from scoreline.solvers.cost_search import CostMethod
 from scoreline.solvers.path import solve_path
+from scoreline.solvers.run_warnings import is_degenerate
 
 ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 13))
 OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
@@ -195,19 +196,24 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
                 )
             rows = TrainingRows(operator, sign, weight, training_weight, classes)
+            shape = counted_rows(len(sign), weight), operator.shape[1]
+            contenders, spare = self._contenders(measure, shape, final._options())
             candidates: list[Candidate] = []
-            for risk, solver_class in self._contenders(measure, operator.shape):
+            for risk, solver_class in contenders:  # which may grow below
                 candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, alphas))
-                chosen = max(candidates, key=lambda each: each.means.max())  # the first of equal ones
+                chosen = max(candidates, key=self._merit)  # the first of equal ones
                 candidates = [each if each is chosen else each.without_scores() for each in candidates]
+                if spare is not None and chosen.degenerate[self._chosen(chosen)]:
+                    contenders.append((spare.risk, spare.solver))
+                    spare = None
             undefined = undefined_folds(candidates)
             if len(undefined) == len(splits):
                 raise ValueError(f"{measure.name} is not defined on the rows that any fold leaves out; use fewer folds")
             best = self._chosen(chosen)
             along, out_of_fold = chosen.along, chosen.along and self.cut == "auto"
             final.alpha = alphas[best]
-            if len(candidates) > 1:
-                final.risk = chosen.risk.name
+            # What the folds have judged is named: "auto" might take another for all rows.
+            final.set_params(risk=chosen.risk.name, solver=chosen.solver)
             if out_of_fold:
                 final.cut = "none"
             final.fit(operator, y, sample_weight)
@@ -256,9 +262,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
 
     def save(self, path: Any, encoding: Any = None) -> None:
         """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
-        final = self._classifier(self.alpha_).set_params(probability=self.probability)
-        if len(set(self.cv_results_["risk"])) > 1:
-            final.risk = self.risk_
+        final = self._classifier(self.alpha_)
+        final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
         final.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_") or k == "_penalty"})
         for name in ("alpha_", "cv_results_", "cv_passes_"):
             final.__dict__.pop(name, None)
@@ -281,26 +286,33 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
     def _classifier(self, alpha: float) -> MeasureClassifier:
         options = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
         if not isinstance(self.risk, str):
-            options["risk"] = getattr(self, "risk_", "auto")
+            options["risk"] = "auto"  # until one of them is chosen
         options["probability"] = False  # the scores of the folds give them
         return MeasureClassifier(alpha=alpha, **options)
 
     def _cut_measure(self, measure: Measure) -> Measure:
         return self._classifier(self.alpha_)._cut_measure(measure)
 
-    def _contenders(self, measure: Measure, shape: tuple[int, int]) -> list[tuple[Risk, Any]]:
-        """Return the risks to try, each with its solver."""
+    def _contenders(
+        self, measure: Measure, shape: tuple[float, int], options: dict[str, Any]
+    ) -> tuple[list[tuple[Risk, Any]], Alternative | None]:
+        """Return the risks to try, each with its solver, and one more for the case that the best of them is degenerate."""
         if not isinstance(self.risk, str):
             named = list(self.risk)
             if not named or len(set(named)) < len(named):
                 raise ValueError(f"risk={self.risk!r} must be a name, or a list of one or more different names")
-            return [choose(measure, name, self.solver, shape) for name in named]
+            return [choose(measure, name, self.solver, shape) for name in named], None
         first = choose(measure, self.risk, self.solver, shape)
-        if self.risk != "auto" or first[0].name not in measure.contenders:
-            return [first]
-        others = [get_risk(name, measure) for name in measure.contenders if name != first[0].name]
-        served = [each for each in others if self.solver == "auto" or first[1].serves(each)]
-        return [first, *(choose(measure, each.name, self.solver, shape) for each in served)]
+        if self.risk != "auto":
+            return [first], None
+        if first[0].name in measure.contenders:
+            others = [get_risk(name, measure) for name in measure.contenders if name != first[0].name]
+            served = [each for each in others if self.solver == "auto" or first[1].serves(each)]
+            return [first, *(choose(measure, each.name, self.solver, shape) for each in served)], None
+        other = alternative(measure, self.risk, self.solver, options, first, shape[1])
+        if other is not None and other.always:
+            return [first, (other.risk, other.solver)], None
+        return [first], other
 
     def _tried(
         self, final: MeasureClassifier, rows: TrainingRows, splits: list[Any], measure: Measure, risk: Risk, solver_class: Any,
@@ -315,11 +327,13 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             return solver
 
         fold = (
-            self._path_fold(rows, risk, make_solver, alphas) if along else self._fit_fold(rows, measure, risk, alphas)
+            self._path_fold(rows, risk, make_solver, alphas)
+            if along
+            else self._fit_fold(rows, measure, risk, solver_class, alphas)
         )
         # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
         folds = run_folds(fold, splits, stop, side_by_side=along and rows.operator.scores == "host")
-        return Candidate(risk, along, folds, self._values(folds, splits, rows, measure))
+        return Candidate(risk, solver_class.name, along, folds, self._values(folds, splits, rows, measure))
 
     def _path_fold(
         self, rows: TrainingRows, risk: Risk, make_solver: Callable[[], Any], alphas: list[float]
@@ -339,22 +353,23 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             objective = Objective(part, risk.prepare(sign, weight, space), alphas[0])
 
             def run() -> Fold:
-                scores, converged = np.empty((len(alphas), len(test))), []
+                scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []
                 for k, (_, result) in enumerate(solve_path(objective, alphas, make_solver())):
                     if result.interruption is not None:
                         raise result.interruption
                     shift = objective.risk.intercept(result.z) - center_of(result.z, weight, risk)
                     scores[k] = np.asarray(left.matvec(result.w)) + shift
                     converged.append(result.status == "converged")
+                    degenerate.append(is_degenerate(result, objective))
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
-                return Fold(scores, None, passes + (self.scaling is not None), converged)
+                return Fold(scores, None, passes + (self.scaling is not None), converged, degenerate)
 
             return run
 
         return prepare
 
     def _fit_fold(
-        self, rows: TrainingRows, measure: Measure, risk: Risk, alphas: list[float]
+        self, rows: TrainingRows, measure: Measure, risk: Risk, solver_class: Any, alphas: list[float]
     ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
         """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
 
@@ -363,10 +378,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             labels, weight = rows.classes[(rows.sign > 0).astype(np.intp)], rows.weight
 
             def run() -> Fold:
-                values, converged = np.empty(len(alphas)), []
-                clf = self._classifier(alphas[0]).set_params(warm_start=True)
-                if not isinstance(self.risk, str):
-                    clf.risk = risk.name
+                values, converged, degenerate = np.empty(len(alphas)), [], []
+                clf = self._classifier(alphas[0])
+                clf.set_params(warm_start=True, risk=risk.name, solver=solver_class.name)
                 for k, alpha in enumerate(alphas):
                     clf.set_params(alpha=alpha)
                     with warnings.catch_warnings():
@@ -375,8 +389,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])
                     values[k] = rows.judged(measure, test, decision)
                     converged.append(clf.gap_ is None or clf.status_ == "converged")
+                    degenerate.append(bool(np.ptp(decision) == 0.0))
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
-                return Fold(None, values, passes, converged)
+                return Fold(None, values, passes, converged, degenerate)
 
             return run
 
@@ -398,6 +413,10 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     decision = decision - cut_of(measure, rows, scores, there)
                 values[k, f] = rows.judged(measure, test, decision)
         return values
+
+    def _merit(self, candidate: Candidate) -> tuple[float, bool]:
+        """Return what contenders are compared by: the best mean, and among equal ones that the fits are not degenerate."""
+        return float(candidate.means.max()), not candidate.degenerate[self._chosen(candidate)]
 
     def _chosen(self, candidate: Candidate) -> int:
         """Return which alpha is taken; of equal means the strongest penalty."""

@@ -117,7 +117,7 @@ class Streaming:
             validate_data(self, X, reset=first, skip_check_array=True)
             sign = np.where(check_truth(y, known, operator.shape[0]), 1, -1)
             weight = check_sample_weight(sample_weight, len(sign))
-            _, solver_class = choose(measure, self.risk, self.solver)
+            _, solver_class = choose(measure, self.risk, self.solver, operator.shape)
             if (self.solver_params or {}).get("checkpoint") is not None:
                 raise ValueError("solver_params: checkpoint goes with fit; save() keeps what partial_fit has learnt")
             if (self.solver_params or {}).get("device") is not None:

@@ -180,6 +180,10 @@ class Risk(ABC):
         """Return the score that is best if all rows must have the same: where a solver may start. 0 if it does not matter."""
         return 0.0
 
+    def value_at_constant(self, score: float, ones: Scores) -> float:
+        """Return R where all rows have the same score; `ones` are scores of 1."""
+        return self.value(self.space.combine(score, ones, 0.0, ones))
+
     def fingerprint(self) -> float:
         """Return a number that differs for another risk, other parameters, labels or weights: what a saved state belongs to."""
         parts = [self.name]

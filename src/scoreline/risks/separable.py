@@ -39,6 +39,11 @@ class SeparableRisk(Risk):
             plane = mass if self.smoothable else value - self.space.dot(sums.grad, z)
         return Evaluation(value, sums.grad, sums.hard / total, plane, mass)
 
+    def value_at_constant(self, score: float, ones: Scores) -> float:
+        """Return R where all rows have the same score, from the weights of the classes alone."""
+        positive, negative = self.literal(np.array([score, -score]), 0.0)[0].tolist()
+        return float((self.labels.positive * positive + self.labels.negative * negative) / self.labels.total)
+
     def curvature(self, z: Scores) -> Scores:
         """Return s_i loss''(y_i z_i) / S, row by row."""
         if not self.curved:

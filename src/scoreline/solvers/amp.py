@@ -15,8 +15,6 @@ from scoreline.solvers.smoothed import SmoothedSolver
 
 logger = logging.getLogger("scoreline")
 
-FLAT = 0.02  # a fit whose hinge is less than this share below that of a constant score ranks by noise
-
 
 class AmpSolver(CostMethod, SmoothedSolver):
     """Alternating maximisation for ratios of linear functions (Narasimhan, Kar and Jain 2015, Algorithm 2), certified.
@@ -63,14 +61,6 @@ class AmpSolver(CostMethod, SmoothedSolver):
 
     def search(self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None) -> Trial:
         """Return the fit with the highest level; after Ctrl-C the best so far, with the exception."""
-        best = self._best(problem, w0)
-        negative, positive = np.bincount((problem.sign > 0).astype(np.int8), problem.weight, 2).tolist()
-        # A constant score of 1 or -1 pays 2 for every row of the lighter side.
-        constant = 2.0 * min(best.cost * positive, negative) / (best.cost * positive + negative)
-        best.flat = best.result.objective >= (1.0 - FLAT) * constant
-        return best
-
-    def _best(self, problem: Problem, w0: FloatArray | None) -> Trial:
         asked, begin = self.max_time, time.perf_counter()
         sign, weight, measure, alpha = problem.sign, problem.weight, problem.measure, problem.alpha
         assert isinstance(measure, CountsBasedMeasure)

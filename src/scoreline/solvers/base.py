@@ -13,7 +13,7 @@ import numpy as np
 
 from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import FloatArray, Scores
-from scoreline.objective import Objective
+from scoreline.objective import Objective, summation_error
 from scoreline.solvers.checkpoint import RUNNING, Journal, Kept, checked_entries, same_problem
 from scoreline.solvers.early_stopping import STOPPED, EarlyStopping, Watch
 from scoreline.solvers.method import Method
@@ -21,6 +21,9 @@ from scoreline.solvers.method import Method
 logger = logging.getLogger("scoreline")
 
 HISTORY = ("iteration", "seconds", "passes", "objective", "lower_bound")
+LEAVING_ZERO = (
+    3  # iterations before w = 0 is taken for an answer: it ranks nothing, and may still be within tol of the minimum
+)
 
 
 @dataclass
@@ -236,7 +239,9 @@ class Solver(Method, ABC):
                 raise interruption
             while True:
                 proved = self._proved(now.best_objective, now.lower_bound, floor)
-                if proved and now.iteration >= min(self.least_iterations, self.max_iter):
+                fresh = given is None and not now.best_w.any()
+                least = max(self.least_iterations, LEAVING_ZERO) if fresh else self.least_iterations
+                if proved and now.iteration >= min(least, self.max_iter):
                     status = "converged"
                     break
                 if now.iteration >= self.max_iter:
@@ -371,13 +376,14 @@ class Solver(Method, ABC):
             raise ValueError(
                 f"Xw is not finite (J = {value}): X has NaN or infinite entries, or overflows; scale it first"
             )
+        w = state.best_w
+        if z is not None and status in ("converged", "stalled"):
+            w, value, z = _at_least_a_constant(objective, w, value, z)
         bound = min(state.lower_bound, value) if np.isfinite(state.lower_bound) else None
         if status in ("converged", "stalled") and bound is not None:
             status = "converged" if self._proved(value, bound, floor) else "stalled"
         state.passes = objective.n_passes - passes_before
-        result = Result(
-            state.best_w, z, value, bound, state.iteration, state.passes, state.history, status, state, interruption
-        )
+        result = Result(w, z, value, bound, state.iteration, state.passes, state.history, status, state, interruption)
         logger.log(
             self.log_level,
             "%s: %s after %d iterations and %.1f passes, objective %.8g, proved gap %s",
@@ -424,6 +430,20 @@ class Clock:
         since = time.perf_counter()
         yield
         self._start += time.perf_counter() - since
+
+
+def _at_least_a_constant(
+    objective: Objective, w: FloatArray, value: float, z: Scores
+) -> tuple[FloatArray, float, Scores]:
+    """Return w, J(w) and scores; those of the best constant score in their place if J is no lower there.
+
+    Where a constant is optimal, the scores of a fit that comes close to it are rounding noise. They would look like a ranking,
+    another one on every processor.
+    """
+    constant_w, constant = objective.best_constant(z)
+    if value < constant * (1.0 - summation_error(objective.operator.shape[0])):
+        return w, value, z
+    return constant_w, constant, objective.scores_at_start(constant_w)
 
 
 def _checked_start(objective: Objective, w0: FloatArray | None) -> FloatArray:

@@ -97,6 +97,10 @@ class Journal:
             return None
         return cls(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint))
 
+    def is_of(self, solver_name: str) -> bool:
+        """Tell whether the file is there, and was left by a solver of that name."""
+        return self.path.exists() and read_archive(self.path, KIND, VERSION).get("solver") == solver_name
+
     def begin(self, solver: Any) -> Kept | None:
         """Return what the file has of the next run of this solver."""
         runs = self._read(solver)

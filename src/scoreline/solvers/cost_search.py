@@ -51,8 +51,7 @@ class Problem:
 class Trial:
     """One cost: the best constant score, the fit, what left-out rows are called, their cut and, if they are asked for, scores.
 
-    These three are None if Ctrl-C came before. `levels`, what bounds the best of them, and `flat` (the fit is hardly better
-    than a constant score) belong to `amp`.
+    These three are None if Ctrl-C came before. `levels` and what bounds the best of them belong to `amp`.
     """
 
     cost: float
@@ -64,7 +63,6 @@ class Trial:
     interruption: BaseException | None = None
     levels: list[float] | None = None
     level_bound: float | None = None
-    flat: bool = False
 
 
 class CostMethod(Method):
@@ -107,9 +105,8 @@ class CostSearchSolver(CostMethod, NewtonSolver):
         sign, weight, measure = problem.sign, problem.weight, problem.measure
         assert isinstance(measure, CountsBasedMeasure)
         base = 1.0 if weight is None else weight
-        kinds = (sign > 0).astype(np.int8)
-        sums = np.bincount(kinds, weight, 2)
-        counts = sums if weight is None else np.bincount(kinds, (weight > 0.0).astype(np.int8), 2)
+        sums = np.bincount((sign > 0).astype(np.int8), weight, 2)
+        rows = np.bincount((sign > 0).astype(np.int8), problem.copies, 2)
         ratio = float(sums[0] / sums[1])
         asked, begin = self.max_time, time.perf_counter()
 
@@ -140,7 +137,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
 
         try:
             plain = best = last = attempt(0.0, None)
-            if ended(plain) or min(counts) < THIN or abs(np.log(ratio)) < SAME:
+            if ended(plain) or min(rows) < THIN or abs(np.log(ratio)) < SAME:
                 return plain
             for exponent in (1.0, 0.5):
                 if left() == OVER:  # another fit would not get beyond its start

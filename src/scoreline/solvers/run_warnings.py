@@ -4,10 +4,9 @@ import warnings
 
 from sklearn.exceptions import ConvergenceWarning
 
+from scoreline.measures.ties import TIE
 from scoreline.objective import Objective
 from scoreline.solvers.base import Result, Solver
-
-FLAT = 1e-9  # scores that differ by less, with margins of 1, are equal
 
 
 def warn_if_not_converged(result: Result, solver: Solver) -> None:
@@ -33,16 +32,20 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
     )
 
 
-def warn_if_flat(result: Result, objective: Objective) -> None:
-    """Warn if a proved result gives all rows the same score: a model that ranks nothing should not look like a success."""
+def is_degenerate(result: Result, objective: Objective) -> bool:
+    """Tell whether a run ended with a model that gives all rows the same score, up to rounding (eq. ties)."""
     labels, space = objective.risk.labels, objective.space
-    if result.status != "converged" or space.span(result.z, labels) > FLAT * (1.0 + space.max_abs(result.z, labels)):
+    return result.z is not None and space.span(result.z, labels) <= TIE * space.max_abs(result.z, labels)
+
+
+def warn_if_degenerate(result: Result, objective: Objective) -> None:
+    """Warn if a proved result gives all rows the same score: a model that ranks nothing should not look like a success."""
+    if result.status != "converged" or not is_degenerate(result, objective):
         return
     warnings.warn(
-        f"All rows have the same score: for risk {objective.risk.name!r} and alpha={objective.alpha:g} nothing better was "
-        f"needed to come within the proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or alpha, or "
-        "scale the features; if that does not help, this risk is too pessimistic for these data: choose another, like "
-        "risk='logistic'.",
+        f"Degenerate fit: all rows have the same score. For risk {objective.risk.name!r} and alpha={objective.alpha:g} no "
+        f"better model was found within the proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or "
+        "alpha, scale the features, or choose another risk, such as risk='logistic'.",
         UserWarning,
         stacklevel=4,
     )
