@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from scoreline import CountMeasure, MeasureClassifier
+from scoreline import CountMeasure, MeasureClassifier, MeasureClassifierCV
 from scoreline.measures import AtKMeasure, all_measures, best_cut, get_measure, get_scorer
 from scoreline.measures.base import CountsBasedMeasure
+from scoreline.report import ThresholdDisplay
 
 COUNT_NAMES = [name for name, m in all_measures().items() if issubclass(m, CountsBasedMeasure)]
 
@@ -210,6 +211,72 @@ def test_count_measure_of_a_profit_matrix():
 def test_count_measure_is_probed_at_construction(func, message):
     with pytest.raises(ValueError, match=message):
         CountMeasure(func, name="mine")
+
+
+def odds_of_hits(tp, fp, fn, tn):
+    """Use methods of arrays, divide by zero, and write to an argument: all of it is allowed."""
+    fp += 0.0
+    fp[:] = fp.clip(0.0, None)
+    return tp.astype(np.float64) - np.minimum(1.0 / fp, 0.5) + 0.0 * (fn / tn).shape[0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("cut", ["auto", "train", "holdout", "none"])
+@pytest.mark.parametrize("solver", ["auto", "newton", "plugin"])
+def test_count_measure_gets_arrays_everywhere(cut, solver):
+    measure = CountMeasure(odds_of_hits, name="odds of hits")
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((300, 3))
+    y = (X[:, 0] + 0.5 * rng.standard_normal(300) > 1.0).astype(int)
+    clf = MeasureClassifier(measure, solver=solver, cut=cut, risk="logistic").fit(X, y)
+    tp, fp = np.sum(clf.predict(X) & y), np.sum(clf.predict(X) & (1 - y))
+    assert clf.score(X, y) == pytest.approx(tp - (min(1.0 / fp, 0.5) if fp else 0.5))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    "func", [lambda tp, fp, fn, tn: 1.0 / fp, lambda tp, fp, fn, tn: np.log(tp) - np.log(fp)], ids=["1/fp", "logs"]
+)
+def test_count_measure_may_be_infinite_for_some_counts(func):
+    measure = CountMeasure(func, name="infinite")
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((300, 3))
+    y = (X[:, 0] + rng.standard_normal(300) > 1.0).astype(int)
+    for cut in ("auto", "train", "holdout", "none"):
+        MeasureClassifier(measure, cut=cut).fit(X, y)
+    clf = MeasureClassifierCV(measure, alphas=[1e-1, 1e-3]).fit(X, y)
+    assert np.isfinite(clf.intercept_)
+    display = ThresholdDisplay.from_estimator(clf, X, y).plot()
+    assert np.isfinite(display.ax_.get_ylim()).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3)])
+def test_user_functions_of_counts_get_flat_float_arrays_of_their_own(shape):
+    calls = []
+
+    def noted(*counts):
+        calls.append(counts)
+        return counts[0] / counts[1] - 1.0 / counts[1]
+
+    measure = CountMeasure(noted, name="noted")
+    calls.clear()
+    counts = [np.full(shape, k, dtype=int) for k in (1, 0, 3, 4)]
+    value = measure.from_counts(*counts)
+    assert value.shape == shape
+    assert np.isnan(value).all()  # inf - inf
+    for argument, own in zip(calls[0], counts, strict=True):
+        assert argument.dtype == np.float64
+        assert argument.shape == (own.size,)
+        assert not np.shares_memory(argument, own)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_function_given_to_best_cut_is_called_like_that_of_a_count_measure():
+    y, z = np.array([0, 0, 1, 0, 1, 1]), np.arange(6.0)
+    assert best_cut(y, z, odds_of_hits).threshold == best_cut(y, z, CountMeasure(odds_of_hits, "hits")).threshold
+    with pytest.raises(ValueError, match=r"returned shape \(\) for counts of shape \(7,\)"):
+        best_cut(y, z, lambda tp, fp, fn, tn: tp.sum())
 
 
 @pytest.mark.parametrize(

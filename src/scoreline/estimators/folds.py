@@ -148,13 +148,15 @@ def mean_of(values: FloatArray) -> FloatArray:
     """Return the means over the folds that have a value, NaN where none has."""
     known = ~np.isnan(values)
     count = known.sum(axis=1)
-    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
+    with np.errstate(invalid="ignore"):  # a function of the user's may be infinite, with either sign
+        return np.where(count > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
 
 
 def deviation_of(values: FloatArray) -> FloatArray:
     """Return the standard deviations over the folds that have a value (with n - 1), 0 where fewer than two have."""
     found = [row[~np.isnan(row)] for row in values]
-    return np.array([row.std(ddof=1) if len(row) > 1 else 0.0 for row in found])
+    with np.errstate(invalid="ignore"):  # a function of the user's may be infinite: then this is NaN
+        return np.array([row.std(ddof=1) if len(row) > 1 else 0.0 for row in found])
 
 
 def undefined_folds(candidates: list[Candidate]) -> list[int]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from scoreline._checks import check_number
+from scoreline._typing import FloatArray
 from scoreline.measures.base import CountsBasedMeasure, ratio
 
 COUNT_RISKS = ("logistic", "squared_hinge", "hinge", "hinge_free_intercept", "contingency_entropy")
@@ -17,6 +18,28 @@ def _near_one(*counts: Any) -> list[Any]:
     exponent = -np.frexp(sum(counts))[1]
     with np.errstate(under="ignore"):
         return [np.ldexp(np.asarray(count, dtype=np.float64), exponent) for count in counts]
+
+
+class ShapeError(ValueError):
+    """A function of counts did not return one value per set of counts."""
+
+
+def values_of_counts(func: Callable[..., Any], name: str, *counts: Any) -> FloatArray:
+    """Call a user's function of tp, fp, fn, tn; `name` is what an error calls it.
+
+    Every call of such a function goes through here. It always gets one-dimensional float64 arrays, also for a single set of
+    counts, and copies, because the originals may be buffers that are used again. The result has the shape of the counts.
+    """
+    arrays = np.broadcast_arrays(*counts)
+    shape = arrays[0].shape
+    with np.errstate(all="ignore"):
+        values = np.asarray(func(*(np.array(each, dtype=np.float64).ravel() for each in arrays)), dtype=np.float64)
+    if values.shape != (arrays[0].size,):
+        raise ShapeError(
+            f"{name} returned shape {values.shape} for counts of shape {(arrays[0].size,)}, expected one value per set of "
+            "counts. Use NumPy functions that work element by element."
+        )
+    return values.reshape(shape)
 
 
 class Accuracy(CountsBasedMeasure):
@@ -189,8 +212,10 @@ class CountMeasure(CountsBasedMeasure):
     Parameters
     ----------
     func : callable
-        Maps arrays tp, fp, fn, tn (weighted counts of equal shape) to an array of that shape; larger is better. It is
-        called once at construction on a few counts, so that a function that does not fit fails here.
+        Maps tp, fp, fn, tn to one value per set of counts; larger is better. The arguments are always one-dimensional
+        float64 arrays of equal length (of length 1 for a single set of counts), and they are copies. Division by zero
+        gives inf or NaN without a warning; a threshold whose value is NaN is never chosen. The function is called once at
+        construction on a few counts, so that an unsuitable function fails early.
     name : str
         What it is called in reports.
 
@@ -219,20 +244,17 @@ class CountMeasure(CountsBasedMeasure):
     def _probe(self) -> None:
         counts = np.array([[3.0, 0.0, 5.0], [1.0, 0.0, 2.0], [2.0, 5.0, 0.0], [7.0, 8.0, 6.0]])
         try:
-            values = np.asarray(self.func(*counts), dtype=np.float64)
+            values = self.from_counts(*counts)
+        except ShapeError:
+            raise
         except Exception as error:
             raise ValueError(
                 f"CountMeasure {self.name!r}: func failed on arrays tp, fp, fn, tn ({type(error).__name__}: {error}). It must "
                 "be vectorised: use NumPy functions and np.where instead of if."
             ) from error
-        if values.shape != counts[0].shape:
-            raise ValueError(
-                f"CountMeasure {self.name!r}: func returned shape {values.shape} for counts of shape {counts[0].shape}, "
-                "expected one value for each set of counts"
-            )
         if np.isnan(values).all():
             raise ValueError(f"CountMeasure {self.name!r}: func returned NaN for all counts it was tried on")
 
     def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return func(tp, fp, fn, tn)."""
-        return np.asarray(self.func(tp, fp, fn, tn), dtype=np.float64)
+        return values_of_counts(self.func, f"CountMeasure {self.name!r}: func", tp, fp, fn, tn)

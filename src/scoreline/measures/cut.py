@@ -14,6 +14,7 @@ from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures import block_cut, device_cut
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, Measure
+from scoreline.measures.counts import values_of_counts
 from scoreline.measures.registry import get_measure
 from scoreline.measures.rows import checked_rows
 from scoreline.measures.ties import Ties, clearly_above, first_best
@@ -113,7 +114,7 @@ def best_cut(
     scores : array of n floats
         Decision values before the cut.
     measure : str, Measure or callable
-        Name, object, or a vectorised function of (tp, fp, fn, tn).
+        Name, object, or a vectorised function of (tp, fp, fn, tn), which is called as that of a `CountMeasure` is.
     sample_weight : array of n weights, optional
         Rows count as often as their weight; a row of weight 0 is not there.
     rises : bool
@@ -127,7 +128,7 @@ def best_cut(
     """
     scale_free = False
     if callable(measure):
-        value_of = measure
+        value_of: Callable[..., Any] = partial(values_of_counts, measure, "measure, a function of the counts,")
     else:
         measure = get_measure(measure)
         if isinstance(measure, AtKMeasure):

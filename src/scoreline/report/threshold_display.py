@@ -91,13 +91,12 @@ class ThresholdDisplay(Display):
         counts = tp, fp, at.positives - tp, at.negatives - fp
         zero = above_zero(truth, z)
         at_zero = tuple(np.array([c]) for c in (*zero, at.positives - zero[0], at.negatives - zero[1]))
-        with np.errstate(all="ignore"):  # a measure of the user's own may divide by nothing
-            values = {name: np.asarray(function(*counts), dtype=float) for name, function in curves.items()}
-            at_cut = {name: float(np.asarray(function(*at_zero))[0]) for name, function in curves.items()}
-            try:
-                best = best_cut(truth, z, judged)
-            except ValueError:  # NaN at every threshold
-                best = None
+        values = {name: np.asarray(function(*counts), dtype=float) for name, function in curves.items()}
+        at_cut = {name: float(np.asarray(function(*at_zero))[0]) for name, function in curves.items()}
+        try:
+            best = best_cut(truth, z, judged)
+        except ValueError:  # NaN at every threshold
+            best = None
         window = score_window(truth, z, (0.0,) if best is None else (0.0, best.threshold))
         return cls(thresholds, values, at_cut, best, next(reversed(values)), window)
 
@@ -192,6 +191,7 @@ def _functions(measure: Any, alone: bool) -> dict[str, Any]:
 def _set_height(ax: Any, drawn: list[FloatArray]) -> None:
     """Show the whole of 0 to 1 where values use it, else what they use."""
     values = np.concatenate(drawn) if drawn else np.empty(0)
+    values = values[np.isfinite(values)]  # a function of the user's may be infinite
     if len(values) == 0:
         return
     low, high = float(values.min()), float(values.max())

@@ -190,6 +190,8 @@ def paired_gain(
 
         return np.asarray(measure.steady_value(total(1, 1), total(0, 1), total(1, 0), total(0, 0)), dtype=np.float64)
 
-    gains = value(1) - value(0)
-    parts = np.where(np.isfinite(gains[1:9] - gains[9:]), gains[1:9] - gains[9:], 0.0) / 2.0
+    with np.errstate(invalid="ignore"):  # a function of the user's may be infinite: then the gain is NaN, which is none
+        gains = value(1) - value(0)
+        changes = gains[1:9] - gains[9:]
+    parts = np.where(np.isfinite(changes), changes, 0.0) / 2.0
     return float(gains[0]), float(np.sqrt((parts**2).sum()))
