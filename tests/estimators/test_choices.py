@@ -1,4 +1,4 @@
-"""What "auto" takes is the same for fits, folds and the command line, and never a degenerate fit where there is a better one."""
+"""What "auto" takes is the same for fits, folds and the command line, and no degenerate fit where there is a better one."""
 
 import logging
 

@@ -60,6 +60,20 @@ def problem(kind, seed=0):
     return X, y, weight
 
 
+@pytest.mark.parametrize("ending", [{"max_time": 1e-9}, {"max_iter": 1}], ids=["max_time", "max_iter"])
+@pytest.mark.parametrize(("solver", "risk"), SERVED)
+def test_a_certified_solver_has_a_lower_bound_however_early_it_ends(solver, risk, ending):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 3))
+    y = np.where(X[:, 0] + rng.standard_normal(400) > 0.5, 1, -1)
+    objective = Objective(as_operator(X), get_risk(risk).prepare(y), alpha=1e-2)
+    options = {"first_rows": 20} if solver == "hybrid" else {}
+    result = SOLVERS[solver](tol=1e-9, **options, **ending).solve(objective)
+    assert result.lower_bound is not None
+    assert 0.0 <= result.lower_bound <= result.objective
+    assert result.gap == result.objective - result.lower_bound
+
+
 def literal(w, X, y, weight, alpha, risk):
     """Return J(w) from the definition: no kernel, no sort, every pair visited."""
     w = np.asarray(w, dtype=float)

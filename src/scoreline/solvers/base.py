@@ -69,7 +69,10 @@ class Progress(NamedTuple):
 
 @dataclass
 class Result:
-    """The end of a run: the best point w with fresh scores z = Xw (None if interrupted there), its proof, its history."""
+    """The end of a run: the best point w with fresh scores z = Xw (None if interrupted there), its proof, its history.
+
+    `lower_bound` is a number for every certified solver, 0 or more: no risk is negative. It is None for the others.
+    """
 
     w: FloatArray
     z: Scores
@@ -379,8 +382,8 @@ class Solver(Method, ABC):
         w = state.best_w
         if z is not None and status in ("converged", "stalled"):
             w, value, z = _at_least_a_constant(objective, w, value, z)
-        bound = min(state.lower_bound, value) if np.isfinite(state.lower_bound) else None
-        if status in ("converged", "stalled") and bound is not None:
+        bound = min(max(0.0, state.lower_bound), value)  # no risk is negative, so J >= 0 is proved from the start
+        if status in ("converged", "stalled"):
             status = "converged" if self._proved(value, bound, floor) else "stalled"
         state.passes = objective.n_passes - passes_before
         result = Result(w, z, value, bound, state.iteration, state.passes, state.history, status, state, interruption)
