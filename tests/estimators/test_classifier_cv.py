@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
@@ -262,7 +262,7 @@ def test_wrong_use_is_explained():
             searched(X, y, **options)
     rare = np.zeros(200, dtype=int)
     rare[:1] = 1
-    with pytest.raises(ValueError, match="use fewer folds"):
+    with pytest.raises(ValueError, match="no rows of class 1 to train on"):
         MeasureClassifierCV(cv=[(np.arange(1, 200), np.arange(1))]).fit(X, rare)
     with pytest.warns(ConvergenceWarning, match="fits of the folds stopped before their gap was proved"):
         MeasureClassifierCV(alphas=[1e-6, 1e-7], max_iter=1, tol=1e-6, cv=2).fit(X, y)
@@ -332,6 +332,32 @@ def test_folds_that_do_not_define_the_measure_are_left_out_and_named():
     one_class = [(np.arange(200), np.flatnonzero(groups == 3))]
     with pytest.raises(ValueError, match="not defined on the rows that any fold leaves out"):
         MeasureClassifierCV("roc_auc", alphas=[1.0], cv=one_class).fit(X, y)
+
+
+def test_a_fold_without_weight_of_a_class_is_named():
+    X, y = problem(60)
+    labels, weight = np.where(y > 0, "yes", "no"), (np.arange(60) < 20).astype(float)
+    with pytest.raises(ValueError, match=r"fold 0 of cv=KFold.* only rows of weight 0 of class 'no' to train on"):
+        searched(X, labels, weight=weight, cv=KFold(3))
+    with pytest.raises(ValueError, match=r"fold 0 of cv=KFold.* no rows of class 'yes' to train on"):
+        searched(X, np.sort(labels)[::-1], cv=KFold(2))
+    with pytest.raises(ValueError, match="leaves no rows out"):
+        searched(X, labels, cv=[(np.arange(60), np.arange(0))])
+
+
+def test_a_number_of_folds_splits_the_rows_of_positive_weight():
+    X, y = problem(200)
+    weight = (np.arange(200) < 80).astype(float)
+    whole = searched(X, y, weight=weight, cv=4, scaling=None)
+    part = searched(X[:80], y[:80], cv=4, scaling=None)
+    for f in range(4):
+        scores = (each.cv_results_[f"split{f}_test_score"] for each in (whole, part))
+        np.testing.assert_allclose(*scores, atol=0.02)  # the fits end where their gap is proved, not at the same point
+    few = np.where(np.arange(200) < 80, weight, 0.0) * (np.cumsum(y) * y <= 3)
+    with pytest.raises(
+        ValueError, match=r"cv=200 cannot split \d+ rows of positive weight, 3 of them of the rarer class"
+    ):
+        searched(X, y, weight=few, cv=200)
 
 
 def test_folds_as_masks_and_from_the_end():

@@ -1,5 +1,6 @@
 """Folds of a cross-validation: lists of rows of one X, their fits side by side, and what the rows left out say."""
 
+import numbers
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -48,24 +49,39 @@ class TrainingRows(NamedTuple):
         return measure.value(self.sign[rows] > 0, decision, weight)
 
 
-def make_splits(cv: Any, sign: AnyArray, groups: Any) -> list[tuple[AnyArray, AnyArray]]:
-    """Return (training rows, rows left out) of every fold, in the order of memory."""
-    splitter = check_cv(cv, y=(sign > 0).astype(int), classifier=True)
+def make_splits(
+    cv: Any, sign: AnyArray, groups: Any, weight: FloatArray | None, classes: AnyArray
+) -> list[tuple[AnyArray, AnyArray]]:
+    """Return (training rows, rows left out) of every fold, in the order of memory.
+
+    Folds that are made here (cv is None or a number) are folds of the rows of positive weight: the others count for nothing.
+    """
+    made_here = cv is None or isinstance(cv, numbers.Integral)
+    there = np.arange(len(sign)) if weight is None or not made_here else np.flatnonzero(weight > 0.0)
+    truth = (sign[there] > 0).astype(int)
+    splitter = check_cv(cv, y=truth, classifier=True)
     try:
-        made = list(splitter.split(np.zeros(len(sign)), (sign > 0).astype(int), groups))
+        made = list(splitter.split(np.zeros(len(there)), truth, groups))
     except ValueError as error:
-        fewest = int(min(np.count_nonzero(sign > 0), np.count_nonzero(sign < 0)))
+        fewest = int(min(np.count_nonzero(truth), np.count_nonzero(truth == 0)))
         raise ValueError(
-            f"cv={cv!r} cannot split {len(sign)} rows, {fewest} of them of the rarer class: {error} Use fewer folds, at most "
-            "as many as the rarer class has rows, or MeasureClassifier with an alpha of your own."
+            f"cv={cv!r} cannot split {len(there)} rows{'' if len(there) == len(sign) else ' of positive weight'}, {fewest} of "
+            f"them of the rarer class: {error} Use fewer folds, at most as many as the rarer class has rows, or "
+            "MeasureClassifier with an alpha of your own."
         ) from error
-    splits = [(_rows(train, len(sign)), _rows(test, len(sign))) for train, test in made]
+    splits = [(there[_rows(train, len(there))], there[_rows(test, len(there))]) for train, test in made]
     for k, (train, test) in enumerate(splits):
-        if len(test) == 0 or len(np.unique(sign[train])) < 2:
-            raise ValueError(
-                f"fold {k} of cv={cv!r} leaves {len(test)} rows out and has classes {np.unique(sign[train]).tolist()} to train "
-                "on; expected both classes and at least one row: use fewer folds"
-            )
+        if len(test) == 0:
+            raise ValueError(f"fold {k} of cv={cv!r} leaves no rows out, expected at least one: use fewer folds")
+        counted = sign[train] if weight is None else sign[train][weight[train] > 0.0]
+        for side, label in zip((-1, 1), np.asarray(classes).tolist(), strict=True):
+            if side not in counted:
+                found = "no rows" if side not in sign[train] else "only rows of weight 0"
+                raise ValueError(
+                    f"fold {k} of cv={cv!r} has {found} of class {label!r} to train on, expected at least one row of positive "
+                    "weight. Pass a number of folds or StratifiedKFold(shuffle=True) as cv. A class with a single row cannot "
+                    "be split: use MeasureClassifier with an alpha of your own."
+                )
     return splits
 
 

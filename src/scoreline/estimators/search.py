@@ -65,7 +65,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
     alphas : sequence of float, default=None
         Strengths to choose from; None for 13 from 1 to 1e-6.
     cv : int, splitter or iterable, default=5
-        Folds, as scikit-learn's `check_cv` understands them: stratified for a number.
+        Folds, as scikit-learn's `check_cv` understands them. For a number, the rows of positive weight are split, stratified.
     selection : {"best", "one_standard_error"}, default="best"
         The alpha with the best mean, or the largest one whose mean is within a standard error of it.
     solver : as in MeasureClassifier
@@ -190,7 +190,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 None if sample_weight is None else np.asarray(operator.aligned(sample_weight, "sample_weight")),
                 self.class_weight, classes, sign,
             )  # fmt: skip
-            splits = make_splits(self.cv, sign, groups)
+            splits = make_splits(self.cv, sign, groups, weight, classes)
             if self.selection == "one_standard_error" and len(splits) < 2:
                 raise ValueError(
                     "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
