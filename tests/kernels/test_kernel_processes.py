@@ -62,13 +62,35 @@ def test_limits_of_the_environment_are_respected(variable, tmp_path):
         ("1000", "1000", CPUS),
         ("many", "-1", CPUS),
         ("0", "0", CPUS),
+        ("\u00b2", "", CPUS),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The environment variable")
 def test_limits_that_are_not_counts_are_ignored(omp, numba, expected, monkeypatch):
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", omp)
     monkeypatch.setenv("NUMBA_NUM_THREADS", numba)
     assert kernels.parallel.available_threads() == expected
+
+
+@pytest.mark.parametrize("variable", LIMITS)
+def test_a_limit_that_is_ignored_is_named_once(variable, monkeypatch):
+    for name in LIMITS:
+        monkeypatch.delenv(name, raising=False)
+    kernels.parallel._warn_of_limit.cache_clear()
+    monkeypatch.setenv(variable, "four")
+    with pytest.warns(UserWarning, match=f"environment variable {variable} is 'four'.* ignored") as seen:
+        counts = [kernels.parallel.available_threads() for _ in range(3)]
+    assert min(counts) == max(counts) >= CPUS  # without loky's count, limits of a container are not known
+    assert len(seen) == 1
+
+
+def test_a_limit_that_numba_refuses_is_named():
+    code = "import scoreline.kernels.dense"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "NUMBA_NUM_THREADS": "0"}, capture_output=True, text=True
+    )
+    assert "The environment variable NUMBA_NUM_THREADS is '0'" in ended.stderr
 
 
 def test_a_forked_child_works_and_gives_the_same_bits(tmp_path):

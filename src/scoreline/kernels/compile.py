@@ -7,7 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
+try:
+    import numba
+except ValueError as error:  # Numba reads it when it is imported
+    raise ValueError(
+        f"Numba could not be imported: {error} The environment variable NUMBA_NUM_THREADS is "
+        f"{os.environ.get('NUMBA_NUM_THREADS')!r:.100}, expected a positive whole number; correct it or unset it."
+    ) from error
 from numba.core.compiler_lock import global_compiler_lock
 
 logger = logging.getLogger("scoreline")

@@ -9,6 +9,7 @@ is simply made anew) and need no lock when several Python threads call at once; 
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -35,17 +36,34 @@ _blas_users = 0
 def available_threads() -> int:
     """Return how many threads this process may use: affinity, cgroup, loky, OpenMP and Numba limits respected.
 
-    One in a daemonic process where no variable says otherwise: that is a worker of a pool (`multiprocessing.Pool`, joblib's
-    "multiprocessing"), and all of them share the machine.
+    A variable that is not a positive whole number is ignored, with a warning that names it. One thread in a daemonic process
+    where no variable says otherwise: that is a worker of a pool (`multiprocessing.Pool`, joblib's "multiprocessing"), and all
+    of them share the machine.
     """
     from joblib import cpu_count  # loky's count knows affinity, cgroups and LOKY_MAX_CPU_COUNT
 
-    limit, told = int(cpu_count()), False
+    try:
+        limit, told = int(cpu_count()), False
+    except ValueError:  # loky cannot read its variable
+        _warn_of_limit("LOKY_MAX_CPU_COUNT", os.environ.get("LOKY_MAX_CPU_COUNT", ""))
+        limit, told = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, False
     for variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         value = os.environ.get(variable, "").split(",")[0].strip()
-        if value.isdigit() and int(value) > 0:
+        if value.isdecimal() and int(value) > 0:
             limit, told = min(limit, int(value)), True
+        elif value:
+            _warn_of_limit(variable, os.environ[variable])
     return 1 if not told and _in_a_pool() else max(1, limit)
+
+
+@lru_cache(maxsize=16)  # one warning per value: every fit counts threads
+def _warn_of_limit(variable: str, value: str) -> None:
+    warnings.warn(
+        f"The environment variable {variable} is {value!r:.100}, expected a positive whole number. It is ignored; correct or "
+        "unset it.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _in_a_pool() -> bool:
