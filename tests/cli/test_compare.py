@@ -1,17 +1,20 @@
 """`compare` is fair: same rows and scaling for all, alpha chosen alike, intervals as documented; and it does not crash."""
 
 import importlib
+import shlex
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from scoreline import load_model
 from scoreline.data import convert, open_mapped
 from scoreline.report.compare import BASELINE, PLAIN, Contender, _differences, _verdict, compare
 
@@ -188,3 +191,33 @@ def test_too_few_rows_in_the_sample(cancer):
 def test_wrong_arguments(cancer, wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         compare(*cancer, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("measure", "extra"),
+    [
+        ("f1", ()),
+        ("accuracy", ("--seed", "7", "--alphas", "0.0123456789,0.0123456788")),
+        ("fbeta", ("--measure-param", "beta=0.3", "--scaling", "maxabs", "--drop=-x")),
+    ],
+)
+def test_the_train_command_trains_the_classifier_that_was_compared(measure, extra, as_json, folder, monkeypatch):
+    """The printed command gives the coefficients of compare's classifier, fitted on all rows with the same alpha."""
+    compared = []
+
+    def noted(*args, **options):
+        compared.append((args[:2], compare(*args, **options)))
+        return compared[0][1]
+
+    monkeypatch.setattr("scoreline.cli.compare.compare", noted)
+    lines = (folder / "payments.csv").read_text().splitlines()
+    (folder / "x.csv").write_text("\n".join(f"{line},{'-x' if k == 0 else k}" for k, line in enumerate(lines)) + "\n")
+    given = ("x.csv", "--label", "outcome", "--positive", "fraud", "--measure", measure, "--splits", "2", *extra)
+    command = shlex.split(as_json("compare", *given)["train"])
+    trained = as_json(*command[1:])
+    (X, y), found = compared[0]
+    again = clone(found.classifier).set_params(alpha=trained["alpha"]).fit(X, y)
+    model = load_model("model.npz")
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+    np.testing.assert_array_equal(model.intercept_, again.intercept_)
+    assert trained["alpha"] in found.contenders[0].alphas

@@ -17,7 +17,7 @@ from scoreline.cli.parser import (
     names,
     number,
 )
-from scoreline.cli.reading import read, two_classes
+from scoreline.cli.reading import read, scaling_of, two_classes
 from scoreline.report.compare import ALPHAS, Comparison, compare
 
 EXAMPLES = """examples:
@@ -66,7 +66,6 @@ def run(options: Any, output: Output) -> int:
     check_outputs(options, ("report",))
     data = read(options, output)
     y = two_classes(data)
-    scaling = None if options.scaling == "none" else options.scaling
     with output.progress("comparing") as progress:
         found = compare(
             data.X,
@@ -77,7 +76,7 @@ def run(options: Any, output: Output) -> int:
             splits=options.splits,
             test_share=options.test_share,
             alphas=options.alphas,
-            scaling=scaling,
+            scaling=scaling_of(options, data.X),
             max_rows=options.max_rows,
             random_state=options.seed,
             progress=lambda done, total, what: progress.update(what, done, total),
@@ -123,23 +122,30 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
 
 
 def train_command(options: Any, found: Comparison) -> str:
-    """Return the command that trains what was judged, with the alpha that most splits chose."""
+    """Return the command that trains the classifier of the verdict on all rows, with the alpha that most splits chose."""
+    given = {name: getattr(options, name) for name in ("label", "positive", "categories", "drop", "missing", "impute")}
+    given |= {"separator": options.separator, "measure": options.measure}
     words = ["scoreline", "train", options.file]
-    for name in ("label", "positive", "categories", "drop", "missing", "impute", "separator"):
-        value = getattr(options, name)
+    for name, value in given.items():
         if value:
-            words += [f"--{name}", value if isinstance(value, str) else ",".join(value)]
+            words += _option(name, value if isinstance(value, str) else ",".join(value))
     if options.zero_based is not None:
         words.append("--zero-based" if options.zero_based else "--no-zero-based")
-    words += ["--measure", options.measure]
     for name, value in options.measure_param:
-        words += ["--measure-param", f"{name}={value}"]
+        words += _option("measure-param", f"{name}={value}")
     if options.scaling != "auto":
-        words += ["--scaling", options.scaling]
+        words += _option("scaling", options.scaling)
+    if options.seed != 0:
+        words += _option("seed", str(options.seed))
     chosen = found.contenders[0].alphas
     if chosen:
-        words += ["--alpha", f"{max(sorted(set(chosen), reverse=True), key=chosen.count):g}"]
+        words += _option("alpha", str(max(sorted(set(chosen), reverse=True), key=chosen.count)))
     return shlex.join([*words, "--out", "model.npz"])
+
+
+def _option(name: str, value: str) -> list[str]:
+    """Return an option as words; a value like -x would be taken for an option of its own."""
+    return [f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value]
 
 
 def table(found: Comparison) -> list[tuple[str, ...]]:

@@ -123,7 +123,7 @@ def compare(
     max_rows : int
         A stratified sample of so many rows is taken if there are more.
     random_state : int
-        Seed of the splits.
+        Random seed of the splits and of every model.
     progress : callable, optional
         Called with (fits done, fits in all, what was fitted).
 
@@ -165,12 +165,12 @@ def compare(
         scaling = "maxabs" if sp.issparse(matrix) else "standard"
     contenders = _contenders(chosen, solvers)
     done, total = 0, len(contenders) * splits
-    for split in range(splits):
+    for _ in range(splits):
         parts = _split(matrix, truth, test_share, rng)
         decisions: dict[str, FloatArray] = {}
         for contender in contenders:
             try:
-                model, decision = _fitted(contender, chosen, alphas, scaling, parts, random_state + split)
+                model, decision = _fitted(contender, chosen, alphas, scaling, parts, random_state)
                 decisions[contender.name] = decision
                 if contender is contenders[0]:
                     classifier = model
@@ -239,9 +239,8 @@ def _model(contender: Contender, measure: Measure, alpha: float, scaling: str | 
     """Return the model to be fitted on n rows."""
     if contender.kind == OURS:
         solver = contender.name.removeprefix(f"{OURS} ")
-        return MeasureClassifier(
-            measure, solver=solver, alpha=alpha, scaling=scaling, intercept_scaling=10.0, random_state=seed
-        )
+        # As `scoreline train` builds it: compare ends with the command that trains this model on all rows.
+        return MeasureClassifier(measure, solver=solver, alpha=alpha, scaling=scaling, random_state=seed)
     weight = "balanced" if contender.name == BALANCED else None
     logistic: Any = LogisticRegression(C=1.0 / (n * alpha), max_iter=1000, class_weight=weight)
     scaler = {"standard": StandardScaler, "maxabs": MaxAbsScaler, None: lambda: "passthrough"}[scaling]()
