@@ -69,9 +69,11 @@ def test_every_model_is_trained_and_tested_on_the_same_rows(cancer, monkeypatch)
     seen = {}
     original = module._fitted
 
-    def spy(contender, measure, alphas, scaling, parts, seed):
-        seen.setdefault(contender.name, []).append((*(part.tobytes() for part in parts), seed, scaling, tuple(alphas)))
-        return original(contender, measure, alphas, scaling, parts, seed)
+    def spy(contender, measure, alphas, scaling, parts, seed, split):
+        seen.setdefault(contender.name, []).append(
+            (*(part.tobytes() for part in parts), seed, split, scaling, tuple(alphas))
+        )
+        return original(contender, measure, alphas, scaling, parts, seed, split)
 
     monkeypatch.setattr(module, "_fitted", spy)
     compare(*cancer, "f1", solvers=["smoothed"], splits=2, alphas=(1e-2, 1e-3))

@@ -165,12 +165,12 @@ def compare(
         scaling = "maxabs" if sp.issparse(matrix) else "standard"
     contenders = _contenders(chosen, solvers)
     done, total = 0, len(contenders) * splits
-    for _ in range(splits):
+    for split in range(splits):
         parts = _split(matrix, truth, test_share, rng)
         decisions: dict[str, FloatArray] = {}
         for contender in contenders:
             try:
-                model, decision = _fitted(contender, chosen, alphas, scaling, parts, random_state)
+                model, decision = _fitted(contender, chosen, alphas, scaling, parts, random_state, split)
                 decisions[contender.name] = decision
                 if contender is contenders[0]:
                     classifier = model
@@ -249,7 +249,13 @@ def _model(contender: Contender, measure: Measure, alpha: float, scaling: str | 
 
 
 def _fitted(
-    contender: Contender, measure: Measure, alphas: Sequence[float], scaling: str | None, parts: Any, seed: int
+    contender: Contender,
+    measure: Measure,
+    alphas: Sequence[float],
+    scaling: str | None,
+    parts: Any,
+    seed: int,
+    split: int,
 ) -> tuple[Any, FloatArray]:
     """Choose alpha on held-out rows, train on all, and note value and seconds on the test rows."""
     X, X_test, y, y_test = parts
@@ -257,7 +263,7 @@ def _fitted(
         warnings.simplefilter("ignore")  # a fit that has not converged shows in its value
         alpha = float(alphas[0])
         if len(alphas) > 1:
-            inner = _split(X, y, 0.25, seed)
+            inner = _split(X, y, 0.25, seed + split)
             tried = []
             for each in alphas:
                 model = _model(contender, measure, each, scaling, len(inner[2]), seed).fit(inner[0], inner[2])
