@@ -56,11 +56,11 @@ def train(
 ) -> Trained:  # fmt: skip
     """Train and cut.
 
-    For cut="holdout", a fit without a fifth of the rows comes first. A cost search brings its own cut; otherwise
-    cut="auto" takes it from scores of left-out rows where the risk allows that (`leave_one_out`) and the measure is one of
-    counts, from a fifth held out where it does not and rows are few (`training_scores_mislead`), and from the training
-    scores elsewhere. With `left_out`, scores of left-out rows are kept where the risk allows them. With `has_fallback`, a
-    degenerate fit will be refitted, so it is not warned of.
+    For cut="holdout", a fit without a fifth of the rows comes first. A cost search brings its own threshold. Otherwise
+    cut="auto" takes it, for count-based measures, from leave-one-out scores where the risk has them (`leave_one_out`), or from
+    a fifth held out where there are fewer than ten rows per feature (`training_scores_mislead`). In all other cases, and for
+    ranking measures, it takes it from the training scores. With `left_out`, leave-one-out scores are kept where the risk has
+    them. With `has_fallback`, a degenerate fit will be refitted, so it gives no warning.
     """
     if solver.journal is not None:
         random_state = solver.journal.seeded(solver, random_state)
