@@ -1,5 +1,7 @@
 """The program in a process of its own: closed pipes and files, full disks, Ctrl-C, kill -9."""
 
+import errno
+import io
 import json
 import os
 import signal
@@ -11,6 +13,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from scoreline.cli.main import main
 from scoreline.estimators import load_model
 
 TRAIN = ("train", "payments.csv", "--label", "outcome")
@@ -97,17 +100,88 @@ def test_predictions_to_a_closed_standard_output_fail(begun, scoreline):
     assert "--out" in err
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_standard_output_on_a_full_disk(begun, scoreline):
+@pytest.mark.parametrize("verb", ["evaluate", "info", "measures", "export"])
+def test_results_need_a_standard_output(scoreline, monkeypatch, capsys, verb):
     scoreline(*TRAIN)
-    for arguments in (("predict", "model.npz", "payments.csv"),):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main([*VERBS_THAT_PRINT[verb], "--json"]) == 1
+    assert "standard output is closed" in capsys.readouterr().err
+
+
+VERBS_THAT_PRINT = {
+    "predict": ("predict", "model.npz", "payments.csv"),
+    "export": ("export", "model.npz", "--to", "json"),
+    "evaluate": ("evaluate", "model.npz", "payments.csv", "--label", "outcome"),
+    "info": ("info", "payments.csv", "--label", "outcome"),
+    "measures": ("measures",),
+}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_standard_output_on_a_full_disk(begun, scoreline, program, unbuffered):
+    scoreline(*TRAIN)
+    for verb in ("predict", "export"):
         with open("/dev/full", "w") as full:
-            process = begun(*arguments, stdout=full)
+            process = begun(*VERBS_THAT_PRINT[verb], stdout=full, env={**program[1], "PYTHONUNBUFFERED": unbuffered})
             err = process.communicate(timeout=60)[1]
         assert process.returncode == 1
-        assert "No space left" in err
+        assert "standard output: No space left" in err
         assert "Traceback" not in err
         assert "Exception" not in err
+
+
+class FullDisk(io.RawIOBase):
+    """A raw stream that takes some bytes, the last of them by a short write, and then no more."""
+
+    def __init__(self, room):
+        super().__init__()
+        self.room = room
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = min(len(data), self.room)
+        self.room -= taken
+        return taken
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("verb", VERBS_THAT_PRINT)
+def test_a_short_write_to_an_unbuffered_standard_output_is_an_error(scoreline, monkeypatch, capsys, verb, form):
+    scoreline(*TRAIN)
+    arguments = [*VERBS_THAT_PRINT[verb], *(["--json"] if form == "json" else [])]
+    # As PYTHONUNBUFFERED=1 makes it: text straight to a raw stream, whose short writes Python ignores.
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(FullDisk(10), "utf-8", write_through=True))
+    assert main(arguments) == 1
+    err = capsys.readouterr().err
+    assert "standard output: No space left" in err
+    assert "predictions" not in err
+
+
+def test_all_of_an_unbuffered_standard_output_is_written(begun, scoreline, program, folder):
+    scoreline(*TRAIN)
+    process = begun(*VERBS_THAT_PRINT["predict"], env={**program[1], "PYTHONUNBUFFERED": "1"})
+    assert process.communicate(timeout=60)[0] == scoreline(*VERBS_THAT_PRINT["predict"])[1]
+    assert process.returncode == 0
+
+
+def test_a_write_that_fails_when_the_file_is_closed_is_an_error(scoreline, monkeypatch, capsys, folder):
+    scoreline(*TRAIN)
+
+    def full(handle):
+        really(handle)
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    really = os.close
+    with (folder / "out.csv").open("w") as file, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", file)
+        patch.setattr("scoreline.cli.output.os.close", full)
+        assert main(["measures"]) == 1
+    assert f"standard output: {os.strerror(errno.EDQUOT)}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

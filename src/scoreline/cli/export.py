@@ -2,11 +2,10 @@
 
 import argparse
 import json
-import sys
 from typing import Any
 
 from scoreline._files import whole_file
-from scoreline.cli.output import Output, writing
+from scoreline.cli.output import Output, write_stdout, writing
 from scoreline.cli.parser import UsageError, add_output, check_outputs, names
 from scoreline.estimators import load_model
 from scoreline.export import to_json, to_onnx, to_sql
@@ -39,8 +38,6 @@ def run(options: Any, output: Output) -> int:
     """Load, export, write."""
     _check(options)
     check_outputs(options, ("out",), ("model",))
-    if not options.out and not output.json and sys.stdout is None:
-        raise ValueError("standard output is closed; name a file with --out")
     clf = load_model(options.model)
     content: Any
     if options.to == "onnx":
@@ -66,7 +63,7 @@ def run(options: Any, output: Output) -> int:
     elif output.json:
         output.result(options.to, content)
     else:
-        sys.stdout.write(written.decode())
+        write_stdout(written.decode())
     return 0
 
 

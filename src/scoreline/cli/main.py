@@ -1,16 +1,19 @@
 """The entry point: finds the verb, and turns what goes wrong into a message and an exit code."""
 
+import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from scoreline._cluster import ClusterError
-from scoreline.cli.output import Output, as_options
+from scoreline.cli.output import Output, as_options, finish_stdout
 from scoreline.cli.parser import UsageError, parse
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+WRITTEN = ("out", "report", "folder")  # options that name where results are written, other than standard output
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,10 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     line says where).
     """
     output = Output()
+    _buffer_stdout()
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        if sys.stdout is not None:  # None: it is closed
-            sys.stdout.flush()
+        finish_stdout()
         return code
     except BrokenPipeError:  # `| head` has what it wanted: nothing failed
         _leave_stdout()
@@ -53,10 +56,22 @@ def _run(arguments: list[str]) -> int:
     if not hasattr(options, "run"):
         parser.print_help(sys.stderr)
         return USAGE
+    if sys.stdout is None and not any(getattr(options, name, None) for name in WRITTEN):
+        hint = "; name a file with --out" if hasattr(options, "out") else ""
+        raise ValueError(f"standard output is closed, and the results would be written there{hint}")
     output = Output(options.json, options.quiet)
     code = options.run(options, output)
     output.finish()
     return int(code or DONE)
+
+
+def _buffer_stdout() -> None:
+    """Give standard output a buffer where PYTHONUNBUFFERED took it away: without one, Python ignores short writes."""
+    stream = sys.stdout
+    if isinstance(getattr(stream, "buffer", None), io.RawIOBase):
+        encoding, errors = stream.encoding, stream.errors
+        raw: Any = stream.detach()  # type: ignore[union-attr]  # else the old stream would close it
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=True)
 
 
 def _leave_stdout() -> None:

@@ -2,6 +2,7 @@
 
 import json as json_module
 import logging
+import os
 import re
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+STDOUT = "standard output"
 EVERY = 5.0  # seconds between two lines of progress where there is no terminal
 
 
@@ -37,6 +39,26 @@ def writing(path: Any) -> Iterator[None]:
         if error.errno is not None and error.filename is None and "cannot write" not in str(error.strerror):
             error.filename = str(path)
         raise
+
+
+def write_stdout(text: str) -> None:
+    """Write to standard output, unless it is closed; an error names it."""
+    if sys.stdout is not None:
+        with writing(STDOUT):
+            sys.stdout.write(text)
+
+
+def finish_stdout() -> None:
+    """Raise unless everything that was written to standard output has arrived there."""
+    if sys.stdout is None:
+        return
+    with writing(STDOUT):
+        sys.stdout.flush()
+        try:
+            copy = os.dup(sys.stdout.fileno())
+        except (OSError, ValueError):  # a stream of the caller's, without a file of the system
+            return
+        os.close(copy)  # network file systems report some failed writes only when a file is closed
 
 
 def as_options(text: str) -> str:
@@ -66,7 +88,7 @@ class Output:
     def text(self, line: str = "") -> None:
         """Print a line for people."""
         if not self.json:
-            print(line.translate(CONTROLS))
+            write_stdout(line.translate(CONTROLS) + "\n")
 
     def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
         """Print rows as columns, the first row as their heads; columns in `right` end flush."""
@@ -89,7 +111,7 @@ class Output:
     def finish(self) -> None:
         """Print the JSON object."""
         if self.json:
-            print(json_module.dumps(plain(self.content), allow_nan=False))
+            write_stdout(json_module.dumps(plain(self.content), allow_nan=False) + "\n")
 
     @contextmanager
     def messages(self) -> Iterator[None]:

@@ -1,11 +1,10 @@
 """Predict rows with a saved model: class and score of each, as CSV."""
 
 import argparse
-import sys
 from typing import Any
 
 from scoreline._files import whole_file
-from scoreline.cli.output import Output, writing
+from scoreline.cli.output import Output, finish_stdout, write_stdout, writing
 from scoreline.cli.parser import add_output, add_reading, check_outputs, names
 from scoreline.cli.reading import read
 from scoreline.data.tables import Table
@@ -41,8 +40,6 @@ def _number(text: str) -> Any:
 def run(options: Any, output: Output) -> int:
     """Load, read, predict, write."""
     check_outputs(options, ("out",), ("model", "file"))
-    if not options.out and sys.stdout is None:
-        raise ValueError("standard output is closed; name a file with --out")
     clf = load_model(options.model)
     data = read(options, output, encoding=getattr(clf, "encoding_", None), n_features=clf.n_features_in_)
     scores = clf.decision_function(data.X)
@@ -65,7 +62,8 @@ def run(options: Any, output: Output) -> int:
             output.result(name, values)
     else:
         for text in _lines(scores, classes, likely, kept):
-            sys.stdout.write(text)
+            write_stdout(text)
+        finish_stdout()
         called = int((scores > 0).sum())
         output.note(f"{len(scores):,} predictions, {called:,} of them {classes[1]}")
     return 0

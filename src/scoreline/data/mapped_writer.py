@@ -188,7 +188,9 @@ class RowsWriter:
         largest = np.zeros(width)
         known = self.largest[first_index:]
         largest[: len(known)] = known
-        np.save(self.folder / "largest.npy", largest, allow_pickle=False)
+        file = GrowingArray(self.folder / "largest.npy", np.float64)
+        file.append(largest)
+        file.close()
         storage = "csr" if "indptr" in self.files else "dense"
         header = {"storage": storage, "shape": [self.rows, width], "entries": self.entries, "dtype": str(self.dtype)}
         return header | {"classes": self._sorted_classes() if labelled else None}

@@ -74,7 +74,8 @@ def _draw(path: Path, draw: Any) -> None:
     figures = require("matplotlib.figure", "plot", "pictures of a study")
     figure = figures.Figure(layout="constrained")
     draw(figure)
-    figure.savefig(path, dpi=110)
+    with whole_file(path) as file:
+        figure.savefig(file, format="png", dpi=110)
 
 
 def _versions() -> dict[str, str]:
