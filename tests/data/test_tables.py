@@ -598,3 +598,61 @@ def test_without_pyarrow(monkeypatch, tmp_path):
     for source in (tmp_path / "x.csv", pd.DataFrame({"v": [1], "y": [0]})):
         with pytest.raises(ImportError, match=r"pip install 'scoreline\[io\]'"):
             read_table(source, "y")
+
+
+class CountedName(str):
+    """A name of a column that counts how often it is compared or hashed."""
+
+    work = 0
+
+    def __eq__(self, other):
+        CountedName.work += 1
+        return str.__eq__(self, other)
+
+    def __hash__(self):
+        CountedName.work += 1
+        return str.__hash__(self)
+
+
+class CountedBatch:
+    """A batch of rows whose schema counts the names that it hands out."""
+
+    def __init__(self, batch):
+        self.batch, self.num_rows, self.schema = batch, batch.num_rows, self
+        self.types, self.field, self.column = batch.schema.types, batch.schema.field, batch.column
+
+    @property
+    def names(self):
+        CountedName.work += self.batch.num_columns
+        return [CountedName(name) for name in self.batch.schema.names]
+
+
+class CountedTable(table_files.MemoryTable):
+    """A table in memory that counts the names that are read from it."""
+
+    def __init__(self, table):
+        super().__init__(table)
+        self.names = [CountedName(name) for name in self.names]
+
+    def batches(self, columns, exact, text):
+        yield from map(CountedBatch, super().batches([str(name) for name in columns], exact, text))
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("role", ["numbers", "categories", "drop"])
+def test_reading_takes_work_linear_in_the_number_of_columns(monkeypatch, role, known):
+    def work(width):
+        names = [f"c{k}" for k in range(width)]
+        table = pa.table({"kept": [1.0, 2.0], **{name: [0.0, 1.0] for name in names}, "y": [0, 1]})
+        options = {} if role == "numbers" else {role: [CountedName(name) for name in names]}
+        if known:
+            options = {"encoding": read_table(table, "y", **options)[2]}
+        CountedName.work = 0
+        with monkeypatch.context() as patch:
+            patch.setattr("scoreline.data.tables.MemoryTable", CountedTable)
+            read_table(table, CountedName("y"), **options)
+        return CountedName.work
+
+    narrow, wide = work(100), work(400)
+    assert 100 < narrow
+    assert wide < 5 * narrow

@@ -171,11 +171,13 @@ class Encoding:
         ndarray or scipy.sparse.csr_array
             float64, as `storage` says; CSR with int32 indices that are sorted, without zeros.
         """
-        absent = [c.name for c in self.columns if c.name not in batch.schema.names]
+        names = batch.schema.names  # a new list at every access
+        known = set(names)
+        absent = [c.name for c in self.columns if c.name not in known]
         if absent:
             raise TableError(
                 f"column(s) {cells.listed(absent)} are missing, the encoding was learnt with them; "
-                f"got columns {cells.listed(batch.schema.names)}"
+                f"got columns {cells.listed(names)}"
             )
         n, sparse = batch.num_rows, self.storage == "csr"
         shape = (n, len(self.columns)) if sparse else (n, self.n_features)

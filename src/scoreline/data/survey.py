@@ -81,15 +81,16 @@ class Survey:
         if cells.twice(names):
             raise TableError(f"column {cells.twice(names)[0]!r} occurs more than once; rename one")
         labels = [] if self.label is None else [self.label]
+        known, categories, left_out = set(names), set(self.categories), {*labels, *self.drop}
         for argument, given in (("label", labels), ("categories", self.categories), ("drop", self.drop)):
             for name in given:
-                if name not in names:
+                if name not in known:
                     raise unknown_name(argument, name, names)
-                if argument != "label" and name in (*labels, *(self.drop if argument == "categories" else ())):
+                if argument != "label" and name in (left_out if argument == "categories" else labels):
                     raise ValueError(f"{argument}: column {name!r} is the label or dropped as well; name it once")
         for name in names:
-            if name not in (*labels, *self.drop):
-                declared = name in self.categories
+            if name not in left_out:
+                declared = name in categories
                 kind = cells.kind_of(name, schema.field(name).type, declared)
                 self.seen[name] = Seen(kind, declared or cells.arrow().types.is_dictionary(schema.field(name).type))
         if not self.seen:

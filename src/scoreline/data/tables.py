@@ -36,11 +36,18 @@ class Table:
         What errors call it.
     missing : sequence of str
         Texts that stand for missing values.
+
+    Attributes
+    ----------
+    columns : list of str
+        Names of the columns.
     """
 
     def __init__(self, source: Any, name: str, missing: Iterable[str] = ()):
         self.source, self.name, self.missing = source, name, tuple(missing)
         self.lines = source  # where lines are looked up
+        self.columns = list(source.names)
+        self._known = frozenset(self.columns)  # so that looking up all columns takes time linear in their number
         if twice(self.columns):
             raise ValueError(f"{name}: column {twice(self.columns)[0]!r} occurs more than once; rename one")
         if not self.columns:
@@ -90,10 +97,9 @@ class Table:
             raise ValueError(f"separator={separator!r} is for CSV files, got {path}")
         return cls(ParquetTable(path) if suffix in PARQUET else ArrowTable(path), str(path), markers)
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns."""
-        return list(self.source.names)
+    def has(self, name: Any) -> bool:
+        """Tell whether the table has a column of this name."""
+        return isinstance(name, str) and name in self._known
 
     def batches(
         self, columns: Iterable[str] | None = None, *, exact: Iterable[str] = (), text: Iterable[str] = ()
@@ -116,7 +122,7 @@ class Table:
         """
         chosen = self.columns if columns is None else list(columns)
         for name in chosen:
-            if name not in self.columns:
+            if not self.has(name):
                 raise unknown_name("column", name, self.columns)
         for batch in self.source.batches(chosen, set(exact), set(text)):
             yield self._without_markers(batch)
@@ -183,7 +189,8 @@ def learn_table(
         The encoding.
     """
     wanted, dropped = _checked_names(table, label, categories, drop)
-    kept = [name for name in table.columns if name not in dropped]
+    left_out = set(dropped)
+    kept = [name for name in table.columns if name not in left_out]
     with table.named():
         return Encoding.learn(
             lambda: table.batches(kept, exact=[] if label is None else [label], text=wanted),
@@ -307,9 +314,10 @@ def load_table(
         if label is None:
             raise ValueError(f"{table.name}: label=None, expected the column of labels: one of {listed(table.columns)}")
         wanted, dropped = _checked_names(table, label, categories, drop)
-        table = table._loaded([name for name in table.columns if name not in dropped], text=wanted)
+        left_out = set(dropped)
+        table = table._loaded([name for name in table.columns if name not in left_out], text=wanted)
         rest: Any = {"categories": wanted, "impute": impute, "max_categories": max_categories}
-        encoding = learn_table(table, label, drop=[name for name in dropped if name in table.columns], **rest)
+        encoding = learn_table(table, label, drop=[name for name in dropped if table.has(name)], **rest)
         rows = encoding.rows
     else:
         columns, text = _needed(table, encoding, label)
@@ -417,7 +425,7 @@ def _checked_names(table: Table, label: Any, categories: Any, drop: Any) -> tupl
 
 def _check_name(table: Table, argument: str, name: Any) -> None:
     """Raise unless the table has a column of this name."""
-    if name in table.columns:
+    if table.has(name):
         return
     error = unknown_name(argument, name, table.columns)
     only = table.columns[0] if len(table.columns) == 1 and isinstance(table.lines, CsvTable) else ""
@@ -428,7 +436,7 @@ def _check_name(table: Table, argument: str, name: Any) -> None:
 
 def _needed(table: Table, encoding: Encoding, label: str | None) -> tuple[list[str], list[str]]:
     """Return the columns to read for an encoding, and which of them as text."""
-    absent = [c.name for c in encoding.columns if c.name not in table.columns]
+    absent = [c.name for c in encoding.columns if not table.has(c.name)]
     if absent:
         raise ValueError(
             f"{table.name}: column(s) {listed(absent)} are not there, the encoding was learnt with them; got the columns "
