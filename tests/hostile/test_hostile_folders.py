@@ -4,17 +4,19 @@ import gc
 import json
 import os
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hostile_cases import fitted, in_child, no_waiting_for_the_disk, rows  # noqa: F401
 
-from scoreline import load_model
+from scoreline import MeasureClassifier, load_model
 from scoreline._files import NUMBERS, whole_file
 from scoreline.data import convert, open_mapped, read_data, read_libsvm
 from scoreline.data.sources import Source
 from scoreline.export import to_json
+from scoreline.solvers import Checkpoint
 
 # ------------------------------------------------------------------------------------------------------ mapped folders
 
@@ -238,11 +240,57 @@ def test_a_link_in_place_of_an_unfinished_folder_is_not_followed(end, tmp_path):
     precious.mkdir()
     (precious / "file").write_bytes(b"precious")
     (tmp_path / f".mapped.{end}").symlink_to(precious)
-    try:
-        convert(rows(), tmp_path / "mapped")
-    except OSError:
-        assert not (tmp_path / "mapped").exists()
+    convert(rows(), tmp_path / "mapped")
     assert (precious / "file").read_bytes() == b"precious"
+    assert sorted(os.listdir(tmp_path)) == ["mapped", "precious"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_convert_follows_a_link_to_a_folder(there, tmp_path):
+    """Was: the link was replaced, its target kept the old rows, and a hidden link blocked the next conversion."""
+    (tmp_path / "disk").mkdir()
+    target, link = tmp_path / "disk" / "real", tmp_path / "link"
+    X, y = rows()
+    if there:
+        convert((X, y), target)
+    link.symlink_to(target)
+    for factor in (2, 3):
+        assert convert((factor * X, y), link, overwrite=True) == link
+        assert link.is_symlink()
+        assert open_mapped(target).X.largest.max() == factor * np.abs(X).max()
+    assert sorted(os.listdir(tmp_path)) == ["disk", "link"]
+    assert os.listdir(tmp_path / "disk") == ["real"]
+
+
+def test_a_conversion_that_cannot_take_its_name_brings_the_old_folder_back(tmp_path, monkeypatch):
+    X, y = rows()
+    folder = convert((X, y), tmp_path / "mapped")
+    really = Path.rename
+
+    def rename(path, target):
+        if path.name.endswith(".part"):
+            raise PermissionError(13, "not permitted")
+        return really(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(PermissionError):
+        convert((2 * X, y), folder, overwrite=True)
+    assert open_mapped(folder).X.largest.max() == np.abs(X).max()
+    assert os.listdir(tmp_path) == ["mapped"]
+
+
+def test_a_checkpoint_behind_a_link_is_removed_and_the_link_stays(tmp_path):
+    target, link = tmp_path / "real.npz", tmp_path / "link.npz"
+    link.symlink_to(target)
+    written = []
+    params = {
+        "checkpoint": Checkpoint(link, every=1, seconds=0.0),
+        "callbacks": [lambda _: written.append(target.exists())],
+    }
+    MeasureClassifier(solver_params=params).fit(*rows())
+    assert any(written)
+    assert link.is_symlink()
+    assert not target.exists()
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])

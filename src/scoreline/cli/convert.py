@@ -1,7 +1,6 @@
 """Convert data to a folder that is trained from disk, whatever its size."""
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any, output: Output) -> int:
     """Convert, and open what was made."""
-    if os.path.lexists(options.folder) and not options.overwrite:
+    if Path(options.folder).exists() and not options.overwrite:
         raise ValueError(f"{options.folder} exists already; choose another folder, or replace it with --overwrite")
     if options.overwrite and Path(options.folder).resolve() == Path(options.file).resolve():
         raise UsageError(f"{options.folder} is also the file that is read; choose another folder")

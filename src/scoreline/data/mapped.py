@@ -57,7 +57,8 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     dtype : {"float64", "float32"}
         Type of the numbers on disk. float32 halves the time of a pass over dense data that comes from the disk.
     overwrite : bool
-        Replace a folder that is there, when the new one is complete.
+        Replace a folder that is there, when the new one is complete. If `folder` is a symbolic link, the folder that it leads
+        to is replaced, and the link stays.
     **options
         How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ...
 
@@ -77,24 +78,42 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     >>> clf = MeasureClassifier("f1", scaling="standard").fit(data.X, data.y)
     """
     check_choice("dtype", dtype, ("float64", "float32"))
-    folder = Path(folder).absolute()
+    given = Path(folder).absolute()
+    folder = _target(given)
     if not folder.parent.is_dir():
         raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
     with _lock(folder):
         old = folder.with_name(f".{folder.name}.old")
         if old.exists() and not old.is_symlink() and not folder.exists():  # killed between the two renames below
             old.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
         _check_place(folder, overwrite)
         opened = open_source(source, **options)
         with _part(folder) as part:
             _fill(part, opened, dtype)
-            if folder.exists():
-                folder.rename(old)
-            part.rename(folder)
-            sync_folder(folder.parent)
-        shutil.rmtree(old, ignore_errors=True)
-    return folder
+            try:
+                if folder.exists():
+                    folder.rename(old)
+                part.rename(folder)
+                sync_folder(folder.parent)
+            finally:
+                if old.exists() and not folder.exists():
+                    old.rename(folder)
+                _remove(old)
+    return given
+
+
+def _target(folder: Path) -> Path:
+    """Return the folder that a symbolic link leads to, as `whole_file` does for files: the link stays one."""
+    return Path(os.path.realpath(folder)) if folder.is_symlink() else folder
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder or a file of ours, if it is there; of a link that somebody has put there, only the link."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _check_place(folder: Path, overwrite: bool) -> None:
@@ -146,7 +165,7 @@ def _part(folder: Path) -> Iterator[Path]:
     part = folder.with_name(f".{folder.name}.part")
     if part.exists():
         logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
-        shutil.rmtree(part)
+    _remove(part)
     part.mkdir()
     try:
         yield part

@@ -7,6 +7,7 @@ is also written to the disk does not matter.
 """
 
 import numbers
+import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -143,8 +144,8 @@ class Journal:
         return self._seed
 
     def remove(self) -> None:
-        """Remove the file: the fit is over."""
-        self.path.unlink(missing_ok=True)
+        """Remove the file: the fit is over. A symbolic link stays, so that the next fit writes to the same place."""
+        Path(os.path.realpath(self.path)).unlink(missing_ok=True)
         self._unwritten = False
 
     def mismatch(self, what: str) -> ValueError:
