@@ -75,6 +75,7 @@ FAILURES = [
     (("convert", "nofile.csv", "x"), "error: nofile.csv does not exist"),
     (("convert", "payments.csv", "no/x", "--label", "outcome"), "make it first"),
     (("convert", "payments.csv", "today.csv", "--label", "outcome"), "--overwrite"),
+    (("convert", "payments.csv", "today.csv", "--label", "outcome", "--overwrite"), "is a file, which is not replaced"),
     (("reproduce", "zhang2010", "--quick", "--out", "no/x"), "does not exist; make it first"),
 ]
 

@@ -250,6 +250,17 @@ def test_a_folder_that_exists_is_replaced_only_when_asked_and_only_by_a_whole_on
         convert((X, y), tmp_path / "no" / "set")
 
 
+def test_a_file_in_place_of_the_folder_is_called_a_file(tmp_path):
+    place = tmp_path / "set"
+    place.write_text("mine")
+    with pytest.raises(ValueError, match="is a file, which is not replaced"):
+        convert(problem(), place, overwrite=True)
+    (tmp_path / ".set.lock").touch()
+    with pytest.raises(ValueError, match="is a file, expected a folder"):
+        open_mapped(place)
+    assert place.read_text() == "mine"
+
+
 def test_an_interrupted_conversion_is_found_and_begun_anew(tmp_path, caplog):
     X, y = problem()
     part = tmp_path / ".set.part"

@@ -122,9 +122,13 @@ def _check_place(folder: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise ValueError(f"folder={str(folder)!r} exists already; pass overwrite=True to replace it, or choose another")
+    if not folder.is_dir():
+        raise ValueError(
+            f"folder={str(folder)!r} is a file, which is not replaced; choose another path, or remove the file"
+        )
     try:
         names = {f"{name}.npy" for name in TYPES} | {HEADER}
-        foreign = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else [folder.name]
+        foreign = sorted({path.name for path in folder.iterdir()} - names)
         _header(folder)
     except ValueError as error:
         raise ValueError(
@@ -302,8 +306,11 @@ def n_rows(folder: Any) -> int:
 def _header(folder: Path) -> dict[str, Any]:
     """Return the header of a folder, or say why there is none."""
     if not folder.is_dir():
-        left = any(folder.with_name(f".{folder.name}.{end}").exists() for end in ("lock", "part", "old"))
-        hint = "; a conversion to it was interrupted, run it again" if left else ""
+        if folder.exists():
+            raise ValueError(f"{folder} is a file, expected a folder that convert has made; read_data reads files")
+        target = _target(folder)
+        left = any(target.with_name(f".{target.name}.{end}").exists() for end in ("lock", "part", "old"))
+        hint = "; a conversion to it is running or was interrupted: wait for it, or run it again" if left else ""
         raise FileNotFoundError(f"there is no folder {folder}{hint}")
     try:
         check_plain(folder / HEADER)
