@@ -5,7 +5,7 @@ import gzip
 import lzma
 import tracemalloc
 import warnings
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -314,6 +314,12 @@ def test_dates_can_be_categories():
     assert read_table(data, "y", categories=["d"])[2].names == ["d=2020-01-01", "d=2020-01-02"]
 
 
+@pytest.mark.skipif(not hasattr(pa, "decimal32"), reason="this pyarrow has no short decimals")
+def test_short_decimals_can_be_categories():
+    table = pa.table({"v": pa.array([Decimal("0.5"), Decimal("2")], pa.decimal32(5, 2)), "y": [0, 1]})
+    assert read_table(table, "y", categories=["v"])[2].names == ["v=0.5", "v=2"]
+
+
 def test_a_dropped_column_is_not_looked_at(tmp_path):
     data = frame().assign(when=date(2020, 1, 1), lists=[[1]] * 500)
     data.to_parquet(tmp_path / "x.parquet")
@@ -489,6 +495,12 @@ BAD = {
         r"column 'v' holds dates or times",
     ),
     "dates in csv": (saved("x.csv", "v,y\n2020-01-01,0\n"), {}, r"x\.csv: column 'v' holds dates or times"),
+    "intervals as categories": (
+        columns(v=pa.array([(1, 2, 3)], pa.month_day_nano_interval()), y=[0]),
+        {"categories": ["v"]},
+        r"column 'v' holds dates or times",
+    ),
+    "durations": (columns(v=[timedelta(1)], y=[0]), {}, r"column 'v' holds dates or times .duration"),
     "lists": (
         columns(v=[[1], [2]], y=[0, 1]),
         {},

@@ -1,12 +1,17 @@
 """Input that must be refused, with a message that says what and where."""
 
+from datetime import datetime
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
+from scoreline.data.sources import ArraySource
 from scoreline.operators import CompressedOperator, InterceptOperator, RandomFourierFeatures, as_operator
 from scoreline.operators.wrappers import scaled
 
@@ -21,6 +26,7 @@ REFUSED = {
     "sparse_no_columns": (lambda: sp.csc_matrix((3, 0)), "0 feature"),
     "linear_no_rows": (lambda: aslinearoperator(np.ones((0, 3))), "0 sample"),
     "frame_no_rows": (lambda: pd.DataFrame({"a": np.empty(0)}), "0 sample"),
+    "arrow_no_columns": (lambda: pa.table({}), "0 sample"),
     "frame_no_columns": (lambda: pd.DataFrame(index=range(3)), "0 feature"),
     "complex": (lambda: np.ones((2, 2)) * 1j, "[Cc]omplex"),
     "sparse_complex": (lambda: sp.csr_array(np.ones((2, 2)) * 1j), "[Cc]omplex"),
@@ -39,6 +45,58 @@ def test_unusable_input_is_refused(name):
     make, message = REFUSED[name]
     with pytest.raises(ValueError, match=f"(?s){message}"):
         as_operator(make())
+
+
+DAYS = [datetime(2024, 1, 1), datetime(2024, 2, 3)]
+UNUSABLE = {  # values of a column that no measure of magnitude fits, and part of the type that the message names
+    "timestamps": (pa.array(DAYS), "timestamp|datetime64|Datetime"),
+    "timestamps in a zone": (pa.array(DAYS, pa.timestamp("us", "UTC")), "UTC"),
+    "categories of timestamps": (pa.array(DAYS).dictionary_encode(), "timestamp|category|Datetime"),
+    "dates": (pa.array([day.date() for day in DAYS]), "date32|object|Date"),
+    "times": (pa.array([day.time() for day in DAYS]), "time64|object|Time"),
+    "durations": (pa.array([day - DAYS[0] for day in DAYS]), "duration|timedelta64|Duration"),
+    "lists": (pa.array([[1], [2]]), "list|object|List"),
+    "structs": (pa.array([{"a": 1}, {"a": 2}]), "struct|object|Struct"),
+    "binary": (pa.array([b"a", b"b"]), "binary|object|Binary"),
+}
+FRAMES = {
+    "arrow": lambda table: table,
+    "batch": lambda table: table.to_batches()[0],
+    "pandas": lambda table: table.to_pandas(),
+    "pandas of arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": pl.from_arrow,
+}
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_column_that_is_not_numeric_is_named_with_its_type(name, frame, alone):
+    values, kind = UNUSABLE[name]
+    numbers = {} if alone else {"a": [1.0, 2.0]}
+    X = FRAMES[frame](pa.table({**numbers, "when": values}))
+    with pytest.raises(ValueError, match=rf"column.*'when'.*\b({kind}).*drop it"):
+        as_operator(X)
+    with pytest.raises(ValueError, match="'when'"):
+        ArraySource(X)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_decimals_and_truth_values_of_frames_are_numbers(frame):
+    table = pa.table({"a": [Decimal("0.5"), Decimal("2.5")], "b": [True, False]})
+    assert as_operator(FRAMES[frame](table)).matvec([1.0, 10.0]).tolist() == [10.5, 2.5]
+
+
+def test_a_lazy_frame_says_how_to_collect_it():
+    for use in (as_operator, ArraySource):
+        with pytest.raises(ValueError, match=r"LazyFrame.*call X.collect\(\)"):
+            use(pl.DataFrame({"a": [1.0]}).lazy())
+
+
+@pytest.mark.parametrize("entry", [np.datetime64("2024-01-01"), np.timedelta64(3, "s")], ids=repr)
+def test_dates_among_objects_do_not_become_numbers(entry):
+    with pytest.raises(TypeError, match=type(entry).__name__):
+        as_operator(np.array([[entry], [1.0]], dtype=object))
 
 
 @pytest.mark.parametrize("entry", [1j, None, {}, [1]], ids=repr)

@@ -133,10 +133,11 @@ def kind_of(name: str, kind: Any, declared: bool = False) -> str:
     if types.is_null(kind):
         return "category" if declared else "number"
     if types.is_temporal(kind):
-        if declared:
+        if declared and not types.is_interval(kind):  # intervals of several units have no text
             return "category"
         raise TableError(
-            f"column {name!r} holds dates or times ({kind}); convert it to a number or drop it with drop=[{name!r}]"
+            f"column {name!r} holds dates or times ({kind}), expected numbers, truth values or text; convert it to a number or "
+            f"drop it with drop=[{name!r}]"
         )
     raise TableError(
         f"column {name!r} has type {kind}, expected numbers, truth values or text; drop it with drop=[{name!r}] or turn it "
@@ -186,6 +187,8 @@ def distinct_texts(name: str, array: Any, first_row: int) -> tuple[Any, AnyArray
         array = array.dictionary_decode()  # codes must tell what is missing; and most of a huge dictionary is not used
     if types.is_null(array.type) or types.is_string_view(array.type):
         array = array.cast(pa.large_string())  # pyarrow 26 takes nulls of string_view for empty texts
+    if types.is_decimal(array.type):
+        array = array.cast(pa.float64())  # pyarrow has no dictionaries of short decimals
     if not types.is_dictionary(array.type):
         array = array.dictionary_encode()
     codes, values = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(), array.dictionary

@@ -30,6 +30,7 @@ from scoreline.data.tables import (
     warn_unseen,
 )
 from scoreline.model_file import read_npy
+from scoreline.operators.convert import frame_values
 
 BLOCK_BYTES = 1 << 25
 TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
@@ -197,6 +198,7 @@ class ArraySource(Source):
         self.label = label  # column of a dense X that holds the labels and is left out
         if sp.issparse(X) and X.format in ("csr", "csc"):
             X.check_format(full_check=True)
+        X = frame_values(X)
         self.X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         self.y = None if y is None else np.asarray(y)
         if self.X.ndim != 2 or min(self.X.shape) < 1:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from scoreline._backend import library_of
+from scoreline._optional import require
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.operators.base import Operator
 from scoreline.operators.dask import from_dask, is_dask
@@ -27,8 +28,8 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
 
     Parameters
     ----------
-    X : Operator, ndarray, sparse matrix or array, pandas, polars or Dask frame, Dask array, LinearOperator, PyTorch tensor, \
-            CuPy array or sparse matrix, other Array API array, or nested lists
+    X : Operator, ndarray, sparse matrix or array, pandas, polars or Dask frame, pyarrow table, Dask array, LinearOperator, \
+            PyTorch tensor, CuPy array or sparse matrix, other Array API array, or nested lists
         Rows are examples. float32 and float64 are used as they lie in memory, in any order and slice; COO and other
         sparse formats, frames of several blocks, integers and float16 are copied once (logged at level INFO).
     check_finite : bool
@@ -42,7 +43,8 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
     Raises
     ------
     ValueError
-        If X is not two-dimensional, has no rows or columns, is not numeric or holds NaN or infinity.
+        If X is not two-dimensional, has no rows or columns, is not numeric or holds NaN or infinity. A column of a frame
+        with dates, times or durations is not numeric.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
     if library_of(X) is not None:
         _check_shape(X.shape if len(X.shape) == 2 else (1, 1))
         return _finish(from_device(X), check_finite)
-    array = _from_frame(X) if _is_frame(X) else _from_array(X)
+    array = frame_values(X) if _is_frame(X) else _from_array(X)
     if sp.issparse(array):
         return _finish(_from_sparse(array), check_finite)
     operator = DenseOperator(array) if DenseOperator.accepts(array) else StridedOperator(array)
@@ -99,28 +101,96 @@ def _from_sparse(X: Any) -> Operator:
     return CompressedOperator(compressed)
 
 
+def _library(X: Any) -> str:
+    return type(X).__module__.partition(".")[0]
+
+
 def _is_frame(X: Any) -> bool:
-    """Recognise pandas and polars frames without importing either library."""
-    return type(X).__module__.partition(".")[0] in ("pandas", "polars") and hasattr(X, "columns")
+    """Recognise frames of pandas and polars and tables of pyarrow without importing these libraries."""
+    return _library(X) in ("pandas", "polars", "pyarrow") and hasattr(type(X), "columns")
 
 
-def _from_frame(X: Any) -> Any:
-    """Return the values of a frame: a view where it is one block, a sparse matrix where all columns are sparse."""
-    if type(X).__module__.startswith("pandas") and len(X.columns) and all(_is_sparse_dtype(t) for t in X.dtypes):
+def frame_values(X: Any) -> Any:
+    """Return the values of a frame: a view where it is one block, a sparse matrix where all columns are sparse.
+
+    Anything that is not a frame is returned as it is.
+    """
+    if not _is_frame(X):
+        return X
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X is a LazyFrame, expected a frame with values; call X.collect() first")
+    _check_shape(X.shape)
+    columns = _columns(X)
+    if _library(X) == "pandas" and all(_is_sparse_dtype(dtype) for _, dtype in columns):
         return X.sparse.to_coo()
+    for name, dtype in columns:
+        if _is_temporal(dtype):
+            raise ValueError(
+                f"X: column {name!r} holds dates, times or durations ({dtype}). Convert it to numbers, for example to days "
+                "since a fixed date, or drop it."
+            )
     try:
-        array = X.to_numpy()
+        array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
         if array.dtype == object:  # nullable or mixed columns; what is missing becomes NaN, which is looked for later
-            array = X.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(X, "iloc") else array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
+            _refuse_temporal_objects(array)
+            nullable = _library(X) == "pandas"
+            array = X.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else array.astype(np.float64)
+    except MemoryError:
+        raise
+    except Exception as error:  # pyarrow and polars have errors of their own, which are not imported here
         raise ValueError(
-            f"X is a frame with a column that is not numeric ({error}). Encode it first, for example with OneHotEncoder."
+            f"X is a frame with a column that is not numeric{_first_not_numeric(X)} ({error}). Convert it to "
+            "numbers or drop it. Encode text first, for example with OneHotEncoder."
         ) from None
-    _check_shape(array.shape)
-    first = X.iloc[:, 0] if hasattr(X, "iloc") else X.to_series(0)
-    if not np.may_share_memory(array, first.to_numpy()):
+    if not np.may_share_memory(array, _column(X, 0)):
         logger.info("copied X once: frame of several blocks to one array")
     return _from_array(array)
+
+
+def _columns(X: Any) -> list[tuple[str, Any]]:
+    """Return the name and the type of every column of a frame."""
+    if _library(X) == "pyarrow":
+        return [(field.name, field.type) for field in X.schema]
+    return [(str(name), dtype) for name, dtype in zip(X.columns, X.dtypes, strict=True)]
+
+
+def _column(X: Any, k: int) -> Any:
+    """Return the values of a column of a frame."""
+    column = X.iloc[:, k] if _library(X) == "pandas" else X.to_series(k) if _library(X) == "polars" else X.column(k)
+    return np.asarray(column)
+
+
+def _is_temporal(dtype: Any) -> bool:
+    """Tell whether a column type is a date, a time or a duration: as numbers they depend on the unit of their storage."""
+    dtype = getattr(dtype, "pyarrow_dtype", dtype)  # pandas holds columns of pyarrow too
+    if type(dtype).__module__.startswith("pyarrow"):
+        types = require("pyarrow", "io", "reading tables of pyarrow").types
+        return bool(types.is_temporal(dtype.value_type if types.is_dictionary(dtype) else dtype))
+    if hasattr(dtype, "is_temporal"):  # polars
+        return bool(dtype.is_temporal())
+    categories = getattr(dtype, "categories", None)
+    return getattr(dtype if categories is None else categories.dtype, "kind", "O") in ("m", "M")
+
+
+def _first_not_numeric(X: Any) -> str:
+    """Name the first column of a frame that does not become numbers, if it can be told."""
+    for k, (name, dtype) in enumerate(_columns(X)):
+        try:
+            values = _column(X, k)
+            _refuse_temporal_objects(values)
+            numeric = values.astype(np.float64).ndim == 1  # a struct of polars has two dimensions
+        except Exception:  # whatever the library raises
+            numeric = False
+        if not numeric:
+            return f": {name!r} of type {dtype}"
+    return ""
+
+
+def _refuse_temporal_objects(array: AnyArray) -> None:
+    """Raise if an array of objects holds dates or durations of NumPy, which would become numbers without a warning."""
+    kinds = {type(value) for value in array.flat} & {np.datetime64, np.timedelta64} if array.dtype == object else set()
+    if kinds:
+        raise TypeError(f"it holds {kinds.pop().__name__}, expected numbers")
 
 
 def _is_sparse_dtype(dtype: Any) -> bool:
@@ -148,6 +218,7 @@ def _from_array(X: Any) -> AnyArray:
     _check_kind(array.dtype)
     if array.dtype.kind in "Obiu" or array.dtype.itemsize == 2:
         try:
+            _refuse_temporal_objects(array)
             converted = array.astype(np.float64)
         except OverflowError as error:
             raise ValueError(
