@@ -157,6 +157,7 @@ def test_a_short_write_to_an_unbuffered_standard_output_is_an_error(scoreline, m
     # As PYTHONUNBUFFERED=1 makes it: text straight to a raw stream, whose short writes Python ignores.
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(FullDisk(10), "utf-8", write_through=True))
     assert main(arguments) == 1
+    assert not sys.stdout.closed  # it belongs to the caller
     err = capsys.readouterr().err
     assert "standard output: No space left" in err
     assert "predictions" not in err

@@ -1,12 +1,10 @@
 """The entry point: finds the verb, and turns what goes wrong into a message and an exit code."""
 
-import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from scoreline._cluster import ClusterError
 from scoreline.cli.output import Output, as_options, finish_stdout
@@ -23,7 +21,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     line says where).
     """
     output = Output()
-    _buffer_stdout()
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
         finish_stdout()
@@ -63,15 +60,6 @@ def _run(arguments: list[str]) -> int:
     code = options.run(options, output)
     output.finish()
     return int(code or DONE)
-
-
-def _buffer_stdout() -> None:
-    """Give standard output a buffer where PYTHONUNBUFFERED took it away: without one, Python ignores short writes."""
-    stream = sys.stdout
-    if isinstance(getattr(stream, "buffer", None), io.RawIOBase):
-        encoding, errors = stream.encoding, stream.errors
-        raw: Any = stream.detach()  # type: ignore[union-attr]  # else the old stream would close it
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=True)
 
 
 def _leave_stdout() -> None:

@@ -1,5 +1,7 @@
 """What the verbs print: text for people, one JSON object for programs, progress on a terminal or as plain lines."""
 
+import errno
+import io
 import json as json_module
 import logging
 import os
@@ -42,10 +44,22 @@ def writing(path: Any) -> Iterator[None]:
 
 
 def write_stdout(text: str) -> None:
-    """Write to standard output, unless it is closed; an error names it."""
-    if sys.stdout is not None:
-        with writing(STDOUT):
-            sys.stdout.write(text)
+    """Write all of a text to standard output, unless that is closed; an error names it."""
+    stream = sys.stdout
+    if stream is None:
+        return
+    with writing(STDOUT):
+        raw: Any = getattr(stream, "buffer", None)
+        if not isinstance(raw, io.RawIOBase):
+            stream.write(text)
+            return
+        # PYTHONUNBUFFERED takes the buffer away, and Python then ignores how much of a text was written.
+        rest = memoryview(text.replace("\n", os.linesep).encode(stream.encoding, stream.errors or "strict"))
+        while rest:
+            taken = raw.write(rest)
+            if taken is None:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            rest = rest[taken:]
 
 
 def finish_stdout() -> None:

@@ -104,12 +104,13 @@ class Completion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
         """Print and end."""
         from scoreline._optional import require
+        from scoreline.cli.output import write_stdout
 
         try:
             shtab = require("shtab", "cli", "shell completion")
         except ImportError as error:
             parser.error(str(error))
-        print(shtab.complete(parser, values))
+        write_stdout(shtab.complete(parser, values) + "\n")
         parser.exit()
 
 
