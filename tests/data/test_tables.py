@@ -294,6 +294,38 @@ def test_numbers_as_categories_are_the_same_in_every_format(tmp_path):
             np.testing.assert_array_equal(read_table(other, encoding=encoding)[0], X)
 
 
+DICTIONARIES = {
+    "integers": [3, 1, 3, 10],
+    "floats": [0.5, 2.0, 0.5, 1.0],
+    "truth values": [True, False, True, True],
+    "dates": [date(2024, 1, k) for k in (1, 2, 1, 3)],
+    "texts": ["b", "a", "b", "c"],
+    "missing values": [3, None, 3, 10],
+}
+
+
+@pytest.mark.parametrize("name", DICTIONARIES)
+def test_a_dictionary_is_a_category_from_memory_and_from_every_file(tmp_path, name):
+    values = pa.array(DICTIONARIES[name])
+    table = pa.table({"v": values.dictionary_encode(), "n": pa.array([1, 2, 3, 4]), "y": [0, 1, 0, 1]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    pyarrow.feather.write_feather(table, tmp_path / "x.feather")
+    table.to_pandas().to_parquet(tmp_path / "pandas.parquet")
+    expected, _, encoding = read_table(table, "y", impute="mean")
+    assert [column.kind for column in encoding.columns] == ["category", "number"]
+    for source in (tmp_path / "x.parquet", tmp_path / "x.feather", tmp_path / "pandas.parquet", table.to_pandas()):
+        X, _, found = read_table(source, "y", impute="mean")
+        assert found == encoding
+        np.testing.assert_array_equal(X, expected)
+
+
+def test_a_parquet_file_without_types_of_arrow_has_numbers(tmp_path):
+    table = pa.table({"v": pa.array([3, 1]).dictionary_encode(), "y": [0, 1]})
+    pq.write_table(table, tmp_path / "x.parquet", store_schema=False)
+    assert read_table(tmp_path / "x.parquet", "y")[2].names == ["v"]
+    assert read_table(tmp_path / "x.parquet", "y", categories=["v"])[2].names == ["v=1", "v=3"]
+
+
 def test_codes_with_leading_zeros_stay_text(tmp_path):
     (tmp_path / "a.csv").write_text("zip,y\n01234,0\n98101,1\n1234,1\n")
     (tmp_path / "b.csv").write_text("zip\n98101\n1234\n")

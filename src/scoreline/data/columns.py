@@ -178,6 +178,14 @@ def numbers_of(name: str, array: Any, first_row: int, fill: Any) -> FloatArray:
     return np.asarray(values)
 
 
+def as_dictionary(array: Any) -> Any:
+    """Return an array as a dictionary; decimals as floats, because pyarrow has no dictionaries of short decimals."""
+    types = arrow().types
+    if types.is_dictionary(array.type):
+        return array
+    return (array.cast(arrow().float64()) if types.is_decimal(array.type) else array).dictionary_encode()
+
+
 def distinct_texts(name: str, array: Any, first_row: int) -> tuple[Any, AnyArray]:
     """Return distinct values of a column as text, and for each row which of them it holds, -1 for missing."""
     pa, pc = arrow(), arrow("pyarrow.compute")
@@ -187,10 +195,7 @@ def distinct_texts(name: str, array: Any, first_row: int) -> tuple[Any, AnyArray
         array = array.dictionary_decode()  # codes must tell what is missing; and most of a huge dictionary is not used
     if types.is_null(array.type) or types.is_string_view(array.type):
         array = array.cast(pa.large_string())  # pyarrow 26 takes nulls of string_view for empty texts
-    if types.is_decimal(array.type):
-        array = array.cast(pa.float64())  # pyarrow has no dictionaries of short decimals
-    if not types.is_dictionary(array.type):
-        array = array.dictionary_encode()
+    array = as_dictionary(array)
     codes, values = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(), array.dictionary
     if types.is_decimal(values.type):
         values = values.cast(pa.float64())

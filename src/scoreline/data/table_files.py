@@ -1,5 +1,6 @@
 """Files of tables as batches of rows: Parquet, Arrow, CSV, and tables in memory."""
 
+import base64
 import contextlib
 import csv
 import io
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from scoreline.data.columns import TableError, arrow
+from scoreline.data.columns import TableError, arrow, as_dictionary
 
 BLOCK = 1 << 22  # bytes of CSV that are parsed at a time; no value can be longer
 ROWS = 65_536  # most rows of a batch
@@ -53,13 +54,37 @@ class ParquetTable:
         self.path = path
         with readable(path, "Parquet"), arrow("pyarrow.parquet").ParquetFile(path) as file:
             self.names, self.rows = file.schema_arrow.names, file.metadata.num_rows
+            self.dictionaries = _lost_dictionaries(file)
 
     def batches(self, columns: list[str], exact: Any, text: Any) -> Iterator[Any]:
         """Yield batches of some columns; beyond them a page per column is in memory."""
         with readable(self.path, "Parquet"), arrow("pyarrow.parquet").ParquetFile(self.path, pre_buffer=False) as file:
             for batch in file.iter_batches(rows_of_batch(len(columns)), columns=columns):
                 batch.validate(full=True)  # texts need not be UTF-8
-                yield batch.select(columns)
+                yield self._restored(batch.select(columns))
+
+    def _restored(self, batch: Any) -> Any:
+        """Return a batch with the dictionaries that its columns were before they were written."""
+        names = batch.schema.names
+        if self.dictionaries.isdisjoint(names):
+            return batch
+        columns = zip(names, batch.columns, strict=True)
+        arrays = [as_dictionary(array) if name in self.dictionaries else array for name, array in columns]
+        return arrow().RecordBatch.from_arrays(arrays, names=names)
+
+
+def _lost_dictionaries(file: Any) -> frozenset[str]:
+    """Return the columns that were dictionaries, and that Parquet holds as plain values: pyarrow only brings texts back."""
+    stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if stored is None:
+        return frozenset()
+    pa = arrow()
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+    except (ValueError, pa.ArrowException, OSError):  # the values are there all the same
+        return frozenset()
+    were = {field.name for field in schema if pa.types.is_dictionary(field.type)}
+    return frozenset(f.name for f in file.schema_arrow if f.name in were and not pa.types.is_dictionary(f.type))
 
 
 class ArrowTable:
