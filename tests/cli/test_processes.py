@@ -163,6 +163,27 @@ def test_a_short_write_to_an_unbuffered_standard_output_is_an_error(scoreline, m
     assert "predictions" not in err
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_classes_that_the_encoding_of_standard_output_lacks(begun, scoreline, folder, program, unbuffered):
+    text = (folder / "payments.csv").read_text().replace("fraud", "Betrügerei")
+    (folder / "payments.csv").write_text(text, encoding="utf-8")
+    scoreline(*TRAIN)
+    env = {**program[1], "PYTHONIOENCODING": "ascii", "PYTHONUNBUFFERED": unbuffered}
+    for verb in ("predict", "export"):  # programs read these: an escape would be another class
+        process = begun(*VERBS_THAT_PRINT[verb], env=env)
+        err = process.communicate(timeout=60)[1]
+        assert process.returncode == 1
+        assert "standard output has the encoding ascii, which has no 'ü'" in err.replace("\\xfc", "ü")
+        assert "PYTHONIOENCODING=utf-8, or name a file with --out" in err
+    process = begun(*VERBS_THAT_PRINT["info"], env=env)  # people read this
+    out = process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+    assert "Betr\\xfcgerei" in out
+    process = begun(*VERBS_THAT_PRINT["predict"], "--out", "out.csv", env=env)
+    assert process.wait(60) == 0
+    assert "Betrügerei" in (folder / "out.csv").read_text(encoding="utf-8")
+
+
 def test_all_of_an_unbuffered_standard_output_is_written(begun, scoreline, program, folder):
     scoreline(*TRAIN)
     process = begun(*VERBS_THAT_PRINT["predict"], env={**program[1], "PYTHONUNBUFFERED": "1"})

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import tracemalloc
 import warnings
 from datetime import date, timedelta
@@ -621,6 +622,22 @@ def test_bad_later_tables(case):
     _, _, encoding = read_table(pa.table(LEARNT), "y")
     with pytest.raises(ValueError, match=f"(?s){message}"):
         read_table(pa.table(data), encoding=encoding, **arguments)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.xz", ".parquet", ".feather"])
+def test_a_file_name_that_is_not_unicode_is_named(tmp_path, suffix):
+    path = tmp_path / os.fsdecode(b"f\xfcnf" + suffix.encode())
+    try:
+        path.write_text("v,y\n1,0\n2,1\n")
+    except OSError:
+        pytest.skip("this file system has no such names")
+    with pytest.raises(ValueError, match=r"f\udcfcnf.*not valid Unicode.*rename the file"):
+        read_table(path, "y")
+
+
+def test_a_marker_that_is_not_unicode_is_named():
+    with pytest.raises(ValueError, match=r"missing holds '\\udcfc', which is not valid Unicode"):
+        read_table(pa.table({"v": [1.0, 2.0], "y": [0, 1]}), "y", missing=["\udcfc"])
 
 
 def test_a_missing_file(tmp_path):

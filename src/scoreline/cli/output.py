@@ -48,6 +48,13 @@ def write_stdout(text: str) -> None:
     stream = sys.stdout
     if stream is None:
         return
+    try:
+        text.encode(stream.encoding or "utf-8", stream.errors or "strict")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"standard output has the encoding {stream.encoding}, which has no {text[error.start]!r}; set "
+            "PYTHONIOENCODING=utf-8, or name a file with --out, which is always UTF-8"
+        ) from None
     with writing(STDOUT):
         raw: Any = getattr(stream, "buffer", None)
         if not isinstance(raw, io.RawIOBase):
@@ -102,7 +109,11 @@ class Output:
     def text(self, line: str = "") -> None:
         """Print a line for people."""
         if not self.json:
-            write_stdout(line.translate(CONTROLS) + "\n")
+            encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+            line = (
+                line.translate(CONTROLS).encode(encoding, "backslashreplace").decode(encoding)
+            )  # people can read that
+            write_stdout(line + "\n")
 
     def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
         """Print rows as columns, the first row as their heads; columns in `right` end flush."""

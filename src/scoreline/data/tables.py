@@ -73,6 +73,9 @@ class Table:
             The table; of a file only the beginning has been read.
         """
         markers = names_of("missing", missing)
+        for marker in markers:
+            if not _is_unicode(marker):
+                raise ValueError(f"missing holds {marker!r}, which is not valid Unicode text; it cannot be in a table")
         if not isinstance(source, (str, Path)):
             if separator is not None:
                 raise ValueError(f"separator={separator!r} is for CSV files, source is a {type(source).__name__}")
@@ -87,6 +90,11 @@ class Table:
             raise ValueError(
                 f"{path} is no file that can be read; expected one that ends in {listed((*SEPARATORS, *PARQUET, *ARROW))}, "
                 f"or .csv or .tsv followed by one of {listed(PACKED)}"
+            )
+        if not _is_unicode(str(path)):
+            raise ValueError(
+                f"{path}: the name of the file is not valid Unicode, and pyarrow cannot open it; rename the file, or set "
+                "PYTHONUTF8=1 if the name is UTF-8 and the locale is not"
             )
         if suffix in SEPARATORS:
             mark = SEPARATORS[suffix] if separator is None else separator
@@ -161,6 +169,15 @@ class Table:
             line = self.lines.line_of(error.row) if error.row and isinstance(self.lines, CsvTable) else None
             where = self.name if line is None else f"{self.name}, line {line}"
             raise ValueError(f"{where}: {error}") from error
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether UTF-8 can hold a text: names of files and arguments of programs may have bytes that are not characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def learn_table(
