@@ -129,5 +129,17 @@ def test_text_without_columns_has_no_key(scoreline, folder):
 
 
 def test_words_of_the_library_become_options():
-    assert as_options("pass drop=['a', 'b c'] or missing=['?']") == "pass --drop a,b c or --missing ?"
-    assert as_options("impute='mean', or label='y'; n=3") == "--impute mean, or --label y; n=3"
+    for said, told in (
+        ("pass drop=['a', 'b c'] or missing=['?']", "pass --drop 'a,b c' or --missing '?'"),
+        ("impute='mean', or label='y'; n=3", "--impute mean, or --label y; n=3"),
+        ("drop=('a',) and missing=[...], or separator=...", "--drop a and --missing, or --separator"),
+        ("pass separator=';' or separator='\\t'?", "pass --separator ';' or --separator $'\\t'?"),
+        ("label=None, expected", "no --label, expected"),
+        ("folder='x y' exists; pass overwrite=True", "x y exists; pass --overwrite"),
+        ("zero_based=False; pass zero_based='auto'", "--no-zero-based; leave --no-zero-based out"),
+        ("measure_params={'beta': 2} or scaling=None", "--measure-param beta=2 or --scaling none"),
+        ("random_state=3, alpha=1e-05, without device=", "--seed 3, --alpha 1e-05, without --device"),
+        ("Raise max_iter; change test_share", "Raise --max-iter; change --test-share"),
+        ("in.put/label=3/x.csv, 'test_share', my_max_iter", "in.put/label=3/x.csv, 'test_share', my_max_iter"),
+    ):
+        assert as_options(said) == told

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.cli.output import Output, writing
+from scoreline.cli.output import Output, as_options, writing
 from scoreline.cli.parser import (
     UsageError,
     add_output,
@@ -114,7 +114,7 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
     output.table(table(found), right=(1, 4))
     for contender in found.contenders:
         if contender.failure:
-            output.note(f"{contender.name} failed: {contender.failure}")
+            output.note(f"{contender.name} failed: {as_options(contender.failure)}")
     output.text(found.verdict)
     command = train_command(options, found)
     output.result("train", command)

@@ -1,11 +1,13 @@
 """What the verbs print: text for people, one JSON object for programs, progress on a terminal or as plain lines."""
 
+import ast
 import errno
 import io
 import json as json_module
 import logging
 import os
 import re
+import shlex
 import sys
 import time
 import warnings
@@ -82,14 +84,61 @@ def finish_stdout() -> None:
         os.close(copy)  # network file systems report some failed writes only when a file is closed
 
 
+# Arguments of the library that are options of some verb; the names of other options follow from those of the arguments.
+OPTIONS = (
+    "label", "positive", "categories", "drop", "missing", "impute", "separator", "zero_based", "overwrite", "measure",
+    "measure_params", "solver", "solvers", "scaling", "alpha",
+    "alphas", "tol", "max_iter", "max_time", "max_rows", "test_share", "splits",
+    "probability", "early_stopping", "device", "checkpoint", "random_state", "table", "keep", "dialect", "dtype",
+)  # fmt: skip
+RENAMED = {"random_state": "--seed", "measure_params": "--measure-param"}
+TEXT = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+VALUE = rf"(?:{TEXT}|[\[({{](?:{TEXT}|[^\])}}'\"])*[\])}}]|-?[0-9][0-9.e+-]*\b|True|False|None|\.\.\.|(?=[\s,;.]|$))"
+ARGUMENT = re.compile(rf"(?<![-\w./])({'|'.join(OPTIONS)})=({VALUE})")
+BARE = re.compile(rf"(?<![-\w./'])({'|'.join(name for name in OPTIONS if '_' in name)})(?![\w='./])")
+WORDS = (  # arguments that the command line does not have, or has in another form
+    (re.compile(rf"(?<![-\w./])folder=({TEXT})"), lambda found: str(ast.literal_eval(found[1]))),
+    (re.compile(rf"(?<![-\w./])(column|demo)=({TEXT})"), r"\1 \2"),
+    (re.compile(r", or a larger max_categories|, n_features\b(?!=)"), ""),
+    (re.compile(r"\bmax_categories=([0-9]+)"), r"\1"),
+    (re.compile(r"\bn_features=([0-9]+)"), r"a model of \1 features"),
+    (re.compile(r"pass zero_based='auto'"), "leave --no-zero-based out"),
+    (re.compile(r"solver_params=\{'checkpoint': PATH\}"), "--checkpoint PATH"),
+)
+
+
 def as_options(text: str) -> str:
     """Return a message of the library in the words of the command line: drop=['a', 'b'] is --drop a,b there."""
-    text = re.sub(r"\b(drop|categories|missing)=\[([^\]]*)\]", _listed, text)
-    return re.sub(r"\b(impute|positive|separator|label)='([^']*)'", r"--\1 \2", text)
+    for pattern, words in WORDS:
+        text = pattern.sub(words, text)
+    return BARE.sub(lambda found: _option(found[1]), ARGUMENT.sub(_with_value, text))
 
 
-def _listed(found: re.Match[str]) -> str:
-    return f"--{found[1]} {','.join(part.strip().strip(chr(39)) for part in found[2].split(','))}"
+def _option(name: str) -> str:
+    return RENAMED.get(name, f"--{name.replace('_', '-')}")
+
+
+def _with_value(found: re.Match[str]) -> str:
+    """Return an argument with its value as it is typed in a shell."""
+    name, option = found[1], _option(found[1])
+    try:
+        value = ast.literal_eval(found[2])
+    except (ValueError, SyntaxError):  # nothing, or an ellipsis in a list
+        return option
+    if value is ... or value is True:
+        return option
+    if value is False:
+        return f"--no-{option[2:]}"
+    if value is None:
+        return f"{option} none" if name == "scaling" else f"no {option}"
+    if isinstance(value, dict):
+        return " ".join(f"{option} {shlex.quote(f'{key}={item}')}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        if any(part is ... for part in value):
+            return option
+        value = ("." if name == "table" else ",").join(map(str, value))
+    typed = str(value)
+    return f"{option} {shlex.quote(typed) if typed.isprintable() else f'${typed!r}'}"  # a tab is $'\\t' in a shell
 
 
 class Output:
@@ -208,7 +257,7 @@ class LogLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a message."""
-        self.progress.update(record.getMessage())
+        self.progress.update(as_options(record.getMessage()))
 
 
 @contextmanager

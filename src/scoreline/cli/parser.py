@@ -173,7 +173,8 @@ def check_measure(options: Any, solvers: Sequence[str] = ()) -> None:
             if solver != "auto":
                 get_solver(solver)
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        text = str(error)
+        raise UsageError(text.replace("solver=", "solvers=", 1) if hasattr(options, "solvers") else text) from None
 
 
 def check_outputs(options: Any, written: Sequence[str], read: Sequence[str] = ("file",)) -> None:

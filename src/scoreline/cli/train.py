@@ -282,7 +282,7 @@ def _check_device(options: Any) -> None:
     try:
         named_device(options.device)
     except ValueError as error:
-        raise UsageError(f"--{error}") from None
+        raise UsageError(str(error)) from None
 
 
 def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
