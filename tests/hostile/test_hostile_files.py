@@ -13,7 +13,7 @@ from scoreline.data import libsvm as libsvm_module
 from scoreline.kernels import parallel
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
-READERS = ("model_file", "data.libsvm", "data.mapped_writer", "data.sources", "data.tables")
+READERS = ("model_file", "data.libsvm", "data.mapped_writer", "data.sources", "data.assembly")
 
 
 @pytest.fixture
