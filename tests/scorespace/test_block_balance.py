@@ -10,6 +10,9 @@ from scoreline.scorespace import BlockSpace, HostSpace, block_balance, selection
 
 N = 100_000
 EPS = float(np.finfo(float).eps)
+# The largest relative difference of two sums of the same N terms of one sign: each has an error of at most N EPS / 2 in any
+# order of its terms. How many running sums a compiled kernel keeps, and so its error, depends on the processor.
+ANY_ORDER = N * EPS
 WIDTHS = (0.0, 1e-12, 1e-6, 1e-2, 0.3, 10.0)
 
 
@@ -75,8 +78,8 @@ def betas(z, y, s, offset, width, found):
 
 
 def rounding_of_sums(places, base, width):
-    """Return the relative imbalance at which `kernels.balance` stops: rounding of a sum over the rows near the bias."""
-    return EPS * max(32.0, np.count_nonzero(np.abs(places - base) <= 2.0 * width) / 64.0)
+    """Return the relative imbalance that `kernels.balance` may leave: rounding of sums over the rows near the bias."""
+    return EPS * max(32.0, np.count_nonzero(np.abs(places - base) <= 2.0 * width))  # as ANY_ORDER
 
 
 def excess_before(places, y, s, base, width):
@@ -131,9 +134,9 @@ def test_sums_and_gradients_are_those_of_the_host(name, share):
         spread = float(np.abs(z - np.median(z)).sum()) + N
         for width in WIDTHS:
             a, b = host.balance_sums(z, here, 1.0, width, 0.5), space.balance_sums(blocks, there, 1.0, width, 0.5)
-            assert b.moved == pytest.approx(a.moved, rel=1e-12)
-            assert b.smooth == pytest.approx(a.smooth, rel=1e-12, abs=4 * EPS * spread)
-            assert b.hard == pytest.approx(a.hard, rel=1e-12, abs=4 * EPS * spread)
+            assert b.moved == pytest.approx(a.moved, rel=ANY_ORDER)
+            assert b.smooth == pytest.approx(a.smooth, rel=ANY_ORDER, abs=4 * EPS * spread)
+            assert b.hard == pytest.approx(a.hard, rel=ANY_ORDER, abs=4 * EPS * spread)
             grad = np.asarray(b.grad)
             found = block_balance.balance(blocks, there.sign, there.weight, 1.0, width, there.positive)
             s, places = np.ones(N) if weight is None else weight, np.where(y > 0, 1.0, 0.0) - z
@@ -148,10 +151,10 @@ def test_sums_and_gradients_are_those_of_the_host(name, share):
             np.testing.assert_allclose(grad, a.grad, rtol=2.0 * rounding, atol=0.5 * s.max() * (2.0 * off + 16.0 * EPS))
             # What came with the round is what another would bring, to the rounding of a sum of n terms that may be equal.
             mass = float(np.abs(grad).sum())
-            assert space.total(b.grad) == pytest.approx(grad.sum(), rel=0, abs=N / 64 * EPS * mass)
-            assert abs(grad.sum()) <= N / 64 * EPS * mass, "the classes must balance"
+            assert space.total(b.grad) == pytest.approx(grad.sum(), rel=0, abs=ANY_ORDER * mass)
+            assert abs(grad.sum()) <= ANY_ORDER * mass, "the classes must balance"
             expected, size = float(grad @ z), float(np.abs(grad) @ np.abs(z))
-            assert space.dot(b.grad, blocks) == pytest.approx(expected, rel=0, abs=N / 64 * EPS * size)
+            assert space.dot(b.grad, blocks) == pytest.approx(expected, rel=0, abs=ANY_ORDER * size)
             assert space.max_abs(blocks, there) == host.max_abs(z, here)
             if width == 0.3:
                 plain = space.balance_sums(blocks, there, 1.0, width, 0.5, grad=False)
@@ -161,7 +164,7 @@ def test_sums_and_gradients_are_those_of_the_host(name, share):
                 differ = np.flatnonzero(on_ramp != host.balance_curvatures(z, here, 1.0, width))
                 ends = np.minimum(moved, 1.0 - moved)[differ]  # only rows on an end of the ramp, to rounding
                 assert (ends <= 2.0 * off + 16.0 * EPS).all()
-        bias, allowed = space.balancing_bias(blocks, there, 1.0), N / 64 * EPS * here.total
+        bias, allowed = space.balancing_bias(blocks, there, 1.0), ANY_ORDER * here.total
         assert s[places <= bias].sum() >= here.positive - allowed
         assert s[places < bias].sum() <= here.positive + allowed
         if weight is None:  # real weights may or may not reach the target at a gap between places
@@ -208,5 +211,5 @@ def test_parts_with_one_class():
     (host, _, here), (space, blocks, there) = both(z, y, None, 5)
     for width in WIDTHS:
         a, b = host.balance_sums(z, here, 1.0, width), space.balance_sums(blocks, there, 1.0, width)
-        assert b.smooth == pytest.approx(a.smooth, rel=1e-12)
+        assert b.smooth == pytest.approx(a.smooth, rel=ANY_ORDER)
         np.testing.assert_allclose(np.asarray(b.grad), a.grad, rtol=1e-11, atol=1e-12)
