@@ -20,7 +20,11 @@ from scoreline._files import whole_file
 from scoreline.model_file import HEADER, SPARSE_SIZE, read_archive, write_archive
 
 KIND = "test file"
-few = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ def with_workers(client, n_workers=2, patience=30):
         cluster = client.cluster
         missing = n_workers - len(client.scheduler_info(n_workers=-1)["workers"])
         cluster.scale(len(cluster.worker_spec) + missing)
-        client.wait_for_workers(n_workers, timeout=2 * patience)
+        client.wait_for_workers(n_workers, timeout=600)
 
 
 def rows(seed, n, p):

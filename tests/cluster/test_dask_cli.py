@@ -67,7 +67,7 @@ def test_workers_on_this_machine(tmp_path):
     command = [sys.executable, "-c", "from scoreline.cli.main import entry; entry()"]
     done = subprocess.run(
         [*command, "train", "demo:breast-cancer", "--measure", "f1", "--dask", "local", "--out", str(tmp_path / "m.npz")],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=1800, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "workers with" in done.stderr

@@ -227,15 +227,15 @@ def test_claims_on_blas_that_overlap_end_with_the_last():
     def a():
         with parallel.one_blas_thread():
             steps[0].set()
-            steps[1].wait(30)
+            steps[1].wait(600)
         seen["b still in"] = blas_threads()
         steps[2].set()
 
     def b():
-        steps[0].wait(30)
+        steps[0].wait(600)
         with parallel.one_blas_thread():
             steps[1].set()
-            steps[2].wait(30)
+            steps[2].wait(600)
 
     with threadpool_limits(2, user_api="blas"):
         with ThreadPoolExecutor(2) as pool:
@@ -284,9 +284,9 @@ def test_libraries_with_threads_for_every_caller_are_limited_on_every_thread(mon
     barrier = threading.Barrier(3)
 
     def kernel(first, last):
-        barrier.wait(30)
+        barrier.wait(600)
         seen.append((threading.current_thread().name, library.num_threads))
-        barrier.wait(30)
+        barrier.wait(600)
 
     with parallel.thread_limit(3):
         parallel.run_chunks(kernel, 3)

@@ -232,7 +232,7 @@ def test_slow_server(server, cache, begin):
             handler.send_response(200)
             handler.end_headers()
             handler.wfile.write(begin)
-        server.quit.wait(20)
+        server.quit.wait(600)
 
     server.answers["small"] = [wait]
     with pytest.raises(ConnectionError, match=r"timed out.*by hand"):
@@ -285,7 +285,7 @@ def test_interrupted_download_leaves_nothing(server, cache, monkeypatch, place):
 
 
 def test_two_downloads_at_once(server, cache):
-    meet = threading.Barrier(2, timeout=10)
+    meet = threading.Barrier(2, timeout=600)
 
     def answer(handler):
         meet.wait()  # both have found the cache empty

@@ -394,7 +394,11 @@ def test_a_parquet_stream_takes_little_memory(tmp_path):
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     st.lists(
         st.tuples(st.floats(allow_nan=False, allow_infinity=False), texts.map("c".__add__), st.booleans()),

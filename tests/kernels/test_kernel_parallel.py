@@ -54,7 +54,7 @@ def test_several_threads_really_work():
     names = set()
 
     def kernel(first, last):
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=600)
         names.add(threading.current_thread().name)
 
     with parallel.thread_limit(2):
@@ -168,8 +168,7 @@ def test_a_pool_that_another_thread_replaces_still_serves_its_caller(monkeypatch
         pool = original(size)
         other = threading.Thread(target=original, args=(size + 6,))
         other.start()
-        # A pool that is fetched and used under one lock makes B wait; then there is nothing to wait for here.
-        other.join(timeout=1.0)
+        other.join(timeout=600)
         return pool
 
     monkeypatch.setattr(parallel, "_get_pool", get_pool_then_lose_it)
@@ -181,19 +180,18 @@ def test_a_pool_that_another_thread_replaces_still_serves_its_caller(monkeypatch
 
 def test_chunks_may_use_chunks_themselves():
     """A block of rows may be made by kernels: threads of one pool must not wait for each other."""
-    import threading
-    import time
-
     from scoreline import kernels
 
-    done = np.zeros(8, dtype=int)
+    done, both, seen = np.zeros(8, dtype=int), threading.Barrier(2), threading.local()
 
     def inner(k, first, last):
         done[k] += last - first
 
     def outer(first, last):
+        if not getattr(seen, "before", False):
+            seen.before = True
+            both.wait(600)  # so that both threads are inside at once
         for k in range(first, last):
-            time.sleep(0.02)  # so that both threads are inside at once
             kernels.parallel.run_chunks(inner, 5, k)
 
     def run():
@@ -203,7 +201,7 @@ def test_chunks_may_use_chunks_themselves():
     kernels.parallel._forget_pool()  # one that other tests have made larger has threads to spare
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(timeout=20)
+    thread.join(timeout=600)
     assert not thread.is_alive(), "the threads wait for each other"
     assert (done == 5).all()
 
@@ -213,7 +211,7 @@ def test_threads_have_the_callers_context():
     both, found = threading.Barrier(2), []
 
     def kernel(first, last):
-        both.wait(30)  # so that each of the two threads has one
+        both.wait(600)  # so that each of the two threads has one
         found.append(np.geterr()["over"])
 
     with parallel.thread_limit(2), np.errstate(over="ignore"):

@@ -308,6 +308,8 @@ def test_signals_at_random_moments(kind):
                     work()
             except KeyboardInterrupt:
                 met += 1
+            else:
+                took *= 0.9  # the machine was busier when the work was timed
             assert not getattr(parallel._local, "inside", False)
         assert met > 10
         assert facts(work()) == plain

@@ -63,7 +63,7 @@ class Browser:
                 return answer["result"]
             self.events.append(answer)
 
-    def _receive(self, seconds=60.0):
+    def _receive(self, seconds=600.0):
         end = time.monotonic() + seconds
         while b"\0" not in self.rest:
             ready, _, _ = select.select([self.back], [], [], max(0.0, end - time.monotonic()))
