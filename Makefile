@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-slow test-oldest test-cpus coverage mutants fuzz lint format bench bench-compare rivals docs clean
+.PHONY: help setup demo test test-slow test-oldest test-cpus test-busy coverage mutants fuzz lint format bench bench-compare rivals docs clean
 
 help:
 	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-slow  the slow checks"
 	@echo "make test-oldest  unit tests with the oldest versions of what the package needs"
 	@echo "make test-cpus  unit tests as other processors run them (an hour; CPUS=\"generic haswell\", TESTS=tests/solvers)"
+	@echo "make test-busy  tests of threads, signals and time limits beside four busy processes (ARGS=--speed 0.1)"
 	@echo "make coverage   branches that tests take, kernels uncompiled (an hour on two cores)"
 	@echo "make mutants    do tests see changes of risks and measures? (hours; ARGS=--max-children 16)"
 	@echo "make fuzz       hostile files and arguments, coverage-guided (ARGS=--seconds 600)"
@@ -63,6 +64,9 @@ test-oldest: $(VENV)-oldest/made
 
 test-cpus: $(VENV)/core $(VENV)/test
 	@$(BIN)/python .ci/cpus.py $(if $(CPUS),--cpus $(CPUS)) -- $(TESTS)
+
+test-busy: $(VENV)/core $(VENV)/test
+	@$(BIN)/python .ci/busy.py $(ARGS)
 
 coverage: $(VENV)/core $(VENV)/test $(VENV)/quality
 	@$(BIN)/python .ci/coverage.py
