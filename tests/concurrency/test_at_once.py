@@ -358,36 +358,31 @@ def test_no_thread_works_on_after_an_interruption():
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="a signal cannot be sent to one thread here")
 def test_an_interruption_while_waiting_for_other_threads_waits_for_them():
     """Ctrl-C left run_chunks while threads of the pool still wrote to arrays that the caller goes on with."""
-    done, pressed = [], threading.Event()
+    done, pressed, both = [], threading.Event(), threading.Barrier(2)
 
     def kernel(first, last):
+        both.wait(600)
         if threading.current_thread() is not threading.main_thread():
-            pressed.wait(600)
-            time.sleep(0.2)
+            # Again and again: a signal just before the main thread begins to wait does not end that wait.
+            while not pressed.wait(0.1):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+            time.sleep(0.2)  # a caller that does not wait for this thread is gone by now
             done.append(first)
 
     def interrupt(*_):
-        pressed.set()
-        raise KeyboardInterrupt
+        if not pressed.is_set():
+            pressed.set()
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    both = threading.Barrier(2)
-
-    def together(first, last):
-        both.wait(600)
-        if threading.current_thread() is threading.main_thread():
-            signal.setitimer(signal.ITIMER_REAL, 0.1)
-        kernel(first, last)
-
     try:
         with parallel.thread_limit(2), pytest.raises(KeyboardInterrupt):
-            parallel.run_chunks(together, 2)
+            parallel.run_chunks(kernel, 2)
         assert len(done) == 1
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
 
 

@@ -33,7 +33,7 @@ def work(threads):
 def run(script, tmp_path, **environment):
     """Run a script in a fresh process with only the given limits set; return what it printed.
 
-    The time-out only ends a script that hangs: to compile the kernels takes minutes on a slow machine.
+    The time-out only ends a script that hangs: compiling the kernels takes minutes on a slow machine.
     """
     path = tmp_path / "script.py"
     path.write_text(script)
