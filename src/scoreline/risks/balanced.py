@@ -73,7 +73,7 @@ class BalancedRisk(Risk):
         if not factor * weight > 0.0:  # a ramp so wide that the Hessian is below all floats
             return None
         diagonal = self.space.combine(factor, active, 0.0, active)
-        return Hessian(diagonal, ((diagonal, -1.0 / (factor * weight)),))
+        return Hessian(diagonal, ((diagonal, -1.0 / (factor * weight)),), exact=True)
 
     @classmethod
     def reference(

@@ -34,10 +34,11 @@ class Evaluation(NamedTuple):
 
 
 class Hessian(NamedTuple):
-    """The Hessian in z, exactly or nearly, as diag(diagonal) + sum_k factor_k u_k u_k' over `rank_one` = [(u_k, factor_k)]."""
+    """The Hessian in z as diag(diagonal) + sum_k factor_k u_k u_k' over `rank_one` = [(u_k, factor_k)]; `exact` or nearly."""
 
     diagonal: Scores
     rank_one: tuple[tuple[Scores, float], ...] = ()
+    exact: bool = False
 
 
 class Risk(ABC):

@@ -55,7 +55,8 @@ class SeparableRisk(Risk):
         width = mu * self.ramp_scale
         if not (self.smooth or width > 0.0):
             return None
-        return Hessian(self.space.point_curvatures(self.loss, z, self.labels, 1.0 / self.labels.total, width))
+        curvatures = self.space.point_curvatures(self.loss, z, self.labels, 1.0 / self.labels.total, width)
+        return Hessian(curvatures, exact=True)
 
     @staticmethod
     @abstractmethod
