@@ -1,21 +1,74 @@
-"""scikit-learn's own checks, without expected failures."""
+"""scikit-learn's own checks of many configurations; a check that is expected to fail is listed with the reason."""
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreline import MeasureClassifier
 
 
+def unequal_weights(reason):
+    """Return the checks that compare weighted with repeated rows, with the reason why they fail."""
+    return {f"check_sample_weight_equivalence_on_{storage}_data": reason for storage in ("dense", "sparse")}
+
+
+LONG_STEP = "One step with a large weight is not several steps with a small one."
+RANDOM_ROWS = "Held-out rows are drawn at random, so weighted and repeated rows are split differently."
+ONE_ROW = "Probabilities need two rows of each class to leave one out, and a row of weight 3 is one row."
+OWN_THRESHOLD = "predict uses the threshold that serves the measure, which is not a probability of 1/2."
+
+# check_sample_weight_equivalence compares decision values at rtol 1e-7 on 15 x 30 separable rows. With a small alpha the
+# solvers take 30 to 60 iterations there, and a difference of 1e-17 between weighted and repeated rows grows to 1e-4. With
+# alpha=0.1 the problem is conditioned well enough for the comparison to mean something.
+CONFIGURATIONS = [
+    (MeasureClassifier(), {}),
+    (MeasureClassifier("accuracy", alpha=0.1), {}),
+    (MeasureClassifier(solver="lbfgs"), {}),
+    (MeasureClassifier(scaling="standard"), {}),
+    (MeasureClassifier("accuracy", risk="squared_hinge", alpha=0.1), {}),
+    (MeasureClassifier("f1", risk="squared_hinge"), {}),
+    (MeasureClassifier("f1", solver="amp", alpha=0.1), {}),
+    (MeasureClassifier("balanced_accuracy", class_weight="balanced", alpha=0.1), {}),
+    (MeasureClassifier("average_precision"), {}),
+    (MeasureClassifier("partial_roc_auc", alpha=0.1), {}),
+    (MeasureClassifier(solver="bundle"), {}),
+    (MeasureClassifier("accuracy", risk="hinge", solver="bundle", alpha=0.1), {}),
+    (
+        MeasureClassifier("prbep", alpha=0.1),
+        {
+            "check_class_weight_classifiers": "On such noisy rows no scores have a smaller PRBEP risk than equal ones, which "
+            "a warning says, and then all rows are predicted alike."
+        },
+    ),
+    (
+        MeasureClassifier("f1", risk="contingency", alpha=0.1),
+        {
+            "check_class_weight_classifiers": "The risk counts rows, so weights must be whole numbers, as the error says."
+        },
+    ),
+    (
+        MeasureClassifier("f1", cut="holdout", alpha=0.1),
+        unequal_weights(RANDOM_ROWS)
+        | {"check_class_weight_classifiers": "A threshold above the few held-out negatives lets other negatives pass."},
+    ),
+    (
+        MeasureClassifier(probability=True),
+        unequal_weights(ONE_ROW) | {"check_classifiers_train": OWN_THRESHOLD},
+    ),
+    (
+        MeasureClassifier("accuracy", risk="logistic", probability=True, alpha=0.1),
+        unequal_weights(ONE_ROW) | {"check_classifiers_train": OWN_THRESHOLD},
+    ),
+    (
+        MeasureClassifier("gmean", solver="spade"),
+        unequal_weights(LONG_STEP)
+        | {"check_class_weight_classifiers": "The G-mean does not depend on the weights of the classes."},
+    ),
+    (MeasureClassifier("f1", solver="stamp"), unequal_weights(LONG_STEP)),
+]
+REASONS = {repr(estimator): reasons for estimator, reasons in CONFIGURATIONS}
+
+
 @parametrize_with_checks(
-    [
-        MeasureClassifier(),
-        # check_sample_weight_equivalence compares decision values at rtol 1e-7 on 15 x 30 separable rows. With a small
-        # alpha L-BFGS takes 30 to 60 iterations there, and a difference of 1e-17 between weighted and repeated rows grows
-        # to 1e-4; with this alpha the problem is conditioned well enough for the comparison to mean something.
-        MeasureClassifier(measure="accuracy", alpha=0.1),
-        MeasureClassifier(solver="lbfgs"),
-        MeasureClassifier(scaling="standard"),
-        MeasureClassifier(measure="accuracy", risk="squared_hinge", alpha=0.1),
-    ]
+    [estimator for estimator, _ in CONFIGURATIONS], expected_failed_checks=lambda estimator: REASONS[repr(estimator)]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.data import make_imbalanced
@@ -895,25 +894,3 @@ def test_storages_without_rows_are_refused(measure):
         classifier(measure).partial_fit(sp.csc_array(X), y)
     with pytest.raises((TypeError, ValueError), match="row"):
         classifier(measure).partial_fit(aslinearoperator(X), y)
-
-
-def not_meant(estimator):
-    """Return the checks that ask for what row-by-row training does not promise."""
-    failing = dict.fromkeys(
-        (
-            "check_sample_weight_equivalence_on_dense_data",
-            "check_sample_weight_equivalence_on_sparse_data",
-        ),
-        "one long step is not several short ones",
-    )
-    failing |= dict.fromkeys(
-        ("check_estimator_sparse_array", "check_estimator_sparse_matrix"), "CSC has no rows to read"
-    )
-    if estimator.measure == "gmean":
-        failing["check_class_weight_classifiers"] = "the G-mean does not depend on the weights of the classes"
-    return failing
-
-
-@parametrize_with_checks([classifier("gmean"), classifier("f1")], expected_failed_checks=not_meant)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

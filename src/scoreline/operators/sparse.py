@@ -144,7 +144,7 @@ class CompressedOperator(Operator):
                     self._summed = CompressedOperator(X)
                 return self._summed._row_arrays(start, stop)
             return RowArrays(self._data, self._indices, self._indptr, np.uint64(0), np.uint64(0), 0)
-        raise ValueError("rows of a CSC matrix are scattered over its memory; pass X.tocsr() to train row by row")
+        raise ValueError("training row by row cannot read a sparse matrix in CSC format; pass X.tocsr()")
 
     def _few_blocks(self) -> Iterator[RowBlock]:
         """Yield 16 blocks: rows of a CSC matrix are scattered over its memory, each block costs a read of all entries."""
