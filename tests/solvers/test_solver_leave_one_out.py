@@ -355,3 +355,11 @@ def test_reliable_rows_are_not_refitted(risk, monkeypatch):
     X, y = problem(n=200)
     matrix = with_constant(X)
     leave_one_out(objective(X, y, risk, 1e-2), matrix @ minimum(matrix, y, np.ones(200), 1e-2, risk))
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e150])
+@pytest.mark.parametrize("alpha", [1e-300, 1e-4, 1e300])
+@pytest.mark.parametrize("risk", RISKS)
+def test_scores_stay_finite_where_numbers_leave_the_range_of_floats(risk, alpha, scale):
+    X, y = separable(20, 30)
+    assert np.isfinite(leave_one_out(objective(scale * X, y, risk, alpha), X @ np.ones(30))).all()

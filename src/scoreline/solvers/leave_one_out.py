@@ -16,6 +16,7 @@ beyond the margin. They are scored by a refit without them if the data is small 
 """
 
 import logging
+import math
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ def _refit_unreliable(
     groups = min(count, affordable)
     logger.info("leave-one-out: %d of %d rows are refitted in %d groups", count, n, groups)
     start = -objective.operator.rmatvec(objective.risk.value_grad(z)[1]) / objective.alpha  # w at the optimum
-    if not objective.value(start) < objective.risk.value_at_zero():
+    if not (np.isfinite(start).all() and objective.value(start) < objective.risk.value_at_zero()):
         start = np.zeros_like(start)
     whole = _minimum(objective, np.ones(n), start)
     if whole is None:
@@ -182,9 +183,7 @@ def _minimum(objective: Objective, factor: Any, w: FloatArray) -> FloatArray | N
     z = operator.matvec(w)
     for _ in range(REFIT_STEPS):
         gradient = operator.rmatvec(factor * risk.value_grad(z)[1]) + alpha * w
-        if dot(gradient, gradient) <= (REFIT_TOLERANCE * alpha) ** 2 * dot(
-            w, w
-        ):  # strong convexity: |w - w*| <= |gradient| / alpha
+        if math.sqrt(dot(gradient, gradient)) <= REFIT_TOLERANCE * alpha * math.sqrt(dot(w, w)):
             break
         hessian = operator.gram(factor * risk.curvature(z))
         hessian[np.diag_indices_from(hessian)] += alpha
@@ -200,10 +199,13 @@ def _minimum(objective: Objective, factor: Any, w: FloatArray) -> FloatArray | N
         def slope(a: float, w: FloatArray = w, d: FloatArray = d, z: FloatArray = z, z_d: FloatArray = z_d) -> float:
             return float(alpha * dot(w + a * d, d) + dot(factor * risk.value_grad(z + a * z_d)[1], z_d))
 
-        if not slope(0.0) < 0.0:  # nothing but rounding is left
+        at_start, at_end = slope(0.0), slope(1.0)
+        if not at_start < 0.0:  # nothing but rounding is left
             break
+        if not np.isfinite(at_end):
+            return None
         # A row that becomes active can end the descent after a tiny part of the step.
-        step = 1.0 if slope(1.0) <= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=1e-12, rtol=0.01))
+        step = 1.0 if at_end <= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=1e-12, rtol=0.01))
         w, z = w + step * d, z + step * z_d
     return w
 
