@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from scoreline import kernels
 from scoreline._typing import FloatArray, Scores
-from scoreline.operators import Operator
+from scoreline.operators import Operator, as_operator
 from scoreline.risks.base import Evaluation, Risk
 from scoreline.risks.separable import SeparableRisk
 
@@ -41,7 +41,7 @@ class Point:
 class Objective:
     """J(w) = alpha/2 |w|^2 + R(Xw), with explicit scores: nothing is computed twice behind the caller's back.
 
-    A pass over X happens in `scores` (z = Xw), `slope` (X'u) and `line` (z_d = Xd), nowhere else.
+    A pass over X happens in `scores` (z = Xw), `slope` (X'u), `line` (z_d = Xd) and `compact`, nowhere else.
 
     Parameters
     ----------
@@ -65,6 +65,17 @@ class Objective:
         other = Objective(self.operator, self.risk, alpha)
         other._known = None if w is None or z is None else (w, z)
         return other
+
+    def compact(self) -> "Objective":
+        """Return the same problem with n features in place of p > n, for small n; one pass and a dense copy of X.
+
+        Rows with the same inner products have the same scores at the minimum; only w is another.
+        """
+        blocks = [block.data for block in self.operator.row_blocks()]
+        rows = np.concatenate([np.asarray(block.toarray() if hasattr(block, "toarray") else block) for block in blocks])
+        with kernels.parallel.one_blas_thread():
+            triangle = np.asarray(np.linalg.qr(rows.astype(np.float64).T, mode="r"))
+        return Objective(as_operator(np.ascontiguousarray(triangle.T)), self.risk, self.alpha)
 
     @property
     def n_features(self) -> int:

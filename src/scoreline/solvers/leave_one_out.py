@@ -28,8 +28,6 @@ from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline._vectors import visible
 from scoreline.objective import Objective
-from scoreline.operators import as_operator
-from scoreline.operators.csr_rows import is_sparse
 from scoreline.solvers.hessian import factored, has_factor, hessian_diagonal
 
 logger = logging.getLogger("scoreline")
@@ -137,7 +135,7 @@ def _refit_unreliable(
         )  # fmt: skip
         return scores
     if n < p:
-        objective = _compact(objective)
+        objective = objective.compact()
     labels = objective.risk.labels
     shares = np.broadcast_to(share, z.shape)
     weight = np.ones(n) if labels.weight is None else np.asarray(labels.weight)
@@ -162,15 +160,6 @@ def _refit_unreliable(
         if w is not None:
             scores[group] = objective.scores(w)[group]
     return scores
-
-
-def _compact(objective: Objective) -> Objective:
-    """Return the same problem with n features instead of p > n: rows with the same inner products have the same scores."""
-    blocks = [block.data for block in objective.operator.row_blocks()]
-    rows = np.concatenate([np.asarray(block.toarray() if is_sparse(block) else block) for block in blocks])
-    with kernels.parallel.one_blas_thread():
-        triangle = np.asarray(np.linalg.qr(rows.astype(np.float64).T, mode="r"))
-    return Objective(as_operator(np.ascontiguousarray(triangle.T)), objective.risk, objective.alpha)
 
 
 def _minimum(objective: Objective, factor: Any, w: FloatArray) -> FloatArray | None:
