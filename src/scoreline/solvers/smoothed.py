@@ -18,9 +18,9 @@ SHARE, FACTOR = 0.3, 0.3
 FIRST_WIDTH = 0.03
 # Width of the ramp that the Hessian is made of, at least. On 3 sets, 2 risks and 3 alphas 0.1 took 5 % more passes.
 LEAST_WIDTH = 0.5
-# Take the Hessian of the ramp itself where its curvature is this many times that of a ramp of LEAST_WIDTH. On 24 sets and 3
-# alphas this takes a third fewer passes for PRBEP and 7 % fewer for the hinge, up to 60 times fewer where rows pile up. With 5
-# single runs took 30 % longer than without; with 20 half of the gain was lost.
+# Take the Hessian of the ramp itself where its curvature is this many times that of a ramp of LEAST_WIDTH. On 25 sets and 3
+# alphas this takes a third fewer passes for PRBEP and 8 % fewer for the hinge (geometric means). One run took 34 % more (65 and
+# 87 passes), three up to 7 % more. With 5 the means are as good and 20 % more passes occur on w8a; 20 gains about half as much.
 PILED_UP = 10.0
 # Make the first Hessian at the start if it costs no more passes than this. On covtype (12 entries a row, 4 passes) that
 # saves half to nine tenths of the time to 1 %; on dense data with 100 columns (8 passes) and on mnist (50) it loses.
