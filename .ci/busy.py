@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -45,8 +46,10 @@ def main():
                 time.sleep(CYCLE * (1.0 - options.speed))
                 os.killpg(tests.pid, signal.SIGCONT)
     finally:
-        for process in (tests, *busy):
+        for process in busy:
             process.kill()
+        with suppress(ProcessLookupError):  # what an interrupted run leaves behind, stopped or not
+            os.killpg(tests.pid, signal.SIGKILL)
     sys.exit(tests.wait())
 
 
