@@ -20,7 +20,7 @@ class Target:
 
 TARGETS: dict[str, Target] = {}
 MEMORY = float(1 << 31)  # bytes that targets believe to have, so that what asks for a share of them takes little
-READERS = ("model_file", "data.libsvm", "data.mapped_writer", "data.sources", "data.tables")
+READERS = ("model_file", "data.libsvm", "data.mapped_writer", "data.sources", "data.assembly")
 
 
 @contextlib.contextmanager

@@ -100,11 +100,6 @@ def test_optional_packages_stay_in_their_files(path):
         assert relative in OPTIONAL.get(package, {relative}), f"{relative} imports {module} at the top"
 
 
-def test_no_file_is_huge():
-    long = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in FILES}
-    assert not {name: lines for name, lines in long.items() if lines > 450}, "split at 450 lines: two jobs in one file"
-
-
 def test_the_layers_are_all_there():
     """A layer that was renamed must be renamed in the list too."""
     present = {layer(p.relative_to(ROOT).parts) for p in FILES} - {"__init__"}

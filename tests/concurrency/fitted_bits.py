@@ -84,7 +84,7 @@ def trains(solver, measure):
     from scoreline.measures.registry import get_measure
 
     try:
-        choose(get_measure(measure), "auto", solver)
+        choose(get_measure(measure), "auto", solver, (1000, 3))
     except ValueError:
         return False
     return True

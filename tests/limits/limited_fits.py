@@ -23,7 +23,7 @@ def rows(n=300, p=4, seed=0):
 def trains(measure, solver):
     """Tell whether a solver trains for a measure."""
     try:
-        return choose(get_measure(measure, PARAMS.get(measure)), "auto", solver)[1].name == solver
+        return choose(get_measure(measure, PARAMS.get(measure)), "auto", solver, (1000, 3))[1].name == solver
     except ValueError:
         return False
 

@@ -134,7 +134,7 @@ def test_a_fit_that_can_never_be_is_refused(name, short):
 
 def _trains(measure, solver):
     try:
-        return choose(get_measure(measure), "auto", solver.name)[1] is solver
+        return choose(get_measure(measure), "auto", solver.name, (1000, 3))[1] is solver
     except ValueError:
         return False
 

@@ -20,6 +20,7 @@ from scoreline.measures import CountMeasure, all_measures, best_cut, class_avera
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
+from scoreline.measures.ties import Ties
 
 EPS = float(np.finfo(float).eps)
 NAMES = sorted(all_measures())
@@ -187,12 +188,14 @@ def check_value(name, y, z, weight):
         assert abs(got - float(expected)) <= 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
 
 
-def candidates(z):
-    """Return one threshold below all scores, one at each of them."""
+def candidates(z, weight):
+    """Return one threshold below all scores, one at each of them that is not tied to the next higher one."""
     levels = np.unique(z)
     with np.errstate(over="ignore"):
         below = float(np.nextafter(levels[0], -np.inf))
-    return [below, *levels.tolist()] if np.isfinite(below) else levels.tolist()
+        ties = Ties.of(z, weight, levels[0], levels[-1], float(len(z) if weight is None else weight.sum()))
+        free = [a for a, b in itertools.pairwise(levels.tolist()) if not ties.tied(a, b)]
+    return [t for t in (below, *free, float(levels[-1])) if np.isfinite(t)]
 
 
 def check_cut(name, y, z, weight):
@@ -206,8 +209,8 @@ def check_cut(name, y, z, weight):
         assert abs(cut.value - float(exact_at_top(measure, rows))) <= 8 * len(z) * EPS
         return
     formula = FORMULAS.get(name, FORMULAS["balanced_accuracy"])
-    counted = z if weight is None else z[weight > 0.0]
-    reachable = [t for t in candidates(counted) if not at_limit(measure, rows, t)]
+    there = slice(None) if weight is None else weight > 0.0
+    reachable = [t for t in candidates(z[there], None if weight is None else weight[there]) if not at_limit(measure, rows, t)]
     best = max((float(formula(*exact_counts(rows, t))) for t in reachable), default=0.0)
     slack = 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
     assert cut.value >= best - slack

@@ -16,6 +16,7 @@ from contextvars import copy_context
 from functools import lru_cache
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -30,7 +31,7 @@ _local = threading.local()
 _pool: "_Pool | None" = None
 _blas: Any = None  # the BLAS libraries, once they have been looked for
 _blas_before: list[tuple[Any, int]] = []  # those that were limited, and their threads before
-_blas_users = 0
+_blas_claims: WeakSet["_Claim"] = WeakSet()  # a claim that Ctrl-C kept from being given back ends with its frame
 
 
 def available_threads() -> int:
@@ -155,7 +156,7 @@ class _Call:
         self.tasks = iter(range(len(edges) - 1))  # next() on it is atomic
         self.gate, self.quiet = threading.Lock(), threading.Event()
         self.helpers, self.over = 0, False
-        self.limited = getattr(_local, "blas", 0) > 0
+        self.limited = bool(getattr(_local, "blas", ()))
         self.error: BaseException | None = None
 
     def work(self) -> None:
@@ -213,25 +214,28 @@ def one_blas_thread() -> Iterator[None]:
 
     Its threads decide about bits: a sum is cut into as many parts. They also spin, and fight over cores that ours use.
     """
-    global _blas_users
     shared, own = _libraries()
-    with _lock:
-        _keep_to_one(shared, _blas_before)  # also where others have asked before: somebody may have set them meanwhile
-        _blas_users += 1
-        _local.blas = getattr(_local, "blas", 0) + 1
-        if _local.blas == 1:
-            _local.blas_before = []
-            _keep_to_one(own, _local.blas_before)
+    claim, claims = _Claim(), _local.__dict__.setdefault("blas", WeakSet())
     try:
+        with _lock:
+            _keep_to_one(shared, _blas_before)  # also where others have asked before: somebody may have set them meanwhile
+            _blas_claims.add(claim)
+            if not claims:
+                _keep_to_one(own, _local.__dict__.setdefault("blas_before", []))
+            claims.add(claim)
         yield
     finally:
         with _lock:
-            _local.blas -= 1
-            _blas_users -= 1
-            if _local.blas == 0:
-                _give_back(_local.blas_before)
-            if _blas_users == 0:
+            _blas_claims.discard(claim)
+            claims.discard(claim)
+            if not claims:
+                _give_back(_local.__dict__.setdefault("blas_before", []))
+            if not _blas_claims:
                 _give_back(_blas_before)
+
+
+class _Claim:
+    """Somebody who wants BLAS to have one thread."""
 
 
 def _libraries() -> tuple[list[Any], list[Any]]:
@@ -321,13 +325,13 @@ def _forget_pool() -> None:
 
 def _begin_in_child() -> None:
     """After fork the threads of the parent do not exist, nor do their claims on BLAS: start over in the child."""
-    global _lock, _blas_users
+    global _lock, _blas_claims
     _lock = threading.RLock()
     _forget_pool()
     _local.default = None  # the child of a pool may use less
     _local.inside = False
-    _blas_users = getattr(_local, "blas", 0)
-    if _blas_users == 0:
+    _blas_claims = WeakSet(getattr(_local, "blas", ()))
+    if not _blas_claims:
         _give_back(_blas_before)
 
 
