@@ -210,7 +210,9 @@ def check_cut(name, y, z, weight):
         return
     formula = FORMULAS.get(name, FORMULAS["balanced_accuracy"])
     there = slice(None) if weight is None else weight > 0.0
-    reachable = [t for t in candidates(z[there], None if weight is None else weight[there]) if not at_limit(measure, rows, t)]
+    reachable = [
+        t for t in candidates(z[there], None if weight is None else weight[there]) if not at_limit(measure, rows, t)
+    ]
     best = max((float(formula(*exact_counts(rows, t))) for t in reachable), default=0.0)
     slack = 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
     assert cut.value >= best - slack

@@ -121,11 +121,11 @@ def choose(measure: Measure, risk: str, solver: str, shape: tuple[float, int]) -
 
 
 class Alternative(NamedTuple):
-    """What "auto" trains as well: always, to keep the better of the two, or only where the first fit is degenerate."""
+    """What "auto" may train as well: where the first fit is degenerate, and with `rival` also where it has found little."""
 
     risk: Risk
     solver: type[Method]
-    always: bool
+    rival: bool
 
 
 def alternative(
@@ -139,9 +139,9 @@ def alternative(
     """Return what risk="auto" and solver="auto" train beside `first`: the first smooth risk of the measure.
 
     A hinge, over rows or pairs, can have a constant score as its optimum although features carry information, above all
-    where one class is rare. The logistic loss then finds it. Where `first` was taken for ample rows, neither is always ahead,
-    and the measure on held-out rows decides. None where the user has named the risk or the solver, or given options that
-    the other solver does not have, or where `first` has that risk already.
+    where one class is rare. The logistic loss then finds it. Where `first` was taken for ample rows, neither is always ahead:
+    they are rivals, and the measure on held-out rows decides. None where the user has named the risk or the solver, or given
+    options that the other solver does not have, or where `first` has that risk already.
     """
     served = next((get_risk(name, measure) for name in measure.risks if get_risk(name, measure).curved), None)
     if risk != "auto" or solver != "auto" or served is None or served.name == first[0].name:

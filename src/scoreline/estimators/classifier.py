@@ -24,7 +24,7 @@ from scoreline.estimators.probabilities import Probabilities, check_enough_rows,
 from scoreline.estimators.row_training import RowTraining
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.streaming import Streaming
-from scoreline.estimators.training import Problem, Trained, is_better, train
+from scoreline.estimators.training import Problem, Trained, is_better, is_doubtful, train
 from scoreline.estimators.validation import as_counts, check_labels, check_sample_weight, check_weights, seen
 from scoreline.estimators.whole import all_at_once, interruption_noted
 from scoreline.estimators.wrapped import unwrapped, wrapped_again
@@ -305,7 +305,7 @@ class MeasureClassifier(
         problem, trained = run(risk, solver, other is not None)
         rejected = None
         ended = trained.interruption is not None or trained.result.status in ("interrupted", "max_time")
-        if other is not None and not ended and (trained.degenerate or other.always):
+        if other is not None and not ended and (trained.degenerate or (other.rival and is_doubtful(problem, trained))):
             second_solver = self._make_solver(other.solver)
             second_solver.early_stopping = solver.early_stopping
             second_problem, second = run(other.risk, second_solver, False)

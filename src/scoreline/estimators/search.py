@@ -310,7 +310,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             served = [each for each in others if self.solver == "auto" or first[1].serves(each)]
             return [first, *(choose(measure, each.name, self.solver, shape) for each in served)], None
         other = alternative(measure, self.risk, self.solver, options, first, shape[1])
-        if other is not None and other.always:
+        if other is not None and other.rival:
             return [first, (other.risk, other.solver)], None
         return [first], other
 
