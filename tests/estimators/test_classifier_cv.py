@@ -236,7 +236,10 @@ def test_ctrl_c_ends_all_folds():
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)
     assert len(seen) < 60
-    assert not hasattr(clf, "coef_")
+    assert clf.status_ == "interrupted"
+    assert clf.alpha_ in clf.alphas
+    assert clf.score(X, y) > 0.6
+    assert not hasattr(clf, "cv_results_")
 
 
 def test_groups_and_iterables_of_folds():

@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         output.error(_message(error))
         return USAGE
-    except KeyboardInterrupt:
-        output.error("interrupted")
+    except KeyboardInterrupt as pressed:
+        output.error(f"interrupted: {pressed}" if str(pressed) else "interrupted")
         return INTERRUPTED
     except MemoryError as error:
         output.error(

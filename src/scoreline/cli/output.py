@@ -251,7 +251,7 @@ def _bar() -> Any:
 class LogLines(logging.Handler):
     """Shows what the library reports as progress."""
 
-    def __init__(self, progress: Progress):
+    def __init__(self, progress: Any):
         super().__init__(logging.INFO)
         self.progress = progress
 
@@ -261,7 +261,7 @@ class LogLines(logging.Handler):
 
 
 @contextmanager
-def reported(progress: Progress) -> Iterator[None]:
+def reported(progress: Any) -> Iterator[None]:
     """Show the messages of the library's logger as progress."""
     logger, handler = logging.getLogger("scoreline"), LogLines(progress)
     level = logger.level

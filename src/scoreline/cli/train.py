@@ -5,13 +5,15 @@ Ctrl-C saves the best model so far.
 
 import argparse
 import functools
+import signal
+import threading
 import time
 from typing import Any
 
 import numpy as np
 
 from scoreline._backend import named_device
-from scoreline.cli.output import Output, reported, writing
+from scoreline.cli.output import Output, Progress, reported, writing
 from scoreline.cli.parser import (
     UsageError,
     add_output,
@@ -26,7 +28,8 @@ from scoreline.data import Dataset
 from scoreline.estimators import MeasureClassifier, MeasureClassifierCV
 from scoreline.estimators.catalog import choose
 from scoreline.measures import get_measure
-from scoreline.solvers import Checkpoint, Progress
+from scoreline.solvers import Checkpoint
+from scoreline.solvers import Progress as Iteration
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.registry import get_solver
 
@@ -112,21 +115,39 @@ def trained(options: Any, output: Output, client: Any) -> int:
     output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
     tested = _test_rows(options, output, data)
     clf = classifier(options, data)
-    begin, interrupted = time.perf_counter(), False
-    with output.progress("training") as progress, reported(progress), output.messages():
-        _watch(clf, progress)
+    begin, reached = time.perf_counter(), None
+    with Signals() as signals:
         try:
-            clf.fit(data.X, y)
+            with output.progress("training") as bar, output.messages():
+                progress = ProgressOfModel(bar, clf)
+                with reported(progress):
+                    _watch(clf, progress)
+                    try:
+                        clf.fit(data.X, y)
+                        reached = clf.score(data.X, y)
+                    finally:
+                        signals.hold()
         except KeyboardInterrupt:
-            if not hasattr(clf, "coef_"):
-                raise
-            interrupted = True
-    seconds = time.perf_counter() - begin
-    clf.solver_params = None
-    reached = None if interrupted else clf.score(data.X, y)
-    name_classes(clf, data)
-    with output.messages(), writing(options.out):
-        clf.save(options.out, data.encoding)
+            if not np.any(getattr(clf, "coef_", 0.0)):
+                raise KeyboardInterrupt("there is no model yet, and nothing is saved") from None
+            clf.status_ = "interrupted"
+        seconds = time.perf_counter() - begin
+        clf.solver_params = None
+        name_classes(clf, data)
+        with output.messages(), writing(options.out):
+            clf.save(options.out, data.encoding)
+    try:
+        return _told(options, output, client, clf, data, tested, seconds, reached)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the model is saved in {options.out}") from None
+
+
+def _told(
+    options: Any, output: Output, client: Any, clf: Any, data: Dataset, tested: Dataset | None, seconds: float,
+    reached: float | None,
+) -> int:  # fmt: skip
+    """Say what was trained, evaluate it and write the page; return the exit code."""
+    interrupted = clf.status_ == "interrupted"
     summary = {
         "model": str(options.out), "measure": clf.measure, "solver": clf.solver_, "risk": clf.risk_, "status": clf.status_,
         "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_, "iterations": clf.n_iter_,
@@ -134,13 +155,15 @@ def trained(options: Any, output: Output, client: Any) -> int:
     }  # fmt: skip
     if client is not None:
         summary["bytes"] = clf.history_.get("bytes", [None])[-1]
-    if not interrupted:
+    if reached is not None:
         summary["train"] = reached
     for name, value in summary.items():
         output.result(name, value)
-    if options.alpha == "auto":
+    if options.alpha == "auto" and not interrupted:
         output.text(f"alpha {clf.alpha:g} by the {_measure_name(clf)} of rows left out, {_left_out(clf):.4f}")
     output.text(_sentence(clf, summary))
+    if clf.rejected_ is not None:
+        output.text(clf.rejected_)
     if interrupted:
         output.note(f"interrupted: the best model so far is saved in {options.out}")
         return 130
@@ -158,6 +181,46 @@ def trained(options: Any, output: Output, client: Any) -> int:
         output.result("report", options.report)
         output.text(f"report in {options.report}")
     return 0
+
+
+class ProgressOfModel:
+    """Progress that is shown once there is a model: from the first line on, Ctrl-C saves one."""
+
+    def __init__(self, progress: Progress, clf: Any):
+        self.progress, self.clf = progress, clf
+
+    def update(self, text: str) -> None:
+        """Say how far it is."""
+        interim = getattr(self.clf, "_interim", None)
+        if interim is not None and interim.ready:
+            self.progress.update(text)
+
+
+class Signals:
+    """Ctrl-C and SIGTERM raise KeyboardInterrupt until `hold` is called; then they wait for the end of the block."""
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self.held = False
+        self.before: list[Any] = []
+
+    def hold(self) -> None:
+        """From now on a file is written, which is to be complete."""
+        self.held = True
+
+    def _come(self, *_: object) -> None:
+        if not self.held:
+            raise KeyboardInterrupt
+
+    def __enter__(self) -> "Signals":
+        if threading.current_thread() is threading.main_thread():
+            self.before = [signal.signal(which, self._come) for which in self.numbers]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for which, handler in zip(self.numbers, self.before, strict=False):
+            signal.signal(which, handler)
 
 
 def _alpha(text: str) -> Any:
@@ -194,7 +257,7 @@ def _watch(clf: Any, progress: Any) -> None:
     if clf.solver != "auto" and issubclass(get_solver(clf.solver), MomentsSolver):
         return
 
-    def show(now: Progress) -> None:
+    def show(now: Iteration) -> None:
         gap = (now.objective - now.lower_bound) / max(now.lower_bound, 1e-300)
         proved = f", proved within {100 * gap:.2g} %" if np.isfinite(gap) and gap < 10 else ""
         progress.update(f"iteration {now.iteration}, {now.passes:.0f} passes{proved}")

@@ -17,6 +17,7 @@ from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import alternative, choose, counted_rows
 from scoreline.estimators.early_stopping import ValidationRows, given_rows, held_rows, same_columns
+from scoreline.estimators.interim import Interim, shown
 from scoreline.estimators.memory import check_memory
 from scoreline.estimators.moments_training import MomentsTraining
 from scoreline.estimators.persist import Saving
@@ -227,8 +228,21 @@ class MeasureClassifier(
             The fitted classifier.
         """
         measure = self._check_parameters()
-        threads = kernels.parallel.thread_limit(self.n_jobs)
-        with interruption_noted(self), verbosity(self.verbose), threads, memory_advice(), own_operator(X) as operator:
+        threads, interim = kernels.parallel.thread_limit(self.n_jobs), Interim()
+        begun: Any = None
+
+        def keep() -> None:
+            if begun is not None:
+                self._keep_interim(interim, *begun)
+
+        with (
+            shown(self, interim),
+            verbosity(self.verbose),
+            threads,
+            memory_advice(),
+            own_operator(X) as operator,
+            interruption_noted(self, keep),
+        ):
             operator = self._where_asked(operator)
             passes_before = operator.n_passes
             y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
@@ -246,6 +260,7 @@ class MeasureClassifier(
             if self.probability and validation is None:
                 check_enough_rows(sign, weight)
             rows = X, operator, classes, sign, weight, measure, solver, training_weight
+            begun = rows
             unseen: Any = None
             there: Any = slice(None)
             if isinstance(solver, MomentsSolver):
@@ -253,9 +268,9 @@ class MeasureClassifier(
             elif isinstance(solver, RowMethod):
                 if operator.scores == "device":
                     raise TypeError(ON_DEVICE.format(solver=solver.name))
-                self._fit_rows(*rows, validation)
+                self._fit_rows(*rows, validation, interim)
             else:
-                unseen, risk = self._fit_certified(*rows, risk, validation)
+                unseen, risk = self._fit_certified(*rows, risk, validation, interim)
             if validation is not None:
                 self._serve(validation)
             elif self.probability:
@@ -271,7 +286,7 @@ class MeasureClassifier(
 
     def _fit_certified(
         self, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: FloatArray | None, measure: Measure,
-        solver: Any, training_weight: FloatArray | None, risk: Risk, validation: ValidationRows | None,
+        solver: Any, training_weight: FloatArray | None, risk: Risk, validation: ValidationRows | None, interim: Interim,
     ) -> tuple[Any, Risk]:  # fmt: skip
         """Minimise J, prove it and cut; return scores of left-out rows (None if they would cost a fit), and the risk."""
         if risk.shift == "linear" and self.scaling != "standard":
@@ -290,6 +305,8 @@ class MeasureClassifier(
                 wrapped = InterceptOperator(base, self.intercept_scaling)
             if validation is not None:
                 solver.watch = validation.watch(solver.early_stopping, lambda w: unwrapped(w, wrapped, operator))
+            solver.latest = interim
+            interim.begin(lambda w: unwrapped(w, wrapped, operator), solver_=solver.name, risk_=risk.name)
             if seconds is not None:
                 solver.max_time = max(1e-9, seconds - (time.perf_counter() - begin))
             problem = Problem(
@@ -319,6 +336,8 @@ class MeasureClassifier(
         result = trained.result
 
         coef, intercept = unwrapped(result.w, problem.operator, operator)
+        if trained.interruption is not None and not np.any(coef) and interim.ready:
+            raise trained.interruption  # a run before, on a sample of the rows perhaps, has a model that tells rows apart
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
             new.classes_ = classes
@@ -341,6 +360,19 @@ class MeasureClassifier(
         if trained.missed is not None:
             warnings.warn(trained.missed, UserWarning, stacklevel=3)
         return (None if trained.unseen is None else trained.unseen + trained.intercept), risk
+
+    def _keep_interim(
+        self, interim: Interim, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: Any, measure: Measure,
+        *_: Any,
+    ) -> None:  # fmt: skip
+        """Set the best model of a fit that Ctrl-C has ended before it had one of its own."""
+        model = interim.model(operator, sign, weight, self._cut_measure(measure))
+        if model is None:
+            return
+        with all_at_once(self) as new:
+            validate_data(new, seen(X), skip_check_array=True)
+            new._end_stream()
+            new.__dict__.update(model, classes_=classes, n_passes_=operator.n_passes)
 
     def _is_better(
         self, problem: Problem, solver: Any, first: Trained, second: Trained, validation: ValidationRows | None

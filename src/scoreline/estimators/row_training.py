@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from scoreline import kernels
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.early_stopping import ValidationRows
+from scoreline.estimators.interim import Interim
 from scoreline.estimators.training import Judged, cut_on, half_of_the_time, held_out_rows, training_scores_mislead
 from scoreline.estimators.validation import class_weights, seen
 from scoreline.estimators.whole import all_at_once
@@ -64,7 +65,7 @@ class RowTraining:
 
     def _fit_rows(
         self: Any, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, copies: FloatArray | None, measure: Measure,
-        solver: RowMethod, weight: FloatArray | None, validation: ValidationRows | None = None,
+        solver: RowMethod, weight: FloatArray | None, validation: ValidationRows | None, interim: Interim,
     ) -> Any:  # fmt: skip
         """Train by passes over the rows; one more pass for the cut, or a run without a fifth of the rows before (`train`)."""
         before, random_state = operator.n_passes, self.random_state
@@ -78,6 +79,7 @@ class RowTraining:
             coef, intercept = w[:-1], constant * float(w[-1])
             return (coef, intercept) if self.scaling is None else wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
 
+        interim.begin(unwrap, solver_=solver.name, risk_="hinge")
         if validation is not None and solver.early_stopping is not None:
             solver.watch = validation.watch(solver.early_stopping, unwrap)
 
@@ -96,13 +98,15 @@ class RowTraining:
             held = held_out_rows(sign, weight, random_state)
             with half_of_the_time(solver):
                 part = trained(np.where(held, 0.0, 1.0 if weight is None else weight))
+            interim.see(part.w)
             if part.interruption is not None:
-                raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
+                raise part.interruption
             z = _finite(wrapped.matvec(part.w[:-1]) + constant * float(part.w[-1]))
             given_cut = cut_on(served, Judged(sign[held], z[held], None if weight is None else weight[held]))
         run = trained(weight)
-        if run.interruption is not None and run.rows == 0.0 and hasattr(self, "coef_"):
-            raise run.interruption  # nothing learnt: the earlier model stays
+        if run.interruption is not None and run.rows == 0.0:
+            raise run.interruption  # nothing learnt from all rows
+        interim.see(run.w)
         coef, intercept = unwrap(run.w)
         if given_cut is not None:
             threshold = given_cut

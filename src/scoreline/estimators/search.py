@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -29,10 +30,12 @@ from scoreline.estimators.folds import (
     run_folds,
     undefined_folds,
 )
+from scoreline.estimators.interim import Interim, shown
 from scoreline.estimators.probabilities import Probabilities, center_of, cross_fitted_scores
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.validation import check_labels, check_weights, seen
-from scoreline.estimators.whole import all_at_once, unchanged_on_error
+from scoreline.estimators.whole import all_at_once, interruption_noted
+from scoreline.estimators.wrapped import unwrapped
 from scoreline.measures import Measure, RankingMeasure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
@@ -151,7 +154,10 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         self.probability = probability
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "MeasureClassifierCV":
-        """Choose alpha and train on all rows. Ctrl-C leaves the classifier as it was.
+        """Choose alpha and train on all rows.
+
+        Ctrl-C leaves the best model so far, with status_ "interrupted": the final one, or that of a fold, which was trained
+        without the fold's held-out rows. It has no `cv_results_` then.
 
         Parameters
         ----------
@@ -179,8 +185,21 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             raise ValueError(
                 f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
             )
-        threads = kernels.parallel.thread_limit(self.n_jobs)
-        with unchanged_on_error(self), verbosity(self.verbose), threads, memory_advice(), own_operator(X) as operator:
+        threads, interim = kernels.parallel.thread_limit(self.n_jobs), Interim()
+        begun: Any = None
+
+        def keep() -> None:
+            if begun is not None:
+                self._keep_interim(X, final, interim, *begun)
+
+        with (
+            shown(self, interim),
+            verbosity(self.verbose),
+            threads,
+            memory_advice(),
+            own_operator(X) as operator,
+            interruption_noted(self, keep),
+        ):
             operator = final._where_asked(operator)
             operator.require("rows", "cross-validation: products restricted to rows")
             labels = operator.aligned(y, "y")
@@ -196,11 +215,12 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
                 )
             rows = TrainingRows(operator, sign, weight, training_weight, classes)
+            begun = rows, final._cut_measure(measure)
             shape = counted_rows(len(sign), weight), operator.shape[1]
             contenders, spare = self._contenders(measure, shape, final._options())
             candidates: list[Candidate] = []
             for risk, solver_class in contenders:  # which may grow below
-                candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, alphas))
+                candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, alphas, interim))
                 chosen = max(candidates, key=self._merit)  # the first of equal ones
                 candidates = [each if each is chosen else each.without_scores() for each in candidates]
                 if spare is not None and chosen.degenerate[self._chosen(chosen)]:
@@ -235,7 +255,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         folds = [fold for each in candidates for fold in each.folds]
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
-            new.__dict__.update({k: v for k, v in vars(final).items() if k.endswith("_") or k == "_penalty"})
+            new.__dict__.update({k: v for k, v in vars(final).items() if _is_fitted(k)})
             new.alpha_, new.cv_passes_ = alphas[best], float(sum(fold.passes for fold in folds))
             new.cv_results_ = results_table(self._given_alphas(), alphas, candidates)
         if undefined:
@@ -264,10 +284,28 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
         final = self._classifier(self.alpha_)
         final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
-        final.__dict__.update({k: v for k, v in vars(self).items() if k.endswith("_") or k == "_penalty"})
+        final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
         for name in ("alpha_", "cv_results_", "cv_passes_"):
             final.__dict__.pop(name, None)
         final.save(path, encoding)
+
+    def _keep_interim(
+        self, X: Any, final: MeasureClassifier, interim: Interim, rows: TrainingRows, measure: Measure
+    ) -> None:
+        """Set the final model if Ctrl-C has come when it was there, or else the best one of the folds."""
+        model: Any
+        if hasattr(final, "coef_"):
+            model = {k: v for k, v in vars(final).items() if _is_fitted(k)} | {"alpha_": final.alpha}
+            if final.cut == "none" != self.cut:  # the threshold of the folds may have been still to come
+                z = np.asarray(rows.operator.matvec(final.coef_[0]))
+                model["intercept_"] = -np.array([cut_of(measure, rows, z, np.arange(len(z)))])
+        else:
+            model = interim.model(rows.operator, rows.sign, rows.training_weight, measure)
+        if model is not None:
+            with all_at_once(self) as new:
+                validate_data(new, seen(X), skip_check_array=True)
+                new.__dict__.pop("cv_results_", None)
+                new.__dict__.update(model, classes_=rows.classes, n_passes_=0.0, cv_passes_=rows.operator.n_passes)
 
     def _given_alphas(self) -> list[float]:
         return list(ALPHAS) if self.alphas is None else [float(a) for a in self.alphas]
@@ -316,7 +354,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
 
     def _tried(
         self, final: MeasureClassifier, rows: TrainingRows, splits: list[Any], measure: Measure, risk: Risk, solver_class: Any,
-        alphas: list[float],
+        alphas: list[float], interim: Interim,
     ) -> Candidate:  # fmt: skip
         """Return what the folds say of a risk."""
         along, stop = issubclass(solver_class, Solver) and not issubclass(solver_class, CostMethod), Event()
@@ -327,16 +365,22 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             return solver
 
         fold = (
-            self._path_fold(rows, risk, make_solver, alphas)
+            self._path_fold(rows, measure, risk, make_solver, alphas, interim)
             if along
-            else self._fit_fold(rows, measure, risk, solver_class, alphas)
+            else self._fit_fold(rows, measure, risk, solver_class, alphas, interim)
         )
         # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
         folds = run_folds(fold, splits, stop, side_by_side=along and rows.operator.scores == "host")
         return Candidate(risk, solver_class.name, along, folds, self._values(folds, splits, rows, measure))
 
     def _path_fold(
-        self, rows: TrainingRows, risk: Risk, make_solver: Callable[[], Any], alphas: list[float]
+        self,
+        rows: TrainingRows,
+        measure: Measure,
+        risk: Risk,
+        make_solver: Callable[[], Any],
+        alphas: list[float],
+        interim: Interim,
     ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
         """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
         space = space_for(rows.operator.scores)
@@ -352,13 +396,22 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             )
             objective = Objective(part, risk.prepare(sign, weight, space), alphas[0])
 
+            def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
+                return unwrapped(w, wrapped, rows.operator)
+
             def run() -> Fold:
                 scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []
-                for k, (_, result) in enumerate(solve_path(objective, alphas, make_solver())):
+                solver, newest = make_solver(), interim.of_fold()
+                solver.latest, facts = newest, {"solver_": solver.name, "risk_": risk.name}
+                newest.begin(unwrap, **facts, alpha_=alphas[0])
+                for k, (_, result) in enumerate(solve_path(objective, alphas, solver)):
                     if result.interruption is not None:
                         raise result.interruption
                     shift = objective.risk.intercept(result.z) - center_of(result.z, weight, risk)
                     scores[k] = np.asarray(left.matvec(result.w)) + shift
+                    coef, intercept = unwrap(result.w)
+                    judge = partial(_judged, rows, measure, test, scores[k])
+                    newest.finish(judge, coef, intercept + shift, **facts, alpha_=alphas[k])
                     converged.append(result.status == "converged")
                     degenerate.append(is_degenerate(result, objective))
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
@@ -369,7 +422,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         return prepare
 
     def _fit_fold(
-        self, rows: TrainingRows, measure: Measure, risk: Risk, solver_class: Any, alphas: list[float]
+        self, rows: TrainingRows, measure: Measure, risk: Risk, solver_class: Any, alphas: list[float], interim: Interim
     ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
         """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
 
@@ -381,13 +434,25 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 values, converged, degenerate = np.empty(len(alphas)), [], []
                 clf = self._classifier(alphas[0])
                 clf.set_params(warm_start=True, risk=risk.name, solver=solver_class.name)
+                newest = interim.of_fold()
+
+                def note(value: float) -> None:
+                    facts = {"solver_": clf.solver_, "risk_": clf.risk_, "cost_": clf.cost_, "alpha_": clf.alpha}
+                    newest.finish(lambda: (value, 0.0), clf.coef_[0], float(clf.intercept_[0]), **facts)
+
                 for k, alpha in enumerate(alphas):
                     clf.set_params(alpha=alpha)
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # told once, at the end
-                        clf.fit(part, labels[train], None if weight is None else weight[train])
+                        try:
+                            clf.fit(part, labels[train], None if weight is None else weight[train])
+                        except KeyboardInterrupt:
+                            if hasattr(clf, "coef_"):
+                                note(-np.inf)
+                            raise
                     decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])
                     values[k] = rows.judged(measure, test, decision)
+                    note(values[k])
                     converged.append(clf.gap_ is None or clf.status_ == "converged")
                     degenerate.append(bool(np.ptp(decision) == 0.0))
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
@@ -432,3 +497,17 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _is_fitted(name: str) -> bool:
+    """Tell whether an attribute is one that a fit sets."""
+    return name.endswith("_") or name == "_penalty"
+
+
+def _judged(rows: TrainingRows, measure: Measure, test: AnyArray, scores: FloatArray) -> tuple[float, float]:
+    """Return the measure on the held-out rows of a fold at their own best threshold, and that."""
+    try:
+        threshold = cut_of(measure, rows, scores, test)
+    except ValueError:  # rows of one class, or without weight
+        return -np.inf, 0.0
+    return float(np.nan_to_num(rows.judged(measure, test, scores - threshold), nan=-np.inf)), threshold

@@ -99,7 +99,7 @@ def train(
         elif isinstance(solver, CostMethod):
             interruption = part.interruption  # the search has left a model to keep
         else:
-            raise part.interruption  # nothing to keep yet: this model knows only a part of the rows
+            raise part.interruption  # the caller keeps the model of the other rows (`Interim`)
     objective = problem.objective(weight)
     if not isinstance(solver, CostMethod):
         result = solver.solve(objective, w0)

@@ -1,7 +1,7 @@
 """A fit's attributes all at once: whoever looks, at any moment and after Ctrl-C too, finds the old model or the new one."""
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -29,17 +29,22 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 @contextmanager
-def interruption_noted(estimator: Any) -> Iterator[None]:
+def interruption_noted(estimator: Any, keep: Callable[[], None]) -> Iterator[None]:
     """Give a model that was set before Ctrl-C came, or because of it, the status "interrupted"; errors leave all as it was.
 
-    An error may come when the model is set already: of a fold that probabilities are learnt from, say.
+    Where none was set yet, `keep` sets the best so far, if there is one. An error may come when the model is set already: of a
+    fold that probabilities are learnt from, say.
     """
     before = dict(estimator.__dict__)
     try:
         yield
     except KeyboardInterrupt as signal:
+        if estimator.__dict__.get("coef_") is before.get("coef_"):
+            keep()
         if estimator.__dict__.get("coef_") is not before.get("coef_"):
             estimator.status_ = "interrupted"
+        else:
+            estimator.__dict__ = before
         _let_go(signal)
         raise
     except Exception:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -67,6 +67,13 @@ class Progress(NamedTuple):
     w: FloatArray
 
 
+class Latest(Protocol):
+    """Who wants to know the best point of a run after every iteration, in case that it never ends."""
+
+    def see(self, w: FloatArray) -> None:
+        """Take in the best coefficients so far; they are not changed afterwards."""
+
+
 @dataclass
 class Result:
     """The end of a run: the best point w with fresh scores z = Xw (None if interrupted there), its proof, its history.
@@ -112,6 +119,7 @@ class Solver(Method, ABC):
     log_level = logging.INFO  # of the line at the end of a run
     starts_on_samples: ClassVar[bool] = False  # init="auto": begin on samples of the rows where that pays
     ready = False  # between `resume` and `release`: there is something to store
+    latest: Latest | None = None  # set by who keeps a model at Ctrl-C
     watch: Watch | None = None  # of `early_stopping`, set by who knows the measure and the validation rows
 
     def __init__(
@@ -225,6 +233,8 @@ class Solver(Method, ABC):
             row = (now.iteration, now.seconds, now.passes, now.best_objective, now.lower_bound)
             for name, value in zip(HISTORY, row, strict=True):
                 now.history[name].append(value)
+            if self.latest is not None:
+                self.latest.see(now.best_w)
             moved = objective.operator.traffic
             if moved is not None and traffic is not None:
                 now.history.setdefault("bytes", []).append(moved - traffic)
