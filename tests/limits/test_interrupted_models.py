@@ -27,7 +27,9 @@ PHASES = {
     ),
     "threshold": ({}, training, "best_cut", 1),
     "leave-one-out": ({"measure": "f1", "risk": "logistic"}, training, "leave_one_out", 1),
-    "two methods compared": ({"measure": "f1"}, classifier_module, "is_doubtful", 1),
+    "two methods, before the second": ({"measure": "f1", "alpha": 1.0}, classifier_module, "is_doubtful", 1),
+    "two methods, in the second": ({"measure": "f1", "alpha": 1.0}, cost_search, "leave_one_out", 1),
+    "two methods compared": ({"measure": "f1", "alpha": 1.0}, training, "paired_gain", 1),
     "attributes": ({}, classifier_module, "all_at_once", 1),
     "calibration": ({"probability": True}, classifier_module, "cross_fitted_scores", 1),
     "rows one by one, held out": (

@@ -325,11 +325,18 @@ class MeasureClassifier(
         if other is not None and not ended and (trained.degenerate or (other.rival and is_doubtful(problem, trained))):
             second_solver = self._make_solver(other.solver)
             second_solver.early_stopping = solver.early_stopping
-            second_problem, second = run(other.risk, second_solver, False)
+            second_problem, second = run(other.risk, second_solver, not trained.degenerate)
             if trained.degenerate:
                 rejected = f"{solver.name} with risk {risk.name} gave all rows the same score (a degenerate fit)"
-            elif second.interruption is None and self._is_better(problem, solver, trained, second, validation):
-                rejected = f"{solver.name} with risk {risk.name} had a lower {measure.name} on held-out rows"
+            elif second.interruption is not None or second.result.status == "interrupted":
+                trained = trained.interrupted(second.interruption)
+            elif seconds is None or time.perf_counter() - begin < seconds:
+                solver.max_time = None if seconds is None else seconds - (time.perf_counter() - begin)
+                try:
+                    if self._is_better(problem, solver, trained, second, validation):
+                        rejected = f"{solver.name} with risk {risk.name} had a lower {measure.name} on held-out rows"
+                except KeyboardInterrupt as signal:
+                    trained = trained.interrupted(signal)
             if rejected is not None:
                 risk, solver, problem, trained = other.risk, second_solver, second_problem, second
                 logger.info("%s: %s with risk %s is kept", rejected, solver.name, risk.name)

@@ -52,6 +52,11 @@ class Trained(NamedTuple):
     degenerate: bool = False
     left_out_positive: AnyArray | None = None
 
+    def interrupted(self, signal: BaseException | None) -> "Trained":
+        """Return the same model, after which Ctrl-C or a callback has ended the fit."""
+        self.result.status = "interrupted"
+        return self._replace(interruption=signal)
+
 
 def train(
     problem: Problem, solver: Solver, cut: str, random_state: Any, w0: FloatArray | None, left_out: bool = False,
@@ -177,7 +182,9 @@ def is_better(problem: Problem, solver: Solver, first: Trained, second: Trained,
     rest = np.where(held, 0.0, 1.0 if weight is None else weight)
     solver.journal = solver.watch = None
     part = solver.solve(problem.objective(with_cost(rest, sign, first.cost)))
-    if part.interruption is not None or part.z is None:
+    if part.interruption is not None:
+        raise part.interruption
+    if part.status in ("interrupted", "max_time"):
         return False
     positive = part.z > best_cut(sign, part.z, problem.cut_measure, rest).threshold
     gain, error = paired_gain(

@@ -47,5 +47,5 @@ def warn_if_degenerate(result: Result, objective: Objective) -> None:
         f"better model was found within the proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or "
         "alpha, scale the features, or choose another risk, such as risk='logistic'.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=6,
     )
