@@ -600,10 +600,10 @@ class Callback:
         return True
 
 
-def stopped(fit, signal, **options):
+def stopped(fit, signal, rows=few_positives, **options):
     callback = Callback(fit, signal)
     clf = classifier(solver_params={"callbacks": [callback]}, **options)
-    X, y = few_positives()
+    X, y = rows()
     if signal:
         with pytest.raises(KeyboardInterrupt):
             clf.fit(X, y)
@@ -626,9 +626,12 @@ def test_a_stop_in_the_first_fit_leaves_a_model_without_levels(level, signal):
 @both_levels
 @pytest.mark.parametrize("signal", [True, False])
 def test_a_stop_in_the_second_fit_leaves_the_first(level, signal):
-    X, y = few_positives()
+    def rows():
+        return data(n=600, share=0.15, seed=1)
+
+    X, y = rows()
     assert len(classifier(level=level).fit(X, y).levels_) > 1, "otherwise this test shows nothing"
-    clf = stopped(2, signal, level=level)
+    clf = stopped(2, signal, rows, level=level)
     plain = MeasureClassifier("f1", solver="smoothed", risk="hinge", alpha=ALPHA, tol=TOL).fit(X, y)
     assert clf.cost_ == 1.0
     assert len(clf.levels_) == 1
@@ -636,6 +639,15 @@ def test_a_stop_in_the_second_fit_leaves_the_first(level, signal):
     assert np.array_equal(clf.intercept_, plain.intercept_), "the cut is set after Ctrl-C as well"
     assert clf.objective_ == plain.objective_
     assert clf.gap_ == plain.gap_
+
+
+@both_levels
+def test_ctrl_c_in_the_second_fit_after_a_degenerate_one_leaves_a_model(level):
+    X, y = few_positives()
+    clf = stopped(2, True, level=level)
+    assert clf.coef_.any()
+    assert clf.gap_ is None
+    assert clf.score(X, y) > 0.3
 
 
 @both_levels

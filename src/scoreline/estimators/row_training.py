@@ -104,8 +104,8 @@ class RowTraining:
             z = _finite(wrapped.matvec(part.w[:-1]) + constant * float(part.w[-1]))
             given_cut = cut_on(served, Judged(sign[held], z[held], None if weight is None else weight[held]))
         run = trained(weight)
-        if run.interruption is not None and run.rows == 0.0:
-            raise run.interruption  # nothing learnt from all rows
+        if run.interruption is not None and run.rows == 0.0 and (interim.ready or hasattr(self, "coef_")):
+            raise run.interruption  # nothing learnt: the run without the held-out rows, or the earlier model, stays
         interim.see(run.w)
         coef, intercept = unwrap(run.w)
         if given_cut is not None:
