@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from limited_fits import CASES, classifier, rows
 
-from scoreline.estimators import classifier as estimator
+from scoreline.estimators import interim
 from scoreline.operators import as_operator
 
 END = 10.0  # passes beyond iterations: the start (2), the proof (1), leave-one-out or the cut of row methods (up to 7)
@@ -20,7 +20,7 @@ def fitted(case, monkeypatch, **options):
     operator = as_operator(X)
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        patch.setattr(estimator, "own_operator", nullcontext)  # the clock reads the passes of this one
+        patch.setattr(interim, "own_operator", nullcontext)  # the clock reads the passes of this one
         patch.setattr(time, "perf_counter", lambda: operator.n_passes)
         clf = classifier(case, **options).fit(operator, y)
     return clf, operator.n_passes

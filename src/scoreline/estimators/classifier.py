@@ -11,13 +11,11 @@ from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
 from scoreline._checks import check_choice, check_flag, check_number
-from scoreline._logging import verbosity
-from scoreline._memory import memory_advice
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import alternative, choose, counted_rows
 from scoreline.estimators.early_stopping import ValidationRows, given_rows, held_rows, same_columns
-from scoreline.estimators.interim import Interim, shown
+from scoreline.estimators.interim import Interim, fitting
 from scoreline.estimators.memory import check_memory
 from scoreline.estimators.moments_training import MomentsTraining
 from scoreline.estimators.persist import Saving
@@ -27,11 +25,10 @@ from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.streaming import Streaming
 from scoreline.estimators.training import Problem, Trained, is_better, is_doubtful, train
 from scoreline.estimators.validation import as_counts, check_labels, check_sample_weight, check_weights, seen
-from scoreline.estimators.whole import all_at_once, interruption_noted
+from scoreline.estimators.whole import all_at_once
 from scoreline.estimators.wrapped import unwrapped, wrapped_again
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure, steady_cut
 from scoreline.operators import InterceptOperator, Operator
-from scoreline.operators.convert import own_operator
 from scoreline.operators.device import ON_DEVICE
 from scoreline.operators.device_convert import moved
 from scoreline.operators.wrappers import scaled
@@ -228,21 +225,13 @@ class MeasureClassifier(
             The fitted classifier.
         """
         measure = self._check_parameters()
-        threads, interim = kernels.parallel.thread_limit(self.n_jobs), Interim()
-        begun: Any = None
+        interim, begun = Interim(), None
 
         def keep() -> None:
             if begun is not None:
                 self._keep_interim(interim, *begun)
 
-        with (
-            shown(self, interim),
-            verbosity(self.verbose),
-            threads,
-            memory_advice(),
-            own_operator(X) as operator,
-            interruption_noted(self, keep),
-        ):
+        with fitting(self, X, interim, keep) as operator:
             operator = self._where_asked(operator)
             passes_before = operator.n_passes
             y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")

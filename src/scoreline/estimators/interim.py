@@ -6,9 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreline import kernels
+from scoreline._logging import verbosity
+from scoreline._memory import memory_advice
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.whole import interruption_noted
 from scoreline.measures import Measure, best_cut
 from scoreline.operators import Operator
+from scoreline.operators.convert import own_operator
 from scoreline.solvers.base import Latest
 
 Unwrap = Callable[[FloatArray], tuple[FloatArray, float]]
@@ -86,10 +91,16 @@ class Interim(Latest):
 
 
 @contextmanager
-def shown(estimator: Any, interim: Interim) -> Iterator[None]:
-    """Let others see whether there is a model yet, while the estimator is fitted: `estimator._interim.ready`."""
+def fitting(estimator: Any, X: Any, interim: Interim, keep: Callable[[], None]) -> Iterator[Operator]:
+    """Yield X as an operator while an estimator is fitted, with its threads and its verbosity.
+
+    Meanwhile others can see whether there is a model yet (`estimator._interim.ready`). At Ctrl-C, `keep` sets the best model
+    so far where the fit has set none.
+    """
+    threads, noted = kernels.parallel.thread_limit(estimator.n_jobs), interruption_noted(estimator, keep)
     estimator._interim = interim
     try:
-        yield
+        with verbosity(estimator.verbose), threads, memory_advice(), own_operator(X) as operator, noted:
+            yield operator
     finally:
         estimator.__dict__.pop("_interim", None)

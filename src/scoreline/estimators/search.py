@@ -11,10 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from scoreline import kernels
 from scoreline._checks import check_choice, check_flag, check_number
-from scoreline._logging import verbosity
-from scoreline._memory import memory_advice
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators.catalog import Alternative, alternative, choose, counted_rows
 from scoreline.estimators.classifier import MeasureClassifier
@@ -30,16 +27,15 @@ from scoreline.estimators.folds import (
     run_folds,
     undefined_folds,
 )
-from scoreline.estimators.interim import Interim, shown
+from scoreline.estimators.interim import Interim, fitting
 from scoreline.estimators.probabilities import Probabilities, center_of, cross_fitted_scores
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.validation import check_labels, check_weights, seen
-from scoreline.estimators.whole import all_at_once, interruption_noted
+from scoreline.estimators.whole import all_at_once
 from scoreline.estimators.wrapped import unwrapped
 from scoreline.measures import Measure, RankingMeasure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
-from scoreline.operators.convert import own_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import get_risk
@@ -185,21 +181,13 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             raise ValueError(
                 f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
             )
-        threads, interim = kernels.parallel.thread_limit(self.n_jobs), Interim()
-        begun: Any = None
+        interim, begun = Interim(), None
 
         def keep() -> None:
             if begun is not None:
                 self._keep_interim(X, final, interim, *begun)
 
-        with (
-            shown(self, interim),
-            verbosity(self.verbose),
-            threads,
-            memory_advice(),
-            own_operator(X) as operator,
-            interruption_noted(self, keep),
-        ):
+        with fitting(self, X, interim, keep) as operator:
             operator = final._where_asked(operator)
             operator.require("rows", "cross-validation: products restricted to rows")
             labels = operator.aligned(y, "y")
