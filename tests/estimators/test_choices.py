@@ -1,6 +1,7 @@
 """What "auto" takes is the same for fits, folds and the command line, and no degenerate fit where there is a better one."""
 
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -160,3 +161,66 @@ def test_scores_of_noise_are_no_ranking():
     assert clf.trained_intercept_ == -1.0
     assert clf.objective_ - clf.lower_bound_ <= 1e-8
     assert len(set(clf.predict(X))) == 1
+
+
+@pytest.mark.parametrize(("measure", "most"), [("f1", 8), ("prbep", 2)])
+def test_a_checkpoint_is_no_obstacle_where_the_first_method_ends_by_max_iter(measure, most, tmp_path):
+    X, y = rows(share=0.02 if measure == "prbep" else 0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of max_iter
+        plain = MeasureClassifier(measure, max_iter=most).fit(X, y)
+        saved = MeasureClassifier(measure, max_iter=most, solver_params={"checkpoint": tmp_path / "fit.npz"}).fit(X, y)
+    assert (saved.solver_, saved.rejected_) == (plain.solver_, plain.rejected_)
+
+
+@pytest.mark.parametrize("seed", [0, None])
+def test_a_checkpoint_of_the_alternative_and_early_stopping(tmp_path, seed):
+    """The rows that were held out are those of the run that was killed."""
+    X, y = rows(share=0.02)
+    path = tmp_path / "fit.npz"
+    params = {"checkpoint": Checkpoint(path, every=1, seconds=0.0), "early_stopping": EarlyStopping(0.2, patience=3)}
+
+    def killed(progress):
+        if progress.objective < 0.5 and progress.iteration == 3:  # of the logistic loss
+            raise RuntimeError("killed")
+
+    options = {"measure": "prbep", "random_state": seed}
+    with pytest.raises(RuntimeError, match="killed"):
+        MeasureClassifier(**options, solver_params={**params, "callbacks": [killed]}).fit(X, y)
+    assert path.exists()
+    rest = MeasureClassifier(**options, solver_params=params).fit(X, y)
+    assert rest.risk_ == "logistic"
+    if seed is not None:
+        whole = MeasureClassifier(
+            **options, solver_params={**params, "checkpoint": Checkpoint(tmp_path / "b", every=1)}
+        )
+        np.testing.assert_array_equal(rest.coef_, whole.fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_ctrl_c_and_callbacks_end_the_second_method_too(call):
+    """The first model stays, and says that the fit was interrupted."""
+    X, y = rows()
+    first = MeasureClassifier("f1", solver="amp").fit(X, y)
+    for signal in (True, False):
+        fits = []
+
+        def press(progress, fits=fits, signal=signal):
+            fits.append(progress.iteration)
+            # amp's runs come first; those of the logistic loss begin below its hinge.
+            if progress.objective < 0.3 and fits[-1] == call:
+                if signal:
+                    raise KeyboardInterrupt
+                return True
+            return False
+
+        clf = MeasureClassifier("f1", solver_params={"callbacks": [press]})
+        if signal:
+            with pytest.raises(KeyboardInterrupt):
+                clf.fit(X, y)
+        else:
+            clf.fit(X, y)
+        assert clf.status_ == "interrupted"
+        if clf.solver_ == "amp" and clf.gap_ is not None:
+            assert clf.coef_.any()
+    assert first.status_ == "converged"

@@ -4,6 +4,7 @@ import signal
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.cli import train as train_module
@@ -113,6 +114,29 @@ def test_every_phase_of_a_search_leaves_a_model(phase, n_jobs, monkeypatch, tmp_
     assert clf.alpha_ in (1e-2, 1e-3)
     clf.save(tmp_path / "model.npz")
     assert np.array_equal(load_model(tmp_path / "model.npz").predict(X), clf.predict(X))
+
+
+@pytest.mark.parametrize(
+    "options", [{"class_weight": "balanced"}, {"class_weight": {False: 1.0, True: 50.0}}, {"cut": "none"}]
+)
+def test_the_threshold_of_an_interrupted_model_is_that_of_the_fit(options, monkeypatch):
+    X, y = rows()
+    whole = MeasureClassifier(**options).fit(X, y)
+    clf = clone(whole)
+    press(monkeypatch, training, "is_degenerate", 1)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert np.mean(clf.predict(X) == whole.predict(X)) > 0.98
+
+
+def test_methods_of_rows_have_a_model_after_every_pass():
+    X, y = rows(2000)
+    ready = []
+    clf = MeasureClassifier("gmean", solver="spade")
+    clf.solver_params = {"callbacks": [lambda progress: ready.append(clf._interim.ready)]}
+    clf.fit(X, y)
+    assert ready
+    assert all(ready)
 
 
 def test_the_best_fold_is_kept():

@@ -182,3 +182,12 @@ def test_ties_are_those_in_memory(name, few, monkeypatch):
         here, there = best_cut(y, z, name), best_cut(*in_blocks(y, z, seed=seed), name)
         assert there.value == here.value
         assert np.array_equal(z > there.threshold, z > here.threshold)
+
+
+def test_scores_that_are_nearly_one_number_are_tied_as_in_memory():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        y, z = np.where(rng.random(40) < 0.5, 1, -1), 1.0 + rng.integers(0, 120, 40) * 2.0**-52
+        here, there = best_cut(y, z, "f1"), best_cut(*in_blocks(y, z, seed=seed), "f1")
+        assert there.value == here.value
+        assert np.array_equal(z > there.threshold, z > here.threshold)

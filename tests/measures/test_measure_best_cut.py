@@ -26,7 +26,7 @@ def brute_force(y, z, weight, function):
     t = 2.0**-46
     if m > 0 and span > t * m:
         with np.errstate(over="ignore"):
-            t = min(t, span / m / (4 * weight.sum()))
+            t = min(t, span / m / (4 * np.count_nonzero(weight)))
     levels = np.unique(z[weight > 0])
     thresholds = [-np.inf, levels[-1]]  # score > threshold: at a level means between it and the next
     thresholds += [a for a, b in pairwise(levels) if b - a > t * max(abs(a), abs(b), m)]

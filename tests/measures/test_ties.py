@@ -88,3 +88,14 @@ def test_values_that_differ_by_rounding_are_equal():
     assert not clearly_above(1.0 + EPS, 1.0)
     assert clearly_above(1.0 + 4.0 * TIE, 1.0)
     assert clearly_above(0.0, -np.inf)
+
+
+@pytest.mark.parametrize("heavy", [1e14, 1e18])
+def test_heavy_weights_do_not_switch_the_rule_off(heavy):
+    y, z = few_levels(0)
+    weight = np.full(len(y), heavy)
+    assert best_cut(y, rounded(z, 1), "accuracy", weight).value == best_cut(y, z, "accuracy", weight).value
+    weight = np.ones(len(y))
+    weight[5] = heavy
+    exact, other = (best_cut(y, scores, "f1", weight) for scores in (z, rounded(z, 1)))
+    assert other.threshold == pytest.approx(exact.threshold, rel=1e-12)

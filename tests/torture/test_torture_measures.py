@@ -193,7 +193,7 @@ def candidates(z, weight):
     levels = np.unique(z)
     with np.errstate(over="ignore"):
         below = float(np.nextafter(levels[0], -np.inf))
-        ties = Ties.of(z, weight, levels[0], levels[-1], float(len(z) if weight is None else weight.sum()))
+        ties = Ties.of(z, weight, levels[0], levels[-1], len(z))
         free = [a for a, b in itertools.pairwise(levels.tolist()) if not ties.tied(a, b)]
     return [t for t in (below, *free, float(levels[-1])) if np.isfinite(t)]
 

@@ -128,7 +128,7 @@ def trained(options: Any, output: Output, client: Any) -> int:
                     finally:
                         signals.hold()
         except KeyboardInterrupt:
-            if not np.any(getattr(clf, "coef_", 0.0)):
+            if not hasattr(clf, "coef_") or (clf.status_ == "interrupted" and not np.any(clf.coef_)):
                 raise KeyboardInterrupt("there is no model yet, and nothing is saved") from None
             clf.status_ = "interrupted"
         seconds = time.perf_counter() - begin
@@ -137,12 +137,12 @@ def trained(options: Any, output: Output, client: Any) -> int:
         with output.messages(), writing(options.out):
             clf.save(options.out, data.encoding)
     try:
-        return _told(options, output, client, clf, data, tested, seconds, reached)
+        return _report_result(options, output, client, clf, data, tested, seconds, reached)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the model is saved in {options.out}") from None
 
 
-def _told(
+def _report_result(
     options: Any, output: Output, client: Any, clf: Any, data: Dataset, tested: Dataset | None, seconds: float,
     reached: float | None,
 ) -> int:  # fmt: skip
@@ -163,7 +163,7 @@ def _told(
         output.text(f"alpha {clf.alpha:g} by the {_measure_name(clf)} of rows left out, {_left_out(clf):.4f}")
     output.text(_sentence(clf, summary))
     if clf.rejected_ is not None:
-        output.text(clf.rejected_)
+        output.text(f"{clf.solver_} was kept: {clf.rejected_}")
     if interrupted:
         output.note(f"interrupted: the best model so far is saved in {options.out}")
         return 130
@@ -197,7 +197,10 @@ class ProgressOfModel:
 
 
 class Signals:
-    """Ctrl-C and SIGTERM raise KeyboardInterrupt until `hold` is called; then they wait for the end of the block."""
+    """The first Ctrl-C or SIGTERM raises KeyboardInterrupt; later ones, and all after `hold`, are ignored in the block.
+
+    A model is put together and written after the first one, and the file is to be complete.
+    """
 
     numbers = (signal.SIGINT, signal.SIGTERM)
 
@@ -206,21 +209,22 @@ class Signals:
         self.before: list[Any] = []
 
     def hold(self) -> None:
-        """From now on a file is written, which is to be complete."""
+        """Ignore signals from now on."""
         self.held = True
 
-    def _come(self, *_: object) -> None:
+    def _handle(self, *_: object) -> None:
         if not self.held:
+            self.held = True
             raise KeyboardInterrupt
 
     def __enter__(self) -> "Signals":
         if threading.current_thread() is threading.main_thread():
-            self.before = [signal.signal(which, self._come) for which in self.numbers]
+            self.before = [signal.signal(which, self._handle) for which in self.numbers]
         return self
 
     def __exit__(self, *_: object) -> None:
         for which, handler in zip(self.numbers, self.before, strict=False):
-            signal.signal(which, handler)
+            signal.signal(which, signal.SIG_DFL if handler is None else handler)
 
 
 def _alpha(text: str) -> Any:

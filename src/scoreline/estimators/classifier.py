@@ -13,7 +13,7 @@ from scoreline import kernels
 from scoreline._checks import check_choice, check_flag, check_number
 from scoreline._registry import unknown_name
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.estimators.catalog import alternative, choose, counted_rows
+from scoreline.estimators.catalog import Alternative, alternative, choose, counted_rows
 from scoreline.estimators.early_stopping import ValidationRows, given_rows, held_rows, same_columns
 from scoreline.estimators.interim import Interim, fitting
 from scoreline.estimators.memory import check_memory
@@ -242,7 +242,9 @@ class MeasureClassifier(
             risk, solver_class = choose(measure, self.risk, self.solver, shape)
             solver = self._make_solver(solver_class)
             check_memory(solver, operator)
-            validation, held = self._validation_rows(X, solver, operator, classes, sign, sample_weight, measure)
+            other = alternative(measure, self.risk, self.solver, self._options(), (risk, solver_class), shape[1])
+            seed = self._seed(solver, other)
+            validation, held = self._validation_rows(X, solver, operator, classes, sign, sample_weight, measure, seed)
             if held is not None:  # before anything is made of the weights
                 sample_weight = np.where(held, 0.0, 1.0 if sample_weight is None else sample_weight)
             weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
@@ -259,7 +261,7 @@ class MeasureClassifier(
                     raise TypeError(ON_DEVICE.format(solver=solver.name))
                 self._fit_rows(*rows, validation, interim)
             else:
-                unseen, risk = self._fit_certified(*rows, risk, validation, interim)
+                unseen, risk = self._fit_certified(*rows, risk, other, seed, validation, interim)
             if validation is not None:
                 self._serve(validation)
             elif self.probability:
@@ -275,7 +277,8 @@ class MeasureClassifier(
 
     def _fit_certified(
         self, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: FloatArray | None, measure: Measure,
-        solver: Any, training_weight: FloatArray | None, risk: Risk, validation: ValidationRows | None, interim: Interim,
+        solver: Any, training_weight: FloatArray | None, risk: Risk, other: Alternative | None, seed: Any,
+        validation: ValidationRows | None, interim: Interim,
     ) -> tuple[Any, Risk]:  # fmt: skip
         """Minimise J, prove it and cut; return scores of left-out rows (None if they would cost a fit), and the risk."""
         if risk.shift == "linear" and self.scaling != "standard":
@@ -288,7 +291,7 @@ class MeasureClassifier(
         before, begin = operator.n_passes, time.perf_counter()
         base, cut, seconds = scaled(operator, self.scaling, weight), self._own_cut(validation), self.max_time
 
-        def run(risk: Risk, solver: Any, has_fallback: bool) -> tuple[Problem, Trained]:
+        def run(risk: Risk, solver: Any, seed: Any, has_fallback: bool) -> tuple[Problem, Trained]:
             wrapped = base
             if self.fit_intercept and risk.shift == "needed":
                 wrapped = InterceptOperator(base, self.intercept_scaling)
@@ -303,18 +306,19 @@ class MeasureClassifier(
                 self._cut_measure(measure),
             )  # fmt: skip
             first, left_out = self._first_w(wrapped, operator), self.probability and validation is None
-            return problem, train(problem, solver, cut, self.random_state, first, left_out, has_fallback)
+            return problem, train(problem, solver, cut, seed, first, left_out, has_fallback)
 
-        other = alternative(measure, self.risk, self.solver, self._options(), (risk, type(solver)), operator.shape[1])
-        if other is not None and solver.journal is not None and solver.journal.is_of(other.solver.name):
-            solver.journal = None  # the run that left it had come to the alternative; this one is made anew
-        problem, trained = run(risk, solver, other is not None)
+        problem, trained = run(risk, solver, seed, other is not None)
         rejected = None
         ended = trained.interruption is not None or trained.result.status in ("interrupted", "max_time")
         if other is not None and not ended and (trained.degenerate or (other.rival and is_doubtful(problem, trained))):
+            if solver.journal is not None:
+                seed = solver.journal.seeded(solver, seed)
+                solver.journal.remove()  # also where it ended by max_iter: the alternative has a record of its own
             second_solver = self._make_solver(other.solver)
+            check_memory(second_solver, operator)
             second_solver.early_stopping = solver.early_stopping
-            second_problem, second = run(other.risk, second_solver, not trained.degenerate)
+            second_problem, second = run(other.risk, second_solver, seed, not trained.degenerate)
             if trained.degenerate:
                 rejected = f"{solver.name} with risk {risk.name} gave all rows the same score (a degenerate fit)"
             elif second.interruption is not None or second.result.status == "interrupted":
@@ -329,6 +333,8 @@ class MeasureClassifier(
             if rejected is not None:
                 risk, solver, problem, trained = other.risk, second_solver, second_problem, second
                 logger.info("%s: %s with risk %s is kept", rejected, solver.name, risk.name)
+            elif second_solver.journal is not None and trained.interruption is None:
+                second_solver.journal.remove()
         result = trained.result
 
         coef, intercept = unwrapped(result.w, problem.operator, operator)
@@ -347,8 +353,6 @@ class MeasureClassifier(
             new.objective_, new.lower_bound_, new.gap_ = result.objective, result.lower_bound, result.gap
             new.history_, new.status_ = result.history, result.status
             new._end_stream()  # a fit ends what partial_fit began
-            for name in ("levels_", "level_bound_"):
-                new.__dict__.pop(name, None)  # of an earlier fit
             new.__dict__.update(trained.levels)
         if trained.interruption is not None:
             raise trained.interruption
@@ -359,10 +363,11 @@ class MeasureClassifier(
 
     def _keep_interim(
         self, interim: Interim, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: Any, measure: Measure,
-        *_: Any,
+        solver: Any, training_weight: Any,
     ) -> None:  # fmt: skip
         """Set the best model of a fit that Ctrl-C has ended before it had one of its own."""
-        model = interim.model(operator, sign, weight, self._cut_measure(measure))
+        served = None if self.cut == "none" else self._cut_measure(measure)
+        model = interim.model(operator, sign, training_weight, served)
         if model is None:
             return
         with all_at_once(self) as new:
@@ -397,8 +402,21 @@ class MeasureClassifier(
         if self.probability:
             self._calibrate(sign, scores, validation.weight)
 
+    def _seed(self, solver: Any, other: Alternative | None) -> Any:
+        """Return random_state, or the seed of a checkpoint that the alternative has left.
+
+        The first method is then trained anew, without a record.
+        """
+        journal = getattr(solver, "journal", None)
+        left = None if journal is None or other is None else journal.left_by(other.solver.name)
+        if left is None:
+            return self.random_state
+        solver.journal = None
+        return self.random_state if left.get("seed") is None else left["seed"]
+
     def _validation_rows(
-        self, X: Any, solver: Any, operator: Operator, classes: AnyArray, sign: AnyArray, sample_weight: Any, measure: Measure
+        self, X: Any, solver: Any, operator: Operator, classes: AnyArray, sign: AnyArray, sample_weight: Any, measure: Measure,
+        seed: Any,
     ) -> tuple[ValidationRows | None, AnyArray | None]:  # fmt: skip
         """Return the rows of early stopping, and a mask of those that must not be trained on."""
         settings = getattr(solver, "early_stopping", None)
@@ -411,7 +429,8 @@ class MeasureClassifier(
                 solver.early_stopping = settings.known_by(rows.fingerprint())
             return rows, None
         weight = check_sample_weight(sample_weight, operator.shape[0])
-        seed = self.random_state if solver.journal is None else solver.journal.seeded(solver, self.random_state)
+        if solver.journal is not None:
+            seed = solver.journal.seeded(solver, seed)
         return held_rows(settings, operator, sign, weight, measure, seed)
 
     def _check_parameters(self) -> Measure:

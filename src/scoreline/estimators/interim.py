@@ -17,6 +17,7 @@ from scoreline.operators.convert import own_operator
 from scoreline.solvers.base import Latest
 
 Unwrap = Callable[[FloatArray], tuple[FloatArray, float]]
+MOST_BYTES = 1 << 24  # of coefficients of finished fits that a fold keeps
 
 
 class Finished(NamedTuple):
@@ -61,6 +62,8 @@ class Interim(Latest):
         self, judge: Callable[[], tuple[float, float]], coef: FloatArray, intercept: float, **facts: Any
     ) -> None:
         """Take in a fit that is over; `judge` returns its measure on held-out rows, and a threshold from them."""
+        if len(self.finished) * coef.nbytes > MOST_BYTES:
+            self.finished.clear()
         if np.any(coef):
             self.finished.append(Finished(judge, coef, intercept, facts))
 
@@ -69,8 +72,11 @@ class Interim(Latest):
         """Whether there is a model that tells rows apart."""
         return bool(self.finished) or self.newest is not None or any(fold.ready for fold in self.folds)
 
-    def model(self, operator: Operator, sign: AnyArray, weight: Any, measure: Measure) -> dict[str, Any] | None:
-        """Return the attributes of the best model so far, without a proof; None if there is none. One pass."""
+    def model(self, operator: Operator, sign: AnyArray, weight: Any, measure: Measure | None) -> dict[str, Any] | None:
+        """Return the attributes of the best model so far, without a proof; None if there is none. One pass.
+
+        The threshold serves the measure; without one, the trained intercept stays.
+        """
         judged = [(*each.judge(), each) for part in (self, *self.folds) for each in part.finished]
         newest = next((part.newest for part in (self, *self.folds) if part.newest is not None), None)
         if judged:
@@ -79,7 +85,9 @@ class Interim(Latest):
         elif newest is not None:
             w, unwrap, facts = newest
             coef, intercept = unwrap(w)
-            threshold = best_cut(sign, operator.matvec(coef) + intercept, measure, weight).threshold
+            threshold = 0.0
+            if measure is not None:
+                threshold = best_cut(sign, operator.matvec(coef) + intercept, measure, weight).threshold
         else:
             return None
         return {

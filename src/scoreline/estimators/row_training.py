@@ -79,6 +79,7 @@ class RowTraining:
             coef, intercept = w[:-1], constant * float(w[-1])
             return (coef, intercept) if self.scaling is None else wrapped.unwrap(coef, intercept)  # type: ignore[attr-defined]
 
+        solver.latest = interim
         interim.begin(unwrap, solver_=solver.name, risk_="hinge")
         if validation is not None and solver.early_stopping is not None:
             solver.watch = validation.watch(solver.early_stopping, unwrap)

@@ -398,7 +398,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     shift = objective.risk.intercept(result.z) - center_of(result.z, weight, risk)
                     scores[k] = np.asarray(left.matvec(result.w)) + shift
                     coef, intercept = unwrap(result.w)
-                    judge = partial(_judged, rows, measure, test, scores[k])
+                    judge = partial(_held_out_value, rows, measure, test, scores[k])
                     newest.finish(judge, coef, intercept + shift, **facts, alpha_=alphas[k])
                     converged.append(result.status == "converged")
                     degenerate.append(is_degenerate(result, objective))
@@ -492,7 +492,7 @@ def _is_fitted(name: str) -> bool:
     return name.endswith("_") or name == "_penalty"
 
 
-def _judged(rows: TrainingRows, measure: Measure, test: AnyArray, scores: FloatArray) -> tuple[float, float]:
+def _held_out_value(rows: TrainingRows, measure: Measure, test: AnyArray, scores: FloatArray) -> tuple[float, float]:
     """Return the measure on the held-out rows of a fold at their own best threshold, and that."""
     try:
         threshold = cut_of(measure, rows, scores, test)

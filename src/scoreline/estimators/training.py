@@ -111,10 +111,8 @@ def train(
         interruption = result.interruption
     intercept = 0.0 if result.z is None else objective.risk.intercept(result.z)
     degenerate = is_degenerate(result, objective)
-    if (
-        degenerate and cut != "none"
-    ):  # what rows would get without themselves is then no more than that their class is rarer
-        given_cut, judged = None, None
+    if degenerate and cut != "none":
+        given_cut, judged = None, None  # leave-one-out scores would only say which class is the rarer one
     try:
         if given_cut is not None:
             threshold = given_cut
@@ -172,19 +170,21 @@ def is_better(problem: Problem, solver: Solver, first: Trained, second: Trained,
     The second is a cost search, which has predictions for each row by a model without it. For the first, one more fit holds
     a fifth of the rows out. On these the second must be ahead by more than the standard error of the difference.
     """
-    sign, weight = problem.sign, problem.weight
-    rows = np.bincount((sign > 0).astype(np.int8), None if weight is None else (weight > 0.0).astype(np.int8), 2)
-    if second.left_out_positive is None or second.degenerate or min(rows) < FEWEST_HELD:
+    sign, weight, kinds = problem.sign, problem.weight, (problem.sign > 0).astype(np.int8)
+    rows = np.bincount(kinds, problem.copies, 2)
+    different = np.bincount(kinds, None if weight is None else (weight > 0.0).astype(np.int8), 2)
+    if second.left_out_positive is None or second.degenerate or min(rows) < FEWEST_HELD or min(different) < 2:
         return False
     assert isinstance(problem.measure, CountsBasedMeasure)
-    # Which rows are held out is a numerical device: without a seed asked for, they are the same in every run.
-    held = held_out_rows(sign, weight, 0 if random_state is None else random_state)
+    # The fit is internal, and so is the choice of rows: without a seed from the user, it is the same in every run.
+    held = held_out_rows(sign, weight, random_state if isinstance(random_state, (int, np.integer)) else 0)
     rest = np.where(held, 0.0, 1.0 if weight is None else weight)
-    solver.journal = solver.watch = None
+    solver.journal = solver.watch = solver.latest = None
+    solver.callbacks = ()
     part = solver.solve(problem.objective(with_cost(rest, sign, first.cost)))
     if part.interruption is not None:
         raise part.interruption
-    if part.status in ("interrupted", "max_time"):
+    if part.status == "max_time":
         return False
     positive = part.z > best_cut(sign, part.z, problem.cut_measure, rest).threshold
     gain, error = paired_gain(

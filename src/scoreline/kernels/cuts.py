@@ -36,18 +36,18 @@ def next_candidates(
             lowest = np.nan
             break
         lowest = level
-        while True:
-            edge = lowest - tie * max(abs(lowest), size)
-            if i > 0 and above[i - 1] >= edge and (j == 0 or above[i - 1] >= below[j - 1]):
-                i -= 1
-                lowest = above[i]
-                true += 1.0 if above_weight is None else above_weight[i]
-            elif j > 0 and below[j - 1] >= edge:
-                j -= 1
-                lowest = below[j]
-                false += 1.0 if below_weight is None else below_weight[j]
-            else:
+        while i > 0 or j > 0:
+            positive = j == 0 or (i > 0 and above[i - 1] >= below[j - 1])
+            score = above[i - 1] if positive else below[j - 1]
+            if lowest - score > tie * max(max(abs(lowest), abs(score)), size):
                 break
+            lowest = score
+            if positive:
+                i -= 1
+                true += 1.0 if above_weight is None else above_weight[i]
+            else:
+                j -= 1
+                false += 1.0 if below_weight is None else below_weight[j]
     state[0], state[1], state[2], state[3], state[4] = i, j, true, false, lowest
     return count
 

@@ -227,7 +227,7 @@ def _rows_within(
 
 def ties_of(z: Any, weight: Any, totals: Totals) -> Ties:
     """Return what tells scores on workers or a device from ties."""
-    return Ties.of(z, weight, totals.low, totals.high, totals.positive + totals.negative)
+    return Ties.of(z, weight, totals.low, totals.high, totals.rows)
 
 
 def below_ties(z: BlockVector, weight: BlockVector | None, level: float, totals: Totals) -> tuple[float, float]:

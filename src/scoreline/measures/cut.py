@@ -61,8 +61,8 @@ class SortedScores:
         ends = [side[k] for side in sides if len(side) for k in (0, -1)]
         self.lowest, self.highest = float(min(ends)), float(max(ends))
         every_weight = np.concatenate(weights) if weights else None
-        total = self.positive + self.negative
-        self.ties = Ties.of(np.concatenate(sides), every_weight, self.lowest, self.highest, total)
+        scores = np.concatenate(sides)
+        self.ties = Ties.of(scores, every_weight, self.lowest, self.highest, len(scores))
         self.candidates = 0
 
     def blocks(self) -> Iterator[Candidates]:

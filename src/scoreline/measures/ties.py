@@ -28,13 +28,16 @@ class Ties(NamedTuple):
     size: float
 
     @classmethod
-    def of(cls, scores: Any, weight: Any, lowest: float, highest: float, total: float) -> "Ties":
-        """Return the rule for scores here, on workers or on a device, given their ends and their weight; O(n), or a sort."""
-        size = _median_size(scores, weight, total)
+    def of(cls, scores: Any, weight: Any, lowest: float, highest: float, rows: int) -> "Ties":
+        """Return the rule for scores here, on workers or on a device; O(n), or a sort.
+
+        Their ends and the number of rows of positive weight are known.
+        """
+        size = _median_size(scores, weight)
         span = 0.5 * highest - 0.5 * lowest
         if size == 0.0 or span <= 0.5 * TIE * size:
             return cls(TIE, size)
-        return cls(min(TIE, span / size / (2.0 * total)), size)
+        return cls(min(TIE, span / size / (2.0 * rows)), size)
 
     def tied(self, a: Any, b: Any) -> Any:
         """Tell whether neighbouring scores are tied (eq. ties), for numbers or arrays of any library."""
@@ -43,8 +46,9 @@ class Ties(NamedTuple):
         return (near | (distance <= self.factor * self.size)) & (distance < np.inf)
 
 
-def _median_size(scores: Any, weight: Any, total: float) -> float:
+def _median_size(scores: Any, weight: Any) -> float:
     size = abs(scores)
+    total = float(len(size) if weight is None else weight.sum())
     if isinstance(size, RemoteVector):
         return smallest_reaching(size, weight, 0.5 * total)
     if weight is None:

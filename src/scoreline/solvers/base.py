@@ -68,7 +68,7 @@ class Progress(NamedTuple):
 
 
 class Latest(Protocol):
-    """Who wants to know the best point of a run after every iteration, in case that it never ends."""
+    """Receives the best point of a run after every iteration, for a model in case of an interruption."""
 
     def see(self, w: FloatArray) -> None:
         """Take in the best coefficients so far; they are not changed afterwards."""
@@ -252,7 +252,7 @@ class Solver(Method, ABC):
                 raise interruption
             while True:
                 proved = self._proved(now.best_objective, now.lower_bound, floor)
-                fresh = given is None and not now.best_w.any()
+                fresh = state is None and not now.best_w.any()
                 least = max(self.least_iterations, LEAVING_ZERO) if fresh else self.least_iterations
                 if proved and now.iteration >= min(least, self.max_iter):
                     status = "converged"

@@ -98,9 +98,10 @@ class Journal:
             return None
         return cls(checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint))
 
-    def is_of(self, solver_name: str) -> bool:
-        """Tell whether the file is there, and was left by a solver of that name."""
-        return self.path.exists() and read_archive(self.path, KIND, VERSION).get("solver") == solver_name
+    def left_by(self, solver_name: str) -> dict[str, Any] | None:
+        """Return the content of the file if it is there, and was left by a solver of that name."""
+        content = read_archive(self.path, KIND, VERSION) if self.path.exists() else {}
+        return content if content.get("solver") == solver_name else None
 
     def begin(self, solver: Any) -> Kept | None:
         """Return what the file has of the next run of this solver."""

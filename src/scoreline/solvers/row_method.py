@@ -14,7 +14,7 @@ from scoreline import kernels
 from scoreline._checks import check_callbacks, check_choice, check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure
-from scoreline.solvers.base import Clock, Progress
+from scoreline.solvers.base import Clock, Latest, Progress
 from scoreline.solvers.checkpoint import RUNNING, Journal, checked_entries, same_problem
 from scoreline.solvers.early_stopping import STOPPED, EarlyStopping, Watch
 from scoreline.solvers.method import Method
@@ -69,6 +69,7 @@ class RowMethod(Method):
     certified = False
     row_vectors, feature_vectors = 5.0, 25.0
     streams = True
+    latest: Latest | None = None  # set by who keeps a model at Ctrl-C
     watch: Watch | None = None  # of `early_stopping`, set by who knows the validation rows
     alpha_means = "coefficients of features divided by their root mean square stay within |w| <= sqrt(2 / alpha)"
 
@@ -194,6 +195,8 @@ class RowMethod(Method):
                     run.seconds.append(clock.elapsed())
                     if traffic is not None:
                         run.traffic.append(operator.traffic - traffic)
+                    if self.latest is not None:
+                        self.latest.see(state.average())
                     logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, passes, run.seconds[-1])
                     if self.watch is not None:
                         with clock.stopped():
