@@ -132,7 +132,7 @@ def frame_values(X: Any) -> Any:
     try:
         array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
         if array.dtype == object:  # nullable or mixed columns; what is missing becomes NaN, which is looked for later
-            _refuse_temporal_objects(array)
+            _refuse_other_objects(array)
             nullable = _library(X) == "pandas"
             array = X.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else array.astype(np.float64)
     except MemoryError:
@@ -177,7 +177,7 @@ def _first_not_numeric(X: Any) -> str:
     for k, (name, dtype) in enumerate(_columns(X)):
         try:
             values = _column(X, k)
-            _refuse_temporal_objects(values)
+            _refuse_other_objects(values)
             numeric = values.astype(np.float64).ndim == 1  # a struct of polars has two dimensions
         except Exception:  # whatever the library raises
             numeric = False
@@ -186,11 +186,12 @@ def _first_not_numeric(X: Any) -> str:
     return ""
 
 
-def _refuse_temporal_objects(array: AnyArray) -> None:
-    """Raise if an array of objects holds dates or durations of NumPy, which would become numbers without a warning."""
-    kinds = {type(value) for value in array.flat} & {np.datetime64, np.timedelta64} if array.dtype == object else set()
-    if kinds:
-        raise TypeError(f"it holds {kinds.pop().__name__}, expected numbers")
+def _refuse_other_objects(array: AnyArray) -> None:
+    """Raise if an array of objects holds dates, durations or collections, which NumPy may turn into numbers silently."""
+    for kind in {type(value) for value in array.flat} if array.dtype == object else ():
+        collection = hasattr(kind, "__len__") and not issubclass(kind, (str, bytes))
+        if collection or issubclass(kind, (np.datetime64, np.timedelta64)):
+            raise TypeError(f"it holds {kind.__name__}, expected numbers")
 
 
 def _is_sparse_dtype(dtype: Any) -> bool:
@@ -218,7 +219,7 @@ def _from_array(X: Any) -> AnyArray:
     _check_kind(array.dtype)
     if array.dtype.kind in "Obiu" or array.dtype.itemsize == 2:
         try:
-            _refuse_temporal_objects(array)
+            _refuse_other_objects(array)
             converted = array.astype(np.float64)
         except OverflowError as error:
             raise ValueError(
