@@ -187,9 +187,9 @@ def _first_not_numeric(X: Any) -> str:
 
 
 def _refuse_other_objects(array: AnyArray) -> None:
-    """Raise if an array of objects holds dates, durations or collections, which NumPy may turn into numbers silently."""
+    """Raise if an array of objects holds dates, durations or lists, which NumPy may turn into numbers silently."""
     for kind in {type(value) for value in array.flat} if array.dtype == object else ():
-        collection = hasattr(kind, "__len__") and not issubclass(kind, (str, bytes))
+        collection = issubclass(kind, (list, tuple, np.ndarray))
         if collection or issubclass(kind, (np.datetime64, np.timedelta64)):
             raise TypeError(f"it holds {kind.__name__}, expected numbers")
 
