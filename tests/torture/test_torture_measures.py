@@ -20,7 +20,7 @@ from scoreline.measures import CountMeasure, all_measures, best_cut, class_avera
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
-from scoreline.measures.ties import Ties
+from scoreline.measures.ties import Ties, median_size
 
 EPS = float(np.finfo(float).eps)
 NAMES = sorted(all_measures())
@@ -193,7 +193,7 @@ def candidates(z, weight):
     levels = np.unique(z)
     with np.errstate(over="ignore"):
         below = float(np.nextafter(levels[0], -np.inf))
-        ties = Ties.of(z, weight, levels[0], levels[-1], len(z))
+        ties = Ties.of(median_size(z, weight), levels[0], levels[-1], len(z))
         free = [a for a, b in itertools.pairwise(levels.tolist()) if not ties.tied(a, b)]
     return [t for t in (below, *free, float(levels[-1])) if np.isfinite(t)]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from scoreline._blocks import BlockVector
 from scoreline._typing import AnyArray, FloatArray
-from scoreline.measures.ties import TIE, Ties, clearly_above, first_best
+from scoreline.measures.ties import TIE, Ties, clearly_above, first_best, median_size
 from scoreline.scorespace.selection import divided
 
 EDGES = 1024  # thresholds of a round
@@ -227,7 +227,7 @@ def _rows_within(
 
 def ties_of(z: Any, weight: Any, totals: Totals) -> Ties:
     """Return what tells scores on workers or a device from ties."""
-    return Ties.of(z, weight, totals.low, totals.high, totals.rows)
+    return Ties.of(median_size(z, weight), totals.low, totals.high, totals.rows)
 
 
 def below_ties(z: BlockVector, weight: BlockVector | None, level: float, totals: Totals) -> tuple[float, float]:

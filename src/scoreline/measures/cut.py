@@ -17,7 +17,7 @@ from scoreline.measures.base import CountsBasedMeasure, Measure
 from scoreline.measures.counts import values_of_counts
 from scoreline.measures.registry import get_measure
 from scoreline.measures.rows import checked_rows
-from scoreline.measures.ties import Ties, clearly_above, first_best
+from scoreline.measures.ties import Ties, clearly_above, first_best, median_size
 from scoreline.scorespace import smallest_reaching
 
 BLOCK = 1 << 16  # candidates judged at a time
@@ -51,18 +51,19 @@ class SortedScores:
         if not np.isfinite(z).all():
             row = int(np.flatnonzero(~np.isfinite(z))[0])
             raise ValueError(f"scores must be finite, got {z[row]} in row {row}")
+        there = slice(None) if weight is None else weight > 0.0
+        counted = z[there]
+        rows = len(counted)
+        if rows == 0:
+            raise ValueError("a cut needs at least one row of positive weight")
+        ends = float(counted.min()), float(counted.max())
+        size = median_size(counted, None if weight is None else weight[there])
+        del counted  # before the classes are copied
+        self.ties, (self.lowest, self.highest) = Ties.of(size, *ends, rows), ends
         self.above, self.above_weight = _sorted_side(z, weight, positive)
         self.below, self.below_weight = _sorted_side(z, weight, ~positive)
-        if len(self.above) + len(self.below) == 0:
-            raise ValueError("a cut needs at least one row of positive weight")
         self.positive = float(len(self.above) if self.above_weight is None else self.above_weight.sum())
         self.negative = float(len(self.below) if self.below_weight is None else self.below_weight.sum())
-        sides, weights = (self.above, self.below), [s for s in (self.above_weight, self.below_weight) if s is not None]
-        ends = [side[k] for side in sides if len(side) for k in (0, -1)]
-        self.lowest, self.highest = float(min(ends)), float(max(ends))
-        every_weight = np.concatenate(weights) if weights else None
-        scores = np.concatenate(sides)
-        self.ties = Ties.of(scores, every_weight, self.lowest, self.highest, len(scores))
         self.candidates = 0
 
     def blocks(self) -> Iterator[Candidates]:

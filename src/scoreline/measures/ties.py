@@ -28,12 +28,8 @@ class Ties(NamedTuple):
     size: float
 
     @classmethod
-    def of(cls, scores: Any, weight: Any, lowest: float, highest: float, rows: int) -> "Ties":
-        """Return the rule for scores here, on workers or on a device; O(n), or a sort.
-
-        Their ends and the number of rows of positive weight are known.
-        """
-        size = _median_size(scores, weight)
+    def of(cls, size: float, lowest: float, highest: float, rows: int) -> "Ties":
+        """Return the rule for so many scores between these ends, given their median magnitude."""
         span = 0.5 * highest - 0.5 * lowest
         if size == 0.0 or span <= 0.5 * TIE * size:
             return cls(TIE, size)
@@ -46,16 +42,22 @@ class Ties(NamedTuple):
         return (near | (distance <= self.factor * self.size)) & (distance < np.inf)
 
 
-def _median_size(scores: Any, weight: Any) -> float:
+def median_size(scores: Any, weight: Any) -> float:
+    """Return the median magnitude of scores of positive weight, here, on workers or on a device.
+
+    O(n) and memory for one copy of the scores; with weights here a sort, and memory for four.
+    """
     size = abs(scores)
     total = float(len(size) if weight is None else weight.sum())
     if isinstance(size, RemoteVector):
         return smallest_reaching(size, weight, 0.5 * total)
     if weight is None:
         middle = (len(size) - 1) // 2
-        return float(np.partition(size, middle)[middle])
+        size.partition(middle)
+        return float(size[middle])
     order = np.argsort(size)
-    return float(size[order[np.searchsorted(np.cumsum(weight[order]), 0.5 * total)]])
+    place = np.searchsorted(np.cumsum(weight[order]), 0.5 * total)
+    return float(size[order[place]])
 
 
 def first_best(values: FloatArray) -> int:

@@ -90,7 +90,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
     """
 
     name = "cost_search"
-    row_vectors, feature_vectors = 20.0, 150.0  # the states of two fits
+    row_vectors, feature_vectors = 22.0, 150.0  # the states of two fits
     automatic = "measure"
     reason = "the measure is one of counts, so cost and cut are chosen on left-out rows"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean loss"
