@@ -144,7 +144,7 @@ def looked_at(folder, allowed):
         assert files(folder) in allowed
         return True
     assert "there is no folder" in message
-    assert not leftovers(folder.parent) or "interrupted, run it again" in message
+    assert not leftovers(folder.parent) or "was interrupted: wait for it, or run it again" in message
     return False
 
 
