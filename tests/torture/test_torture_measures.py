@@ -19,6 +19,7 @@ from torture_data import LARGEST, TINY, labels, scores, weights
 from scoreline.measures import CountMeasure, all_measures, best_cut, class_average, get_measure, steady_cut
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure
+from scoreline.measures.rows import checked_rows
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
 from scoreline.measures.ties import Ties, median_size
 
@@ -209,10 +210,12 @@ def check_cut(name, y, z, weight):
         assert abs(cut.value - float(exact_at_top(measure, rows))) <= 8 * len(z) * EPS
         return
     formula = FORMULAS.get(name, FORMULAS["balanced_accuracy"])
-    there = slice(None) if weight is None else weight > 0.0
-    reachable = [
-        t for t in candidates(z[there], None if weight is None else weight[there]) if not at_limit(measure, rows, t)
-    ]
+    scale_free = measure.scale_free and getattr(measure, "confidence", None) is None
+    with np.errstate(under="ignore"):
+        counted = checked_rows(y, z, weight, scale_free).weight  # those hundreds of decades below the largest become 0
+    there = slice(None) if counted is None else counted > 0.0
+    levels = candidates(z[there], None if counted is None else counted[there])
+    reachable = [t for t in levels if not at_limit(measure, rows, t)]
     best = max((float(formula(*exact_counts(rows, t))) for t in reachable), default=0.0)
     slack = 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
     assert cut.value >= best - slack
