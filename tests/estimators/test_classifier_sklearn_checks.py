@@ -23,6 +23,8 @@ CONFIGURATIONS = [
     (MeasureClassifier("accuracy", alpha=0.1), {}),
     (MeasureClassifier(solver="lbfgs"), {}),
     (MeasureClassifier(scaling="standard"), {}),
+    (MeasureClassifier(scaling="robust"), {}),
+    (MeasureClassifier("f1", scaling="quantile"), {}),
     (MeasureClassifier("accuracy", risk="squared_hinge", alpha=0.1), {}),
     (MeasureClassifier("f1", risk="squared_hinge"), {}),
     (

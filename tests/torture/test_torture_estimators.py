@@ -20,6 +20,7 @@ from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.estimators.validation import check_weights
 from scoreline.measures import get_measure
 from scoreline.measures.registry import all_measures
+from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.registry import all_solvers
 
@@ -81,7 +82,8 @@ def check_model(clf, case):
     assert np.isfinite(clf.coef_).all()
     assert np.isfinite(clf.intercept_).all()
     if clf.objective_ is not None:
-        check_certificate(clf, case.X, case.y, case.weight)
+        X = case.X if clf.column_map_ is None else clf.column_map_.transform(as_operator(case.X)._block(0, len(case.y)))
+        check_certificate(clf, X, case.y, case.weight)
     try:
         decision = clearly(clf.decision_function, case.X)
         assert np.isfinite(decision).all()
@@ -111,7 +113,7 @@ def settings_of(draw, name):
         "measure": name,
         "risk": risk,
         "solver": draw(st.sampled_from(["auto", *fitting])),
-        "scaling": draw(st.sampled_from([None, "maxabs", "standard"])),
+        "scaling": draw(st.sampled_from([None, "maxabs", "standard", "robust", "quantile"])),
         "cut": draw(st.sampled_from(["auto", "auto", "train", "holdout", "none"])),
         "fit_intercept": draw(st.booleans()),
         "intercept_scaling": draw(st.sampled_from([1.0, 1.0, 1e-3, 1e6, 1e50])),

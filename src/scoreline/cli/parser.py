@@ -157,8 +157,13 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="parameter of the measure: beta=2",
     )
-    scales = ("auto", "none", "maxabs", "standard")
-    group.add_argument("--scaling", choices=scales, default="auto", help="auto: standard if dense, maxabs if sparse")
+    scales = ("auto", "none", "maxabs", "standard", "robust", "quantile")
+    group.add_argument(
+        "--scaling",
+        choices=scales,
+        default="auto",
+        help="auto: standard if dense, maxabs if sparse; for heavy tails: robust (clips) or quantile (normal scores)",
+    )
     group.add_argument("--seed", type=number(least=0, integer=True), default=0, help="of everything random (0)")
 
 

@@ -24,14 +24,22 @@ from scoreline.estimators.row_training import RowTraining
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.streaming import Streaming
 from scoreline.estimators.training import Problem, Trained, is_better, is_doubtful, train
-from scoreline.estimators.validation import as_counts, check_labels, check_sample_weight, check_weights, seen
+from scoreline.estimators.validation import (
+    as_counts,
+    check_labels,
+    check_sample_weight,
+    check_weights,
+    column_names,
+    seen,
+)
 from scoreline.estimators.whole import all_at_once
 from scoreline.estimators.wrapped import unwrapped, wrapped_again
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure, steady_cut
-from scoreline.operators import InterceptOperator, Operator
+from scoreline.operators import InterceptOperator, Operator, RowsOperator
+from scoreline.operators.column_maps import KINDS, heavy_tailed, with_mapped_columns
 from scoreline.operators.device import ON_DEVICE
 from scoreline.operators.device_convert import moved
-from scoreline.operators.wrappers import scaled
+from scoreline.operators.wrappers import linear_scaling, scaled
 from scoreline.risks.base import Risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import MomentsSolver
@@ -77,9 +85,13 @@ class MeasureClassifier(
         Train an intercept where the risk needs one, as the coefficient of a constant feature.
     intercept_scaling : float, default=1.0
         Value of that feature; larger values penalise the intercept less.
-    scaling : {None, "maxabs", "standard"}, default=None
-        Scale features during the products, without copying X. alpha then penalises coefficients of scaled features;
-        coef_ is in original units.
+    scaling : {None, "maxabs", "standard", "robust", "quantile"}, default=None
+        How features are scaled. alpha penalises the coefficients of scaled features. "maxabs" (x / max|x|) and "standard"
+        ((x - mean) / standard deviation) are applied during the products, without copying X, and coef_ is in original units.
+        The other two are for heavy tails. "robust" clips each column to limits around its median, six times the median
+        distance on either side, before it is standardised; coef_ is per unit of the clipped values. "quantile" replaces
+        values by the normal scores of their ranks, interpolated between 21 knots; coef_ is per unit of these scores. Both
+        make a float64 copy of X in memory, map rows on disk when they are read, and keep zeros of sparse X.
     cut : {"auto", "train", "holdout", "none"}, default="auto"
         How `intercept_` is set. "train": the best cut for the measure on the training scores. "holdout": on a stratified
         fifth of the rows that a first fit did not see (one more fit). "none": not at all, the trained intercept stays.
@@ -148,6 +160,8 @@ class MeasureClassifier(
         With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
     cut_rank_error_ : float
         After `partial_fit` row by row: the share of a class by which the rank of the cut may be off, at most.
+    column_map_ : ColumnMap or None
+        With scaling="robust" or "quantile": the knots of the function of each column. coef_ applies to the mapped values.
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: best so far after each iteration. On a cluster also bytes: what has
         been moved over the network so far, and with early stopping validation: the measure on the validation rows.
@@ -238,6 +252,7 @@ class MeasureClassifier(
             classes, sign = check_labels(y, operator.shape[0])
             sign = operator.aligned(sign, "y")  # labels that were text
             counts = as_counts(check_sample_weight(sample_weight, operator.shape[0]))
+            operator = self._mapped(X, operator, counts)
             shape = counted_rows(operator.shape[0], counts), operator.shape[1]
             risk, solver_class = choose(measure, self.risk, self.solver, shape)
             solver = self._make_solver(solver_class)
@@ -281,7 +296,7 @@ class MeasureClassifier(
         validation: ValidationRows | None, interim: Interim,
     ) -> tuple[Any, Risk]:  # fmt: skip
         """Minimise J, prove it and cut; return scores of left-out rows (None if they would cost a fit), and the risk."""
-        if risk.shift == "linear" and self.scaling != "standard":
+        if risk.shift == "linear" and linear_scaling(operator, self.scaling) != "standard":
             warnings.warn(
                 f"risk {risk.name!r} for measure {measure.name!r} falls as all scores rise or fall together, which "
                 "features of a mean other than 0 allow without ranking: use scaling='standard', or risk='logistic'",
@@ -342,7 +357,7 @@ class MeasureClassifier(
             raise trained.interruption  # a run before, on a sample of the rows perhaps, has a model that tells rows apart
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
-            new.classes_ = classes
+            new.classes_, new.column_map_ = classes, operator.column_map
             new.n_features_in_ = operator.shape[1]
             new.solver_, new.risk_, new.cost_, new.rejected_ = solver.name, risk.name, trained.cost, rejected
             new.coef_ = np.array(coef).reshape(1, -1)
@@ -423,7 +438,7 @@ class MeasureClassifier(
         if settings is None:
             return None, None
         if settings.share is None:
-            rows = given_rows(settings, classes, operator.shape[1], measure, self._options().get("device"))
+            rows = given_rows(settings, classes, operator, measure, self._options().get("device"))
             same_columns(X, settings.validation[0])
             if solver.journal is not None:
                 solver.early_stopping = settings.known_by(rows.fingerprint())
@@ -445,11 +460,28 @@ class MeasureClassifier(
         for name in ("fit_intercept", "warm_start", "probability"):
             check_flag(name, getattr(self, name))
         check_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, least=0)
-        check_choice("scaling", self.scaling, (None, "maxabs", "standard"))
+        check_choice("scaling", self.scaling, (None, "maxabs", "standard", *KINDS))
         check_choice("cut", self.cut, ("auto", "train", "holdout", "none"))
         if self.n_jobs is not None and (not isinstance(self.n_jobs, (int, np.integer)) or self.n_jobs == 0):
             raise ValueError(f"n_jobs={self.n_jobs!r} must be None, a positive number of threads, or -1 for all")
         return get_measure(self.measure, self.measure_params)
+
+    def _mapped(self, X: Any, operator: Operator, weight: Any) -> Operator:
+        """Return the operator with the columns that the scaling maps; warn of heavy tails if it maps none."""
+        mapped = with_mapped_columns(operator, self.scaling, weight)
+        if self.scaling not in KINDS and not isinstance(
+            operator, RowsOperator
+        ):  # a fit of some rows is part of another one
+            heavy = heavy_tailed(operator, weight)
+            if len(heavy):
+                warnings.warn(
+                    f"{column_names(X, heavy)} heavy tails: a few extreme values make up most of the variance, so scaling and "
+                    "penalty work on them and not on the other rows. Use scaling='robust', which clips such values, or "
+                    "scaling='quantile', which replaces values by normal scores.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+        return mapped
 
     def _where_asked(self, operator: Operator) -> Operator:
         """Return the operator on the device that solver_params asks for, if it does."""

@@ -12,6 +12,7 @@ from scoreline.estimators.training import held_out_rows
 from scoreline.estimators.validation import check_sample_weight, check_truth, seen
 from scoreline.measures import Measure, RankingMeasure, best_cut
 from scoreline.operators import Operator, as_operator
+from scoreline.operators.column_maps import mapped_like
 from scoreline.operators.device_convert import moved
 from scoreline.solvers.checkpoint import checked_entries
 from scoreline.solvers.early_stopping import EarlyStopping, Watch
@@ -62,14 +63,17 @@ def same_columns(X: Any, X_validation: Any) -> None:
     validate_data(looker, seen(X_validation), reset=False, skip_check_array=True)
 
 
-def given_rows(settings: EarlyStopping, classes: AnyArray, p: int, measure: Measure, device: Any) -> ValidationRows:
-    """Return the validation rows that the user gave, on the device of the fit."""
+def given_rows(
+    settings: EarlyStopping, classes: AnyArray, trained_on: Operator, measure: Measure, device: Any
+) -> ValidationRows:
+    """Return the validation rows that the user gave, on the device of the fit and with its map of columns."""
     X, y, *rest = settings.validation
-    operator = as_operator(X)
+    operator, p = as_operator(X), trained_on.shape[1]
     if device is not None:
         operator = moved(operator, device)
     if operator.shape[1] != p:
         raise ValueError(f"early_stopping: the validation rows have {operator.shape[1]} features, X has {p}")
+    operator = mapped_like(operator, trained_on.column_map)
     truth = check_truth(operator.aligned(y, "y"), classes, operator.shape[0])
     sign = operator.aligned(np.where(truth, 1, -1).astype(np.int8), "y")
     weight = check_sample_weight(operator.aligned(rest[0], "sample_weight") if rest else None, operator.shape[0])

@@ -93,6 +93,7 @@ class Interim(Latest):
         return {
             "coef_": np.array(coef).reshape(1, -1), "trained_intercept_": float(intercept),
             "intercept_": np.array([intercept - threshold]), "n_features_in_": operator.shape[1], "cost_": 1.0,
+            "column_map_": operator.column_map,
             "rejected_": None, "n_iter_": 0, "objective_": None, "lower_bound_": None, "gap_": None, "history_": {},
             "status_": "interrupted", "_penalty": 0.0, **facts,
         }  # fmt: skip

@@ -16,7 +16,7 @@ from scoreline.estimators.whole import all_at_once
 from scoreline.measures import Measure, best_cut
 from scoreline.moments import ClassMoments
 from scoreline.operators import Operator
-from scoreline.operators.wrappers import scaled, standardising
+from scoreline.operators.wrappers import linear_scaling, scaled, standardising
 from scoreline.solvers.moments import EXPLICIT, Direction, MomentsSolver
 
 
@@ -34,8 +34,10 @@ class MomentsTraining:
         solver: MomentsSolver, first: bool,
     ) -> Any:  # fmt: skip
         """Add the moments of a block of a stream."""
-        if self.scaling == "maxabs":
-            raise ValueError("scaling='maxabs' needs all rows at once; use scaling='standard' or None with partial_fit")
+        if self.scaling not in (None, "standard"):
+            raise ValueError(
+                f"scaling={self.scaling!r} needs all rows at once; use scaling='standard' or None with partial_fit"
+            )
         if operator.shape[1] > EXPLICIT or "row_blocks" not in operator.capabilities:
             raise ValueError(
                 f"partial_fit keeps two p x p matrices: X must have at most {EXPLICIT} columns and be readable in blocks, "
@@ -81,10 +83,11 @@ class MomentsTraining:
         weights = class_weights(self.class_weight, classes, *n)
         scale, center = None, None
         if solver.explicit(operator):
-            if self.scaling == "maxabs":
+            scaling = linear_scaling(operator, self.scaling)
+            if scaling == "maxabs":
                 scale = scaled(operator, "maxabs", copies).scale  # type: ignore[attr-defined]
             moments = operator.class_moments(sign, copies)
-            if self.scaling == "standard":
+            if scaling == "standard":
                 scale, center = standardising(*moments.columns())
             direction = _solved(solver, moments, measure, weights, scale, center)
             del moments
@@ -104,7 +107,7 @@ class MomentsTraining:
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
             new._end_stream()
-            new.classes_, new.n_features_in_ = classes, operator.shape[1]
+            new.classes_, new.n_features_in_, new.column_map_ = classes, operator.shape[1], operator.column_map
             new.n_passes_ = operator.n_passes - before
             new._set_moments(direction, scale, center, measure, report)
             moved = operator.traffic

@@ -16,6 +16,7 @@ from scoreline.measures import CountsBasedMeasure, Measure
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.model_file import read_archive, write_archive
 from scoreline.moments import ClassMoments
+from scoreline.operators.column_maps import ColumnMap
 
 KIND, VERSION = "scoreline model", 1
 NO_CODE = "a model file holds no code"
@@ -100,6 +101,7 @@ class Saving:
             "encoding": None if encoding is None else encoding.to_json(),
             "moments": None if moments is None else moments.record(),
             "stream": None if stream is None else stream.record(),
+            "column_map": None if self._column_map is None else self._column_map.record(),
         }
         write_archive(path, KIND, VERSION, content)
 
@@ -160,6 +162,8 @@ def load_model(path: Any, measure: Measure | None = None) -> Any:
                 raise ValueError(
                     f"the encoding has {clf.encoding_.n_features} features, the model {clf.n_features_in_}"
                 )
+        if content.get("column_map") is not None:  # files of earlier versions have none
+            clf.__dict__["column_map_"] = ColumnMap.restored(content["column_map"], clf.n_features_in_)
         clf._moments = (
             None if content["moments"] is None else ClassMoments.restored(content["moments"], clf.n_features_in_)
         )
@@ -182,7 +186,9 @@ def _versions() -> dict[str, str]:
 
 def _is_trained(name: str) -> bool:
     """Tell whether an attribute is one that training has set: a name with an underscore at its end, or the penalty."""
-    return (name.endswith("_") and not name.startswith("_") and name != "encoding_") or name == "_penalty"
+    return (
+        name.endswith("_") and not name.startswith("_") and name not in ("encoding_", "column_map_")
+    ) or name == "_penalty"
 
 
 def _parameter(name: str, value: Any) -> Any:

@@ -123,7 +123,7 @@ class RowTraining:
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
             new._end_stream()
-            new.classes_, new.n_features_in_ = classes, operator.shape[1]
+            new.classes_, new.n_features_in_, new.column_map_ = classes, operator.shape[1], operator.column_map
             new._set_rows(solver, np.array(coef), intercept, threshold, run.w)
             new.n_iter_, new.n_passes_ = run.passes, round(operator.n_passes - before, 9)  # a sum of shares
             new.history_, new.status_ = history, run.status

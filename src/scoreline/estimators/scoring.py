@@ -16,6 +16,7 @@ from scoreline.estimators.training import Judged, cut_on, unreached, with_cost
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth, check_weights, seen
 from scoreline.measures import Measure, get_measure
 from scoreline.operators import as_operator
+from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
 from scoreline.operators.dask import from_dask, is_dask, lazy_classes, lazy_scores
 from scoreline.risks.registry import get_risk
@@ -41,7 +42,7 @@ class Scoring:
         check_is_fitted(self, "coef_")
         if is_dask(X):
             validate_data(self, seen(X), reset=False, skip_check_array=True)
-            return lazy_scores(X, self.coef_[0], float(self.intercept_[0]))
+            return lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map)
         z = self._scored(X)[0]
         if isinstance(z, DeviceVector):
             return z.array + float(self.intercept_[0])
@@ -166,17 +167,22 @@ class Scoring:
             warnings.warn(missed, UserWarning, stacklevel=2)
         return self
 
+    @property
+    def _column_map(self: Any) -> ColumnMap | None:
+        return getattr(self, "column_map_", None)
+
     def _scored(self: Any, X: Any, *rows: Any) -> tuple[Any, ...]:
         """Return X coef_, and labels and weights where the rows are."""
         check_is_fitted(self, "coef_")
         with kernels.parallel.thread_limit(self.n_jobs), memory_advice():
             if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, seen(X), reset=False, skip_check_array=True)
-                operator: Any = from_dask(lazy_scores(X, self.coef_[0], 0.0)[:, None])
+                operator: Any = from_dask(lazy_scores(X, self.coef_[0], 0.0, self._column_map)[:, None])
                 z = operator.matvec(np.ones(1))
             else:
                 operator = as_operator(X, check_finite=False)
                 validate_data(self, X, reset=False, skip_check_array=True)
+                operator = mapped_like(operator, self._column_map)
                 z = checked_scores(X, operator, self.coef_[0])
             return z, *(operator.aligned(each) for each in rows)
 

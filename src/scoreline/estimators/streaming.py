@@ -157,7 +157,7 @@ class Streaming:
         if hasattr(self, "coef_"):
             del self.coef_
         self._end_stream()
-        self.classes_, self.n_features_in_, self.n_passes_ = classes, p, 0.0
+        self.classes_, self.n_features_in_, self.n_passes_, self.column_map_ = classes, p, 0.0, None
 
     def _end_stream(self: Any) -> None:
         """Forget a stream, and what only some solvers leave behind."""

@@ -149,6 +149,17 @@ def class_weights(class_weight: Any, classes: AnyArray, positive: float, negativ
     return high, low
 
 
+def column_names(X: Any, columns: Any) -> str:
+    """Return the beginning of a sentence about columns: "Columns 'age', 'income' and 3 more have"."""
+    names = getattr(X, "columns", None)
+    words = [repr(str(names[k])) if names is not None else str(k) for k in np.asarray(columns).tolist()[:5]]
+    if len(words) == 1:
+        return f"Column {words[0]} has"
+    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    shown = ", ".join(words) if more else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"Columns {shown}{more} have"
+
+
 def as_counts(weight: FloatArray | None) -> FloatArray | None:
     """Return weights that can be read as numbers of rows: relative ones, with a part below 1, brought to a mean of about 1.
 

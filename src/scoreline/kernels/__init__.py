@@ -25,6 +25,7 @@ _MODULES = (
     "parallel",
     "point_updates",
     "pointwise",
+    "quantiles",
     "ramps",
     "rankings",
     "shuffle",

@@ -59,6 +59,8 @@ class Operator(ABC):
         support `z += number` and `u.sum()`, which the wrappers use.
     largest : ndarray of shape (p,) or None
         Largest magnitude of each column, if `inspect` has learnt it; rounding allowances rest on it.
+    column_map : ColumnMap or None
+        The map that made the columns of this matrix from those of the user's (`scaling="robust"` or "quantile").
     """
 
     capabilities: ClassVar[frozenset[str]] = frozenset()
@@ -68,6 +70,7 @@ class Operator(ABC):
         self.shape = (int(shape[0]), int(shape[1]))
         self.n_passes = 0.0
         self.largest: FloatArray | None = None
+        self.column_map: Any = None
 
     @visible
     def matvec(self, w: FloatArray) -> Scores:

@@ -186,11 +186,11 @@ def _of_chunks(cluster: DaskCluster, chunks: list[Any], sizes: list[tuple[int, f
     return DaskOperator(layout, refs, groups, lengths)
 
 
-def lazy_scores(X: Any, coef: AnyArray, intercept: float) -> Any:
-    """Return X coef + intercept as a Dask array, block by block, when it is computed."""
+def lazy_scores(X: Any, coef: AnyArray, intercept: float, column_map: Any = None) -> Any:
+    """Return X coef + intercept as a Dask array, block by block, when it is computed; the columns of X are mapped first."""
     rows = X.to_dask_array() if hasattr(X, "columns") else X
     _check_columns(rows)
-    return rows.map_blocks(_scores, coef, intercept, dtype=np.float64, drop_axis=1)
+    return rows.map_blocks(_scores, coef, intercept, column_map, dtype=np.float64, drop_axis=1)
 
 
 def lazy_classes(decision: Any, classes: AnyArray) -> Any:
@@ -230,9 +230,11 @@ def _check_columns(X: Any) -> None:
         )
 
 
-def _scores(block: Any, coef: AnyArray, intercept: float) -> AnyArray:
+def _scores(block: Any, coef: AnyArray, intercept: float, column_map: Any) -> AnyArray:
     if block.shape[0] == 0:
         return np.empty(0)
+    if column_map is not None:
+        block = column_map.transform(_part(block)._block(0, block.shape[0]))
     return np.asarray(_part(block).matvec(coef)) + intercept
 
 

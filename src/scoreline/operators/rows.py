@@ -26,6 +26,7 @@ class RowsOperator(Operator):
         self.capabilities = inner.capabilities  # type: ignore[misc]
         self.scores = inner.scores  # type: ignore[misc]
         self.largest = inner.largest  # of all rows: not less than of these
+        self.column_map = inner.column_map
 
     def _matvec(self, w: FloatArray) -> Scores:
         return self.inner._matvec_rows(w, self.rows)

@@ -327,9 +327,12 @@ class ScaledOperator(_Wrapper):
 def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = None) -> Operator:
     """Return the operator with scaled columns: None, "maxabs" (x / max|x|) or "standard" ((x - mean) / std). One pass.
 
+    Columns that "robust" or "quantile" has mapped are standardised if X is dense, and divided by max|x| if it is sparse.
+
     Columns that are constant zero ("maxabs") or constant ("standard") keep scale 1 and 0: they carry no information,
     and division by zero would. Columns so large or small that their squares leave the range of floats are refused.
     """
+    scaling = linear_scaling(operator, scaling)
     if scaling is None:
         return operator
     operator.require("statistics", f"scaling={scaling!r}")
@@ -345,6 +348,13 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
     if scaling == "maxabs":
         return ScaledOperator(operator, _reciprocal(statistics.max_abs, 1.0))
     return ScaledOperator(operator, *standardising(statistics.mean, statistics.variance))
+
+
+def linear_scaling(operator: Operator, scaling: str | None) -> str | None:
+    """Return the scaling of columns that are mapped already, where the map is a part of the scaling."""
+    if scaling in (None, "maxabs", "standard"):
+        return scaling
+    return "standard" if operator.stores_zeros else "maxabs"
 
 
 def standardising(mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

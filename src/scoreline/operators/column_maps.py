@@ -1,0 +1,320 @@
+"""Monotone maps of columns for heavy-tailed features: values are clipped, or replaced by normal scores.
+
+`scaling="robust"` clips every column to limits around its median, and `scaling="quantile"` replaces values by the normal scores
+of their ranks. Both are piecewise linear functions through a few knots that are learnt from X alone. A map leaves 0 at 0, so a
+sparse matrix stays sparse; the constant that is lost is part of the intercept.
+"""
+
+import logging
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import ndtr, ndtri
+
+from scoreline import kernels
+from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray, Scores
+from scoreline.operators.base import Operator
+from scoreline.operators.convert import as_operator
+from scoreline.operators.device import DeviceOperator
+from scoreline.operators.mapped import FewRows
+from scoreline.operators.parts import PartsOperator
+from scoreline.operators.statistics import ColumnStatistics, merge
+
+logger = logging.getLogger("scoreline")
+
+KINDS = ("robust", "quantile")
+REACH = 6.0  # spreads of a side, from the median to the limit: 4 standard deviations of a normal column
+SCORES = np.linspace(
+    -3.0, 3.0, 19
+)  # normal scores of the quantiles that become knots, besides the smallest and largest value
+FARTHEST = 4.0  # normal score of the smallest and the largest value, at most
+SAMPLE_BYTES = 1 << 26  # of rows that knots are learnt from
+SAMPLE_SPANS, LEAST_SPAN = 64, 8  # runs of consecutive rows that a sample consists of, and the least length of a run
+HEAVY = 2.0  # ratio of the standard deviations of a column before and after clipping, from which its tails are heavy
+OFTEN = 0.1  # share of stored entries of a sparse column, below which its tail is not judged: rare words have no typical count
+FEWEST_ROWS = 200  # of a sample that is judged: among 60 rows of many columns, one looks heavy-tailed by chance
+TAIL_BYTES = 1 << 18  # of rows that are searched for heavy tails: milliseconds, beside a fit of at least as many
+
+
+class ColumnMap(NamedTuple):
+    """A piecewise linear function for each column: through the knots (x, y), constant beyond the first and the last.
+
+    The knots of column j are those from starts[j] to starts[j + 1]; x increases, y does not decrease, and 0 is mapped to 0.
+    """
+
+    kind: str
+    starts: IntArray
+    x: FloatArray
+    y: FloatArray
+
+    @classmethod
+    def learn(cls, operator: Operator, kind: str, weight: Any = None) -> "ColumnMap":
+        """Learn the knots of every column from the rows of positive weight, or from a sample of 64 MiB of them.
+
+        Cost: one sort of every column of the sample.
+        """
+        sample = Sample.of(operator, weight, f"scaling={kind!r}")
+        if kind == "robust":
+            x = np.stack(sample.limits(), axis=1)
+            return cls._of(kind, x, x - np.clip(0.0, x[:, :1], x[:, 1:]))
+        x, middle = sample.quantiles(np.concatenate([[0.0], ndtr(SCORES), [1.0]]))
+        y = np.clip(ndtri(middle), -FARTHEST, FARTHEST)
+        zero = np.zeros((1, operator.shape[1]))
+        at_zero = cls._of(kind, x, y).transform(zero).T
+        x, y = np.hstack([x, np.clip(zero.T, x[:, :1], x[:, -1:])]), np.hstack([y, at_zero]) - at_zero
+        order = np.argsort(x, axis=1, kind="stable")
+        x, y = (np.take_along_axis(each, order, axis=1) for each in (x, y))
+        return cls._of(
+            kind, x, np.maximum.accumulate(y, axis=1)
+        )  # rounding may have put the value at 0 above the next knot
+
+    @classmethod
+    def _of(cls, kind: str, x: FloatArray, y: FloatArray) -> "ColumnMap":
+        """Return the map with one row of knots per column, of which the first of equal ones are kept."""
+        kept = np.hstack([np.ones((len(x), 1), dtype=bool), x[:, 1:] > x[:, :-1]])
+        return cls(kind, np.concatenate([[0], np.cumsum(kept.sum(axis=1))]), x[kept], y[kept])
+
+    def knots(self, column: int) -> tuple[FloatArray, FloatArray]:
+        """Return the knots (x, y) of a column."""
+        own = slice(int(self.starts[column]), int(self.starts[column + 1]))
+        return self.x[own], self.y[own]
+
+    def transform(self, block: Any) -> Any:
+        """Return the mapped rows as a new float64 array or CSR matrix; NaN and infinity become NaN."""
+        run = kernels.parallel.run_chunks
+        if sp.issparse(block):
+            block = block.tocsr()
+            out = np.empty(len(block.data))
+            bounds = kernels.parallel.even_bounds(len(out), 8.0)
+            arguments = block.data, block.indices, self.starts, self.x, self.y, out, bounds
+            run(kernels.quantiles.map_entries, len(bounds) - 1, *arguments)
+            return sp.csr_array((out, block.indices, block.indptr), shape=block.shape)
+        out = np.empty(block.shape)
+        bounds = kernels.parallel.even_bounds(len(out), 8.0 * block.shape[1])
+        run(kernels.quantiles.map_rows, len(bounds) - 1, block, self.starts, self.x, self.y, out, bounds)
+        return out
+
+    def applied(self, operator: Operator) -> Operator:
+        """Return the mapped columns as an operator that knows this map.
+
+        A matrix in memory is mapped once, into a copy; rows on disk are mapped whenever they are read.
+        """
+        mapped: Operator
+        if isinstance(operator, PartsOperator):
+            mapped = operator.wrapped(self.applied)
+        elif isinstance(operator, FewRows):
+            mapped = ColumnMapOperator(operator, self)
+        else:
+            logger.info("copied X once: scaling=%r maps its columns", self.kind)
+            mapped = as_operator(self.transform(operator._block(0, operator.shape[0])))
+        mapped.column_map = self
+        return mapped
+
+    def record(self) -> dict[str, Any]:
+        """Return plain values from which `restored` makes the same map."""
+        return self._asdict()
+
+    @classmethod
+    def restored(cls, record: Any, n_features: int) -> "ColumnMap":
+        """Return the map of a record; anything else is an error."""
+        found = cls(**record)
+        starts, x, y = (np.asarray(part) for part in found[1:])
+        sizes = np.diff(starts)
+        inner = np.ones(len(x), dtype=bool)
+        fits = (
+            found.kind in KINDS
+            and starts.dtype == np.int64
+            and len(sizes) == n_features
+            and starts[0] == 0
+            and starts[-1] == len(x) == len(y)
+            and bool((sizes >= 1).all())
+            and x.dtype == y.dtype == np.float64
+            and bool(np.isfinite(x).all() and np.isfinite(y).all())
+        )
+        if fits:
+            inner[starts[:-1]] = False  # a first knot has none before it
+            fits = bool((np.diff(x, prepend=-np.inf)[inner] > 0.0).all())
+        if not fits:
+            raise ValueError(f"column_map_ does not hold increasing knots for each of {n_features} features")
+        return found
+
+
+class Sample(NamedTuple):
+    """Rows of positive weight by columns (CSC), with the entries of each column in increasing order."""
+
+    data: FloatArray
+    rows: IntArray
+    starts: IntArray
+    columns: IntArray  # that each entry belongs to
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, operator: Operator, weight: Any, purpose: str, most_bytes: int = SAMPLE_BYTES) -> "Sample":
+        """Return all rows, or evenly spread runs of consecutive rows of `most_bytes` in all."""
+        if isinstance(operator, DeviceOperator):
+            raise TypeError(f"{purpose} is not supported for X on a device: scale X before, or leave it on the host")
+        operator.require("row_blocks", purpose)
+        n, p = operator.shape
+        length = int(max(LEAST_SPAN, most_bytes / max(8.0, operator.row_bytes) / SAMPLE_SPANS))
+        firsts = [0] if length * SAMPLE_SPANS >= n else np.linspace(0, n - length, SAMPLE_SPANS).astype(int).tolist()
+        spans = [(0, n)] if len(firsts) == 1 else [(first, first + length) for first in firsts]
+        blocks = [operator._block(first, last) for first, last in spans]
+        every = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+        own = np.concatenate([every[first:last] for first, last in spans])
+        own, counted = own[own > 0.0], own > 0.0
+        if not sp.issparse(blocks[0]):
+            dense = np.concatenate([np.asarray(block, dtype=np.float64) for block in blocks])[counted].T.copy()
+            order = np.argsort(dense, axis=1)
+            starts, columns = np.arange(p + 1) * len(own), np.repeat(np.arange(p), len(own))
+            return cls(np.take_along_axis(dense, order, axis=1).ravel(), order.ravel(), starts, columns, own)
+        stacked = sp.csr_array(sp.vstack(blocks, format="csr")[counted])
+        stacked.sum_duplicates()
+        rows = np.repeat(np.arange(len(own)), np.diff(stacked.indptr))
+        order = np.lexsort((stacked.data, stacked.indices))
+        columns = stacked.indices[order].astype(np.int64)
+        starts = np.searchsorted(columns, np.arange(p + 1))
+        return cls(np.asarray(stacked.data[order], dtype=np.float64), rows[order], starts, columns, own)
+
+    def _run(self, kernel: Any, *arguments: Any) -> None:
+        """Call a kernel that takes columns."""
+        p = len(self.starts) - 1
+        bounds = kernels.parallel.even_bounds(p, 8.0 * max(1.0, len(self.data) / p))
+        matrix = self.data, self.rows, self.starts, self.weight, float(self.weight.sum())
+        kernels.parallel.run_chunks(kernel, len(bounds) - 1, *matrix, *arguments, bounds)
+
+    def quantiles(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the quantiles of each column, and the share of the weight below each of them plus half of its own."""
+        found, middle = (np.empty((len(self.starts) - 1, len(levels))) for _ in range(2))
+        self._run(kernels.quantiles.quantiles, levels, found, middle)
+        return found, middle
+
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and the upper limit of each column: the median minus and plus REACH spreads of that side."""
+        low, high = (np.empty(len(self.starts) - 1) for _ in range(2))
+        self._run(kernels.quantiles.limits, REACH, low, high)
+        return low, high
+
+    def moments(self, data: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of each column, with other values for its entries."""
+        p, own, total = len(self.starts) - 1, self.weight[self.rows], self.weight.sum()
+        stored = np.bincount(self.columns, own, p)
+        mean = np.bincount(self.columns, own * data, p) / total
+        square = np.bincount(self.columns, own * (data - mean[self.columns]) ** 2, p)
+        return mean, np.sqrt((square + np.maximum(total - stored, 0.0) * mean**2) / total)
+
+
+class ColumnMapOperator(Operator):
+    """Mapped columns of a matrix whose rows are mapped whenever they are read, in blocks of about 8 MB."""
+
+    def __init__(self, inner: Operator, column_map: ColumnMap):
+        super().__init__(inner.shape)
+        inner.require("row_blocks", f"scaling={column_map.kind!r}")
+        self.inner, self.column_map = inner, column_map
+        self.capabilities = inner.capabilities  # type: ignore[misc]
+        largest = np.zeros(inner.shape[1])
+        np.maximum.at(largest, np.repeat(np.arange(inner.shape[1]), np.diff(column_map.starts)), abs(column_map.y))
+        self.largest = largest
+
+    def _part(self, block: Any) -> Operator:
+        return as_operator(self.column_map.transform(block), check_finite=False)
+
+    def _matvec(self, w: FloatArray) -> Scores:
+        return np.concatenate([self._part(b.data)._matvec(w) for b in self.inner.row_blocks()])
+
+    def _rmatvec(self, u: Scores) -> FloatArray:
+        return np.sum([self._part(b.data)._rmatvec(u[b.start : b.stop]) for b in self.inner.row_blocks()], axis=0)
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
+        return self._part(self.inner._listed(lines))._matvec(w) if len(lines) else np.empty(0)
+
+    def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
+        return self._part(self.inner._listed(lines))._rmatvec(u) if len(lines) else np.zeros(self.shape[1])
+
+    def _block(self, start: int, stop: int) -> Any:
+        return self.column_map.transform(self.inner._block(start, stop))
+
+    def _listed(self, lines: BoundsArray) -> Any:
+        return self.column_map.transform(self.inner._listed(lines))
+
+    def _column_statistics(self, weight: Scores | None) -> ColumnStatistics:
+        return merge(
+            [
+                self._part(b.data)._column_statistics(None if weight is None else weight[b.start : b.stop])
+                for b in self.inner.row_blocks()
+            ]
+        )
+
+    def inspect(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None; one read of X."""
+        return self.inner.inspect()
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether Xw reads every entry."""
+        return self.inner.reads_all
+
+    @property
+    def cheap_rows(self) -> bool:
+        """Whether a product restricted to some rows costs their share of a product with all."""
+        return self.inner.cheap_rows
+
+    @property
+    def stores_zeros(self) -> bool:
+        """Whether blocks of rows are dense arrays."""
+        return self.inner.stores_zeros
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row as `row_arrays` holds it, on average."""
+        return self.inner.row_bytes
+
+
+def with_mapped_columns(operator: Operator, scaling: str | None, weight: Any = None) -> Operator:
+    """Return the operator with the columns that scaling="robust" or "quantile" maps, or as it is.
+
+    An operator whose columns are mapped stays as it is: folds and refits use the map of the whole fit.
+    """
+    if scaling not in KINDS or operator.column_map is not None:
+        return operator
+    return ColumnMap.learn(operator, scaling, weight).applied(operator)
+
+
+def mapped_like(operator: Operator, column_map: ColumnMap | None) -> Operator:
+    """Return other rows with the columns mapped as those of the training rows; each block is mapped when it is read."""
+    if column_map is None or operator.column_map is not None:
+        return operator
+    if isinstance(operator, PartsOperator):
+        return operator.wrapped(partial(mapped_like, column_map=column_map))
+    if isinstance(operator, DeviceOperator):
+        raise TypeError(
+            f"the model was trained with scaling={column_map.kind!r}, which is not supported for X on a device: pass X on the "
+            "host"
+        )
+    return ColumnMapOperator(operator, column_map)
+
+
+def heavy_tailed(operator: Operator, weight: Any = None) -> AnyArray:
+    """Return the columns whose standard deviation is at least twice that of their values clipped to the robust limits.
+
+    A sample of the rows is looked at. Rare extreme values outside of it show in the largest magnitude of the column, where that
+    is known: one row of n with the value v makes the variance at least (v - mean)^2 / n. Nothing is clipped of a column that
+    holds only 0 and 1, however rare the ones are.
+    """
+    if "row_blocks" not in operator.capabilities or operator.scores == "device":
+        return np.empty(0, dtype=np.intp)
+    sample = Sample.of(operator, weight, "looking for heavy tails", TAIL_BYTES)
+    if len(sample.weight) < FEWEST_ROWS:
+        return np.empty(0, dtype=np.intp)
+    low, high = sample.limits()
+    at_zero = np.clip(0.0, low, high)
+    clipped = np.clip(sample.data, low[sample.columns], high[sample.columns]) - at_zero[sample.columns]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = sample.moments(sample.data)
+        if operator.largest is not None:
+            rare = np.maximum(operator.largest - np.abs(mean), 0.0) / np.sqrt(operator.shape[0])
+            deviation = np.maximum(deviation, rare)
+        normal = sample.moments(clipped)[1]
+        often = np.diff(sample.starts) >= OFTEN * len(sample.weight)
+        return np.flatnonzero(often & (normal > 0.0) & (deviation >= HEAVY * normal))
