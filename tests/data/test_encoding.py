@@ -202,8 +202,118 @@ def test_json_round_trip(rows, impute):
 
 def test_json_is_plain():
     content = example(impute="mean")[0].to_json()
-    assert content["columns"][0] == {"name": "age", "kind": "number", "categories": [], "fill": 2.0}
+    assert content["columns"][0] == {
+        "name": "age", "kind": "number", "categories": [], "fill": 2.0, "indicator": False, "other": False,
+    }  # fmt: skip
     assert json.loads(json.dumps(content)) == content
+
+
+MIXED = Encoding(
+    [
+        Column("age", "number", fill=2.5, indicator=True),
+        Column("color", "category", ("blue", "red", "?"), "?", other=True),
+        Column("size", "number"),
+    ],
+    impute="mean",
+)
+
+
+def test_indicators_and_other_are_features():
+    assert MIXED.names == ["age", "age is missing", "color=blue", "color=red", "color=?", "color=(other)", "size"]
+    assert MIXED.n_features == 7
+    rows = batch(age=[1.0, None, 4.0], color=["red", None, "pink"], size=[7.0, 8.0, 9.0])
+    expected = [[1, 0, 0, 1, 0, 0, 7], [2.5, 1, 0, 0, 1, 0, 8], [4, 0, 0, 0, 0, 1, 9]]
+    assert MIXED.encode(rows).tolist() == expected
+    assert MIXED.unseen == {}
+
+
+def test_names_of_added_features_avoid_those_of_columns():
+    columns = [
+        Column("a", "number", fill=0.0, indicator=True),
+        Column("a is missing", "number", fill=0.0, indicator=True),
+        Column("c", "category", ("(other)",), other=True),
+        Column("c=(other)_", "number"),
+    ]
+    assert Encoding(columns).names == [
+        "a", "a is missing_", "a is missing", "a is missing is missing", "c=(other)", "c=(other)__", "c=(other)_",
+    ]  # fmt: skip
+
+
+def test_json_carries_indicators_and_other_as_dict_and_as_text():
+    content = MIXED.to_json()
+    for given_content in (content, json.dumps(content)):
+        again = Encoding.from_json(given_content)
+        assert again == MIXED
+        assert again.columns == MIXED.columns
+
+
+def test_documents_of_version_1_still_load():
+    content = example(impute="mean")[0].to_json()
+    old = {**content, "version": 1}
+    old["columns"] = [{key: c[key] for key in ("name", "kind", "categories", "fill")} for c in content["columns"]]
+    assert Encoding.from_json(old) == Encoding.from_json(content)
+
+
+texts = st.none() | st.sampled_from(["a", "b", "c0", "c1", "c19", "1.0", "unlisted", "(other)", ""])
+numbers_or_gaps = st.none() | st.sampled_from([0.0, -1.5, 3.0, float("nan")])
+
+
+@st.composite
+def encodings(draw):
+    columns = []
+    for k in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            columns.append(
+                Column(f"n{k}", "number", fill=draw(st.sampled_from([0.0, 2.5])), indicator=draw(st.booleans()))
+            )
+        else:
+            known = draw(st.sampled_from([(), ("a",), ("1", "3"), ("a", "b", "?"), tuple(f"c{i}" for i in range(20))]))
+            fill = "?" if "?" in known else None
+            other = draw(st.booleans()) or not known
+            columns.append(Column(f"c{k}", "category", known, fill, other=other))
+    return Encoding(columns, impute="mean")
+
+
+def slow_row(encoding, row):
+    """Return the features of a row, and which columns hold a category that is unseen: an independent reference."""
+    features, unseen = [], []
+    for column, value in zip(encoding.columns, row, strict=True):
+        if column.kind == "number":
+            lost = value is None or value != value
+            features.append(column.fill if lost else value)
+            features += [float(lost)] if column.indicator else []
+            continue
+        text = column.fill if value is None else value
+        text = "1" if text == "1.0" and column.categories == ("1", "3") else text
+        hit = [float(text == category) for category in column.categories]
+        unlisted = text is not None and not any(hit)
+        unseen += [column.name] if not any(hit) and not (unlisted and column.other) else []
+        features += hit + ([float(unlisted)] if column.other else [])
+    return features, unseen
+
+
+@settings(max_examples=200, deadline=None)
+@given(encodings(), st.data())
+def test_encode_equals_a_slow_reference(encoding, data):
+    cell = [numbers_or_gaps if c.kind == "number" else texts for c in encoding.columns]
+    all_missing = data.draw(st.booleans())
+    rows = data.draw(st.lists(st.tuples(*(st.none() if all_missing else each for each in cell)), max_size=6))
+    types = [pa.float64() if c.kind == "number" else pa.string() for c in encoding.columns]
+    arrays = [pa.array([row[k] for row in rows], kind) for k, kind in enumerate(types)]
+    table = pa.record_batch(arrays, names=[c.name for c in encoding.columns])
+    X = encoding.encode(table)
+    assert sp.issparse(X) == (encoding.storage == "csr")
+    if sp.issparse(X):
+        assert X.has_canonical_format
+        assert (X.data != 0).all()
+    expected = [slow_row(encoding, row) for row in rows]
+    dense = np.array([features for features, _ in expected]).reshape(len(rows), encoding.n_features)
+    np.testing.assert_array_equal(sp.csr_array(X).toarray(), dense)
+    unseen = [name for _, names in expected for name in names]
+    assert encoding.unseen == {name: unseen.count(name) for name in unseen}
+    again = Encoding.from_json(json.dumps(encoding.to_json()))
+    assert again == encoding
+    assert again.n_features == len(set(again.names))
 
 
 def changed(path, value):
@@ -221,7 +331,8 @@ HOSTILE = [
     ({}, "expected a dict with the keys 'columns', 'impute', 'label'"),
     (changed(["extra"], 1), "expected a dict with the keys"),
     (changed([3], 1), "expected a dict with the keys"),
-    (changed(["version"], 2), "version=2, expected 1"),
+    (changed(["version"], 3), "version=3, expected 1 to 2"),
+    (changed(["version"], 1), r"columns\[0\]: got .*'indicator'"),
     (changed(["version"], True), "version: got True, expected int"),
     (changed(["columns"], {}), "columns: got dict, expected a list"),
     (changed(["columns"], []), "at least one column"),
@@ -245,6 +356,13 @@ HOSTILE = [
     (changed(["columns", 1, "categories"], ["a", "a"]), r"categories: 'a' occurs more than once"),
     (changed(["columns", 1, "fill"], "none"), "column 'color': fill='none' must be"),
     (changed(["columns", 1, "fill"], 1.0), "column 'color': fill=1.0 must be"),
+    (changed(["columns", 0, "indicator"], 1), r"columns\[0\]: indicator and other: got 1, expected bool"),
+    (changed(["columns", 1, "other"], None), r"columns\[1\]: indicator and other: got None, expected bool"),
+    (changed(["columns", 0, "other"], True), "column 'age': other=True needs a category column"),
+    (changed(["columns", 1, "indicator"], True), "column 'color': indicator=True needs a number column with a fill"),
+    ("{", "the encoding is not valid JSON .*: got '{'"),
+    ("[" * 100_000, "the encoding is not valid JSON"),
+    ("[]", "got list, expected a dict"),
     (changed(["label"], 1), "label: got 1, expected str or NoneType"),
     (changed(["labels"], "ab"), "labels: got str, expected a list"),
     (changed(["labels"], [[1]]), "labels: got .1., expected bool"),

@@ -29,18 +29,22 @@ PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?|(?i:true|false)
 class Column:
     """A column: name, kind ("number" or "category"), categories in the order of their features, fill for what is missing.
 
-    `fill` is a number, or for categories the one that missing values belong to; None: there is none.
+    `fill` is a number, or for categories the one that missing values belong to; None: there is none. A number with an
+    `indicator` has a second feature, which is 1 where the value is missing. A category with `other` has one more feature, after
+    those of the categories, which is 1 for every text that is not among them.
     """
 
     name: str
     kind: str
     categories: tuple[str, ...] = ()
     fill: float | str | None = None
+    indicator: bool = False
+    other: bool = False
 
     @property
     def width(self) -> int:
         """Number of features."""
-        return len(self.categories) if self.kind == "category" else 1
+        return len(self.categories) + self.other if self.kind == "category" else 1 + self.indicator
 
     @cached_property
     def plain(self) -> bool:
