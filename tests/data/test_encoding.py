@@ -10,7 +10,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score
 
+from scoreline import MeasureClassifier
+from scoreline.data import read_data
 from scoreline.data.columns import Column
 from scoreline.data.encoding import Encoding
 
@@ -56,11 +59,117 @@ def test_impute_mean_and_zero():
     mean, zero = learn(rows, impute="mean"), learn(rows, impute="zero")
     assert [c.fill for c in mean.columns] == [2.5, 2.5, "?"]
     assert [c.fill for c in zero.columns] == [0.0, 0.0, "?"]
-    assert mean.names == ["v", "w", "c=?", "c=a", "c=b"]
+    assert mean.names == zero.names == ["v", "v is missing", "w", "c=?", "c=a", "c=b"]
     assert mean.encode(rows)[:, 0].tolist() == [1, 2.5, 2.5, 4]
     assert zero.encode(rows)[:, 0].tolist() == [1, 0, 0, 4]
-    assert mean.encode(rows)[:, 2].tolist() == [0, 1, 1, 0]
-    assert mean.encode(batch(v=pa.nulls(1), w=pa.nulls(1), c=pa.nulls(1))).tolist() == [[2.5, 2.5, 1, 0, 0]]
+    assert mean.encode(rows)[:, 1].tolist() == zero.encode(rows)[:, 1].tolist() == [0, 1, 1, 0]
+    assert mean.encode(rows)[:, 3].tolist() == [0, 1, 1, 0]
+    assert mean.filled == {}
+    assert mean.encode(batch(v=pa.nulls(1), w=pa.nulls(1), c=pa.nulls(1))).tolist() == [[2.5, 1, 2.5, 1, 0, 0]]
+    assert mean.filled == {"w": 1}
+    mean.forget_unseen()
+    assert mean.filled == {}
+
+
+def test_missing_values_are_filled_by_default_or_refused():
+    rows = batch(v=[1.0, None, 4.0], w=[1, 2, 3])
+    assert learn(rows) == learn(rows, impute="mean")
+    assert learn(rows, indicators=False).names == ["v", "w"]
+    for impute in (None, "none"):
+        with pytest.raises(ValueError, match="column 'v', row 2: the value is missing"):
+            learn(rows, impute=impute)
+        assert learn(rows.slice(2), impute=impute).impute is None
+
+
+def test_what_was_done_about_missing_values_is_logged(caplog):
+    caplog.set_level("INFO", "scoreline")
+    rows = batch(v=[1.0, None, 4.0], w=[1, None, None], c=["a", "b", None])
+    learn(rows)
+    assert caplog.messages == [
+        "3 columns have missing values: numbers are filled with the mean, and marked by an indicator feature; missing text is "
+        "a category of its own: 'v' (1 row), 'w' (2 rows), 'c' (1 row)"
+    ]
+    caplog.clear()
+    learn(rows, impute="zero", drop=["w", "c"], indicators=False)
+    assert caplog.messages == ["1 column has missing values: numbers are filled with 0: 'v' (1 row)"]
+
+
+def test_columns_without_any_value_are_left_out_with_a_warning():
+    rows = batch(v=[1.0, 2.0], w=pa.nulls(2), c=pa.array([None, None], pa.string()))
+    for impute in ("mean", "zero"):
+        with pytest.warns(UserWarning, match=r"column\(s\) 'w', 'c' hold no values at all and are left out"):
+            encoding = learn(rows, impute=impute)
+        assert encoding.names == ["v"]
+        assert encoding.encode(batch(v=[3.0])).tolist() == [[3.0]]
+
+
+def test_a_mean_that_overflows_is_no_error_where_nothing_is_missing():
+    encoding = learn(batch(v=[1e308, 1e308]))
+    assert encoding.columns == [Column("v", "number")]
+    with pytest.raises(ValueError, match="column 'v', row 1: the value is missing"):
+        encoding.encode(batch(v=pa.nulls(1)))
+
+
+def test_rare_categories_of_a_column_with_many_are_one_feature(caplog):
+    caplog.set_level("INFO", "scoreline")
+    texts = [f"often{k}" for k in range(45) for _ in range(10)] + [f"rare{k}" for k in range(6) for _ in range(9)]
+    first, second = batch(c=texts[::2]), batch(c=[*texts[1::2], None])
+    encoding = learn(first, second)
+    assert encoding.columns[0].categories == (*sorted(f"often{k}" for k in range(45)), "?")
+    assert encoding.columns[0].other
+    assert encoding.names[-2:] == ["c=?", "c=(other)"]
+    assert encoding.storage == "csr"
+    places = encoding.encode(batch(c=["rare0", "unseen", "often0", None])).toarray().nonzero()[1].tolist()
+    assert places == [46, 46, 0, 45]
+    assert encoding.unseen == {}
+    message = "column 'c' has 51 categories: 6 of them have fewer than 10 rows and are grouped as one feature"
+    assert message in caplog.messages
+    assert learn(second, first) == encoding
+    assert learn(first, second, min_category_rows=11).columns[0].categories == ("?",)
+    assert learn(first, second, min_category_rows=1).n_features == 52
+    fewer = batch(c=[text for text in texts if text != "rare0"])
+    assert learn(fewer).n_features == 50
+    assert not learn(fewer).columns[0].other
+
+
+def test_numbers_as_categories_are_counted_in_their_shortest_form():
+    numbers = [f"{k}{end}" for k in range(60) for end in (".0", "") for _ in range(5)]
+    encoding = learn(batch(k=numbers), categories=["k"])
+    assert encoding.columns == [Column("k", "category", tuple(map(str, range(60))))]
+    mixed = batch(k=[*numbers, "x", "y"])
+    encoding = learn(mixed, categories=["k"], min_category_rows=3)
+    assert encoding.columns == [Column("k", "category", tuple(map(str, range(60))), other=True)]
+    assert np.unique(encoding.encode(mixed).indices, return_counts=True)[1].tolist() == [10] * 60 + [2]
+
+
+def test_a_column_of_row_names_is_one_feature_and_warns():
+    with pytest.warns(UserWarning, match="column 'key' has 200 different values in 200 rows: if it names rows"):
+        encoding = learn(batch(v=[1.0] * 200, key=[f"id{k}" for k in range(200)]))
+    assert encoding.names == ["v", "key=(other)"]
+
+
+def test_the_model_ranks_far_better_with_indicators():
+    """The chance of a missing value depends on the label, and no value does: only the indicators tell the classes apart."""
+    rng = np.random.default_rng(0)
+    y = rng.random(4000) < 0.1
+    columns = {
+        f"v{k}": np.where(rng.random(4000) < np.where(y, 0.5, 0.05), np.nan, rng.normal(size=4000)) for k in range(4)
+    }
+    table = pa.table({**columns, "y": y})
+    reached = {}
+    for indicators in (True, False):
+        data = read_data(table, "y", indicators=indicators)
+        clf = MeasureClassifier("average_precision", scaling="standard").fit(data.X[:2000], data.y[:2000])
+        reached[indicators] = average_precision_score(data.y[2000:], clf.decision_function(data.X[2000:]))
+    assert reached[True] > 0.4
+    assert reached[False] < 0.25
+
+
+def test_features_of_a_table_with_13707_categories_stay_few():
+    """Most categories have one row: as features they would make a matrix that is nearly all columns."""
+    texts = [f"name{k}" for k in range(13_707)] + [f"town{k % 20}" for k in range(6000)]
+    with pytest.warns(UserWarning, match="13,727 different values"):
+        assert learn(batch(c=texts)).n_features == 21
 
 
 def test_a_missing_category_is_unseen_where_none_was_missing():
@@ -127,7 +236,7 @@ def test_dictionaries():
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.decimal128(9, 2), pa.bool_()])
 def test_types_of_numbers(kind):
     rows = pa.record_batch([pa.array([0, 1, None], pa.int8()).cast(kind)], names=["v"])
-    assert learn(rows, impute="zero").encode(rows).tolist() == [[0], [1], [0]]
+    assert learn(rows, impute="zero").encode(rows).tolist() == [[0, 0], [1, 0], [0, 1]]
 
 
 def test_a_source_whose_types_settle_is_read_again():
@@ -163,7 +272,7 @@ def test_learning_checks_its_arguments():
 
 def test_rows_in_messages_count_from_the_first_batch():
     with pytest.raises(ValueError, match="column 'v', row 4: the value is missing"):
-        learn(batch(v=[1.0, 2.0]), batch(v=[1.0, None]))
+        learn(batch(v=[1.0, 2.0]), batch(v=[1.0, None]), impute=None)
     encoding = learn(batch(v=[1.0], y=[0]), label="y")
     with pytest.raises(ValueError, match="column 'v', row 12: got inf"):
         encoding.encode(batch(v=[1.0, np.inf]), first_row=10)

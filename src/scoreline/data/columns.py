@@ -83,7 +83,7 @@ class MissingValuesError(TableError):
 def missing_values(gaps: list[tuple[str, int, int]]) -> MissingValuesError:
     """Return the error of columns that lack values: (name, rows without one, the first of them)."""
     first = min(row for _, _, row in gaps)
-    names = [name for name, _, _ in gaps[:20]]
+    names = [name for name, _, _ in gaps]
     if len(gaps) == 1:
         head = f"column {names[0]!r}, row {first}: the value is missing (in {gaps[0][1]:,} rows)"
     else:
@@ -91,8 +91,8 @@ def missing_values(gaps: list[tuple[str, int, int]]) -> MissingValuesError:
         more = f" and {len(gaps) - 20} more" if len(gaps) > 20 else ""
         head = f"columns {shown}{more}, row {first}: values are missing"
     return MissingValuesError(
-        f"{head}; impute='mean' takes the mean of numbers and makes missing text a category of its own (impute='zero': 0 for "
-        f"numbers), drop={names!r} leaves {'it' if len(gaps) == 1 else 'them'} out",
+        f"{head}; impute='mean', the default, takes the mean of numbers and makes missing text a category of its own "
+        f"(impute='zero': 0 for numbers), drop={names!r} leaves {'it' if len(gaps) == 1 else 'them'} out",
         first,
     )
 

@@ -14,7 +14,7 @@ from scoreline._checks import check_choice, check_number
 from scoreline._typing import AnyArray
 from scoreline.data import columns as cells
 from scoreline.data.columns import Column, TableError
-from scoreline.data.survey import Survey
+from scoreline.data.survey import MIN_CATEGORY_ROWS, Survey
 
 VERSION = 2  # version 1 had neither indicators nor other
 COLUMN_KEYS = {1: {"name", "kind", "categories", "fill"}}
@@ -62,7 +62,7 @@ class Encoding:
     ):
         self.impute = impute
         self.columns, self.label, self.labels, self.rows = list(columns), label, list(labels), rows
-        self.missing, self.unseen = tuple(missing), dict[str, int]()
+        self.missing, self.unseen, self.filled = tuple(missing), dict[str, int](), dict[str, int]()
         self._check()
         self.starts = [0, *np.cumsum([column.width for column in self.columns]).tolist()]
         self._known: dict[str, Any] = {}  # categories as Arrow arrays, made when first needed
@@ -134,7 +134,9 @@ class Encoding:
         label: str | None = None,
         categories: Iterable[str] = (),
         drop: Iterable[str] = (),
-        impute: str | None = None,
+        impute: str | None = "mean",
+        indicators: bool = True,
+        min_category_rows: int = MIN_CATEGORY_ROWS,
         max_categories: int = 100_000,
         missing: Iterable[str] = (),
     ) -> "Encoding":
@@ -150,10 +152,15 @@ class Encoding:
             Columns that are categories though they hold numbers, dates, or texts that look like numbers.
         drop : iterable of str
             Columns that are left out.
-        impute : {None, "mean", "zero"}
-            What missing numbers become; missing categories become a category of their own. None: they are an error.
+        impute : {"mean", "zero", "none", None}
+            The value of missing numbers; missing categories become a category of their own. "none" or None: they are an error.
+        indicators : bool
+            Give each number column in which values are missing a second feature, which is 1 where the value is missing.
+        min_category_rows : int
+            In a column of more than 50 categories, categories with fewer rows than this become one feature together; texts
+            that are not among the training rows belong to it as well. 1: all categories stay apart.
         max_categories : int
-            Most categories of a column, and most labels.
+            Most distinct values of a column, and most labels.
         missing : iterable of str
             Kept in the encoding, for those who read further tables.
 
@@ -162,16 +169,25 @@ class Encoding:
         Encoding
             The encoding. It does not depend on the order of the rows, up to rounding of the means.
         """
-        check_choice("impute", impute, (None, "mean", "zero"))
+        check_choice("impute", impute, (None, "mean", "zero", "none"))
+        impute = None if impute == "none" else impute
+        check_choice("indicators", indicators, (True, False))
+        check_number("min_category_rows", min_category_rows, least=1, integer=True)
         check_number("max_categories", max_categories, least=1, integer=True)
         for _ in range(1000):  # a source widens a type only so often; others that do not settle must not run for ever
             survey = Survey(
-                label, cells.names_of("categories", categories), cells.names_of("drop", drop), impute, max_categories
+                label,
+                cells.names_of("categories", categories),
+                cells.names_of("drop", drop),
+                impute,
+                bool(indicators) and impute is not None,
+                min_category_rows,
+                max_categories,
             )
             if survey.read(batches()):
-                columns = [survey.column(name, batches) for name in survey.seen]
                 if not survey.rows:
                     raise TableError("there are no rows, expected at least one")
+                columns = survey.columns(batches)
                 labels = sorted(survey.labels)
                 return cls(columns, label=label, labels=labels, rows=survey.rows, missing=tuple(missing), impute=impute)
         raise TableError("the types of columns differ between batches; give every batch the same schema")
@@ -180,7 +196,7 @@ class Encoding:
         """Return the features of a batch.
 
         Texts that are not among the categories of a column set its feature for other texts. Where it has none, they set no
-        feature and are counted in `unseen`.
+        feature and are counted in `unseen`. Missing numbers of columns without an indicator are counted in `filled`.
 
         Parameters
         ----------
@@ -211,11 +227,14 @@ class Encoding:
             first = slot if sparse else start
             slot += 1 + column.indicator
             if column.kind == "number":
-                fill = math.nan if column.indicator else column.fill
-                X[:, first] = cells.numbers_of(column.name, array, first_row, fill)
+                mark = None if column.fill is None else math.nan
+                X[:, first] = cells.numbers_of(column.name, array, first_row, mark)
+                gaps = np.isnan(X[:, first])
                 if column.indicator:
-                    gaps = np.isnan(X[:, first])
-                    X[gaps, first], X[:, first + 1] = column.fill, gaps
+                    X[:, first + 1] = gaps
+                elif gaps.any():
+                    self.filled[column.name] = self.filled.get(column.name, 0) + int(np.count_nonzero(gaps))
+                X[gaps, first] = column.fill
                 if sparse:
                     places[:, first:slot] = np.arange(start, start + column.width)
                 continue
@@ -251,8 +270,9 @@ class Encoding:
         return np.asarray(codes)
 
     def forget_unseen(self) -> None:
-        """Count unseen categories from zero again."""
+        """Count unseen categories and missing numbers from zero again."""
         self.unseen.clear()
+        self.filled.clear()
 
     def labels_of(self, batch: Any, first_row: int = 0) -> AnyArray:
         """Return the labels of a batch as int64, float64, bool or unicode; `first_row` is for messages."""
