@@ -303,6 +303,11 @@ def n_rows(folder: Any) -> int:
         raise ValueError(f"{folder / HEADER} is damaged: it has no shape; convert the data again") from error
 
 
+def source_name(folder: Any) -> str:
+    """Return what a folder was converted from, as its header has it."""
+    return str(_header(Path(folder).absolute()).get("source"))
+
+
 def _header(folder: Path) -> dict[str, Any]:
     """Return the header of a folder, or say why there is none."""
     if not folder.is_dir():
