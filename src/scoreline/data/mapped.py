@@ -60,7 +60,8 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
         Replace a folder that is there, when the new one is complete. If `folder` is a symbolic link, the folder that it leads
         to is replaced, and the link stays.
     **options
-        How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ...
+        How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ... For rows
+        to test on or to predict pass the `encoding` of the training rows.
 
     Returns
     -------

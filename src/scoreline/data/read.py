@@ -42,7 +42,7 @@ def read_data(
     positive : label, optional
         The class that is to be found: y is True for it and False for all others. By default labels stay as they are, and the
         larger one in sorted order is positive.
-    categories, drop, missing, max_categories
+    categories, drop, missing
         For tables, see `read_table`.
     impute : {"mean", "zero", "none", None}
         The value of missing numbers in a table; missing categories become a category of their own. "none" or None: missing
@@ -52,6 +52,8 @@ def read_data(
     min_category_rows : int
         In a column of more than 50 categories, categories with fewer rows than this become one feature together. 1: all
         categories stay apart.
+    max_categories : int, optional
+        Most distinct values of a column of categories (100,000).
     encoding : Encoding, optional
         The encoding of the training table, for a table to predict; without `label`, y is None.
     separator : str, optional
