@@ -54,7 +54,7 @@ def score(document: dict[str, Any], row: dict[str, Any]) -> float:
         elif column["kind"] == "number":
             total += column["coefficient"] * float(value)
         else:
-            total += column["coefficients"].get(shortest(value) if column["canonical"] else value, 0.0)
+            total += column["coefficients"].get(shortest(value) if column["canonical"] else value, column["other"])
     return total
 
 

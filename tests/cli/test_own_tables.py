@@ -7,6 +7,7 @@ import shlex
 import numpy as np
 import pytest
 
+from scoreline import load_model
 from scoreline.cli.output import as_options
 
 LABEL = ("--label", "chargeback")
@@ -26,7 +27,7 @@ def orders(folder):
 
 
 def test_all_gaps_are_named_at_once_with_the_options_that_repair_them(scoreline, orders):
-    code, _, err = scoreline("train", orders, *LABEL, "--drop", "key")
+    code, _, err = scoreline("train", orders, *LABEL, "--drop", "key", "--impute", "none")
     assert code == 1
     assert "columns 'country' (8 rows), 'age' (20 rows), row 5: values are missing" in err
     assert "orders.csv, line 6" in err
@@ -34,18 +35,59 @@ def test_all_gaps_are_named_at_once_with_the_options_that_repair_them(scoreline,
     assert "--drop country,age" in err
     assert "impute=" not in err
     assert "drop=" not in err
-    for repair in (("--impute", "mean"), ("--impute", "zero")):
+    for repair in ((), ("--impute", "mean"), ("--impute", "zero"), ("--no-indicators",)):
         assert scoreline("train", orders, *LABEL, "--drop", "key", *repair)[0] == 0
-    assert scoreline("train", orders, *LABEL, "--drop", "key,country,age")[0] == 0
+    assert scoreline("train", orders, *LABEL, "--drop", "key,country,age", "--impute", "none")[0] == 0
+
+
+def test_missing_values_are_filled_and_marked_and_a_note_says_so(scoreline, as_json, orders):
+    note = (
+        "2 columns have missing values: numbers are filled with the mean, and marked by an indicator feature; missing text is "
+        "a category of its own: 'country' (8 rows), 'age' (20 rows)"
+    )
+    for verb in ("train", "info"):
+        code, _, err = scoreline(verb, orders, *LABEL, "--drop", "key")
+        assert code == 0
+        assert err.count(f"note: {note}\n") == 1
+        assert as_json(verb, orders, *LABEL, "--drop", "key")["notes"] == [note]
+        assert "note" not in scoreline(verb, orders, *LABEL, "--drop", "key", "--quiet")[2]
+    assert load_model("model.npz").encoding_.names[-2:] == ["age", "age is missing"]
+    err = scoreline("convert", orders, "with_zero", *LABEL, "--drop", "key", "--impute", "zero", "--no-indicators")[2]
+    assert "numbers are filled with 0; missing text is" in err
+
+
+def test_the_drop_hint_names_all_columns_with_gaps(scoreline, folder):
+    names = [f"c{k}" for k in range(49)]
+    rows = [",".join(["1"] * 49 + ["0"]), ",".join([""] * 49 + ["1"])]
+    (folder / "gaps49.csv").write_text(",".join([*names, "y"]) + ",last\n" + "".join(f"{row},3\n" for row in rows))
+    _, _, err = scoreline("train", "gaps49.csv", "--label", "y", "--impute", "none")
+    assert "'c19' (1 rows) and 29 more" in err
+    hint = err[err.index("--drop") :].split()[:2]
+    assert hint == ["--drop", ",".join(names)]
+    assert scoreline("train", "gaps49.csv", "--label", "y", "--impute", "none", *hint)[0] == 0
+
+
+def test_rare_categories_are_grouped_and_a_note_says_so(scoreline, folder):
+    towns = [f"rare{k}" for k in range(60)] + ["big"] * 100
+    (folder / "towns.csv").write_text("town,v,y\n" + "".join(f"{t},{k % 7},{k % 2}\n" for k, t in enumerate(towns)))
+    code, _, err = scoreline("train", "towns.csv", "--label", "y")
+    assert code == 0
+    assert (
+        "note: column 'town' has 61 categories: 60 of them have fewer than 10 rows and are grouped as one feature"
+        in err
+    )
+    assert load_model("model.npz").encoding_.names == ["town=big", "town=(other)", "v"]
+    assert scoreline("train", "towns.csv", "--label", "y", "--min-category-rows", "1")[0] == 0
+    assert load_model("model.npz").n_features_in_ == 62
 
 
 def test_info_goes_on_where_values_are_missing(scoreline, as_json, orders):
-    code, out, err = scoreline("info", orders, *LABEL, "--drop", "key")
+    code, out, err = scoreline("info", orders, *LABEL, "--drop", "key", "--impute", "none")
     assert code == 0
     assert "rows" in out
     assert "warning: orders.csv, line 6: columns 'country' (8 rows)" in out
-    assert "missing" not in err
-    found = as_json("info", orders, *LABEL, "--drop", "key")
+    assert "are missing" not in err
+    found = as_json("info", orders, *LABEL, "--drop", "key", "--impute", "none")
     assert found["rows"] == 200
     assert any("--impute mean" in text for text in found["warnings"])
 
@@ -74,7 +116,8 @@ def test_classes_keep_their_names(scoreline, orders):
 
 
 def test_compare_ends_with_the_command_that_trains_what_was_judged(scoreline, as_json, orders):
-    given = (orders, *LABEL, "--positive", "yes", "--drop", "key", "--impute", "mean", "--measure", "fbeta")
+    given = (orders, *LABEL, "--positive", "yes", "--drop", "key", "--impute", "zero", "--measure", "fbeta")
+    given = (*given, "--no-indicators", "--min-category-rows", "5")
     found = as_json(
         "compare", *given, "--measure-param", "beta=2", "--scaling", "maxabs", "--alphas", "1e-3,1e-5", "--splits", "3"
     )
@@ -83,7 +126,7 @@ def test_compare_ends_with_the_command_that_trains_what_was_judged(scoreline, as
     chosen = found["contenders"][0]["alphas"]
     alpha = float(words[words.index("--alpha") + 1])
     assert chosen.count(alpha) == max(chosen.count(a) for a in chosen)
-    for option in ("--positive", "--impute", "--measure-param", "--scaling"):
+    for option in ("--positive", "--impute", "--no-indicators", "--min-category-rows", "--measure-param", "--scaling"):
         assert option in words
     code, out, _ = scoreline(*words[1:])
     assert code == 0

@@ -76,7 +76,7 @@ FAILURES = [
     (("convert", "nofile.csv", "x"), "error: nofile.csv does not exist"),
     (("train", "ragged.csv", "--label", "y"), "or pass --separator"),
     (("train", "semicolon.csv", "--label", "y"), "pass --separator ';'?"),
-    (("train", "gaps.csv", "--label", "y"), "--impute mean takes"),
+    (("train", "gaps.csv", "--label", "y", "--impute", "none"), "--impute mean, the default, takes"),
     (("train", "slip.csv", "--label", "y"), "pass --missing O if it stands"),
     (("train", "days.csv", "--label", "y"), "--drop day"),
     (("train", "two.svm", "--drop", "a,b"), "--drop a,b does not go with LIBSVM text, which takes --zero-based"),

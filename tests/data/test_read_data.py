@@ -162,13 +162,13 @@ WRONG = {
     "unknown label": ("t.csv", {"label": "oot"}, "Did you mean 'out'"),
     "zero_based of a table": ("t.csv", {"label": "out", "zero_based": True}, "zero_based is for LIBSVM"),
     "n_features of a table": ("t.csv", {"label": "out", "n_features": 3}, "n_features is for LIBSVM"),
-    "impute of text": ("t.svm", {"impute": "mean"}, "impute='mean' does not go with LIBSVM text"),
+    "impute of text": ("t.svm", {"impute": "zero"}, "impute='zero' does not go with LIBSVM text"),
     "zero_based": ("t.svm", {"zero_based": "maybe"}, "zero_based"),
     "n_features": ("t.svm", {"n_features": 2}, "n_features=2 is too small"),
     "column of npy": ("t.npy", {"label": 4}, "label=4"),
     "column by name of npy": ("t.npy", {"label": "out"}, "label='out'"),
     "label of npz": ("t.npz", {"label": "out"}, "array y"),
-    "impute of npz": ("t.npz", {"impute": "mean"}, "does not go with an array file"),
+    "impute of npz": ("t.npz", {"impute": "zero"}, "does not go with an array file"),
 }
 
 
@@ -263,14 +263,14 @@ def test_a_missing_category_is_an_error_unless_it_was_imputed():
     frame = pa.table({"c": ["x", "y"], "out": [0, 1]})
     new = pa.table({"c": pa.array(["x", None])})
     with pytest.raises(ValueError, match="column 'c', row 2: the value is missing"):
-        read_data(new, encoding=read_data(frame, "out").encoding)
+        read_data(new, encoding=read_data(frame, "out", impute=None).encoding)
     with pytest.warns(UserWarning, match="c 1 of 2 rows"):
         read_data(new, encoding=read_data(frame, "out", impute="mean").encoding)
 
 
 def test_what_an_encoding_has_settled_is_refused(tmp_path):
     encoding = read_data(FRAME, "out").encoding
-    for options in ({"drop": ["a"]}, {"impute": "mean"}, {"categories": ["a"]}):
+    for options in ({"drop": ["a"]}, {"impute": "zero"}, {"impute": None}, {"categories": ["a"]}):
         with pytest.raises(ValueError, match="part of encoding"):
             convert(FRAME, tmp_path / "set", label="out", encoding=encoding, **options)
     with pytest.raises(ValueError, match="expected an Encoding"):

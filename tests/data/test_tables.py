@@ -124,7 +124,7 @@ FRAMES = {
 def test_every_file_gives_the_reference(tmp_path, name, width):
     data = frame(width=width)
     WRITERS[name](data, tmp_path / name)
-    X, y, encoding = read_table(tmp_path / name, "label")
+    X, y, encoding = read_table(tmp_path / name, "label", min_category_rows=1)
     expected, names = reference(data)
     assert encoding.storage == ("dense" if width == 4 else "csr")
     assert sp.issparse(X) == (width == 60)
@@ -265,8 +265,8 @@ def test_missing_markers_are_kept_for_later_tables(tmp_path):
     text = "age,city,y\n31,A,0\n?,B,1\n45,?,1\n"
     (tmp_path / "a.csv").write_text(text)
     X, _, encoding = read_table(tmp_path / "a.csv", "y", missing=["?"], impute="mean")
-    assert encoding.names == ["age", "city=A", "city=B", "city=?"]
-    assert X.tolist() == [[31, 1, 0, 0], [38, 0, 1, 0], [45, 0, 0, 1]]
+    assert encoding.names == ["age", "age is missing", "city=A", "city=B", "city=?"]
+    assert X.tolist() == [[31, 0, 1, 0, 0], [38, 1, 0, 1, 0], [45, 0, 0, 0, 1]]
     again = Encoding.from_json(encoding.to_json())
     assert read_table(tmp_path / "a.csv", encoding=again)[0].tolist() == X.tolist()
     texts = pd.read_csv(tmp_path / "a.csv", dtype=str, keep_default_na=False)
@@ -277,9 +277,10 @@ def test_missing_markers_are_kept_for_later_tables(tmp_path):
 def test_usual_markers_of_csv(tmp_path):
     (tmp_path / "a.csv").write_text("v,c,y\n1,a,0\nNA,,1\nnull,b,1\n,N/A,0\n3,a,0\n")
     X, _, encoding = read_table(tmp_path / "a.csv", "y", impute="zero")
-    assert encoding.names == ["v", "c=a", "c=b", "c=?"]
+    assert encoding.names == ["v", "v is missing", "c=a", "c=b", "c=?"]
     assert X[:, 0].tolist() == [1, 0, 0, 0, 3]
-    assert X[:, 3].tolist() == [0, 1, 0, 1, 0]
+    assert X[:, 1].tolist() == [0, 1, 1, 1, 0]
+    assert X[:, 4].tolist() == [0, 1, 0, 1, 0]
 
 
 def test_numbers_as_categories_are_the_same_in_every_format(tmp_path):
@@ -488,19 +489,23 @@ BAD = {
     "encoding": (SMALL, {"encoding": {}}, r"encoding is a dict, expected an Encoding"),
     "null number": (
         columns(v=[1.0, None], y=[0, 1]),
-        {},
+        {"impute": None},
         r"the table: column 'v', row 2: the value is missing.*impute='m",
     ),
     "nan": (
         columns(v=[1.0, 2.0, float("nan")], y=[0, 1, 0]),
-        {},
+        {"impute": None},
         r"column 'v', row 3: the value is missing.*drop=\['v'\]",
     ),
-    "null text": (columns(v=["a", None], y=[0, 1]), {}, r"column 'v', row 2: the value is missing"),
-    "null integer": (columns(v=pa.array([None, 1]), y=[0, 1]), {}, r"column 'v', row 1: the value is missing"),
+    "null text": (columns(v=["a", None], y=[0, 1]), {"impute": None}, r"column 'v', row 2: the value is missing"),
+    "null integer": (
+        columns(v=pa.array([None, 1]), y=[0, 1]),
+        {"impute": "none"},
+        r"column 'v', row 1: the value is missing",
+    ),
     "missing in csv": (
         saved("x.csv", 'v,w,y\n"a\nb",1,0\nc,,1\n'),
-        {},
+        {"impute": None},
         r"x\.csv, line 4: column 'w', row 2: the value is mis",
     ),
     "infinity": (
@@ -517,13 +522,13 @@ BAD = {
     "no mean": (
         columns(v=pa.array([None, None], "float64"), y=[0, 1]),
         {"impute": "mean"},
-        r"column 'v' has no mean: it has no values at all",
+        r"no column is left for features: 'v' hold no values at all",
     ),
-    "huge mean": (columns(v=[1e308, 1e308], y=[0, 1]), {"impute": "mean"}, r"column 'v' has no mean: the sum"),
+    "huge mean": (columns(v=[1e308, 1e308, None], y=[0, 1, 0]), {"impute": "mean"}, r"column 'v' has no mean: the sum"),
     "all null": (
         columns(v=pa.nulls(2), y=[0, 1]),
         {"impute": "mean"},
-        r"column 'v' has no mean: it has no values at all",
+        r"no column is left for features: 'v' hold no values at all",
     ),
     "dates": (columns(v=[date(2020, 1, 1)], y=[0]), {}, r"column 'v' holds dates or times .*number or drop it"),
     "timestamps": (
@@ -611,11 +616,17 @@ BAD_LATER = {
     "date": ({"v": [date(2020, 1, 1)], "c": ["a"]}, {}, r"column 'v', row 1: got date32.*expected numbers"),
     "list": ({"v": [[1]], "c": ["a"]}, {}, r"column 'v' has type list"),
     "list of categories": ({"v": [1], "c": [["a"]]}, {}, r"column 'c' has type list"),
-    "missing": ({"v": [None, 1.0], "c": ["a", "a"]}, {}, r"column 'v', row 1: the value is missing"),
     "infinite": ({"v": [np.inf], "c": ["a"]}, {}, r"column 'v', row 1: got inf"),
     "label": ({"v": [1], "c": ["a"]}, {"label": "y"}, r"label='y' is unknown"),
     "label is a feature": ({"v": [1], "c": ["a"]}, {"label": "v"}, r"label='v' is a feature"),
-    "drop": ({"v": [1], "c": ["a"]}, {"drop": ["v"]}, r"categories, drop and impute are part of encoding"),
+    "drop": (
+        {"v": [1], "c": ["a"]},
+        {"drop": ["v"]},
+        r"categories, drop, impute, indicators and min_category_rows are ",
+    ),
+    "impute": ({"v": [1], "c": ["a"]}, {"impute": "zero"}, r"part of encoding"),
+    "indicators": ({"v": [1], "c": ["a"]}, {"indicators": False}, r"part of encoding"),
+    "min_category_rows": ({"v": [1], "c": ["a"]}, {"min_category_rows": 2}, r"part of encoding"),
     "no rows": ({"v": pa.array([], "int64"), "c": pa.array([], "string")}, {}, r"no rows"),
 }
 
@@ -626,6 +637,19 @@ def test_bad_later_tables(case):
     _, _, encoding = read_table(pa.table(LEARNT), "y")
     with pytest.raises(ValueError, match=f"(?s){message}"):
         read_table(pa.table(data), encoding=encoding, **arguments)
+
+
+def test_a_later_table_without_a_value_that_training_always_had():
+    later = pa.table({"v": [None, 1.0], "c": ["a", "a"]})
+    _, _, strict = read_table(pa.table(LEARNT), "y", impute=None)
+    with pytest.raises(ValueError, match="column 'v', row 1: the value is missing"):
+        read_table(later, encoding=strict)
+    _, _, encoding = read_table(pa.table(LEARNT), "y")
+    with pytest.warns(
+        UserWarning, match="missing values in columns without an indicator of them: v 1 of 2 rows; filled"
+    ):
+        X, _, _ = read_table(later, encoding=encoding)
+    assert X.tolist() == [[1.5, 1, 0], [1, 1, 0]]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.xz", ".parquet", ".feather"])

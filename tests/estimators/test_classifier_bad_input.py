@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
@@ -268,3 +270,17 @@ def test_score_with_bad_weights(measure, weight):
 def test_objective_with_labels_that_fit_never_saw(fitted):
     with pytest.raises(ValueError, match="classes"):
         fitted.objective(X, Y + 5)
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+def test_all_text_columns_of_a_frame_are_named_in_fit_and_predict(make):
+    numbers = pd.DataFrame({f"c{k}": np.arange(4.0) for k in range(8)})
+    text = numbers.assign(**{f"c{k}": ["red", "blue", "red", "blue"] for k in range(1, 8)})
+    clf = MeasureClassifier().fit(make(numbers), [0, 1, 0, 1])
+    for call in (lambda X: MeasureClassifier().fit(X, [0, 1, 0, 1]), clf.predict, clf.decision_function):
+        with pytest.raises(
+            ValueError, match=r"7 columns that are not numeric: 'c1' of type .*'c5' of type \w+ and 2 more"
+        ) as error:
+            call(make(text))
+        assert "scoreline.data.read_data(frame, label=...)" in str(error.value)
+        assert "'c6'" not in str(error.value)

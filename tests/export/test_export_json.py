@@ -57,6 +57,15 @@ def test_columns():
             DEPLOY.score(to_json(strict), row)
 
 
+def test_columns_with_an_indicator_and_other_texts():
+    columns = [Column("size", "number", (), 2.5, indicator=True)]
+    columns += [Column("color", "category", ("blue", "?"), "?", other=True)]
+    clf = made([2.0, 0.5, -1.0, 0.25, 8.0], 1.0, encoding_=Encoding(columns, impute="mean"))
+    document = json.loads(json.dumps(to_json(clf)))
+    for value, color, expected in [(3.0, "blue", 5.0), (None, "red", 5.5 + 8.0), (0.0, None, 0.25)]:
+        assert DEPLOY.score(document, {"size": value, "color": color}) == 1.0 + expected
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text("0123456789.-eTRUtrue+", max_size=6), max_size=20))
 def test_the_shortest_text_is_that_of_the_encoding(texts):
@@ -82,6 +91,6 @@ def test_the_page_is_what_happens(tmp_path, monkeypatch):
         exec(compile(block, "docs/deploy.md", "exec"), namespace)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "model.npz", "model.onnx", "model.skops"]
     source = (Path(__file__).parents[2] / "examples" / "deploy.py").read_text(encoding="utf-8")
-    line = 'total += column["coefficients"].get(shortest(value) if column["canonical"] else value, 0.0)'
+    line = 'total += column["coefficients"].get(shortest(value) if column["canonical"] else value, column["other"])'
     assert line in blocks[-1]
     assert line in source

@@ -253,13 +253,22 @@ NUMBERS += [
     ],
 )
 @pytest.mark.parametrize("fill", ["?", None])
-def test_texts_that_are_written_like_numbers(categories, fill):
+@pytest.mark.parametrize("other", [False, True])
+def test_texts_that_are_written_like_numbers(categories, fill, other):
     """3.0 is the category 3 and True is true, but codes like 03 and 1.2.0 are texts."""
-    if not categories and fill is None:
+    if not categories and fill is None and not other:
         categories = ("-0.5",)
     known = (*categories, "?") if fill else categories
-    encoding = Encoding([Column("code", "category", known, fill)], impute="mean")
-    check_encoded(encoding, [(text,) for text in NUMBERS], np.arange(1.0, len(known) + 1.0))
+    encoding = Encoding([Column("code", "category", known, fill, other=other)], impute="mean")
+    check_encoded(encoding, [(text,) for text in NUMBERS], np.arange(1.0, encoding.n_features + 1.0))
+
+
+@pytest.mark.parametrize("coef", [[2.0, 0.5, -1.0, 0.0, 8.0], [0.0, -0.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 3.0, 3.0]])
+def test_indicators_and_other_texts(coef):
+    columns = [Column("size", "number", (), 2.5, indicator=True)]
+    columns += [Column("color", "category", ("blue", "?"), "?", other=True)]
+    values = [(1.0, "blue"), (None, "red"), (0.0, None), (-3.0, ""), (None, "?")]
+    check_encoded(Encoding(columns, impute="mean"), values, coef)
 
 
 @pytest.mark.parametrize("kind", ["INTEGER", "REAL", "TEXT"])

@@ -34,8 +34,14 @@ REFUSED = {
     "bytes": (lambda: np.array([[b"a", b"b"]]), "not numbers.*Encode"),
     "object_text": (lambda: np.array([[1, "a"]], dtype=object), "not numbers.*Encode"),
     "datetime": (lambda: np.ones((2, 2), dtype="M8[s]"), "datetime64"),
-    "frame_text": (lambda: pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), "not numeric.*Encode"),
-    "polars_text": (lambda: pl.DataFrame({"a": ["x", "y"], "b": [1, 2]}), "not numeric.*Encode"),
+    "frame_text": (
+        lambda: pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}),
+        "1 column that is not numeric: 'a'.*read_data",
+    ),
+    "polars_text": (
+        lambda: pl.DataFrame({"a": ["x", "y"], "b": [1, 2]}),
+        "not numeric: 'a' of type String.*OneHotEncoder",
+    ),
     "fourier_one_dimension": (lambda: RandomFourierFeatures(np.ones(3)), "1 dimension"),
 }
 

@@ -124,11 +124,14 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
 def train_command(options: Any, found: Comparison) -> str:
     """Return the command that trains the classifier of the verdict on all rows, with the alpha that most splits chose."""
     given = {name: getattr(options, name) for name in ("label", "positive", "categories", "drop", "missing", "impute")}
-    given |= {"separator": options.separator, "measure": options.measure}
+    rows = options.min_category_rows
+    given |= {"min-category-rows": rows and str(rows), "separator": options.separator, "measure": options.measure}
     words = ["scoreline", "train", options.file]
     for name, value in given.items():
         if value:
             words += _option(name, value if isinstance(value, str) else ",".join(value))
+    if options.indicators is False:
+        words.append("--no-indicators")
     if options.zero_based is not None:
         words.append("--zero-based" if options.zero_based else "--no-zero-based")
     for name, value in options.measure_param:

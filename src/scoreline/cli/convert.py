@@ -6,11 +6,15 @@ from typing import Any
 
 from scoreline.cli.output import Output, reported, writing
 from scoreline.cli.parser import UsageError, add_output, add_reading
-from scoreline.data import convert, open_mapped
+from scoreline.cli.reading import LEARNT_OPTIONS, is_text, reading_options
+from scoreline.data import Encoding, convert, open_mapped
+from scoreline.data.tables import Table
+from scoreline.estimators import load_model
 
 EXAMPLES = """examples:
   scoreline convert clicks.parquet clicks --label clicked --float32
-  scoreline convert kdda.bz2 kdda"""
+  scoreline convert kdda.bz2 kdda
+  scoreline convert clicks_test.parquet clicks_test --like clicks"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="data: CSV, Parquet, LIBSVM text, ...")
     parser.add_argument("folder", help="the folder to make")
     parser.add_argument("--float32", action="store_true", help="numbers of four bytes")
+    parser.add_argument(
+        "--like",
+        metavar="FOLDER_OR_MODEL",
+        help="encode the columns as for this converted folder or saved model: rows to test on or to predict",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace a folder that is there")
     add_reading(parser)
     add_output(parser)
@@ -29,9 +38,9 @@ def run(options: Any, output: Output) -> int:
         raise ValueError(f"{options.folder} exists already; choose another folder, or replace it with --overwrite")
     if options.overwrite and Path(options.folder).resolve() == Path(options.file).resolve():
         raise UsageError(f"{options.folder} is also the file that is read; choose another folder")
-    names = ("label", "positive", "categories", "drop", "missing", "impute", "separator", "zero_based")
-    given = {name: getattr(options, name) for name in names}
-    given = {name: value for name, value in given.items() if value is not None and value != ()}
+    given = reading_options(options)
+    if options.like:
+        given |= _like(options)
     dtype = "float32" if options.float32 else "float64"
     with (
         output.progress(f"converting {options.file}") as progress,
@@ -51,3 +60,34 @@ def run(options: Any, output: Output) -> int:
         output.result(name, value)
     output.text(f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, {size / 1e6:.1f} MB in {options.folder}")
     return 0
+
+
+def _like(options: Any) -> dict[str, Any]:
+    """Return what the folder or the model of --like settles about reading: encoding, label and positive class."""
+    settled = [name for name in LEARNT_OPTIONS if getattr(options, name) not in (None, ())]
+    if settled:
+        option = "--no-indicators" if settled[0] == "indicators" else f"--{settled[0].replace('_', '-')}"
+        raise UsageError(f"{option} and --like: how columns become features is settled there; leave one out")
+    if Path(options.like).is_dir():
+        folder = open_mapped(options.like)
+        encoding, width, class_names = folder.encoding, folder.X.shape[1], folder.class_names
+    else:
+        model = load_model(options.like)
+        encoding, width, class_names = getattr(model, "encoding_", None), model.n_features_in_, None
+    if encoding is None:
+        if is_text(options.file):
+            return {"n_features": width}
+        raise ValueError(
+            f"--like {options.like} was not made from a table, so that it has no encoding of columns; leave --like out"
+        )
+    found: dict[str, Any] = {"encoding": encoding}
+    if options.label is None and _has_labels(options, encoding):
+        found["label"] = encoding.label
+    if options.positive is None and class_names is not None and (options.label or "label" in found):
+        found["positive"] = class_names[1]
+    return found
+
+
+def _has_labels(options: Any, encoding: Encoding) -> bool:
+    """Tell whether the table has the column of labels of the encoding; rows to predict have none."""
+    return Table.open(options.file, separator=options.separator).has(encoding.label)

@@ -31,7 +31,7 @@ def run(options: Any, output: Output) -> int:
     encoding = getattr(clf, "encoding_", None)
     if options.label is None and encoding is not None:
         options.label = encoding.label
-    data = read(options, output, encoding=encoding, n_features=clf.n_features_in_)
+    data = read(options, output, encoding=encoding, n_features=clf.n_features_in_, like=options.model)
     marked = options.positive is not None or Path(options.file).is_dir()
     truth = positive_rows(labels_of(data), clf.classes_, marked)
     scores = clf.decision_function(data.X)
@@ -62,8 +62,8 @@ def positive_rows(labels: Any, classes: Any, marked: bool = False) -> Any:
     """
     labels = np.asarray(labels)
     marked = marked and labels.dtype == bool
-    negative, positive = _words(classes).tolist()
-    words = _words(labels)
+    negative, positive = words_of(classes).tolist()
+    words = words_of(labels)
     truth = labels if marked else words == positive
     unknown = ~truth & (words != negative)
     if unknown.any() and not marked and not negative.startswith("not "):
@@ -79,7 +79,7 @@ def positive_rows(labels: Any, classes: Any, marked: bool = False) -> Any:
     return truth
 
 
-def _words(labels: Any) -> Any:
+def words_of(labels: Any) -> Any:
     """Return labels as texts: 1.0 is the same as 1."""
     if labels.dtype.kind == "f" and np.array_equal(labels, np.rint(labels)):
         labels = labels.astype(np.int64)

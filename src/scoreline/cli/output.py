@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -86,8 +86,8 @@ def finish_stdout() -> None:
 
 # Arguments of the library that are options of some verb; the names of other options follow from those of the arguments.
 OPTIONS = (
-    "label", "positive", "categories", "drop", "missing", "impute", "separator", "zero_based", "overwrite", "measure",
-    "measure_params", "solver", "solvers", "scaling", "alpha",
+    "label", "positive", "categories", "drop", "missing", "impute", "indicators", "min_category_rows", "separator",
+    "zero_based", "overwrite", "measure", "measure_params", "solver", "solvers", "scaling", "alpha",
     "alphas", "tol", "max_iter", "max_time", "max_rows", "test_share", "splits",
     "probability", "early_stopping", "device", "checkpoint", "random_state", "table", "keep", "dialect", "dtype",
 )  # fmt: skip
@@ -189,10 +189,15 @@ class Output:
 
     @contextmanager
     def messages(self) -> Iterator[None]:
-        """Show warnings as plain lines, and keep them for the JSON object."""
-        with warnings.catch_warnings(record=True) as caught:
+        """Show warnings, and notes of the library's logger, as plain lines, and keep them for the JSON object."""
+        notes = LogNotes()
+        with warnings.catch_warnings(record=True) as caught, _listening(notes):
             warnings.simplefilter("always")
             yield
+        if notes.texts:
+            self.content.setdefault("notes", []).extend(notes.texts)
+        for text in notes.texts:
+            self.note(f"note: {text}")
         told = (w.message for w in caught if not issubclass(w.category, DeprecationWarning))
         texts = list(dict.fromkeys(as_options(str(message)) for message in told))
         if texts:
@@ -256,14 +261,34 @@ class LogLines(logging.Handler):
         self.progress = progress
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a message."""
-        self.progress.update(as_options(record.getMessage()))
+        """Show a message, unless it is a note."""
+        if not hasattr(record, "note"):
+            self.progress.update(as_options(record.getMessage()))
+
+
+class LogNotes(logging.Handler):
+    """Collects the messages of the library that are meant to be read: what it did about a table."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a note once."""
+        text = as_options(record.getMessage())
+        if hasattr(record, "note") and text not in self.texts:
+            self.texts.append(text)
+
+
+def reported(progress: Any) -> AbstractContextManager[None]:
+    """Show the messages of the library's logger as progress."""
+    return _listening(LogLines(progress))
 
 
 @contextmanager
-def reported(progress: Any) -> Iterator[None]:
-    """Show the messages of the library's logger as progress."""
-    logger, handler = logging.getLogger("scoreline"), LogLines(progress)
+def _listening(handler: logging.Handler) -> Iterator[None]:
+    """Give the messages of the library's logger to a handler as well."""
+    logger = logging.getLogger("scoreline")
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -133,7 +133,24 @@ def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
             "--categories", type=names, default=(), metavar="A,B", help="columns of numbers that are categories"
         )
         group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
-        group.add_argument("--impute", choices=("mean", "zero"), help="fill in missing values (by default an error)")
+        group.add_argument(
+            "--impute",
+            choices=("mean", "zero", "none"),
+            help="value of missing numbers (mean); none: they are an error",
+        )
+        group.add_argument(
+            "--no-indicators",
+            dest="indicators",
+            action="store_const",
+            const=False,
+            help="no features that mark missing numbers",
+        )
+        group.add_argument(
+            "--min-category-rows",
+            type=number(least=1, integer=True),
+            metavar="ROWS",
+            help="group the rarer categories of a column that has more than 50 (10); 1: none",
+        )
     group.add_argument(
         "--missing", type=names, default=(), metavar="A,B", help="texts that stand for missing values, like ?"
     )

@@ -41,7 +41,8 @@ def run(options: Any, output: Output) -> int:
     """Load, read, predict, write."""
     check_outputs(options, ("out",), ("model", "file"))
     clf = load_model(options.model)
-    data = read(options, output, encoding=getattr(clf, "encoding_", None), n_features=clf.n_features_in_)
+    encoding = getattr(clf, "encoding_", None)
+    data = read(options, output, encoding=encoding, n_features=clf.n_features_in_, like=options.model)
     scores = clf.decision_function(data.X)
     likely = clf.probability_of(scores) if hasattr(clf, "calibration_") else None
     classes = [str(label) for label in clf.classes_.tolist()]

@@ -1,5 +1,7 @@
 """From the arguments of a verb to data: files, folders, and the built-in sets that need no file."""
 
+import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +12,35 @@ from scoreline._blocks import BlockVector
 from scoreline._registry import unknown_name
 from scoreline.cli.output import Output, reported
 from scoreline.data import Dataset, make_imbalanced, read_data
-from scoreline.data.mapped import HEADER
+from scoreline.data.mapped import HEADER, source_name
 from scoreline.data.mapped_writer import UnfitError, check_width
+from scoreline.data.sources import ARRAYS, TABLES
 
 BUILT_IN = "demo:"
-NOTHING: tuple[str, ...] = ()
+LEARNT_OPTIONS = ("categories", "drop", "impute", "indicators", "min_category_rows")  # how columns become features
+FILE_OPTIONS = ("label", "positive", "missing", "separator", "zero_based")  # how the file is read
+
+
+def reading_options(options: Any) -> dict[str, Any]:
+    """Return the options of reading that were given, as arguments of `read_data`."""
+    given = {name: getattr(options, name, None) for name in (*FILE_OPTIONS, *LEARNT_OPTIONS)}
+    return {name: value for name, value in given.items() if value is not None and value != ()}
 
 
 def read(
-    options: Any, output: Output, path: str | None = None, *, encoding: Any = None, n_features: int | None = None
+    options: Any,
+    output: Output,
+    path: str | None = None,
+    *,
+    encoding: Any = None,
+    n_features: int | None = None,
+    like: str | None = None,
+    left_out: Collection[str] = (),
 ) -> Dataset:
-    """Read the file that a verb names, with its options; `encoding` and `n_features` are those of a model."""
+    """Read the file that a verb names, with its options but those that are left out.
+
+    `encoding` and `n_features` are those of a model or of training rows, `like` is the path of either.
+    """
     path = options.file if path is None else path
     if path.startswith(BUILT_IN):
         return built_in(path.removeprefix(BUILT_IN))
@@ -28,18 +48,12 @@ def read(
     if encoding is not None and Path(path).is_dir():  # it was encoded when it was converted
         data = read_data(path)
         if data.names != encoding.names:
-            raise ValueError(
-                f"{path} has other features than the model was trained with; convert it from the same columns"
-            )
+            raise _other_features(path, like)
         return data
-    given: dict[str, Any] = {"label": getattr(options, "label", None), "positive": getattr(options, "positive", None)}
-    given |= {name: getattr(options, name, NOTHING) for name in ("categories", "drop", "missing")}
-    given |= {name: getattr(options, name, None) for name in ("impute", "separator", "zero_based")}
+    given = {name: value for name, value in reading_options(options).items() if name not in left_out}
     if encoding is not None:
-        given |= {"encoding": encoding, "categories": (), "drop": (), "impute": None}
-        given["label"] = given["label"] or None
-    given = {name: value for name, value in given.items() if value is not None and value != ()}
-    if n_features is not None and encoding is None and _is_text(path):
+        given = {name: value for name, value in given.items() if name not in LEARNT_OPTIONS} | {"encoding": encoding}
+    if n_features is not None and encoding is None and is_text(path):
         given["n_features"] = n_features
     with output.progress(f"reading {path}") as progress, reported(progress), output.messages():
         data = read_data(path, **given)
@@ -48,6 +62,16 @@ def read(
     except UnfitError as error:
         raise ValueError(f"{path}: {error}") from None
     return data
+
+
+def _other_features(path: str, like: str | None) -> ValueError:
+    """Return the error of a folder that was not converted with the encoding of the training rows."""
+    head = f"{path} has other features than the model was trained with"
+    source = source_name(path)
+    again = shlex.join(["scoreline", "convert", source, path, "--like", like or "MODEL", "--overwrite"])
+    if like is None:
+        return ValueError(f"{head}; give {source} itself, or convert it with the encoding of a saved model: {again}")
+    return ValueError(f"{head}; convert it with the same encoding: {again}")
 
 
 def _check_path(path: str) -> None:
@@ -59,10 +83,13 @@ def _check_path(path: str) -> None:
         raise ValueError(f"{path} is no plain file, and data are read more than once; write them to a file first")
 
 
-def _is_text(path: str) -> bool:
-    """Tell whether a path is that of LIBSVM text, as `read_data` decides."""
-    from scoreline.data.sources import ARRAYS, TABLES
+def is_table(path: str) -> bool:
+    """Tell whether a path is that of a table, as `read_data` decides."""
+    return not Path(path).is_dir() and bool({suffix.lower() for suffix in Path(path).suffixes[-2:]} & {*TABLES})
 
+
+def is_text(path: str) -> bool:
+    """Tell whether a path is that of LIBSVM text, as `read_data` decides."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]
     return not Path(path).is_dir() and not set(suffixes) & {*TABLES, *ARRAYS}
 

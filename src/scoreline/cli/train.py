@@ -8,11 +8,14 @@ import functools
 import signal
 import threading
 import time
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from scoreline._backend import named_device
+from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, reported, writing
 from scoreline.cli.parser import (
     UsageError,
@@ -23,8 +26,9 @@ from scoreline.cli.parser import (
     check_outputs,
     number,
 )
-from scoreline.cli.reading import classes_of, labels_of, read, scaling_of, two_classes
+from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
 from scoreline.data import Dataset
+from scoreline.data.columns import listed
 from scoreline.estimators import MeasureClassifier, MeasureClassifierCV
 from scoreline.estimators.catalog import choose
 from scoreline.measures import get_measure
@@ -106,7 +110,7 @@ def trained(options: Any, output: Output, client: Any) -> int:
     """Read, train, save, evaluate, with the rows here or on a cluster."""
     begin = time.perf_counter()
     if client is None:
-        data = read(options, output)
+        data = read(options, output, left_out=_for_test_only(options))
     else:
         from scoreline.cli.cluster import read_on_cluster
 
@@ -352,13 +356,53 @@ def _check_device(options: Any) -> None:
         raise UsageError(str(error)) from None
 
 
+def _for_test_only(options: Any) -> Collection[str]:
+    """Return the options of reading that are for the file of --test: the training rows have settled them otherwise."""
+    if not options.test or Path(options.test).is_dir():
+        return ()
+    if Path(options.file).is_dir():
+        return FILE_OPTIONS
+    arrays = Path(options.file).suffix.lower() == ".npz" or is_text(options.file)
+    return ("label", "missing", "separator") if arrays and is_table(options.test) else ()
+
+
+def _in_words_of(classes: Any, data: Dataset, tested: Dataset) -> Any:
+    """Return the labels of test rows as the training rows write them; only one of both may have a class marked as positive."""
+    labels = np.asarray(labels_of(tested))
+    if data.class_names is not None and labels.dtype != bool:
+        return words_of(labels) == data.class_names[1]
+    if data.class_names is None and tested.class_names is not None and classes.dtype != bool:
+        words = words_of(np.array(tested.class_names))[labels.astype(int)]
+        place = {word: k for k, word in enumerate(words_of(classes).tolist())}
+        if set(words.tolist()) <= set(place):
+            return classes[[place[word] for word in words.tolist()]]
+    return labels
+
+
 def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
     """Read the rows to test on, before training: what is wrong with them should show at once."""
     if not options.test:
         return None
     p, classes = data.X.shape[1], classes_of(data.y)
-    tested = read(options, output, options.test, encoding=data.encoding, n_features=p)
-    labels = np.asarray(labels_of(tested))
+    given = argparse.Namespace(**vars(options))
+    if not Path(options.test).is_dir():
+        if given.label is None and data.encoding is not None:
+            given.label = data.encoding.label
+        if given.positive is None and data.class_names is not None:
+            given.positive = data.class_names[1]
+    if is_table(options.test) and data.encoding is None:
+        given.impute = given.impute or "none"  # features beside those of the columns would not fit the training rows
+    like = options.file if Path(options.file).is_dir() else None
+    tested = read(given, output, options.test, encoding=data.encoding, n_features=p, like=like)
+    if data.encoding is None and tested.encoding is not None:
+        text = [column.name for column in tested.encoding.columns if column.kind == "category"]
+        if text:
+            raise ValueError(
+                f"--test {options.test} has text in column(s) {listed(text)}, and {options.file} does not say which features "
+                "they become; train from a table, or from a folder converted from one"
+            )
+    labels = _in_words_of(classes, data, tested)
+    tested = tested._replace(y=labels)
     if tested.X.shape[1] != p:
         raise ValueError(f"--test {options.test} has {tested.X.shape[1]:,} features, {options.file} has {p:,}")
     unknown = ~np.isin(labels, classes)

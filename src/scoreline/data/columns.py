@@ -29,18 +29,22 @@ PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?|(?i:true|false)
 class Column:
     """A column: name, kind ("number" or "category"), categories in the order of their features, fill for what is missing.
 
-    `fill` is a number, or for categories the one that missing values belong to; None: there is none.
+    `fill` is a number, or for categories the one that missing values belong to; None: there is none. A number with an
+    `indicator` has a second feature, which is 1 where the value is missing. A category with `other` has one more feature, after
+    those of the categories, which is 1 for every text that is not among them.
     """
 
     name: str
     kind: str
     categories: tuple[str, ...] = ()
     fill: float | str | None = None
+    indicator: bool = False
+    other: bool = False
 
     @property
     def width(self) -> int:
         """Number of features."""
-        return len(self.categories) if self.kind == "category" else 1
+        return len(self.categories) + self.other if self.kind == "category" else 1 + self.indicator
 
     @cached_property
     def plain(self) -> bool:
@@ -79,7 +83,7 @@ class MissingValuesError(TableError):
 def missing_values(gaps: list[tuple[str, int, int]]) -> MissingValuesError:
     """Return the error of columns that lack values: (name, rows without one, the first of them)."""
     first = min(row for _, _, row in gaps)
-    names = [name for name, _, _ in gaps[:20]]
+    names = [name for name, _, _ in gaps]
     if len(gaps) == 1:
         head = f"column {names[0]!r}, row {first}: the value is missing (in {gaps[0][1]:,} rows)"
     else:
@@ -87,8 +91,8 @@ def missing_values(gaps: list[tuple[str, int, int]]) -> MissingValuesError:
         more = f" and {len(gaps) - 20} more" if len(gaps) > 20 else ""
         head = f"columns {shown}{more}, row {first}: values are missing"
     return MissingValuesError(
-        f"{head}; impute='mean' takes the mean of numbers and makes missing text a category of its own (impute='zero': 0 for "
-        f"numbers), drop={names!r} leaves {'it' if len(gaps) == 1 else 'them'} out",
+        f"{head}; impute='mean', the default, takes the mean of numbers and makes missing text a category of its own "
+        f"(impute='zero': 0 for numbers), drop={names!r} leaves {'it' if len(gaps) == 1 else 'them'} out",
         first,
     )
 

@@ -60,7 +60,8 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
         Replace a folder that is there, when the new one is complete. If `folder` is a symbolic link, the folder that it leads
         to is replaced, and the link stays.
     **options
-        How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ...
+        How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ... For rows
+        to test on or to predict pass the `encoding` of the training rows.
 
     Returns
     -------
@@ -301,6 +302,11 @@ def n_rows(folder: Any) -> int:
         return int(_header(folder)["shape"][0])
     except (KeyError, TypeError, IndexError, OverflowError) as error:
         raise ValueError(f"{folder / HEADER} is damaged: it has no shape; convert the data again") from error
+
+
+def source_name(folder: Any) -> str:
+    """Return what a folder was converted from, as its header has it."""
+    return str(_header(Path(folder).absolute()).get("source"))
 
 
 def _header(folder: Path) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from scoreline.data.dataset import Dataset
 from scoreline.data.encoding import Encoding
 from scoreline.data.mapped import open_mapped
 from scoreline.data.sources import is_empty, open_source
+from scoreline.data.survey import MIN_CATEGORY_ROWS
+from scoreline.data.tables import LEARNT
 
 
 def read_data(
@@ -18,7 +20,9 @@ def read_data(
     categories: Iterable[str] = (),
     drop: Iterable[str] = (),
     missing: Iterable[str] = (),
-    impute: str | None = None,
+    impute: str | None = "mean",
+    indicators: bool = True,
+    min_category_rows: int = MIN_CATEGORY_ROWS,
     max_categories: int | None = None,
     encoding: Encoding | None = None,
     separator: str | None = None,
@@ -38,8 +42,18 @@ def read_data(
     positive : label, optional
         The class that is to be found: y is True for it and False for all others. By default labels stay as they are, and the
         larger one in sorted order is positive.
-    categories, drop, missing, impute, max_categories
+    categories, drop, missing
         For tables, see `read_table`.
+    impute : {"mean", "zero", "none", None}
+        The value of missing numbers in a table; missing categories become a category of their own. "none" or None: missing
+        values are an error.
+    indicators : bool
+        Give each number column in which values are missing a second feature, which is 1 where the value is missing.
+    min_category_rows : int
+        In a column of more than 50 categories, categories with fewer rows than this become one feature together. 1: all
+        categories stay apart.
+    max_categories : int, optional
+        Most distinct values of a column of categories (100,000).
     encoding : Encoding, optional
         The encoding of the training table, for a table to predict; without `label`, y is None.
     separator : str, optional
@@ -63,11 +77,13 @@ def read_data(
     (['income', 'home=own', 'home=rent'], [False, True, False])
     """
     options: dict[str, Any] = {
-        "categories": categories, "drop": drop, "missing": missing, "impute": impute, "max_categories": max_categories,
+        "categories": categories, "drop": drop, "missing": missing, "max_categories": max_categories,
         "encoding": encoding, "separator": separator, "zero_based": None if zero_based == "auto" else zero_based,
         "n_features": n_features,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if not is_empty(value)}
+    learnt = {"impute": impute or "none", "indicators": indicators, "min_category_rows": min_category_rows}
+    given |= {name: value for name, value in learnt.items() if value != LEARNT[name]}
     if isinstance(source, (str, Path)) and Path(source).is_dir():
         if given or label is not None or positive is not None:
             name = next(iter(given), "label" if label is not None else "positive")

@@ -160,7 +160,6 @@ class TableSource(Source):
         """Return all rows and labels."""
         X, y, self.encoding = load_table(self.source, self.label, **self.options)
         self.names = self.encoding.names
-        warn_unseen(self.encoding, self.source, X.shape[0])
         return X, y
 
     def blocks(self) -> Iterator[Block]:
@@ -183,7 +182,8 @@ class TableSource(Source):
         for X, y in table_blocks(table, self.encoding, self.label):
             rows += X.shape[0]
             yield X, y
-        warn_unseen(self.encoding, self.source, rows)
+        if known is not None:
+            warn_unseen(self.encoding, self.source, rows)
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""

@@ -1,7 +1,9 @@
 """One pass over the rows of a table: what its columns are, which categories they have, what is missing."""
 
+import logging
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +14,18 @@ from scoreline._registry import unknown_name
 from scoreline.data import columns as cells
 from scoreline.data.columns import Column, TableError
 
+logger = logging.getLogger("scoreline")
+
 MISSING = "?"  # the category of missing values
 NAMES, FEW = 0.5, 50  # share of distinct texts from which a column looks like a name of the row, in as many rows
 MOSTLY = 0.9  # share of distinct texts that are numbers, from which a text column looks like numbers with slips
+MANY_CATEGORIES = 50  # distinct texts beyond which the rare ones of a column are grouped
+MIN_CATEGORY_ROWS = 10  # rows below which a category of such a column is rare
+
+
+def note(message: str, *values: object) -> None:
+    """Log what was done about a table; the command line prints it as a line of its own."""
+    logger.info(message, *values, extra={"note": True})
 
 
 @dataclass
@@ -23,7 +34,8 @@ class Seen:
 
     kind: str
     declared: bool  # a dictionary, or named in categories: texts that look like numbers are meant
-    known: Any = None
+    known: Any = None  # distinct texts
+    counts: Any = None  # their rows
     total: float = 0.0
     count: int = 0
     missing: int = 0  # rows without a value
@@ -45,6 +57,8 @@ class Survey:
     categories: list[str]
     drop: list[str]
     impute: str | None
+    indicators: bool
+    min_category_rows: int
     most: int
     rows: int = 0
     seen: dict[str, Seen] = field(default_factory=dict)
@@ -112,8 +126,12 @@ class Survey:
         if counts[0]:
             seen.lacks(codes < 0, self.rows)
         present = np.flatnonzero(counts[1:])  # a dictionary may hold more than the rows use
-        texts = texts.take(cells.arrow().array(present))
-        seen.known = texts if seen.known is None else cells.arrow().concat_arrays([seen.known, texts]).unique()
+        texts, counts = texts.take(cells.arrow().array(present)), counts[1:][present]
+        if seen.known is not None:
+            texts = cells.arrow().concat_arrays([seen.known, texts])
+            counts = np.concatenate([seen.counts, counts])
+        coded = texts.dictionary_encode()
+        seen.known, seen.counts = coded.dictionary, np.bincount(coded.indices.to_numpy(), counts).astype(np.int64)
         if len(seen.known) > self.most:
             raise TableError(
                 f"column {name!r} holds more than max_categories={self.most} distinct values "
@@ -121,18 +139,57 @@ class Survey:
                 "or a larger max_categories"
             )
 
-    def column(self, name: str, batches: Callable[[], Iterator[Any]]) -> Column:
+    def columns(self, batches: Callable[[], Iterator[Any]]) -> list[Column]:
+        """Return what was learnt of the columns, without those that hold no value at all."""
+        empty = [name for name, seen in self.seen.items() if self.rows and seen.missing == self.rows]
+        if len(empty) == len(self.seen):
+            raise TableError(f"no column is left for features: {cells.listed(empty)} hold no values at all")
+        if empty:
+            warnings.warn(
+                f"column(s) {cells.listed(empty)} hold no values at all and are left out; drop={empty!r} does the same",
+                UserWarning,
+                stacklevel=2,
+            )
+        columns = [self._column(name, batches) for name in self.seen if name not in set(empty)]
+        self._note_missing(columns)
+        return columns
+
+    def _note_missing(self, columns: list[Column]) -> None:
+        """Say what was done about missing values."""
+        lacking = [column for column in columns if self.seen[column.name].missing]
+        if not lacking:
+            return
+        done = []
+        if any(column.kind == "number" for column in lacking):
+            value = "the mean" if self.impute == "mean" else "0"
+            marked = ", and marked by an indicator feature" if self.indicators else ""
+            done.append(f"numbers are filled with {value}{marked}")
+        if any(column.kind == "category" for column in lacking):
+            done.append("missing text is a category of its own")
+        counts = [(column.name, self.seen[column.name].missing) for column in lacking[:20]]
+        shown = ", ".join(f"{name!r} ({count:,} row{'' if count == 1 else 's'})" for name, count in counts)
+        more = f" and {len(lacking) - 20} more" if len(lacking) > 20 else ""
+        have = "1 column has" if len(lacking) == 1 else f"{len(lacking)} columns have"
+        note("%s missing values: %s: %s%s", have, "; ".join(done), shown, more)
+
+    def _column(self, name: str, batches: Callable[[], Iterator[Any]]) -> Column:
         """Return what was learnt of a column."""
         seen = self.seen[name]
         if seen.kind == "number":
-            if self.rows and self.impute == "mean" and not (seen.count and math.isfinite(seen.total)):
-                why = "the sum of its values is too large" if seen.count else "it has no values at all"
-                raise TableError(f"column {name!r} has no mean: {why}; pass drop=[{name!r}], or fill it in or scale it")
-            fill = {None: None, "zero": 0.0, "mean": seen.total / max(seen.count, 1)}[self.impute]
-            return Column(name, "number", fill=fill)
+            mean: float | None = seen.total / max(seen.count, 1)
+            if self.impute == "mean" and not math.isfinite(seen.total):
+                if seen.missing:
+                    raise TableError(
+                        f"column {name!r} has no mean: the sum of its values is too large; pass drop=[{name!r}], or fill it in "
+                        "or scale it"
+                    )
+                mean = None  # nothing was missing, so that the mean is not needed
+            fill = {None: None, "zero": 0.0, "mean": mean}[self.impute]
+            return Column(name, "number", fill=fill, indicator=self.indicators and seen.missing > 0)
         if not seen.declared and seen.known is not None and len(seen.known):
             self._check_texts(name, seen.known, batches)
         texts = [] if seen.known is None else seen.known.to_pylist()
+        counts = Counter[str](dict(zip(texts, [] if seen.counts is None else seen.counts.tolist(), strict=True)))
         if self.rows >= FEW and len(texts) > NAMES * self.rows:
             warnings.warn(
                 f"column {name!r} has {len(texts):,} different values in {self.rows:,} rows: if it names rows, leave it out "
@@ -140,18 +197,30 @@ class Survey:
                 UserWarning,
                 stacklevel=2,
             )
-        if Column(name, "category", tuple(texts), MISSING if seen.missing else None).plain:
-            texts = (
-                list(set(cells.shorter(seen.known).to_pylist()) - ({MISSING} if seen.missing else set()))
-                if texts
-                else []
+        missing = MISSING if seen.missing else None
+        counts = _canonical(name, counts, missing)
+        rare = [text for text, count in counts.items() if count < self.min_category_rows and text != missing]
+        other = len(counts) > MANY_CATEGORIES and bool(rare)
+        if other:
+            note(
+                "column %r has %s categories: %s of them have fewer than %s rows and are grouped as one feature",
+                name,
+                f"{len(counts):,}",
+                f"{len(rare):,}",
+                self.min_category_rows,
             )
+            for text in rare:
+                del counts[text]
+            counts = _canonical(name, counts, missing)  # those that are left may all be numbers
+        texts = list(counts)
+        if Column(name, "category", tuple(texts), missing).plain:
+            texts = [text for text in texts if text != missing]
             texts.sort(key=lambda text: (float(text) if text[-1] != "e" else -1.0, text))  # true and false end in e
         else:
             texts.sort()
         if seen.missing and MISSING not in texts:
             texts.append(MISSING)
-        return Column(name, "category", tuple(texts), MISSING if seen.missing else None)
+        return Column(name, "category", tuple(texts), missing, other=other)
 
     def _check_texts(self, name: str, texts: Any, batches: Callable[[], Iterator[Any]]) -> None:
         """Raise if most texts of a column are numbers: a slip would turn it into a hundred categories."""
@@ -178,3 +247,14 @@ class Survey:
                     f"or categories=[{name!r}] if the numbers are categories",
                 )
             row += batch.num_rows
+
+
+def _canonical(name: str, counts: Counter[str], fill: str | None) -> Counter[str]:
+    """Return the rows of each category, with 3.0 as 3 and True as true where all are numbers or truth values."""
+    if not counts or not Column(name, "category", tuple(counts), fill).plain:
+        return counts
+    shortened = cells.shorter(cells.arrow().array(list(counts), cells.arrow().large_string())).to_pylist()
+    found = Counter[str]()
+    for text, count in zip(shortened, counts.values(), strict=True):
+        found[text] += count
+    return found

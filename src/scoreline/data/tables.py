@@ -13,10 +13,12 @@ from scoreline.data.assembly import assembled
 from scoreline.data.columns import TableError, arrow, is_text, label_values, listed, names_of, twice
 from scoreline.data.encoding import Encoding
 from scoreline.data.frames import from_frame
+from scoreline.data.survey import MIN_CATEGORY_ROWS
 from scoreline.data.table_files import ArrowTable, CsvTable, MemoryTable, ParquetTable
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PACKED = (".gz", ".bz2", ".xz", ".zst")
+LEARNT = {"impute": "mean", "indicators": True, "min_category_rows": MIN_CATEGORY_ROWS}  # options with their defaults
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 
 
@@ -183,8 +185,7 @@ def learn_table(
     *,
     categories: Iterable[str] = (),
     drop: Iterable[str] = (),
-    impute: str | None = None,
-    max_categories: int = 100_000,
+    **options: Any,
 ) -> Encoding:
     """Learn the encoding of a table; columns that are dropped are not read.
 
@@ -194,8 +195,8 @@ def learn_table(
         The training rows.
     label : str or None
         Name of the column of labels.
-    categories, drop, impute, max_categories
-        As for `Encoding.learn`.
+    categories, drop, **options
+        As for `Encoding.learn`: impute, indicators, min_category_rows, max_categories.
 
     Returns
     -------
@@ -210,9 +211,8 @@ def learn_table(
             lambda: table.batches(kept, exact=[] if label is None else [label], text=wanted),
             label=label,
             categories=wanted,
-            impute=impute,
-            max_categories=max_categories,
             missing=table.missing,
+            **options,
         )
 
 
@@ -249,14 +249,17 @@ def read_table(
     categories: Iterable[str] = (),
     drop: Iterable[str] = (),
     missing: Iterable[str] = (),
-    impute: str | None = None,
+    impute: str | None = "mean",
+    indicators: bool = True,
+    min_category_rows: int = MIN_CATEGORY_ROWS,
     max_categories: int = 100_000,
     encoding: Encoding | None = None,
     separator: str | None = None,
 ) -> tuple[Any, AnyArray | None, Encoding]:
     r"""Read a table as a matrix of features, labels, and the encoding that makes the same features of other tables.
 
-    Numbers and truth values become one feature, texts one feature per category. CSV is parsed once by all threads;
+    Numbers and truth values become one feature, texts one feature per category. Missing numbers are filled in and marked by
+    an indicator feature; rare categories of a column with many are grouped. CSV is parsed once by all threads;
     Parquet and Arrow files are read twice in blocks. Beyond the result, memory is needed for the columns of CSV, or for
     the blocks of a CSR matrix before they are joined.
 
@@ -272,10 +275,14 @@ def read_table(
         Columns that are left out.
     missing : iterable of str
         Texts that stand for missing values, like "?"; the encoding keeps them.
-    impute : {None, "mean", "zero"}
-        What missing numbers become; missing categories become a category of their own. None: they are an error.
+    impute : {"mean", "zero", "none", None}
+        The value of missing numbers; missing categories become a category of their own. "none" or None: they are an error.
+    indicators : bool
+        Give each number column in which values are missing a second feature, which is 1 where the value is missing.
+    min_category_rows : int
+        In a column of more than 50 categories, categories with fewer rows than this become one feature together.
     max_categories : int
-        Most categories of a column.
+        Most distinct values of a column of categories.
     encoding : Encoding, optional
         The one of the training table, for a test table: its features in its order. Categories that it does not know are
         no feature, with a warning.
@@ -298,12 +305,9 @@ def read_table(
     >>> encoding.names, X.tolist(), y.tolist()
     (['age', 'color=blue', 'color=red'], [[31.0, 0.0, 1.0], [45.0, 1.0, 0.0]], ['yes', 'no'])
     """
-    rest: Any = {"missing": missing, "impute": impute, "max_categories": max_categories}
-    X, y, encoding = load_table(
-        source, label, categories=categories, drop=drop, encoding=encoding, separator=separator, **rest
-    )
-    warn_unseen(encoding, source, X.shape[0])
-    return X, y, encoding
+    rest: Any = {"missing": missing, "encoding": encoding, "separator": separator, "max_categories": max_categories}
+    rest |= {"impute": impute, "indicators": indicators, "min_category_rows": min_category_rows}
+    return load_table(source, label, categories=categories, drop=drop, **rest)
 
 
 def load_table(
@@ -313,15 +317,14 @@ def load_table(
     categories: Iterable[str] = (),
     drop: Iterable[str] = (),
     missing: Iterable[str] = (),
-    impute: str | None = None,
-    max_categories: int = 100_000,
     encoding: Encoding | None = None,
     separator: str | None = None,
+    **options: Any,
 ) -> tuple[Any, AnyArray | None, Encoding]:
-    """Do the work of `read_table`; unseen categories are only counted."""
-    markers = names_of("missing", missing)
+    """Do the work of `read_table`, whose defaults hold for the options that are not given."""
+    markers, known = names_of("missing", missing), encoding is not None
     if encoding is not None:
-        check_encoding(encoding, {"categories": categories, "drop": drop, "impute": impute})
+        check_encoding(encoding, {"categories": categories, "drop": drop, **options})
         markers = [*markers, *encoding.missing]
     table = Table.open(source, missing=markers, separator=separator)
     if encoding is None:
@@ -330,8 +333,8 @@ def load_table(
         wanted, dropped = _checked_names(table, label, categories, drop)
         left_out = set(dropped)
         table = table._loaded([name for name in table.columns if name not in left_out], text=wanted)
-        rest: Any = {"categories": wanted, "impute": impute, "max_categories": max_categories}
-        encoding = learn_table(table, label, drop=[name for name in dropped if table.has(name)], **rest)
+        dropped = [name for name in dropped if table.has(name)]
+        encoding = learn_table(table, label, categories=wanted, drop=dropped, **options)
         rows = encoding.rows
     else:
         columns, text = _needed(table, encoding, label)
@@ -342,6 +345,8 @@ def load_table(
     encoding.forget_unseen()
     with table.named():
         X, y = assembled(table_blocks(table, encoding, label), encoding, rows)
+    if known:
+        warn_unseen(encoding, source, rows)
     return X, y, encoding
 
 
@@ -350,16 +355,23 @@ def check_encoding(encoding: Any, options: Mapping[str, Any]) -> None:
     if not isinstance(encoding, Encoding):
         raise ValueError(f"encoding is a {type(encoding).__name__}, expected an Encoding")
     settled = [names_of(name, options.get(name) or ()) for name in ("categories", "drop")]
-    if any(settled) or options.get("impute") is not None:
-        raise ValueError("categories, drop and impute are part of encoding=...; pass them when it is learnt")
+    if any(settled) or any(options.get(name, default) != default for name, default in LEARNT.items()):
+        raise ValueError(
+            "categories, drop, impute, indicators and min_category_rows are part of encoding=...; pass them when it is learnt"
+        )
 
 
 def warn_unseen(encoding: Encoding, source: Any, rows: int) -> None:
-    """Warn of categories that the encoding did not know, with their counts."""
-    if encoding.unseen:
-        name = str(source) if isinstance(source, (str, Path)) else "the table"
-        counts = ", ".join(f"{column} {count} of {rows} rows" for column, count in encoding.unseen.items())
-        message = f"{name}: unseen categories: {counts}; they count as none of the known ones"
+    """Warn of values that the training rows did not have, with their counts."""
+    name = str(source) if isinstance(source, (str, Path)) else "the table"
+    for counts, what, done in (
+        (encoding.unseen, "unseen categories", "they count as none of the known ones"),
+        (encoding.filled, "missing values in columns without an indicator of them", "filled as in training"),
+    ):
+        if not counts:
+            continue
+        shown = ", ".join(f"{column} {count} of {rows} rows" for column, count in counts.items())
+        message = f"{name}: {what}: {shown}; {done}"
         level, frame = 1, inspect.currentframe()
         while frame is not None and frame.f_globals.get("__name__", "").startswith("scoreline."):
             level, frame = level + 1, frame.f_back  # the line of the caller, whichever function was called

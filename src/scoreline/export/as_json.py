@@ -13,7 +13,7 @@ FORMAT, VERSION = "scoreline linear classifier", 1
 FORMULA = {
     "features": "score = intercept + sum over features of coefficient * value",
     "columns": "score = intercept + sum over columns of a term. A number: coefficient * value. A category: "
-    "coefficients[text], 0 if the text is not among them; where canonical is true, texts are first written in the shortest "
+    "coefficients[text], other if the text is not among them; where canonical is true, texts are first written in the shortest "
     "way: 3.0 as 3, 1.50 as 1.5, -0 as 0, True as true. A missing value (null, or one of missing_texts): the term is missing, "
     "an error if that is null.",
     "predict": "classes[1] if score > 0, else classes[0]",
@@ -90,15 +90,27 @@ def _columns(model: Fitted, encoding: Encoding) -> list[dict[str, Any]]:
 def _column(column: Column, coef: list[float], impute: str | None) -> dict[str, Any]:
     """Return a column: `missing` is what a missing value adds to the score, None where it is an error."""
     if column.kind == "number":
-        missing = None if column.fill is None else coef[0] * float(column.fill)
-        return {"name": column.name, "kind": "number", "coefficient": coef[0], "missing": missing}
+        return {"name": column.name, "kind": "number", "coefficient": coef[0], "missing": missing_number(column, coef)}
+    coefficients, other = category_coefficients(column, coef)
     return {
         "name": column.name,
         "kind": "category",
-        "coefficients": dict(zip(column.categories, coef, strict=True)),
+        "coefficients": coefficients,
+        "other": other,
         "canonical": column.plain,
         "missing": missing_category(column, coef, impute),
     }
+
+
+def missing_number(column: Column, coef: list[float]) -> float | None:
+    """Return what a missing number adds to the score: its fill and its indicator, None where it is an error."""
+    return None if column.fill is None else coef[0] * float(column.fill) + (coef[1] if column.indicator else 0.0)
+
+
+def category_coefficients(column: Column, coef: list[float]) -> tuple[dict[str, float], float]:
+    """Return the coefficient of each category, and what all other texts add to the score."""
+    known = dict(zip(column.categories, coef, strict=False))  # the feature for other texts follows the categories
+    return known, coef[-1] if column.other else 0.0
 
 
 def missing_category(column: Column, coef: list[float], impute: str | None) -> float | None:

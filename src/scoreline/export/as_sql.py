@@ -5,7 +5,7 @@ from typing import Any
 
 from scoreline.data.columns import Column, names_of, twice
 from scoreline.data.encoding import Encoding
-from scoreline.export.as_json import missing_category
+from scoreline.export.as_json import category_coefficients, missing_category, missing_number
 from scoreline.export.dialects import Dialect, get_dialect, number
 from scoreline.export.fitted import Fitted, fitted
 
@@ -163,7 +163,10 @@ def _terms(model: Fitted, source: list[str], words: Dialect) -> list[tuple[str, 
         coef, place = model.coef[start : start + column.width].tolist(), f"src.{words.name(name)}"
         if not any(coef):
             continue
-        if column.kind == "number":
+        if column.kind == "number" and column.indicator:
+            lost, value = number(missing_number(column, coef) or 0.0), number(coef[0])
+            terms.append(("+", f"CASE WHEN {place} IS NULL THEN {lost} ELSE {value} * {place} END"))
+        elif column.kind == "number":
             filled = place if column.fill is None else f"COALESCE({place}, {number(float(column.fill))})"
             terms.append(_product(coef[0], filled))
         else:
@@ -185,13 +188,14 @@ def _product(value: float, place: str) -> tuple[str, str]:
 
 
 def _category(column: Column, coef: list[float], place: str, encoding: Encoding, words: Dialect) -> str:
-    """Return the term of a category: a CASE of its texts; those not among them add 0, as training had it."""
+    """Return the term of a category: a CASE of its texts; all other texts add the same value, as in training."""
     missing = missing_category(column, coef, encoding.impute)
     lost, text = f"{place} IS NULL", place
     if encoding.missing:
         marks = ", ".join(words.text(mark) for mark in encoding.missing)
         lost += f" OR {words.as_text(place)} IN ({marks})"
-    texts = {category: value for category, value in zip(column.categories, coef, strict=True) if value != 0.0}
+    known, other = category_coefficients(column, coef)
+    texts = {category: value for category, value in known.items() if value != other}
     if column.plain:
         values, text = set(column.categories) - {column.fill}, words.as_text(place)
         if values & TRUTH:
@@ -203,8 +207,8 @@ def _category(column: Column, coef: list[float], place: str, encoding: Encoding,
     lines = [f"CASE WHEN {lost} THEN {'NULL' if missing is None else number(missing)} ELSE CASE {text}"]
     lines += [f"  WHEN {words.text(category)} THEN {number(value)}" for category, value in texts.items()]
     if not texts:
-        return f"CASE WHEN {lost} THEN {'NULL' if missing is None else number(missing)} ELSE 0.0e0 END"
-    return "\n      ".join([*lines, "  ELSE 0.0e0 END END"])
+        return f"CASE WHEN {lost} THEN {'NULL' if missing is None else number(missing)} ELSE {number(other)} END"
+    return "\n      ".join([*lines, f"  ELSE {number(other)} END END"])
 
 
 def _sum(terms: Iterable[tuple[str, str]], indent: str) -> str:

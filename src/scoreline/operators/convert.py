@@ -21,6 +21,7 @@ from scoreline.operators.sparse import CompressedOperator, to_compressed
 from scoreline.operators.strided import StridedOperator
 
 logger = logging.getLogger("scoreline")
+NAMED = 5  # columns that an error names
 
 
 def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
@@ -138,10 +139,7 @@ def frame_values(X: Any) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # pyarrow and polars have errors of their own, which are not imported here
-        raise ValueError(
-            f"X is a frame with a column that is not numeric{_first_not_numeric(X)} ({error}). Convert it to "
-            "numbers or drop it. Encode text first, for example with OneHotEncoder."
-        ) from None
+        raise ValueError(_not_numeric(X, error)) from None
     if not np.may_share_memory(array, _column(X, 0)):
         logger.info("copied X once: frame of several blocks to one array")
     return _from_array(array)
@@ -172,8 +170,9 @@ def _is_temporal(dtype: Any) -> bool:
     return getattr(dtype if categories is None else categories.dtype, "kind", "O") in ("m", "M")
 
 
-def _first_not_numeric(X: Any) -> str:
-    """Name the first column of a frame that does not become numbers, if it can be told."""
+def _not_numeric(X: Any, error: Exception) -> str:
+    """Return the message of a frame with columns that do not become numbers: their names, and how to encode them."""
+    found = []
     for k, (name, dtype) in enumerate(_columns(X)):
         try:
             values = _column(X, k)
@@ -182,8 +181,14 @@ def _first_not_numeric(X: Any) -> str:
         except Exception:  # whatever the library raises
             numeric = False
         if not numeric:
-            return f": {name!r} of type {dtype}"
-    return ""
+            found.append(f"{name!r} of type {dtype}")
+    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    have = "1 column that is" if len(found) == 1 else f"{len(found) or 'some'} columns that are"
+    return (
+        f"X is a frame with {have} not numeric: {', '.join(found[:NAMED])}{more} ({error}). To encode text, read the frame "
+        "with scoreline.data.read_data(frame, label=...) for fit, and with its encoding=... for predict, or use OneHotEncoder. "
+        "Convert any other column to numbers, or drop it."
+    )
 
 
 def _refuse_other_objects(array: AnyArray) -> None:
