@@ -68,8 +68,8 @@ def shortest(text: str) -> str:
 
 def probability(document: dict[str, Any], score: float) -> float:
     """Return the probability of the second class."""
-    calibration = document["calibration"]
-    return 1.0 / (1.0 + math.exp(-(calibration["slope"] * score + calibration["offset"])))
+    logit = document["calibration"]["slope"] * score + document["calibration"]["offset"]
+    return 1.0 / (1.0 + math.exp(-max(logit, -700.0)))  # Python's exp raises an error where others return infinity
 
 
 # %%

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pyarrow as pa
+from scipy.special import expit
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
 
@@ -58,7 +59,7 @@ def trained(measure="f1", labels="text", search=False, calibrated=False, **param
 def probability(clf, X):
     """Return the probability of the positive class, as it is defined."""
     slope, offset = clf.calibration_
-    return 1.0 / (1.0 + np.exp(-(slope * (np.asarray(X, dtype=np.float64) @ clf.coef_[0]) + offset)))
+    return expit(slope * (np.asarray(X, dtype=np.float64) @ clf.coef_[0]) + offset)
 
 
 def size(clf, X):
@@ -86,7 +87,8 @@ def onnx_columns(columns, values):
         if column.kind == "number":
             found[column.name] = np.array([np.nan if cell is None else cell for cell in cells], dtype=float)[:, None]
         else:
-            found[column.name] = np.array(["" if cell is None else cell for cell in cells], dtype=object)[:, None]
+            missing = "None" if "" in column.categories else ""  # the empty text can be a category of its own
+            found[column.name] = np.array([missing if cell is None else cell for cell in cells], dtype=object)[:, None]
     return found
 
 
