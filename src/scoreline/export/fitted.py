@@ -21,7 +21,7 @@ class Fitted:
 
     `names` are those of the features, in order; `calibration` is (slope, offset) such that the probability is the sigmoid of
     slope * score + offset, or None; `encoding` says how columns of a table become the features, if it is known. `knots` has for
-    each feature None, or points (x, y): the coefficient is then that of `np.interp(value, x, y)`.
+    each feature None, or points (x, y) with increasing x: the coefficient is then that of `np.interp(value, x, y)`.
     """
 
     coef: FloatArray
