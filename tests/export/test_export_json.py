@@ -86,7 +86,7 @@ def test_the_page_is_what_happens(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
     blocks = [block.partition("```")[0] for block in page.split("```python\n")[1:]]
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     namespace = {}
     for block in blocks:
         exec(compile(block, "docs/deploy.md", "exec"), namespace)
