@@ -1,5 +1,6 @@
 """Databases that run exported statements: SQLite, DuckDB, and a private PostgreSQL server."""
 
+import atexit
 import functools
 import io
 import json
@@ -86,7 +87,7 @@ class Postgres:
         return found.stdout
 
     def run(self, statement, table, columns, values, types=None):
-        """Return the columns of the result by name, as `run_sql` does; NaN and infinities are texts."""
+        """Return the columns of the result by name."""
         create = _create(table, columns, types or ["DOUBLE PRECISION"] * len(columns))
         rows = io.StringIO()
         for row in values:
@@ -105,27 +106,23 @@ def _cell(value):
 
 
 @functools.cache
-def postgres_programs():
-    """Return the folder of PostgreSQL's programs, or None."""
+def _server():
+    """Return a server that runs until this process ends, or None where there is no PostgreSQL."""
     initdb = shutil.which("initdb")
     found = [Path(initdb).resolve()] if initdb else sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
+    if not found:
+        return None
+    server = Postgres(found[-1].parent)
+    atexit.register(server.stop)
+    return server
 
 
-@pytest.fixture(scope="session")
-def postgres():
-    """Start a server for all tests of a session."""
-    programs = postgres_programs()
-    if programs is None:
+def run_postgresql(statement, table, columns, values, types=None):
+    """Return the columns of the result by name, as `run_sql` does; NaN and infinities are texts."""
+    server = _server()
+    if server is None:
         pytest.skip("PostgreSQL is not installed: initdb is neither in PATH nor in /usr/lib/postgresql")
-    server = Postgres(programs)
-    yield server
-    server.stop()
+    return server.run(statement, table, columns, values, types)
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
-def database(request):
-    """Return the function that runs a statement in one of the databases."""
-    if request.param == "postgresql":
-        return request.getfixturevalue("postgres").run
-    return {"sqlite": run_sql, "duckdb": run_duckdb}[request.param]
+DATABASES = {"sqlite": run_sql, "duckdb": run_duckdb, "postgresql": run_postgresql}

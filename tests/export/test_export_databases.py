@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from databases import run_duckdb
+from databases import DATABASES, run_duckdb, run_postgresql
 from export_models import encoded, made, run_sql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +19,12 @@ CODES = Encoding([Column("a", "category", ("0", "1.5", "3", "?"), "?")], impute=
 TRUTHS = Encoding([Column("a", "category", ("false", "true", "?"), "?")], impute="mean")
 TEXTS = Encoding([Column("a", "category", ("x", "yy", "?"), "?")], impute="mean", missing=("none",))
 DATES = Encoding([Column("a", "category", ("2020-01-31", "2021-12-01", "?"), "?")], impute="mean")
+
+
+@pytest.fixture(params=DATABASES)
+def database(request):
+    """Return the function that runs a statement in one of the databases."""
+    return DATABASES[request.param]
 
 
 def scores(database, encoding, coef, kind, values, **options):
@@ -81,9 +87,9 @@ def test_types_of_categories(database, encoding, kind, values, expected):
     assert scores(database, encoding, coef, kind, values) == [0.5 + value for value in expected]
 
 
-def test_padded_text_of_postgresql(postgres):
+def test_padded_text_of_postgresql():
     """CHAR(5) holds "x    "; as text it is "x"."""
-    assert scores(postgres.run, TEXTS, [1.0, 2.0, 4.0], "CHAR(5)", ["x", "none"]) == [1.5, 4.5]
+    assert scores(run_postgresql, TEXTS, [1.0, 2.0, 4.0], "CHAR(5)", ["x", "none"]) == [1.5, 4.5]
 
 
 def test_nan_is_missing_where_null_is(database):
@@ -161,12 +167,12 @@ def check_any_text(database, name, categories, values):
     assert found["prediction"] == [clf.classes_[int(score > 0)] for score in expected]
 
 
-def test_any_text_is_only_text_in_postgresql(postgres):
+def test_any_text_is_only_text_in_postgresql():
     """One statement for many texts, because a session of psql takes a tenth of a second."""
     odd = ["'", "''", '"', "\\", "\\'", "--", ";", "`", "');--", "%", "_", "NULL", "\\n", "{}", "$1", "?", ":a", ":'a'"]
     odd += ["\n", "\r\n", "\t", "ö", "\U0001d518", " ", "$$", "/*", "E'"]
     for name in odd[:12]:
-        check_any_text(postgres.run, name, odd, [None, "x", ""])
+        check_any_text(run_postgresql, name, odd, [None, "x", ""])
 
 
 @pytest.mark.parametrize("dialect", ["mysql", "bigquery"])

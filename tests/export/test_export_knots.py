@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import onnx
 import pytest
+from databases import DATABASES
 from export_models import encoded, made, onnx_columns, run_onnx
 
 from scoreline.data import Encoding
@@ -28,6 +29,12 @@ KNOTS = [CURVE, None, CLIP, None, None, None]  # of a, whether it is missing, b,
 COEF = [1.5, -0.7, 2.0, 0.3, -0.4, 0.9]
 CELLS = [-1e6, -2.0, -1.0, -0.5, 0.0, 0.3, 0.5, 2.5, 3.0, 7.0, 1e6]
 ROWS = [(a, b, "x", 1.0) for a in [*CELLS, None] for b in CELLS] + [(1.0, 2.0, None, None)]
+
+
+@pytest.fixture(params=DATABASES)
+def database(request):
+    """Return the function that runs a statement in one of the databases."""
+    return DATABASES[request.param]
 
 
 def mapped(X):
