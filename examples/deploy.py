@@ -7,6 +7,7 @@ new payments, with categories and missing values, are scored by all three and be
 """
 
 import json
+import math
 import re
 import sqlite3
 import tempfile
@@ -47,7 +48,7 @@ def score(document: dict[str, Any], row: dict[str, Any]) -> float:
     total = document["intercept"]
     for column in document["columns"]:
         value = row[column["name"]]
-        if value is None or value in document["missing_texts"]:
+        if value is None or value != value or value in document["missing_texts"]:
             if column["missing"] is None:
                 raise ValueError(f"{column['name']} is missing")
             total += column["missing"]
@@ -63,6 +64,12 @@ def shortest(text: str) -> str:
     if re.fullmatch(r"-?(0|[1-9][0-9]*)\.[0-9]*0", text):
         text = text.rstrip("0").rstrip(".")
     return {"-0": "0", "true": "true", "false": "false"}.get(text.lower(), text)
+
+
+def probability(document: dict[str, Any], score: float) -> float:
+    """Return the probability of the second class."""
+    logit = document["calibration"]["slope"] * score + document["calibration"]["offset"]
+    return 1.0 / (1.0 + math.exp(-max(logit, -700.0)))  # Python's exp raises an error where others return infinity
 
 
 # %%
@@ -87,8 +94,10 @@ def main(rows=5000):
         print(statement)
         found = pd.read_sql_query(statement, connection)
     assert (found["prediction"] == clf.predict(X)).all()
-    session = onnxruntime.InferenceSession(to_onnx(clf, dtype="float64").SerializeToString())
-    predicted, scores = session.run(["label", "score"], {"X": X})
+    session = onnxruntime.InferenceSession(to_onnx(clf).SerializeToString())
+    predicted, scores = session.run(
+        ["label", "score"], {name: payments[[name]].to_numpy() for name in ("amount", "country")}
+    )
     assert (predicted == clf.predict(X)).all()
     document = json.loads(json.dumps(to_json(clf)))
     records = payments.astype(object).where(payments.notna(), None).to_dict("records")

@@ -91,20 +91,44 @@ def test_labels_of_any_kind(scoreline, folder, negative, positive):
     (folder / "d.csv").write_text("x,y\n" + "\n".join(lines) + "\n")
     assert scoreline("train", "d.csv", "--label", "y", "--measure", "accuracy")[0] == 0
     clf = load_model("model.npz")
-    assert scoreline("export", "model.npz", "--to", "onnx", "--out", "m.onnx", "--dtype", "float64", "--quiet") == (
-        0,
-        "",
-        "",
-    )
+    assert scoreline("export", "model.npz", "--to", "onnx", "--out", "m.onnx", "--quiet") == (0, "", "")
     session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
-    assert np.array_equal(session.run(["label"], {"X": x[:, None]})[0], clf.predict(x[:, None]))
+    assert np.array_equal(session.run(["label"], {"x": x[:, None]})[0], clf.predict(x[:, None]))
 
 
-def test_onnx(scoreline, as_json, model):
+def test_onnx_of_columns(scoreline, as_json, model):
+    """The model takes the table as it is, also a country that training has not seen, and says so."""
     code, out, err = scoreline("export", model, "--to", "onnx", "--out", "m.onnx")
     assert (code, out) == (0, "")
-    assert "encoded features" in err
-    assert err.endswith("onnx of 5 features in m.onnx\n")
+    inputs = (
+        "inputs of shape (rows, 1): amount (float64), night (float64), country (text); outputs: label, score, valid"
+    )
+    assert err == f"{inputs}\nonnx of 5 features in m.onnx\n"
+    with open("today.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    columns = {
+        name: np.array([[row[name]] for row in rows], dtype=object if name == "country" else np.float64)
+        for name in ("amount", "country", "night")
+    }
+    session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
+    label, score = session.run(["label", "score"], columns)
+    code, out, _ = scoreline("predict", model, "today.csv")
+    expected = list(csv.DictReader(out.splitlines()))
+    np.testing.assert_allclose(score, [float(row["score"]) for row in expected], rtol=1e-12)
+    assert label.tolist() == [row["prediction"] for row in expected]
+    assert as_json("export", model, "--to", "onnx", "--out", "n.onnx") == {
+        "to": "onnx",
+        "features": 5,
+        "inputs": ["amount", "night", "country"],
+        "outputs": ["label", "score", "valid"],
+        "out": "n.onnx",
+    }
+
+
+def test_onnx_of_features(scoreline, model):
+    code, _, err = scoreline("export", model, "--to", "onnx", "--out", "m.onnx", "--inputs", "features")
+    assert code == 0
+    assert "inputs of shape (rows, 5): X (float32)" in err
     clf = load_model(model)
     X = read_data("payments.csv", "outcome", encoding=clf.encoding_).X.astype(np.float32)
     session = onnxruntime.InferenceSession("m.onnx", providers=["CPUExecutionProvider"])
@@ -113,7 +137,6 @@ def test_onnx(scoreline, as_json, model):
     assert np.array_equal(label, clf.predict(X))
     properties = {each.key: each.value for each in onnx.load("m.onnx").metadata_props}
     assert json.loads(properties["features"]) == clf.encoding_.names
-    assert as_json("export", model, "--to", "onnx", "--out", "n.onnx") == {"to": "onnx", "features": 5, "out": "n.onnx"}
 
 
 def test_json_to_standard_output_and_to_a_file(scoreline, as_json, model, folder):

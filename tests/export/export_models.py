@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import pyarrow as pa
+from scipy.special import expit
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
 
@@ -57,7 +59,7 @@ def trained(measure="f1", labels="text", search=False, calibrated=False, **param
 def probability(clf, X):
     """Return the probability of the positive class, as it is defined."""
     slope, offset = clf.calibration_
-    return 1.0 / (1.0 + np.exp(-(slope * (np.asarray(X, dtype=np.float64) @ clf.coef_[0]) + offset)))
+    return expit(slope * (np.asarray(X, dtype=np.float64) @ clf.coef_[0]) + offset)
 
 
 def size(clf, X):
@@ -65,12 +67,39 @@ def size(clf, X):
     return float((np.abs(np.asarray(X, dtype=np.float64)) @ np.abs(clf.coef_[0])).max() + abs(clf.intercept_[0]))
 
 
-def run_onnx(model, X):
-    """Return the outputs of a model by name."""
+def run_onnx(model, inputs):
+    """Return the outputs of a model by name; inputs are those of several names, or the only one."""
     content = model if isinstance(model, (str, bytes)) else model.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(None, {session.get_inputs()[0].name: X}), strict=True))
+    if not isinstance(inputs, dict):
+        inputs = {session.get_inputs()[0].name: inputs}
+    known = {each.name for each in session.get_inputs()}
+    given = {name: values for name, values in inputs.items() if name in known}
+    return dict(zip(names, session.run(None, given), strict=True))
+
+
+def onnx_columns(columns, values):
+    """Return rows of values as inputs of a model that takes columns: NaN and the empty text where they are missing."""
+    found = {}
+    for k, column in enumerate(columns):
+        cells = [row[k] for row in values]
+        if column.kind == "number":
+            found[column.name] = np.array([np.nan if cell is None else cell for cell in cells], dtype=float)[:, None]
+        else:
+            missing = "None" if "" in column.categories else ""  # the empty text can be a category of its own
+            found[column.name] = np.array([missing if cell is None else cell for cell in cells], dtype=object)[:, None]
+    return found
+
+
+def encoded(encoding, values):
+    """Return the features of rows of values."""
+    arrays = [
+        pa.array([row[k] for row in values], pa.float64() if column.kind == "number" else pa.large_string())
+        for k, column in enumerate(encoding.columns)
+    ]
+    features = encoding.encode(pa.RecordBatch.from_arrays(arrays, [column.name for column in encoding.columns]))
+    return features if isinstance(features, np.ndarray) else features.toarray()
 
 
 def quoted(name):

@@ -31,9 +31,10 @@ def test_features(tmp_path, labels, search, calibrated):
     assert [document["classes"][int(score > 0)] for score in scores] == clf.predict(X).tolist()
     assert ("probability" in document["formula"]) is calibrated
     if calibrated:
-        slope, offset = document["calibration"]["slope"], document["calibration"]["offset"]
-        logit = slope * (scores - document["intercept"]) + offset
-        np.testing.assert_allclose(1.0 / (1.0 + np.exp(-logit)), probability(clf, X), rtol=1e-12)
+        assert document["version"] == 2
+        assert "slope * score + offset" in document["formula"]["probability"]
+        found = [DEPLOY.probability(document, value) for value in scores.tolist()]
+        np.testing.assert_allclose(found, probability(clf, X), rtol=1e-12)
     else:
         assert document["calibration"] is None
 
@@ -85,7 +86,7 @@ def test_the_page_is_what_happens(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
     blocks = [block.partition("```")[0] for block in page.split("```python\n")[1:]]
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     namespace = {}
     for block in blocks:
         exec(compile(block, "docs/deploy.md", "exec"), namespace)

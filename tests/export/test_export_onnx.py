@@ -26,6 +26,7 @@ def check(clf, X, model):
     assert sure.sum() > 0.9 * len(score)
     assert np.array_equal(found["label"][sure], clf.predict(X)[sure])
     assert np.array_equal(found["label"], clf.classes_[(found["score"] > 0).astype(int)])
+    assert found["valid"].all()
     return found
 
 
@@ -35,7 +36,7 @@ def test_every_family_of_measures(measure, dtype):
     name, params = measure if isinstance(measure, tuple) else (measure, None)
     clf, X = trained(name, measure_params=params)
     found = check(clf, X.astype(dtype), to_onnx(clf, dtype=dtype))
-    assert found.keys() == {"label", "score"}
+    assert found.keys() == {"label", "score", "valid"}
 
 
 @pytest.mark.parametrize("calibrated", [False, True])
@@ -105,6 +106,7 @@ def test_no_rows():
         "label": (0,),
         "score": (0,),
         "probabilities": (0, 2),
+        "valid": (0,),
     }
 
 
@@ -114,12 +116,12 @@ def test_file_and_metadata(tmp_path):
 
     data = read_data(pd.DataFrame(frame), "y")
     clf = MeasureClassifier("f1").fit(data.X, data.y)
-    to_onnx(clf, tmp_path / "m.onnx", dtype="float64", encoding=data.encoding)
+    to_onnx(clf, tmp_path / "m.onnx", dtype="float64", encoding=data.encoding, inputs="features")
     model = onnx.load(tmp_path / "m.onnx")
     onnx.checker.check_model(model, full_check=True)
     properties = {each.key: each.value for each in model.metadata_props}
     assert json.loads(properties["features"]) == ["größe", "color=blue", "color=green", "color=red"]
-    assert Encoding.from_json(json.loads(properties["encoding"])) == data.encoding
+    assert Encoding.from_json(properties["encoding"]) == data.encoding
     assert properties["measure"] == "f1"
     check(clf, data.X, str(tmp_path / "m.onnx"))
     named = MeasureClassifier().fit(pd.DataFrame(frame)[["größe"]], frame["y"])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skl2onnx
-from export_models import CALIBRATION, LABELS, probability, run_onnx, size, trained
+from export_models import CALIBRATION, LABELS, made, probability, run_onnx, size, trained
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
@@ -194,3 +194,12 @@ def test_one_against_the_rest_of_probabilities_needs_raw_scores():
     assert np.array_equal(label, wrapper.predict(X))
     label, _ = pairs(run_onnx(skl2onnx.to_onnx(wrapper, X[:1], options=PLAIN), X))
     assert not np.array_equal(label, wrapper.predict(X))
+
+
+def test_a_row_with_nan_has_no_label():
+    """scikit-learn would refuse it; the label must not be that of the first class."""
+    for classes, label in (((0, 1), -(2**63)), (("no", "yes"), "")):
+        model = skl2onnx.to_onnx(made([1.0], classes=classes), np.zeros((1, 1)), options=PLAIN)
+        found = run_onnx(model, np.array([[-1.0], [np.nan], [1.0]]))
+        assert found["label"].tolist() == [classes[0], label, classes[1]]
+        assert np.isnan(found["probabilities"][1]).all()

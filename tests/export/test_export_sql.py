@@ -4,9 +4,8 @@ import sqlite3
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from export_models import LABELS, made, probability, rows, run_sql, size, trained
+from export_models import LABELS, encoded, made, probability, rows, run_sql, size, trained
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -145,16 +144,6 @@ def test_a_long_table_of_sparse_rows():
     found.sort()
     np.testing.assert_allclose([row[1] for row in found], clf.decision_function(X), rtol=1e-12)
     assert [row[2] for row in found] == clf.predict(X).tolist()
-
-
-def encoded(encoding, values):
-    """Return the features of rows of values."""
-    arrays = [
-        pa.array([row[k] for row in values], pa.float64() if column.kind == "number" else pa.large_string())
-        for k, column in enumerate(encoding.columns)
-    ]
-    features = encoding.encode(pa.RecordBatch.from_arrays(arrays, [column.name for column in encoding.columns]))
-    return features if isinstance(features, np.ndarray) else features.toarray()
 
 
 def check_encoded(encoding, values, coef):

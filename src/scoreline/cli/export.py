@@ -15,7 +15,15 @@ EXAMPLES = """examples:
   scoreline export model.npz --to sql --table payments --keep id > score.sql
   scoreline export model.npz --to onnx --out model.onnx
   scoreline export model.npz --to json --out model.json"""
-OWN = {"table": "sql", "keep": "sql", "dialect": "sql", "dtype": "onnx"}  # options that one format has
+SHOWN = 20  # inputs that are named in the note about a model
+OWN = {  # options that one format has
+    "table": "sql",
+    "keep": "sql",
+    "booleans": "sql",
+    "dialect": "sql",
+    "dtype": "onnx",
+    "inputs": "onnx",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--table", metavar="NAME", help="table to score; SCHEMA.NAME for one of a schema")
     group.add_argument("--keep", type=names, metavar="A,B", help="columns to have beside the results (all)")
     group.add_argument(
-        "--dialect", choices=tuple(DIALECTS), help="of the database (ansi: PostgreSQL, SQLite and others)"
+        "--dialect", choices=tuple(DIALECTS), help="of the database (ansi: PostgreSQL, SQLite, DuckDB and others)"
+    )
+    group.add_argument(
+        "--booleans", type=names, metavar="A,B", help="columns of numbers, or of true and false, that are BOOLEAN there"
     )
     group = parser.add_argument_group("onnx")
-    group.add_argument("--dtype", choices=("float32", "float64"), help="type of the input (float32)")
+    group.add_argument(
+        "--dtype", choices=("float32", "float64"), help="type of numbers (float64 for columns, float32 for features)"
+    )
+    group.add_argument(
+        "--inputs",
+        choices=("columns", "features"),
+        help="what the model takes: columns of the table, or features made of them (columns where the model knows them)",
+    )
     add_output(parser)
 
 
@@ -41,14 +59,19 @@ def run(options: Any, output: Output) -> int:
     clf = load_model(options.model)
     content: Any
     if options.to == "onnx":
-        content = to_onnx(clf, dtype=options.dtype or "float32")
+        content = to_onnx(clf, dtype=options.dtype, inputs=options.inputs)
         written = content.SerializeToString()
-        if getattr(clf, "encoding_", None) is not None:
-            output.note(
-                "the model takes encoded features, in the order of its metadata; --to sql reads the columns of a table"
-            )
+        output.result("inputs", [each.name for each in content.graph.input])
+        output.result("outputs", [each.name for each in content.graph.output])
+        output.note(_signature(content.graph))
     elif options.to == "sql":
-        content = to_sql(clf, options.table.split("."), keep=options.keep or "*", dialect=options.dialect or "ansi")
+        content = to_sql(
+            clf,
+            options.table.split("."),
+            keep=options.keep or "*",
+            dialect=options.dialect or "ansi",
+            booleans=options.booleans or (),
+        )
         written = f"{content};\n".encode()
     else:
         content = to_json(clf)
@@ -65,6 +88,16 @@ def run(options: Any, output: Output) -> int:
     else:
         write_stdout(written.decode())
     return 0
+
+
+def _signature(graph: Any) -> str:
+    """Return the inputs and outputs of an ONNX graph, in words."""
+    kinds = {1: "float32", 8: "text", 11: "float64"}
+    inputs = [f"{each.name} ({kinds[each.type.tensor_type.elem_type]})" for each in graph.input]
+    more = f" and {len(inputs) - SHOWN} more" if len(inputs) > SHOWN else ""
+    columns = graph.input[0].type.tensor_type.shape.dim[1].dim_value
+    outputs = ", ".join(each.name for each in graph.output)
+    return f"inputs of shape (rows, {columns}): {', '.join(inputs[:SHOWN])}{more}; outputs: {outputs}"
 
 
 def _check(options: Any) -> None:

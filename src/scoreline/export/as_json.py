@@ -5,19 +5,21 @@ import os
 from typing import Any
 
 from scoreline._files import whole_file
-from scoreline.data.columns import Column
 from scoreline.data.encoding import Encoding
 from scoreline.export.fitted import Fitted, fitted
+from scoreline.export.terms import CategoryTerm, NumberTerm, column_terms, feature_terms
 
-FORMAT, VERSION = "scoreline linear classifier", 1
+FORMAT, VERSION = "scoreline linear classifier", 2  # version 1 had an offset for score - intercept, and no other
 FORMULA = {
-    "features": "score = intercept + sum over features of coefficient * value",
+    "features": "score = intercept + sum over features of coefficient * value. Missing values are an error.",
     "columns": "score = intercept + sum over columns of a term. A number: coefficient * value. A category: "
-    "coefficients[text], other if the text is not among them; where canonical is true, texts are first written in the shortest "
-    "way: 3.0 as 3, 1.50 as 1.5, -0 as 0, True as true. A missing value (null, or one of missing_texts): the term is missing, "
-    "an error if that is null.",
-    "predict": "classes[1] if score > 0, else classes[0]",
-    "probability": "of classes[1]: 1 / (1 + exp(-(slope * (score - intercept) + offset))), with calibration's slope and offset",
+    "coefficients[text], or other if the text is not among them. Where canonical is true, the text is first written in the "
+    "shortest way: 3.0 as 3, 1.50 as 1.5, -0 as 0, True as true. A missing value (null, NaN, or one of missing_texts): the "
+    "term is missing, and an error if that is null.",
+    "knots": "Where there are knots, a list of points [x, y] with increasing x, the value is first replaced by linear "
+    "interpolation between them: the first y below the first x, the last y above the last x.",
+    "predict": "classes[1] if score > 0, classes[0] if score <= 0. A score that is NaN or infinite is an error.",
+    "probability": "of classes[1]: 1 / (1 + exp(-(slope * score + offset))), with calibration's slope and offset",
 }
 
 
@@ -40,8 +42,8 @@ def to_json(clf: Any, path: Any = None, *, encoding: Encoding | None = None) -> 
     Returns
     -------
     dict
-        The document: format, version, measure, classes, intercept, features or columns, calibration (None without
-        probabilities), formula.
+        The document: format, version, measure, classes, intercept, features or columns, calibration (slope and offset of
+        the score, None without probabilities), formula.
 
     Examples
     --------
@@ -53,68 +55,52 @@ def to_json(clf: Any, path: Any = None, *, encoding: Encoding | None = None) -> 
     >>> document["classes"], document["features"][0]["name"]
     ([0, 1], 'mean radius')
     """
-    model = fitted(clf, encoding)
-    slope, offset = (None, None) if model.calibration is None else model.calibration
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "measure": model.measure,
-        "classes": list(model.classes),
-        "intercept": model.intercept,
-        "calibration": None if model.calibration is None else {"slope": slope, "offset": offset},
-    }
-    words = ["predict"] if model.calibration is None else ["predict", "probability"]
-    if model.encoding is None:
-        document["features"] = [
-            {"name": name, "coefficient": value} for name, value in zip(model.names, model.coef.tolist(), strict=True)
-        ]
-    else:
-        document["columns"] = _columns(model, model.encoding)
-        document["missing_texts"] = list(model.encoding.missing)
-    score = "features" if model.encoding is None else "columns"
-    document["formula"] = {"score": FORMULA[score], **{word: FORMULA[word] for word in words}}
+    document = json_document(fitted(clf, encoding))
     if path is not None:
         with whole_file(os.fspath(path)) as file:
             file.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
     return document
 
 
-def _columns(model: Fitted, encoding: Encoding) -> list[dict[str, Any]]:
-    """Return the columns of the table, each with its coefficients."""
-    pairs = zip(encoding.columns, encoding.starts, strict=False)
-    return [
-        _column(column, model.coef[start : start + column.width].tolist(), encoding.impute) for column, start in pairs
-    ]
-
-
-def _column(column: Column, coef: list[float], impute: str | None) -> dict[str, Any]:
-    """Return a column: `missing` is what a missing value adds to the score, None where it is an error."""
-    if column.kind == "number":
-        return {"name": column.name, "kind": "number", "coefficient": coef[0], "missing": missing_number(column, coef)}
-    coefficients, other = category_coefficients(column, coef)
-    return {
-        "name": column.name,
-        "kind": "category",
-        "coefficients": coefficients,
-        "other": other,
-        "canonical": column.plain,
-        "missing": missing_category(column, coef, impute),
+def json_document(model: Fitted) -> dict[str, Any]:
+    """Return the document of a model."""
+    score, terms = ("features", feature_terms(model)) if model.encoding is None else ("columns", column_terms(model))
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "measure": model.measure,
+        "classes": list(model.classes),
+        "intercept": model.intercept,
+        "calibration": None,
+        score: [_term(term, score) for term in terms],
     }
+    words = ["predict"]
+    if model.encoding is not None:
+        document["missing_texts"] = list(model.encoding.missing)
+    if model.knots is not None:
+        words.append("knots")
+    if model.calibration is not None:
+        slope, offset = model.calibration
+        document["calibration"] = {"slope": slope, "offset": offset}
+        words.append("probability")
+    document["formula"] = {"score": FORMULA[score], **{word: FORMULA[word] for word in words}}
+    return document
 
 
-def missing_number(column: Column, coef: list[float]) -> float | None:
-    """Return what a missing number adds to the score: its fill and its indicator, None where it is an error."""
-    return None if column.fill is None else coef[0] * float(column.fill) + (coef[1] if column.indicator else 0.0)
-
-
-def category_coefficients(column: Column, coef: list[float]) -> tuple[dict[str, float], float]:
-    """Return the coefficient of each category, and what all other texts add to the score."""
-    known = dict(zip(column.categories, coef, strict=False))  # the feature for other texts follows the categories
-    return known, coef[-1] if column.other else 0.0
-
-
-def missing_category(column: Column, coef: list[float], impute: str | None) -> float | None:
-    """Return what a missing value of a category adds to the score: that of its fill, 0 like an unseen text, or an error."""
-    if column.fill is not None:
-        return coef[column.categories.index(str(column.fill))]
-    return None if impute is None else 0.0
+def _term(term: NumberTerm | CategoryTerm, kind: str) -> dict[str, Any]:
+    """Return a feature or a column; `missing` is what a missing value adds to the score, None where it is an error."""
+    if isinstance(term, CategoryTerm):
+        return {
+            "name": term.name,
+            "kind": "category",
+            "coefficients": term.coefficients,
+            "other": term.other,
+            "canonical": term.canonical,
+            "missing": term.missing,
+        }
+    found: dict[str, Any] = {"name": term.name, "coefficient": term.coefficient}
+    if kind == "columns":
+        found = {"name": term.name, "kind": "number", "coefficient": term.coefficient, "missing": term.missing}
+    if term.knots is not None:
+        found["knots"] = [list(point) for point in zip(*(side.tolist() for side in term.knots), strict=True)]
+    return found

@@ -1,22 +1,21 @@
 """SQL: one SELECT that scores the rows of a table where they are."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scoreline.data.columns import Column, names_of, twice
+from scoreline.data.columns import names_of, twice
 from scoreline.data.encoding import Encoding
-from scoreline.export.as_json import category_coefficients, missing_category, missing_number
-from scoreline.export.dialects import Dialect, get_dialect, number
+from scoreline.export.dialects import DIALECTS, Dialect, get_dialect, number
 from scoreline.export.fitted import Fitted, fitted
+from scoreline.export.terms import CategoryTerm, Knots, NumberTerm, column_terms, feature_terms
 
 GROUP = 50  # terms that are added in one go: databases limit how deep an expression is (SQLite: 1000)
 MOST = 32_767  # columns that a table can have in the databases we know
 TRUTH = {"true", "false"}
 OUTPUTS = ("score", "prediction", "probability")
-SURE, NEVER = (
-    40.0,
-    -700.0,
-)  # beyond, a sigmoid is 1 to the last bit, or exp would be no normal number: an error in some databases
+LARGEST = sys.float_info.max
+SURE, NEVER = 40.0, -700.0  # beyond, a sigmoid is 1 to the last bit, or exp would underflow, an error in PostgreSQL
 
 
 def to_sql(
@@ -28,14 +27,16 @@ def to_sql(
     outputs: Sequence[str] = OUTPUTS,
     dialect: str = "ansi",
     encoding: Encoding | None = None,
+    booleans: Sequence[str] = (),
 ) -> str:
     """Return a SELECT statement that scores the rows of a table: score, prediction, and probability if there is one.
 
     The prediction is by the cut that serves the measure. With an encoding the statement reads the columns of the table as they
-    are: categories become a CASE, missing values what they were in training; where they were an error, score and prediction are
-    NULL. Features of coefficient 0 are not read. A statement holds one term per feature or category and reads up to 32,767
-    columns; databases have their own limits (SQLite 2,000 columns). Wide sparse data belong into a table of (row, feature,
-    value): docs/deploy.md has the statement for it.
+    are: categories become a CASE, and missing values (NULL, and NaN in a column of numbers) what they were in training. Where
+    they were an error, and where the score is infinite, prediction and probability are NULL. Features of coefficient 0 are not
+    read. A statement holds one term per feature or category and reads up to 32,767 columns; databases have their own limits
+    (SQLite 2,000 columns). Wide sparse data belong into a table of (row, feature, value): docs/deploy.md has the statement for
+    it.
 
     Parameters
     ----------
@@ -51,9 +52,12 @@ def to_sql(
     outputs : sequence of str, default=("score", "prediction", "probability")
         Names of the results.
     dialect : {"ansi", "mysql", "bigquery"}, default="ansi"
-        How names, texts and types are written. "ansi" is for SQLite, PostgreSQL and others near the standard.
+        How names, texts and types are written. "ansi" is for SQLite, PostgreSQL, DuckDB and others near the standard.
     encoding : Encoding, optional
         How columns of a table became features, by default the one the classifier has from its file.
+    booleans : sequence of str, default=()
+        Columns that the table holds as BOOLEAN, if training read them as the numbers 1 and 0, or as the categories true and
+        false. PostgreSQL and DuckDB do not multiply truth values, and SQLite and MySQL write them as 1 and 0.
 
     Returns
     -------
@@ -69,7 +73,8 @@ def to_sql(
     >>> clf.coef_, clf.intercept_ = np.array([[1.5, -0.1]]), np.array([-0.25])
     >>> print(to_sql(clf, "visits", columns=["pages", "age"], keep=["id"]))
     SELECT scored."id", scored."score",
-      CASE WHEN scored."score" > 0 THEN 'yes' WHEN scored."score" <= 0 THEN 'no' END AS "prediction"
+      CASE WHEN scored."score" BETWEEN -1.7976931348623157e+308 AND 0 THEN 'no'
+        WHEN scored."score" BETWEEN 0 AND 1.7976931348623157e+308 THEN 'yes' END AS "prediction"
     FROM (
       SELECT src."id",
         CAST(-0.25e0
@@ -78,7 +83,19 @@ def to_sql(
       FROM "visits" AS src
     ) AS scored
     """
-    words, model = get_dialect(dialect), fitted(clf, encoding)
+    return sql_statement(fitted(clf, encoding), table, columns, keep, outputs, get_dialect(dialect), booleans)
+
+
+def sql_statement(
+    model: Fitted,
+    table: Any,
+    columns: Any = None,
+    keep: Any = "*",
+    outputs: Any = OUTPUTS,
+    words: Dialect = DIALECTS["ansi"],
+    booleans: Any = (),
+) -> str:
+    """Return the statement of a model."""
     source = _table_columns(model, columns)
     results = names_of("outputs", outputs)
     if len(results) != len(OUTPUTS) or twice(name.casefold() for name in results):
@@ -87,7 +104,7 @@ def to_sql(
     label = None if model.encoding is None else model.encoding.label
     kept = _kept(keep)
     _check_outputs(results, [*source, *([] if label is None else [label])] if kept is None else kept)
-    terms = _plain_terms(model, source, words) if model.encoding is None else _terms(model, source, words)
+    terms = _terms(model, source, words, names_of("booleans", booleans))
     score, prediction = words.name(results[0]), words.name(results[1])
     inner = ["src.*"] if kept is None else [f"src.{words.name(name)}" for name in kept]
     outer = ["scored.*"] if kept is None else [f"scored.{words.name(name)}" for name in (*kept, results[0])]
@@ -95,7 +112,8 @@ def to_sql(
     no, yes = (words.value(value) for value in model.classes)
     lines = [
         f"SELECT {', '.join(outer)},",
-        f"  CASE WHEN scored.{score} > 0 THEN {yes} WHEN scored.{score} <= 0 THEN {no} END AS {prediction}",
+        f"  CASE WHEN scored.{score} BETWEEN {number(-LARGEST)} AND 0 THEN {no}",
+        f"    WHEN scored.{score} BETWEEN 0 AND {number(LARGEST)} THEN {yes} END AS {prediction}",
     ]
     if model.calibration is not None:
         lines[-1] += ","
@@ -148,29 +166,24 @@ def _check_outputs(results: list[str], beside: list[str]) -> None:
             raise ValueError(f"the result {name!r} has the name of a column; choose others with outputs=[...]")
 
 
-def _plain_terms(model: Fitted, source: list[str], words: Dialect) -> list[tuple[str, str]]:
-    """Return sign and text of the terms of features that are columns themselves."""
-    used = [(name, value) for name, value in zip(source, model.coef.tolist(), strict=True) if value != 0.0]
-    _check_many(len(used))
-    return [_product(value, f"src.{words.name(name)}") for name, value in used]
-
-
-def _terms(model: Fitted, source: list[str], words: Dialect) -> list[tuple[str, str]]:
-    """Return sign and text of the terms of the columns of an encoding."""
-    assert model.encoding is not None
+def _terms(model: Fitted, source: list[str], words: Dialect, booleans: list[str]) -> list[tuple[str, str]]:
+    """Return sign and text of the terms of features, or of the columns of an encoding."""
+    known = feature_terms(model) if model.encoding is None else column_terms(model)
+    marks = () if model.encoding is None else model.encoding.missing
+    absent = set(booleans) - set(source)
+    if absent:
+        raise ValueError(f"booleans holds {min(absent)!r}, which is no column that the model reads; leave it out")
     terms = []
-    for column, start, name in zip(model.encoding.columns, model.encoding.starts, source, strict=False):
-        coef, place = model.coef[start : start + column.width].tolist(), f"src.{words.name(name)}"
-        if not any(coef):
+    for term, name in zip(known, source, strict=True):
+        place = f"src.{words.name(name)}"
+        if not term.used:
             continue
-        if column.kind == "number" and column.indicator:
-            lost, value = number(missing_number(column, coef) or 0.0), number(coef[0])
-            terms.append(("+", f"CASE WHEN {place} IS NULL THEN {lost} ELSE {value} * {place} END"))
-        elif column.kind == "number":
-            filled = place if column.fill is None else f"COALESCE({place}, {number(float(column.fill))})"
-            terms.append(_product(coef[0], filled))
+        if name in booleans:
+            terms.append(("+", _boolean(term, place)))
+        elif isinstance(term, NumberTerm):
+            terms.append(_number(term, place))
         else:
-            terms.append(("+", _category(column, coef, place, model.encoding, words)))
+            terms.append(("+", _category(term, place, marks, words)))
     _check_many(len(terms))
     return terms
 
@@ -183,32 +196,67 @@ def _check_many(count: int) -> None:
         )
 
 
-def _product(value: float, place: str) -> tuple[str, str]:
-    return "-" if value < 0.0 else "+", f"{number(abs(value))} * {place}"
+def _boolean(term: NumberTerm | CategoryTerm, place: str) -> str:
+    """Return the term of a truth value."""
+    if isinstance(term, NumberTerm):
+        yes, no = term.at(1.0), term.at(0.0)
+    elif set(term.coefficients) - {term.fill} <= TRUTH:
+        yes, no = (term.coefficients.get(text, term.other) for text in ("true", "false"))
+    else:
+        raise ValueError(
+            f"booleans holds {term.name!r}, whose categories are not only true and false; leave it out of booleans"
+        )
+    return f"CASE WHEN {place} THEN {number(yes)} WHEN NOT {place} THEN {number(no)} ELSE {_missing(term)} END"
 
 
-def _category(column: Column, coef: list[float], place: str, encoding: Encoding, words: Dialect) -> str:
+def _missing(term: NumberTerm | CategoryTerm) -> str:
+    return "NULL" if term.missing is None else number(term.missing)
+
+
+def _number(term: NumberTerm, place: str) -> tuple[str, str]:
+    """Return sign and text of the term of a number."""
+    value = place if term.knots is None else _interpolated(term.knots, place)
+    if term.missing is None:
+        return "-" if term.coefficient < 0.0 else "+", f"{number(abs(term.coefficient))} * {value}"
+    # One of the two holds for every number, but neither for NULL, nor for NaN, be it larger than all numbers or not comparable.
+    present = f"{place} <= 0 OR -1.0e0 * {place} <= 0"
+    return "+", f"CASE WHEN {present} THEN {number(term.coefficient)} * {value} ELSE {_missing(term)} END"
+
+
+def _interpolated(knots: Knots, place: str) -> str:
+    """Return the linear interpolation between knots, NULL where there is no number."""
+    x, y = (side.tolist() for side in knots)
+    lines = [f"CASE WHEN {place} BETWEEN {number(-LARGEST)} AND {number(x[0])} THEN {number(y[0])}"]
+    for k in range(len(x) - 1):
+        slope = (y[k + 1] - y[k]) / (x[k + 1] - x[k])
+        lines.append(
+            f"WHEN {place} <= {number(x[k + 1])} THEN {number(y[k])} + {number(slope)} * ({place} - {number(x[k])})"
+        )
+    lines.append(f"WHEN {place} BETWEEN {number(x[-1])} AND {number(LARGEST)} THEN {number(y[-1])} END")
+    return "\n        ".join(lines)
+
+
+def _category(term: CategoryTerm, place: str, marks: Sequence[str], words: Dialect) -> str:
     """Return the term of a category: a CASE of its texts; all other texts add the same value, as in training."""
-    missing = missing_category(column, coef, encoding.impute)
-    lost, text = f"{place} IS NULL", place
-    if encoding.missing:
-        marks = ", ".join(words.text(mark) for mark in encoding.missing)
-        lost += f" OR {words.as_text(place)} IN ({marks})"
-    known, other = category_coefficients(column, coef)
-    texts = {category: value for category, value in known.items() if value != other}
-    if column.plain:
-        values, text = set(column.categories) - {column.fill}, words.as_text(place)
+    # A cast, because PostgreSQL would read the texts as dates or numbers to compare them with such a column.
+    text = words.as_text(place) if term.canonical or words.cast_compares_exactly else place
+    lost = f"{place} IS NULL"
+    if marks:
+        lost += f" OR {words.as_text(place)} IN ({', '.join(words.text(mark) for mark in marks)})"
+    texts = {text: value for text, value in term.coefficients.items() if value != term.other}
+    if term.canonical:
+        values = set(term.coefficients) - {term.fill}
         if values & TRUTH:
             text = f"LOWER({text})"
         if values - TRUTH:
             text = words.shortest(text)
         if "0" in texts:
             texts["-0"] = texts["0"]
-    lines = [f"CASE WHEN {lost} THEN {'NULL' if missing is None else number(missing)} ELSE CASE {text}"]
-    lines += [f"  WHEN {words.text(category)} THEN {number(value)}" for category, value in texts.items()]
+    head = f"CASE WHEN {lost} THEN {_missing(term)} ELSE"
     if not texts:
-        return f"CASE WHEN {lost} THEN {'NULL' if missing is None else number(missing)} ELSE {number(other)} END"
-    return "\n      ".join([*lines, f"  ELSE {number(other)} END END"])
+        return f"{head} {number(term.other)} END"
+    lines = [f"  WHEN {words.text(category)} THEN {number(value)}" for category, value in texts.items()]
+    return "\n      ".join([f"{head} CASE {text}", *lines, f"  ELSE {number(term.other)} END END"])
 
 
 def _sum(terms: Iterable[tuple[str, str]], indent: str) -> str:
@@ -229,10 +277,10 @@ def _probability(model: Fitted, score: str) -> list[str]:
     """Return the sigmoid as a CASE in which no exp is too large or too small."""
     assert model.calibration is not None
     slope, offset = model.calibration
-    logit = f"({number(slope)} * {score} + {number(offset - slope * model.intercept)})"
+    logit = f"({number(slope)} * {score} + {number(offset)})"
     return [
-        f"CASE WHEN {logit} > {number(SURE)} THEN 1.0e0",
-        f"  WHEN {logit} >= 0 THEN 1.0e0 / (1.0e0 + EXP(-{logit}))",
-        f"  WHEN {logit} >= {number(NEVER)} THEN EXP({logit}) / (1.0e0 + EXP({logit}))",
-        f"  WHEN {logit} < {number(NEVER)} THEN 0.0e0 END",
+        f"CASE WHEN {logit} BETWEEN {number(SURE)} AND {number(LARGEST)} THEN 1.0e0",
+        f"  WHEN {logit} BETWEEN 0 AND {number(SURE)} THEN 1.0e0 / (1.0e0 + EXP(-{logit}))",
+        f"  WHEN {logit} BETWEEN {number(NEVER)} AND 0 THEN EXP({logit}) / (1.0e0 + EXP({logit}))",
+        f"  WHEN {logit} BETWEEN {number(-LARGEST)} AND {number(NEVER)} THEN 0.0e0 END",
     ]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scoreline._registry import unknown_name
-from scoreline.export.fitted import check_text
+from scoreline.export.fitted import check_name, check_text
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Dialect:
 
     `backslash`: one in a text means something; `doubled`: a quote inside a text is written twice, not with a backslash;
     `double` and `varchar` are types of CAST, None where numbers with an exponent are doubles anyway; `trimmed` takes
-    characters from the end of a text.
+    characters from the end of a text; `cast_compares_exactly`: a column cast to text is compared letter by letter, also if
+    the column is.
     """
 
     quote: str
@@ -22,12 +23,11 @@ class Dialect:
     double: str | None
     varchar: str
     trimmed: str
+    cast_compares_exactly: bool
 
     def name(self, name: str) -> str:
         """Return an identifier, quoted so that nothing in it can end it."""
-        check_text("a name", name)
-        if not name:
-            raise ValueError("a name is empty, expected that of a table or of a column")
+        check_name(name)
         if not self.doubled:
             return self.quote + _slashed(name, self.quote) + self.quote
         return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
@@ -77,9 +77,9 @@ def _slashed(text: str, quote: str) -> str:
 
 RTRIM = "RTRIM({text}, {end})"
 DIALECTS = {
-    "ansi": Dialect('"', False, True, "DOUBLE PRECISION", "VARCHAR", RTRIM),
-    "mysql": Dialect("`", True, True, None, "CHAR", "TRIM(TRAILING {end} FROM {text})"),
-    "bigquery": Dialect("`", True, False, None, "STRING", RTRIM),
+    "ansi": Dialect('"', False, True, "DOUBLE PRECISION", "VARCHAR", RTRIM, True),
+    "mysql": Dialect("`", True, True, None, "CHAR", "TRIM(TRAILING {end} FROM {text})", False),
+    "bigquery": Dialect("`", True, False, None, "STRING", RTRIM, True),
 }
 
 

@@ -1,5 +1,6 @@
 """What every export needs of a trained classifier: plain numbers, names and classes, checked once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,9 @@ LARGEST = 2**63  # classes beyond are no integers for other programs
 class Fitted:
     """A trained classifier: score = coef . x + intercept, classes[1] where it is positive.
 
-    `names` are those of the features, in order; `calibration` is (slope, offset) of the probability, or None; `encoding` says
-    how columns of a table become the features, if it is known.
+    `names` are those of the features, in order; `calibration` is (slope, offset) such that the probability is the sigmoid of
+    slope * score + offset, or None; `encoding` says how columns of a table become the features, if it is known. `knots` has for
+    each feature None, or points (x, y) with increasing x: the coefficient is then that of `np.interp(value, x, y)`.
     """
 
     coef: FloatArray
@@ -29,6 +31,7 @@ class Fitted:
     calibration: tuple[float, float] | None
     encoding: Encoding | None
     measure: str
+    knots: Sequence[tuple[FloatArray, FloatArray] | None] | None = None
 
 
 def fitted(clf: Any, encoding: Encoding | None = None) -> Fitted:
@@ -53,13 +56,16 @@ def fitted(clf: Any, encoding: Encoding | None = None) -> Fitted:
         raise ValueError(
             f"encoding has {encoding.n_features} features, the classifier {len(coef)}: pass the one of its X"
         )
-    calibration = getattr(clf, "calibration_", None)
+    calibration, intercept = getattr(clf, "calibration_", None), float(clf.intercept_[0])
+    if calibration is not None:  # that of a classifier is for scores without the intercept
+        slope, offset = map(float, calibration)
+        calibration = slope, offset - slope * intercept
     return Fitted(
         coef,
-        float(clf.intercept_[0]),
+        intercept,
         plain_classes(clf.classes_),
         _names(clf, encoding),
-        None if calibration is None else (float(calibration[0]), float(calibration[1])),
+        calibration,
         encoding,
         clf.measure if isinstance(clf.measure, str) else clf.measure.name,
     )
@@ -89,6 +95,13 @@ def check_text(what: str, text: Any) -> None:
         raise ValueError(f"{what} holds {text!r:.100}, which is no Unicode text; rename it") from None
     if "\0" in text:
         raise ValueError(f"{what} holds {text!r:.100} with the character NUL, which ends a text elsewhere; rename it")
+
+
+def check_name(name: Any) -> None:
+    """Raise unless a name is one that every program can hold, and not empty."""
+    check_text("a name", name)
+    if not name:
+        raise ValueError("a name is empty, expected that of a table or of a column")
 
 
 def _names(clf: Any, encoding: Encoding | None) -> list[str]:

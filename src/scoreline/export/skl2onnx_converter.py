@@ -91,13 +91,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         container.add_initializer(name, element, list(shape), content)
 
     writer = Nodes(add_node, add_constant, scope.get_unique_variable_name)
-    product = writer.product(model, operator.inputs[0].full_name)
-    score = writer.score(model, product)
-    writer.label(_classes(operator, model), score, operator.outputs[0].full_name)
+    score, valid = writer.score(model, writer.product(model, operator.inputs[0].full_name))
+    writer.label(_classes(operator, model), score, valid, operator.outputs[0].full_name)
     raw = container.get_options(operator.raw_operator, {"raw_scores": False})["raw_scores"]
     if model.calibration is None or raw:
         both = writer.columns(writer.node("Neg", score), score)
     else:
-        both = writer.columns(*writer.probabilities(model, product))
+        both = writer.columns(*writer.probabilities(model, score))
     asked = types.guess_proto_type(operator.outputs[1].type)
     writer.node("Cast", both, output=operator.outputs[1].full_name, to=DOUBLE if asked == DOUBLE else 1)
