@@ -12,6 +12,7 @@ from scoreline._logging import verbosity
 from scoreline._memory import memory_advice
 from scoreline._typing import AnyArray
 from scoreline.estimators.catalog import choose
+from scoreline.estimators.probabilities import CALIBRATION
 from scoreline.estimators.row_training import RowStream
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth
 from scoreline.estimators.whole import unchanged_on_error
@@ -162,5 +163,5 @@ class Streaming:
     def _end_stream(self: Any) -> None:
         """Forget a stream, and what only some solvers leave behind."""
         self._moments = self._stream = None
-        for name in ("levels_", "level_bound_", "cut_rank_error_", "moments_report_", "calibration_"):
+        for name in ("levels_", "level_bound_", "cut_rank_error_", "moments_report_", *CALIBRATION):
             self.__dict__.pop(name, None)
