@@ -219,7 +219,7 @@ def test_present_only_when_asked_for(tmp_path):
     assert not hasattr(clf, "predict_log_proba")
     with pytest.raises(AttributeError) as error:
         clf.predict_proba(X)
-    assert "probability=True" in str(error.value.__cause__)
+    assert "probability=True" in str(error.value)
     clf.set_params(probability=True).fit(X, y)
     clf.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(load_model(tmp_path / "model.npz").predict_proba(X), clf.predict_proba(X))
@@ -377,7 +377,9 @@ def test_scores_without_outliers_are_not_clipped(tmp_path):
     assert loaded.calibration_gain_ == clf.calibration_gain_
     z = X @ clf.coef_[0]
     a, b = clf.calibration_
-    np.testing.assert_allclose(clf.predict_proba(X)[:, 1], expit(a * np.clip(z, *clf.calibration_range_) + b), rtol=1e-9)
+    np.testing.assert_allclose(
+        clf.predict_proba(X)[:, 1], expit(a * np.clip(z, *clf.calibration_range_) + b), rtol=1e-9
+    )
     np.testing.assert_allclose(clf.probability_of(clf.decision_function(X)), clf.predict_proba(X)[:, 1], rtol=1e-6)
 
 

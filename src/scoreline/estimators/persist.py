@@ -35,7 +35,8 @@ NUMBER, TEXT, NUMBERS = (float, int), (str,), (float, int, type(None))
 KINDS = {  # types of attributes that are printed, compared or computed with
     **dict.fromkeys(("solver_", "risk_", "status_"), (TEXT, "text")),
     **dict.fromkeys(("objective_", "lower_bound_", "gap_", "level_bound_"), (NUMBERS, "a number or None")),
-    **dict.fromkeys(("cost_", "trained_intercept_", "n_passes_", "cut_rank_error_", "calibration_gain_", "_penalty"), (NUMBER, "a number")),
+    **dict.fromkeys(("cost_", "trained_intercept_", "n_passes_", "cut_rank_error_", "_penalty"), (NUMBER, "a number")),
+    "calibration_gain_": (NUMBER, "a number"),
     "rejected_": ((str, type(None)), "text or None"),
     "n_iter_": ((int,), "a whole number"),
     "history_": ((dict,), "a dict"),

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.available import available_if
 from scoreline.estimators.catalog import choose
 from scoreline.estimators.sigmoid import Sigmoid, fit_robust_sigmoid, gain_over_constant
 from scoreline.estimators.validation import class_weights
@@ -23,14 +23,13 @@ FOLDS = 5
 CALIBRATION = ("calibration_", "calibration_range_", "calibration_gain_")  # what a fit with probability=True sets
 
 
-def _has_probabilities(estimator: Any) -> bool:
-    """Tell whether the classifier was asked for probabilities."""
+def _has_probabilities(estimator: Any) -> None:
+    """Raise unless the classifier was asked for probabilities."""
     if not estimator.probability:
         raise AttributeError(
             "predict_proba needs MeasureClassifier(probability=True): scores are no probabilities, and calibrating them takes "
             "scores of rows left out of a fit"
         )
-    return True
 
 
 class Probabilities:
