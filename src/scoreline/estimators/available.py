@@ -1,7 +1,7 @@
 """Methods that an estimator has only with some parameters."""
 
 from collections.abc import Callable
-from functools import partial, update_wrapper
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -11,7 +11,7 @@ class _ConditionalMethod:
 
     def __init__(self, check: Callable[[Any], None], function: Callable[..., Any]):
         self.check, self.function = check, function
-        update_wrapper(self, function)
+        self.__doc__ = function.__doc__
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
