@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import os
+import time
 import tracemalloc
 import warnings
 from datetime import date, timedelta
@@ -745,3 +746,36 @@ def test_reading_takes_work_linear_in_the_number_of_columns(monkeypatch, role, k
     narrow, wide = work(100), work(400)
     assert 100 < narrow
     assert wide < 5 * narrow
+
+
+def test_a_reader_of_xz_text_that_stops_early_leaves_no_thread_reading(tmp_path, monkeypatch):
+    """Arrow's threads read .xz text through Python, and one that is still at it when Python exits aborts the process."""
+    path = tmp_path / "rows.csv.xz"
+    with lzma.open(path, "wt") as file:
+        file.write("a,y\n" + "0.25,1\n0.5,0\n" * 5000)
+    opened, real_open = [], lzma.open
+
+    def slow_open(*given):
+        file = real_open(*given)
+        read = file.read
+        file.read = lambda size=-1: (time.sleep(0.02), read(min(size, 1000)))[1]
+        opened.append(file)
+        return file
+
+    monkeypatch.setattr(table_files.lzma, "open", slow_open)
+    monkeypatch.setattr(table_files, "BLOCK", 4000)
+    table = table_files.CsvTable(path, ",", [])
+    assert all(file.closed for file in opened)
+    batches = table.batches(["a", "y"], (), ())
+    next(batches)
+    batches.close()
+    assert len(opened) == 3
+    assert all(file.closed for file in opened)
+
+
+def test_an_xz_file_that_cannot_be_parsed_is_closed(tmp_path):
+    path = tmp_path / "rows.csv.xz"
+    with lzma.open(path, "wt") as file:
+        file.write("a,y\n1,2\n1,2,3\n")
+    with pytest.raises(ValueError, match="line 3: got 3 values, expected 2"):
+        table_files.CsvTable(path, ",", []).load(["a", "y"], ())

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
 from scoreline.estimators.folds import Candidate
+from scoreline.estimators.search import ALPHAS as ALPHAS_BY_DEFAULT
 from scoreline.measures import best_cut, get_measure, steady_cut
 from scoreline.measures.registry import all_measures
 
@@ -105,7 +106,7 @@ def test_the_table_and_the_choice():
 def test_one_standard_error_is_that_of_the_mean():
     values = np.array([[0.80] * 4, [0.825] * 4, [0.79, 0.81, 0.89, 0.91]])  # from the strongest penalty to the weakest
     assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
-    tried = Candidate(None, "smoothed", True, [], values)
+    tried = Candidate(None, "smoothed", True, [], [], values)
     assert MeasureClassifierCV(selection="best")._chosen(tried) == 2
     assert MeasureClassifierCV(selection="one_standard_error")._chosen(tried) == 1
 
@@ -375,3 +376,67 @@ def test_folds_as_masks_and_from_the_end():
         np.testing.assert_array_equal(other.cv_results_["mean_test_score"], lists.cv_results_["mean_test_score"])
     with pytest.raises(ValueError, match="needs two folds"):
         searched(X, y, cv=[(half, ~half)], selection="one_standard_error")
+
+
+def small_signals(*scales, n=900):
+    """A large feature that says little, and small ones that say more: only a weak penalty uses them."""
+    rng = np.random.default_rng(0)
+    y = rng.random(n) < 0.4
+    X = rng.standard_normal((n, 1 + len(scales))) + np.outer(y, [0.4, *(1.2 for _ in scales)])
+    return (X - X.mean(axis=0)) * [1.0, *scales], y
+
+
+@pytest.mark.parametrize("measure", ["roc_auc", "f1"])
+def test_the_grid_is_widened_while_the_best_alpha_is_at_its_edge(measure):
+    """f1 is trained by whole fits in each fold, roc_auc along a path."""
+    X, y = small_signals(5e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf = MeasureClassifierCV(measure, cv=3, random_state=0).fit(X, y)
+        old = MeasureClassifierCV(measure, alphas=list(ALPHAS_BY_DEFAULT), cv=3, random_state=0).fit(X, y)
+    table = clf.cv_results_
+    for risk in np.unique(table["risk"]):
+        assert (np.diff(table["alpha"][table["risk"] == risk]) < 0.0).all()
+    assert clf.alpha_ == table["alpha"][np.argmax(table["mean_test_score"])] < 1e-6
+    np.testing.assert_allclose(np.diff(np.log10(np.unique(table["alpha"]))), 0.5, atol=0.01)
+    assert table["mean_test_score"].max() > old.cv_results_["mean_test_score"].max()
+    own = np.flatnonzero(table["alpha"] == 1e-2)
+    np.testing.assert_array_equal(table["mean_test_score"][own], mean_at(old, 1e-2))
+
+
+def mean_at(clf, alpha):
+    return clf.cv_results_["mean_test_score"][clf.cv_results_["alpha"] == alpha]
+
+
+def test_the_grid_is_widened_to_strong_penalties_too():
+    """Twelve copies of noise per row: a strong penalty is the mean of the class, which is the best there is."""
+    rng = np.random.default_rng(0)
+    y = rng.random(60) < 0.5
+    X = 10.0 * rng.standard_normal((60, 200)) + 2.0 * np.outer(y, np.ones(200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = MeasureClassifierCV("accuracy", risk="squared_hinge", cv=3, random_state=0).fit(X, y)
+    alphas = clf.cv_results_["alpha"]
+    assert (np.diff(alphas) < 0.0).all()
+    assert len(alphas) == len(clf.cv_results_["mean_test_score"]) == len(np.unique(alphas))
+
+
+def test_the_limit_of_the_grid_gives_a_warning_that_names_the_alpha():
+    X, y = small_signals(*np.logspace(-3, -5, 9))
+    with pytest.warns(UserWarning, match="The best alpha, 1e-09, is the smallest .* scaling='standard'") as told:
+        clf = MeasureClassifierCV("roc_auc", risk="logistic", cv=3, random_state=0).fit(X, y)
+    assert clf.alpha_ == clf.cv_results_["alpha"].min() == 1e-9
+    assert all(w.filename == __file__ for w in told)
+
+
+def test_alphas_of_the_user_are_not_widened(caplog):
+    X, y = small_signals(1e-3)
+    with caplog.at_level("INFO", logger="scoreline"), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        clf = MeasureClassifierCV("accuracy", risk="logistic", alphas=[1e-7, 1.0, 1e-3], cv=3, random_state=0).fit(X, y)
+    assert clf.cv_results_["alpha"].tolist() == [1e-7, 1.0, 1e-3]
+    assert "the best alpha, 1e-07, is the smallest of alphas" in caplog.text
+    caplog.clear()
+    with caplog.at_level("INFO", logger="scoreline"):
+        MeasureClassifierCV("accuracy", risk="logistic", alphas=[1e-7], cv=3).fit(X, y)
+    assert "of alphas" not in caplog.text

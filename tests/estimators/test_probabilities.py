@@ -219,7 +219,7 @@ def test_present_only_when_asked_for(tmp_path):
     assert not hasattr(clf, "predict_log_proba")
     with pytest.raises(AttributeError) as error:
         clf.predict_proba(X)
-    assert "probability=True" in str(error.value.__cause__)
+    assert "probability=True" in str(error.value)
     clf.set_params(probability=True).fit(X, y)
     clf.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(load_model(tmp_path / "model.npz").predict_proba(X), clf.predict_proba(X))
@@ -341,3 +341,59 @@ def test_leave_one_out_is_not_used_where_the_optimum_is_not_proved(risk):
     z, truth = X[700:] @ clf.coef_[0], y[700:]
     ideal = fit_sigmoid(np.where(truth > 0, 1, -1), z).probability(z)
     assert log_loss(truth, clf.predict_proba(X[700:])) < log_loss(truth, ideal) + 0.04
+
+
+def heavy_tails(n=8000, seed=0, share=0.03):
+    """Cauchy features whose ranks decide the label: scores of a linear model have outliers that say little."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_cauchy((n, 6))
+    ranks = np.argsort(np.argsort(X, axis=0), axis=0) / n - 0.5
+    odds = ranks @ [9.0, -9.0, 6.0, -6.0, 0.0, 0.0]
+    return X, rng.random(n) < expit(odds - np.quantile(odds, 1.0 - share))
+
+
+@pytest.mark.parametrize("measure", ["f1", "average_precision"])
+def test_outlying_scores_do_not_flatten_the_sigmoid(measure):
+    X, y = heavy_tails()
+    train, test = slice(None, None, 2), slice(1, None, 2)
+    clf = asked(measure).fit(X[train], y[train])
+    P, constant = clf.predict_proba(X[test])[:, 1], log_loss(y[test], np.full(len(y) // 2, y[train].mean()))
+    assert np.isfinite(clf.calibration_range_).all()
+    assert log_loss(y[test], P) < 0.9 * constant
+    assert 0.1 * constant < clf.calibration_gain_ < constant
+    order = np.argsort(clf.decision_function(X[test]))
+    assert (np.diff(P[order]) >= 0.0).all()
+
+
+def test_scores_without_outliers_are_not_clipped(tmp_path):
+    X, y = problem()
+    clf = asked("accuracy").fit(X, y)
+    np.testing.assert_array_equal(clf.calibration_range_, [-np.inf, np.inf])
+    X, y = heavy_tails(2000)
+    clf = asked("roc_auc").fit(X, y)
+    clf.save(tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+    assert loaded.calibration_gain_ == clf.calibration_gain_
+    z = X @ clf.coef_[0]
+    a, b = clf.calibration_
+    np.testing.assert_allclose(
+        clf.predict_proba(X)[:, 1], expit(a * np.clip(z, *clf.calibration_range_) + b), rtol=1e-9
+    )
+    np.testing.assert_allclose(clf.probability_of(clf.decision_function(X)), clf.predict_proba(X)[:, 1], rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("estimator", [asked, lambda m: MeasureClassifierCV(m, probability=True, alphas=[1e-2])])
+def test_probabilities_no_better_than_a_constant_give_a_warning(estimator):
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((2000, 4)), rng.random(2000) < 0.03
+    with pytest.warns(UserWarning, match="probability=True: on .* share of positives") as told:
+        clf = estimator("roc_auc").fit(X, y)
+    assert clf.calibration_gain_ < 1e-3
+    assert sum("share of positives" in str(w.message) for w in told) == 1
+    assert all(w.filename == __file__ for w in told)
+    X, y = problem(1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert estimator("roc_auc").fit(X, y).calibration_gain_ > 0.05

@@ -7,7 +7,9 @@ import io
 import itertools
 import lzma
 import re
-from collections.abc import Iterable, Iterator
+import threading
+import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from scoreline.data.columns import TableError, arrow, as_dictionary
 BLOCK = 1 << 22  # bytes of CSV that are parsed at a time; no value can be longer
 ROWS = 65_536  # most rows of a batch
 CELLS = 1 << 24  # most cells of a batch: fewer rows where there are many columns
+RELEASE = 10.0  # most seconds to wait until Arrow's threads have finished with a Python file
 
 
 @contextlib.contextmanager
@@ -128,6 +131,37 @@ class ArrowTable:
                 yield from (batch.select(columns).slice(at, step) for at in range(0, batch.num_rows, step))
 
 
+class XzText(io.RawIOBase):
+    """The text of an .xz file, which Arrow cannot unpack: its threads call `read` instead.
+
+    A thread that calls into Python while the interpreter exits aborts the process ("terminate called without an active
+    exception"). `release` therefore ends the text and waits until Arrow has dropped its last reference to this object.
+    """
+
+    def __init__(self, path: Path):
+        self._file, self._ended = _open_xz(path), threading.Event()
+
+    def readable(self) -> bool:
+        """Return True: the text can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, none once the text has been released."""
+        return b"" if self._ended.is_set() else self._file.read(size)
+
+    def release(self) -> Callable[[], None]:
+        """Return a function to call when all other references to this object are gone, save for those of Arrow."""
+        ended, dropped, file = self._ended, threading.Event(), self._file
+        weakref.finalize(self, dropped.set)
+
+        def wait() -> None:
+            ended.set()
+            if dropped.wait(RELEASE):
+                file.close()
+
+        return wait
+
+
 class CsvTable:
     """A CSV file with a header, plain or compressed."""
 
@@ -137,25 +171,56 @@ class CsvTable:
         self.path, self.separator, self.missing = path, separator, list(missing)
         self.settled: dict[tuple[str, bool], Any] = {}  # types that the first block did not tell
         with self._explained():
-            self.names = list(self._opened("open_csv", ahead=False).schema.names)
+            self.names = list(self._schema().names)
 
-    def _opened(self, function: str, ahead: bool = True, **convert: Any) -> Any:
-        """Call pyarrow.csv.open_csv or read_csv; `ahead`: more than the beginning will be read."""
+    def _opened(self, function: str, ahead: bool = True, **convert: Any) -> tuple[Any, Callable[[], None]]:
+        """Call pyarrow.csv.open_csv or read_csv; return the result and a function to call once the reader is dropped.
+
+        `ahead`: more than the beginning will be read.
+        """
         module = arrow("pyarrow.csv")
         convert["null_values"] = [*module.ConvertOptions().null_values, *self.missing]
-        # Line breaks inside quotes cost about a tenth of the time; without them a file that has some cannot be read.
-        return getattr(module, function)(
-            lzma.open(self.path) if self.path.suffix.lower() == ".xz" else self.path,
-            read_options=module.ReadOptions(block_size=BLOCK, use_threads=ahead),
-            parse_options=module.ParseOptions(delimiter=self.separator, newlines_in_values=True),
-            convert_options=module.ConvertOptions(strings_can_be_null=True, **convert),
-        )
+        source: Any = XzText(self.path) if self.path.suffix.lower() == ".xz" else self.path
+        release = source.release() if isinstance(source, XzText) else _nothing
+        try:
+            # Line breaks inside quotes cost about a tenth of the time; without them a file that has some cannot be read.
+            result = getattr(module, function)(
+                source,
+                read_options=module.ReadOptions(block_size=BLOCK, use_threads=ahead),
+                parse_options=module.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+                convert_options=module.ConvertOptions(strings_can_be_null=True, **convert),
+            )
+        except BaseException:
+            del source
+            release()
+            raise
+        return result, release
+
+    def _schema(self, **convert: Any) -> Any:
+        """Return the names and types of the columns that the first block tells."""
+        reader, release = self._opened("open_csv", ahead=False, **convert)
+        schema = reader.schema
+        del reader
+        release()
+        return schema
+
+    def _stream(self, **convert: Any) -> Generator[Any, None, None]:
+        """Yield the batches that pyarrow reads."""
+        reader, release = self._opened("open_csv", **convert)
+        try:
+            self._check_text(reader.schema)
+            yield from reader
+        finally:
+            del reader
+            release()
 
     def load(self, columns: list[str], text: Any) -> Any:
         """Return the whole as a table, by all threads; types are those that fit all rows."""
         types = dict.fromkeys(set(text) & set(columns), arrow().string())
         with self._explained():
-            table = self._checked(self._opened("read_csv", include_columns=columns, column_types=types))
+            table, release = self._opened("read_csv", include_columns=columns, column_types=types)
+            release()
+            self._check_text(table.schema)
         arrow().default_memory_pool().release_unused()  # parsing takes as much again, which is now free
         return table
 
@@ -166,13 +231,14 @@ class CsvTable:
             types = self._types(columns, exact, text)
             try:
                 skip = done
-                for batch in self._checked(self._opened("open_csv", include_columns=columns, column_types=types)):
-                    past = min(skip, batch.num_rows)
-                    skip -= past
-                    for at in range(past, batch.num_rows, step):
-                        piece = batch.slice(at, step)
-                        done += piece.num_rows
-                        yield piece
+                with contextlib.closing(self._stream(include_columns=columns, column_types=types)) as stream:
+                    for batch in stream:
+                        past = min(skip, batch.num_rows)
+                        skip -= past
+                        for at in range(past, batch.num_rows, step):
+                            piece = batch.slice(at, step)
+                            done += piece.num_rows
+                            yield piece
                 return
             except pa.ArrowInvalid as error:
                 found = re.match(
@@ -191,7 +257,8 @@ class CsvTable:
         """Return the type of each column: what its first block tells, with room for more, or what was found later."""
         pa = arrow()
         with self._explained():
-            schema = self._checked(self._opened("open_csv", ahead=False, include_columns=columns)).schema
+            schema = self._schema(include_columns=columns)
+            self._check_text(schema)
         types = {}
         for name in columns:
             kind, whole = schema.field(name).type, name in exact
@@ -200,12 +267,11 @@ class CsvTable:
             types[name] = pa.string() if name in text else self.settled.get((name, whole), kind)
         return types
 
-    def _checked(self, table: Any) -> Any:
-        """Return it unless a column is not UTF-8, which pyarrow takes for binary."""
-        for field in table.schema:
+    def _check_text(self, schema: Any) -> None:
+        """Raise if a column is not UTF-8, which pyarrow takes for binary."""
+        for field in schema:
             if arrow().types.is_binary(field.type):
                 raise arrow().ArrowInvalid(f"column {field.name!r}: invalid UTF8 data")
-        return table
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -265,6 +331,14 @@ class CsvTable:
         with contextlib.suppress(Exception):
             return next(itertools.islice(self._records(), row, None))[0]
         return None
+
+
+def _open_xz(path: Path) -> Any:
+    return lzma.open(path)
+
+
+def _nothing() -> None:
+    """Do nothing: Arrow reads the file by itself."""
 
 
 def _wider(kind: Any, value: str) -> Any:

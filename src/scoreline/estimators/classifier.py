@@ -134,7 +134,12 @@ class MeasureClassifier(
     trained_intercept_ : float
         Intercept that objective_ and gap_ belong to, before the cut.
     calibration_ : ndarray of shape (2,)
-        With probability=True: slope a > 0 and offset b of P(classes_[1]) = 1 / (1 + exp(-(a X coef_ + b))).
+        With probability=True: slope a > 0 and offset b of P(classes_[1]) = 1 / (1 + exp(-(a z + b))), where z is X coef_
+        clipped to calibration_range_.
+    calibration_range_ : ndarray of shape (2,)
+        With probability=True: where z is clipped; infinite unless outlying scores would flatten the sigmoid.
+    calibration_gain_ : float
+        With probability=True: by how much the log loss of held-out rows is below that of the share of positives.
     classes_ : ndarray of shape (2,)
         The two classes; classes_[1] is positive.
     n_features_in_ : int

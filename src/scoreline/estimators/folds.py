@@ -17,13 +17,32 @@ from scoreline.risks.base import Risk
 
 
 class Fold(NamedTuple):
-    """What the fits of a fold gave for each alpha: scores of the held-out rows or the measure on them, and how they ended."""
+    """What the fits of a fold gave for each alpha: scores of the held-out rows or the measure on them, and how they ended.
+
+    `ends` are the models of the first and of the last alpha, from which fits for further alphas begin.
+    """
 
     scores: FloatArray | None
     values: FloatArray | None
     passes: float
     converged: list[bool]
     degenerate: list[bool]
+    ends: tuple[Any, Any]
+
+    def extended(self, more: "Fold", stronger: bool) -> "Fold":
+        """Return this fold with fits for stronger penalties (from weak to strong) before it, or for weaker ones after it."""
+
+        def joined(own: Any, new: Any) -> Any:
+            if own is None:
+                return None
+            parts = (new[::-1], own) if stronger else (own, new)
+            return [*parts[0], *parts[1]] if isinstance(own, list) else np.concatenate(parts)
+
+        ends = (more.ends[1], self.ends[1]) if stronger else (self.ends[0], more.ends[1])
+        return Fold(
+            joined(self.scores, more.scores), joined(self.values, more.values), self.passes + more.passes,
+            joined(self.converged, more.converged), joined(self.degenerate, more.degenerate), ends,
+        )  # fmt: skip
 
 
 class TrainingRows(NamedTuple):
@@ -94,20 +113,22 @@ def _rows(given: Any, n: int) -> AnyArray:
 
 
 def run_folds(
-    prepare: Callable[[AnyArray, AnyArray], Callable[[], Fold]], splits: list[Any], stop: Event, side_by_side: bool
-) -> list[Fold]:
-    """Run the folds one after another, or side by side, each with its share of the threads; Ctrl-C ends them all."""
+    prepare: Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]], splits: list[Any], starts: list[Any], stop: Event,
+    side_by_side: bool,
+) -> list[Fold]:  # fmt: skip
+    """Run the folds, each from its start, in turn or side by side with their shares of the threads; Ctrl-C ends them all."""
     threads = kernels.parallel.current_threads()
     workers = max(1, min(threads, len(splits))) if side_by_side else 1
+    tasks = [(train, test, start) for (train, test), start in zip(splits, starts, strict=True)]
     if workers == 1:
-        return [prepare(train, test)() for train, test in splits]
+        return [prepare(train, test, start)() for train, test, start in tasks]
 
     def run(call: Callable[[], Fold]) -> Fold:
         with kernels.parallel.thread_limit(max(1, threads // workers)):
             return call()
 
     with ThreadPoolExecutor(workers) as pool:
-        waiting = [pool.submit(run, prepare(train, test)) for train, test in splits]
+        waiting = [pool.submit(run, prepare(train, test, start)) for train, test, start in tasks]
         try:
             return [each.result() for each in waiting]
         except BaseException:
@@ -133,7 +154,7 @@ def cut_of(measure: Measure, rows: TrainingRows, scores: FloatArray, there: AnyA
 
 
 class Candidate(NamedTuple):
-    """A risk and a solver with what their folds gave.
+    """A risk and a solver with what their folds gave for each alpha, from the strongest penalty to the weakest.
 
     `values` is the measure on held-out rows (alphas from strong to weak by folds); folds that ran along a path of alphas have
     the scores of these rows, too.
@@ -142,8 +163,24 @@ class Candidate(NamedTuple):
     risk: Risk
     solver: str
     along: bool
+    alphas: list[float]
     folds: list[Fold]
     values: FloatArray
+
+    def open_edge(self, decade: int) -> str | None:
+        """Return "strong" or "weak" where the best alpha is the first or the last and the measure still grows there, else None.
+
+        It grows if the gain over the alpha `decade` places further in is larger than its standard error.
+        """
+        best, last = int(np.argmax(self.means)), len(self.alphas) - 1
+        if best not in (0, last) or last < decade:
+            return None
+        gains = self.values[best] - self.values[decade if best == 0 else last - decade]
+        known = gains[np.isfinite(gains)]
+        error = known.std(ddof=1) / np.sqrt(len(known)) if len(known) > 1 else 0.0
+        if len(known) == 0 or known.mean() <= error:
+            return None
+        return "strong" if best == 0 else "weak"
 
     @property
     def means(self) -> FloatArray:
@@ -180,16 +217,16 @@ def undefined_folds(candidates: list[Candidate]) -> list[int]:
     return np.flatnonzero(np.isnan(candidates[0].values).all(axis=0)).tolist()
 
 
-def results_table(given: list[float], alphas: list[float], candidates: list[Candidate]) -> dict[str, AnyArray]:
-    """Return the table of the search: for every risk the alphas in the order in which they were given."""
-    order = [alphas.index(alpha) for alpha in given]
-    values = np.concatenate([candidate.values[order] for candidate in candidates])
+def results_table(given: list[float] | None, candidates: list[Candidate]) -> dict[str, AnyArray]:
+    """Return the table of the search: for every risk the alphas in the order in which they were given, or as they are."""
+    orders = [[each.alphas.index(a) for a in (each.alphas if given is None else given)] for each in candidates]
+    values = np.concatenate([each.values[order] for each, order in zip(candidates, orders, strict=True)])
     means = mean_of(values)
     ranks = 1 + np.array([int(np.count_nonzero(means > mean)) for mean in means])
     splits = {f"split{f}_test_score": values[:, f] for f in range(values.shape[1])}
     deviations = deviation_of(values)
     return {
-        "alpha": np.tile(given, len(candidates)),
-        "risk": np.repeat([candidate.risk.name for candidate in candidates], len(given)),
+        "alpha": np.concatenate([np.take(each.alphas, order) for each, order in zip(candidates, orders, strict=True)]),
+        "risk": np.repeat([each.risk.name for each in candidates], [len(order) for order in orders]),
         "mean_test_score": means, "std_test_score": deviations, "rank_test_score": ranks, **splits,
     }  # fmt: skip

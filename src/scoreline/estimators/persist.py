@@ -37,6 +37,7 @@ KINDS = {  # types of attributes that are printed, compared or computed with
     **dict.fromkeys(("solver_", "risk_", "status_"), (TEXT, "text")),
     **dict.fromkeys(("objective_", "lower_bound_", "gap_", "level_bound_"), (NUMBERS, "a number or None")),
     **dict.fromkeys(("cost_", "trained_intercept_", "n_passes_", "cut_rank_error_", "_penalty"), (NUMBER, "a number")),
+    "calibration_gain_": (NUMBER, "a number"),
     "rejected_": ((str, type(None)), "text or None"),
     "n_iter_": ((int,), "a whole number"),
     "history_": ((dict,), "a dict"),
@@ -239,6 +240,11 @@ def _check_trained(clf: Any) -> None:
             raise ValueError(f"{name}={value!r:.100} must be {words}")
     if hasattr(clf, "calibration_") and not (_is_vector(clf.calibration_, (2,)) and clf.calibration_[0] > 0.0):
         raise ValueError("calibration_ does not hold a slope above 0 and an offset")
+    ends = getattr(clf, "calibration_range_", None)
+    if ends is not None and not (
+        isinstance(ends, np.ndarray) and ends.dtype == np.float64 and ends.shape == (2,) and bool(ends[0] < ends[1])
+    ):
+        raise ValueError("calibration_range_ does not hold a lower and an upper end")
     names = getattr(clf, "feature_names_in_", None)
     if names is not None and not (
         isinstance(names, np.ndarray) and names.shape == (p,) and all(isinstance(name, str) for name in names)

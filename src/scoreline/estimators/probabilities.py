@@ -7,12 +7,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from scoreline._typing import AnyArray, FloatArray
+from scoreline.estimators.available import available_if
 from scoreline.estimators.catalog import choose
-from scoreline.estimators.sigmoid import Sigmoid, fit_sigmoid
+from scoreline.estimators.sigmoid import Sigmoid, fit_robust_sigmoid, gain_over_constant
 from scoreline.estimators.validation import class_weights
 from scoreline.measures import get_measure
 from scoreline.operators import Operator
@@ -20,29 +20,32 @@ from scoreline.solvers.cost_search import CostMethod
 from scoreline.solvers.registry import get_solver
 
 FOLDS = 5
+CALIBRATION = ("calibration_", "calibration_range_", "calibration_gain_")  # what a fit with probability=True sets
 
 
-def _has_probabilities(estimator: Any) -> bool:
-    """Tell whether the classifier was asked for probabilities."""
+def _has_probabilities(estimator: Any) -> None:
+    """Raise unless the classifier was asked for probabilities."""
     if not estimator.probability:
         raise AttributeError(
             "predict_proba needs MeasureClassifier(probability=True): scores are no probabilities, and calibrating them takes "
             "scores of rows left out of a fit"
         )
-    return True
 
 
 class Probabilities:
     """The part of MeasureClassifier that speaks of probabilities."""
 
     calibration_: FloatArray
+    calibration_range_: FloatArray
+    calibration_gain_: float
 
     @available_if(_has_probabilities)
     def predict_proba(self: Any, X: Any) -> FloatArray:
         """Return the probabilities of both classes, with `probability=True`.
 
-        P(classes_[1]) = 1 / (1 + exp(-(a X coef_ + b))), (a, b) = calibration_, a > 0: probabilities rank as scores do, up to
-        those that round to the same number. `predict` goes by the cut that serves the measure, not by 1/2.
+        P(classes_[1]) = 1 / (1 + exp(-(a z + b))), (a, b) = calibration_, a > 0, where z is X coef_ clipped to
+        calibration_range_. Probabilities never contradict the ranking of the scores: scores outside of the range, and those
+        that round to the same number, have equal ones. `predict` goes by the threshold that serves the measure, not by 1/2.
 
         Parameters
         ----------
@@ -99,19 +102,33 @@ class Probabilities:
                 "trained without probability=True, or interrupted before probabilities were learnt: fit it again"
             )
         slope, offset = self.calibration_.tolist()
-        return Sigmoid(slope, offset)
+        low, high = getattr(self, "calibration_range_", np.array([-np.inf, np.inf])).tolist()  # older models have none
+        return Sigmoid(slope, offset, True, low, high)
 
     def _calibrate(
         self: Any, sign: AnyArray, scores: FloatArray, weight: FloatArray | None, center: float = 0.0
     ) -> None:
         """Learn the sigmoid from scores of left-out rows, their trained intercept included and their center taken off."""
-        found = fit_sigmoid(np.asarray(sign), np.asarray(scores), None if weight is None else np.asarray(weight))
+        rows = np.asarray(sign), np.asarray(scores), None if weight is None else np.asarray(weight)
+        found = fit_robust_sigmoid(*rows)
+        gain, error, constant = gain_over_constant(*rows, found)
         shift = self.trained_intercept_ - center
         self.calibration_ = np.array([found.slope, found.offset + found.slope * shift])
+        self.calibration_range_ = np.array([found.low - shift, found.high - shift])
+        self.calibration_gain_ = gain
         if not found.ranks:
             warnings.warn(
                 "probability=True: on rows left out, higher scores were not more often positive; all probabilities are near "
                 "the share of positives. Choose another alpha or other features.",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif gain <= error:
+            warnings.warn(
+                "probability=True: on held-out rows the probabilities are not clearly better than the share of positives for "
+                f"every row (log loss {constant - gain:.4g} against {constant:.4g}, standard error of the difference "
+                f"{error:.2g}). Do not rely on them: transform features with outlying values, choose another alpha, or train "
+                "on more rows.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -1,5 +1,6 @@
 """MeasureClassifierCV: the strength of the penalty chosen by cross-validation, at about the cost of a few fits."""
 
+import logging
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -46,7 +47,10 @@ from scoreline.solvers.cost_search import CostMethod
 from scoreline.solvers.path import solve_path
 from scoreline.solvers.run_warnings import is_degenerate
 
-ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 13))
+logger = logging.getLogger("scoreline")
+DECADE = 2  # alphas of the grid per factor of ten
+ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 6 * DECADE + 1))
+STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
 OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
 
 
@@ -63,7 +67,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
     measure, measure_params : as in MeasureClassifier
         What you report.
     alphas : sequence of float, default=None
-        Strengths to choose from; None for 13 from 1 to 1e-6.
+        Strengths to choose from; None for 13 from 1 to 1e-6. That grid is widened a decade at a time, to at most 1e3 and 1e-9,
+        while the best alpha is at its edge and the measure still grows there by more than the standard error. A list of
+        your own is not widened.
     cv : int, splitter or iterable, default=5
         Folds, as scikit-learn's `check_cv` understands them. For a number, the rows of positive weight are split, stratified.
     selection : {"best", "one_standard_error"}, default="best"
@@ -89,8 +95,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
     alpha_ : float
         The alpha chosen.
     cv_results_ : dict of arrays
-        One entry for each risk and alpha, in the order given: risk, alpha, mean_test_score, std_test_score (with n - 1),
-        rank_test_score, and split0_test_score, split1_test_score, ... Folds without a value are left out of means.
+        One entry for each risk and alpha, in the order given, else from strong to weak: risk, alpha, mean_test_score,
+        std_test_score (with n - 1), rank_test_score, and split0_test_score, split1_test_score, ... Folds without a value are
+        left out of means.
     cv_passes_ : float
         Passes over X that all folds took together.
     coef_, intercept_, objective_, lower_bound_, gap_, history_, status_ and others
@@ -221,7 +228,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 raise ValueError(f"{measure.name} is not defined on the rows that any fold leaves out; use fewer folds")
             best = self._chosen(chosen)
             along, out_of_fold = chosen.along, chosen.along and self.cut == "auto"
-            final.alpha = alphas[best]
+            final.alpha = chosen.alphas[best]
             # What the folds have judged is named: "auto" might take another for all rows.
             final.set_params(risk=chosen.risk.name, solver=chosen.solver)
             if out_of_fold:
@@ -246,8 +253,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
             new.__dict__.update({k: v for k, v in vars(final).items() if _is_fitted(k)})
-            new.alpha_, new.cv_passes_ = alphas[best], float(sum(fold.passes for fold in folds))
-            new.cv_results_ = results_table(self._given_alphas(), alphas, candidates)
+            new.alpha_, new.cv_passes_ = final.alpha, float(sum(fold.passes for fold in folds))
+            new.cv_results_ = results_table(self._given_alphas(), candidates)
+        self._tell_edge(chosen, measure)
         if undefined:
             warnings.warn(
                 f"{measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out (one class "
@@ -255,10 +263,11 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 UserWarning,
                 stacklevel=2,
             )
-        unproved = sum(not done for fold in folds for done in fold.converged)
+        ended = [done for fold in folds for done in fold.converged]
+        unproved = ended.count(False)
         if unproved:
             warnings.warn(
-                f"{unproved} of {len(folds) * len(alphas)} fits of the folds stopped before their gap was proved: raise "
+                f"{unproved} of {len(ended)} fits of the folds stopped before their gap was proved: raise "
                 "max_iter, max_time or tol, leave out the smallest alphas, or scale the features (scaling='maxabs')",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -297,8 +306,25 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 new.__dict__.pop("cv_results_", None)
                 new.__dict__.update(model, classes_=rows.classes, n_passes_=0.0, cv_passes_=rows.operator.n_passes)
 
-    def _given_alphas(self) -> list[float]:
-        return list(ALPHAS) if self.alphas is None else [float(a) for a in self.alphas]
+    def _given_alphas(self) -> list[float] | None:
+        return None if self.alphas is None else [float(a) for a in self.alphas]
+
+    def _tell_edge(self, chosen: Candidate, measure: Measure) -> None:
+        """Warn if the best alpha is at a limit of the widened grid; log it if it is at the edge of the user's own list."""
+        edge = chosen.open_edge(min(DECADE, len(chosen.alphas) - 1)) if len(chosen.alphas) > 1 else None
+        if edge is None:
+            return
+        which, alpha = ("largest", chosen.alphas[0]) if edge == "strong" else ("smallest", chosen.alphas[-1])
+        if self.alphas is not None:
+            logger.info("the best alpha, %g, is the %s of alphas; the best one may lie beyond", alpha, which)
+            return
+        hint = "features may be noise" if edge == "strong" else "the features may need scaling (scaling='standard')"
+        warnings.warn(
+            f"The best alpha, {alpha:g}, is the {which} that is tried, and {measure.name} on held-out rows still grows "
+            f"towards it: {hint}. Pass alphas of your own to look further.",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def _checked_alphas(self) -> list[float]:
         """Return the alphas from the largest to the smallest."""
@@ -354,14 +380,30 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             solver.callbacks = (*solver.callbacks, lambda progress: stop.is_set())
             return solver
 
-        fold = (
-            self._path_fold(rows, measure, risk, make_solver, alphas, interim)
-            if along
-            else self._fit_fold(rows, measure, risk, solver_class, alphas, interim)
-        )
-        # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
-        folds = run_folds(fold, splits, stop, side_by_side=along and rows.operator.scores == "host")
-        return Candidate(risk, solver_class.name, along, folds, self._values(folds, splits, rows, measure))
+        def run(alphas: list[float], starts: list[Any]) -> list[Fold]:
+            fold = (
+                self._path_fold(rows, measure, risk, make_solver, alphas, interim)
+                if along
+                else self._fit_fold(rows, measure, risk, solver_class, alphas, interim)
+            )
+            # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
+            return run_folds(fold, splits, starts, stop, side_by_side=along and rows.operator.scores == "host")
+
+        def candidate(alphas: list[float], folds: list[Fold]) -> Candidate:
+            values = self._values(folds, splits, rows, measure)
+            return Candidate(risk, solver_class.name, along, alphas, folds, values)
+
+        found = candidate(alphas, run(alphas, [None] * len(splits)))
+        edge = None if self.alphas is not None else found.open_edge(DECADE)
+        while edge is not None and WEAKEST < found.alphas[-1] and found.alphas[0] < STRONGEST:
+            stronger = edge == "strong"
+            more = _further(found.alphas[0] if stronger else found.alphas[-1], stronger)
+            logger.info("the best alpha is at the edge of the grid: trying alphas up to %g", more[-1])
+            new = run(more, [fold.ends[0 if stronger else 1] for fold in found.folds])
+            folds = [old.extended(fold, stronger) for old, fold in zip(found.folds, new, strict=True)]
+            found = candidate([*more[::-1], *found.alphas] if stronger else [*found.alphas, *more], folds)
+            edge = found.open_edge(DECADE)
+        return found
 
     def _path_fold(
         self,
@@ -371,11 +413,11 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         make_solver: Callable[[], Any],
         alphas: list[float],
         interim: Interim,
-    ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
+    ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
         """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
         space = space_for(rows.operator.scores)
 
-        def prepare(train: AnyArray, test: AnyArray) -> Callable[[], Fold]:
+        def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
             wrapped = scaled(rows.operator, self.scaling, rows.counted(train))
             if self.fit_intercept and risk.shift == "needed":
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
@@ -394,9 +436,11 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 solver, newest = make_solver(), interim.of_fold()
                 solver.latest, facts = newest, {"solver_": solver.name, "risk_": risk.name}
                 newest.begin(unwrap, **facts, alpha_=alphas[0])
-                for k, (_, result) in enumerate(solve_path(objective, alphas, solver)):
+                ends: list[Any] = []
+                for k, (_, result) in enumerate(solve_path(objective, alphas, solver, start)):
                     if result.interruption is not None:
                         raise result.interruption
+                    ends = [*ends[:1], result.w]
                     shift = objective.risk.intercept(result.z) - center_of(result.z, weight, risk)
                     scores[k] = np.asarray(left.matvec(result.w)) + shift
                     coef, intercept = unwrap(result.w)
@@ -405,7 +449,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     converged.append(result.status == "converged")
                     degenerate.append(is_degenerate(result, objective))
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
-                return Fold(scores, None, passes + (self.scaling is not None), converged, degenerate)
+                passes += self.scaling is not None
+                return Fold(scores, None, passes, converged, degenerate, (ends[0], ends[-1]))
 
             return run
 
@@ -413,10 +458,10 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
 
     def _fit_fold(
         self, rows: TrainingRows, measure: Measure, risk: Risk, solver_class: Any, alphas: list[float], interim: Interim
-    ) -> Callable[[AnyArray, AnyArray], Callable[[], Fold]]:
+    ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
         """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
 
-        def prepare(train: AnyArray, test: AnyArray) -> Callable[[], Fold]:
+        def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
             part, left = rows.operator.on_rows(train), rows.operator.on_rows(test)
             labels, weight = rows.classes[(rows.sign > 0).astype(np.intp)], rows.weight
 
@@ -424,7 +469,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 values, converged, degenerate = np.empty(len(alphas)), [], []
                 clf = self._classifier(alphas[0])
                 clf.set_params(warm_start=True, risk=risk.name, solver=solver_class.name)
+                clf.__dict__.update(start or {})
                 newest = interim.of_fold()
+                ends: list[Any] = []
 
                 def note(value: float) -> None:
                     facts = {"solver_": clf.solver_, "risk_": clf.risk_, "cost_": clf.cost_, "alpha_": clf.alpha}
@@ -443,10 +490,11 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])
                     values[k] = rows.judged(measure, test, decision)
                     note(values[k])
+                    ends = [*ends[:1], {name: getattr(clf, name) for name in ("coef_", "trained_intercept_")}]
                     converged.append(clf.gap_ is None or clf.status_ == "converged")
                     degenerate.append(bool(np.ptp(decision) == 0.0))
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
-                return Fold(None, values, passes, converged, degenerate)
+                return Fold(None, values, passes, converged, degenerate, (ends[0], ends[-1]))
 
             return run
 
@@ -487,6 +535,12 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _further(edge: float, stronger: bool) -> list[float]:
+    """Return the alphas of one decade beyond the edge of the grid, from the edge on."""
+    steps = np.arange(1, DECADE + 1) / DECADE
+    return [float(f"{a:.3g}") for a in edge * 10.0 ** (steps if stronger else -steps)]
 
 
 def _is_fitted(name: str) -> bool:

@@ -9,26 +9,115 @@ from scipy.special import expit, log_expit
 from scoreline._typing import AnyArray, FloatArray
 
 LEAST_SLOPE = 1e-3  # a standard deviation of the scores: a thousandth of a unit of log-odds
+OUTLYING = 5.0  # quartile distances from the median: a normal distribution has one score in 10^11 beyond
+WIDTHS = (1.0, 2.0, 4.0)  # quartile distances from the median at which outlying scores may be clipped
+FOLDS = 5  # of the left-out rows, for the comparison with a constant
+MOST_ROWS = 100_000  # of the left-out rows that this comparison reads
 
 
 class Sigmoid(NamedTuple):
-    """P(positive) = 1 / (1 + exp(-(slope z + offset))) of a score z; slope > 0, so that probabilities rank as scores do."""
+    """P(positive) = 1 / (1 + exp(-(slope z + offset))) of a score z that is clipped to [low, high] first; slope > 0."""
 
     slope: float
     offset: float
     ranks: bool = True  # False: higher scores were not more often positive, and the slope is the least one
+    low: float = -np.inf
+    high: float = np.inf
 
     def probability(self, z: FloatArray) -> FloatArray:
         """Return P(negative), P(positive) of each score, of shape (n, 2); both are exact near 0."""
-        odds, both = self.slope * z + self.offset, np.empty((len(z), 2))
+        odds, both = self._odds(z), np.empty((len(z), 2))
         expit(odds, out=both[:, 1])
         expit(np.negative(odds, out=odds), out=both[:, 0])
         return both
 
     def log_probability(self, z: FloatArray) -> FloatArray:
         """Return their logarithms, of shape (n, 2), which differ also where probabilities round to 1."""
-        odds = self.slope * z + self.offset
+        odds = self._odds(z)
         return np.column_stack([log_expit(-odds), log_expit(odds)])
+
+    def _odds(self, z: FloatArray) -> FloatArray:
+        return self.slope * np.clip(z, self.low, self.high) + self.offset
+
+    def losses(self, positive: AnyArray, z: FloatArray) -> FloatArray:
+        """Return the log loss of each row."""
+        return -log_expit(np.where(positive, 1.0, -1.0) * self._odds(z))
+
+
+def fit_robust_sigmoid(sign: AnyArray, z: FloatArray, weight: FloatArray | None = None) -> Sigmoid:
+    """Return the sigmoid of scores that are clipped where outlying ones would flatten it.
+
+    A score far from all others makes a steep sigmoid very costly if its row has the other label, so it flattens the sigmoid
+    for all rows. Where scores lie more than 5 quartile distances from the median, the sigmoid is fitted to scores clipped at
+    1, 2 and 4 of them, too. The best of these replaces the plain one if its log loss is lower by more than the standard error.
+    Parameters are those of `fit_sigmoid`.
+    """
+    if weight is not None:
+        counted = weight > 0.0
+        sign, z, weight = sign[counted], z[counted], weight[counted]
+    plain = best = fit_sigmoid(sign, z, weight)
+    low, median, high = _quartiles(z, weight)
+    between = high - low
+    if not 0.0 < between < np.inf or max(z.max() - median, median - z.min()) <= OUTLYING * between:
+        return plain
+    losses, least = plain.losses(sign > 0, z), np.inf
+    for width in WIDTHS:
+        ends = median - width * between, median + width * between
+        slope, offset, ranks, *_ = fit_sigmoid(sign, np.clip(z, *ends), weight)
+        clipped = Sigmoid(slope, offset, ranks, *ends)
+        own = clipped.losses(sign > 0, z)
+        gain, error = _mean_and_error(losses - own, weight)
+        if gain > error and -gain < least:
+            best, least = clipped, -gain
+    return best
+
+
+def gain_over_constant(
+    sign: AnyArray, z: FloatArray, weight: FloatArray | None, found: Sigmoid
+) -> tuple[float, float, float]:
+    """Return by how much the log loss of a sigmoid is below that of the share of positives, the standard error, and that loss.
+
+    Each fifth of the rows is judged by the sigmoid and the share of the others, so neither has seen them.
+    """
+    if weight is not None:
+        counted = weight > 0.0
+        sign, z, weight = sign[counted], z[counted], weight[counted]
+    order = np.argsort(sign, kind="stable")[:: -(-len(z) // MOST_ROWS)]  # by class, so that each fold has its share
+    positive, z = sign[order] > 0, np.clip(z[order], found.low, found.high)
+    weight = None if weight is None else weight[order]
+    fold = np.arange(len(z)) % FOLDS
+    gains, constants = np.empty(len(z)), np.empty(len(z))
+    for k in range(FOLDS):
+        rest, own = fold != k, fold == k
+        seen = positive[rest]
+        if not own.any() or seen.all() or not seen.any():
+            gains[own] = constants[own] = 0.0
+            continue
+        counts = None if weight is None else weight[rest]
+        sigmoid = fit_sigmoid(np.where(seen, 1, -1), z[rest], counts)
+        share = float(np.average(seen, weights=counts))
+        constants[own] = -np.log(np.where(positive[own], share, 1.0 - share))
+        gains[own] = constants[own] - sigmoid.losses(positive[own], z[own])
+    return *_mean_and_error(gains, weight), float(np.average(constants, weights=weight))
+
+
+def _mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
+    """Return the mean and its standard error."""
+    mean = float(np.average(values, weights=weight))
+    share = np.full(len(values), 1.0 / len(values)) if weight is None else weight / weight.sum()
+    return mean, float(np.sqrt((share * share * (values - mean) ** 2).sum()))
+
+
+def _quartiles(z: FloatArray, weight: FloatArray | None) -> tuple[float, float, float]:
+    """Return the lower quartile, the median and the upper quartile."""
+    if weight is None:
+        low, median, high = np.quantile(z, [0.25, 0.5, 0.75]).tolist()
+        return low, median, high
+    order = np.argsort(z)
+    sums = np.cumsum(weight[order])
+    places = np.searchsorted(sums, sums[-1] * np.array([0.25, 0.5, 0.75]))
+    low, median, high = z[order][np.minimum(places, len(z) - 1)].tolist()
+    return low, median, high
 
 
 def fit_sigmoid(sign: AnyArray, z: FloatArray, weight: FloatArray | None = None) -> Sigmoid:

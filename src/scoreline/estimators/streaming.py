@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from scoreline import kernels
@@ -11,7 +10,9 @@ from scoreline._backend import on_host
 from scoreline._logging import verbosity
 from scoreline._memory import memory_advice
 from scoreline._typing import AnyArray
+from scoreline.estimators.available import available_if
 from scoreline.estimators.catalog import choose
+from scoreline.estimators.probabilities import CALIBRATION
 from scoreline.estimators.row_training import RowStream
 from scoreline.estimators.validation import check_labels, check_sample_weight, check_truth
 from scoreline.estimators.whole import unchanged_on_error
@@ -21,24 +22,22 @@ from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.registry import all_solvers
 
 
-def _streams(estimator: Any) -> bool:
-    """Tell whether the solver can learn block by block."""
+def _streams(estimator: Any) -> None:
+    """Raise unless the solver can learn block by block."""
     streaming = [name for name, solver in all_solvers().items() if solver.streams]
     if estimator.solver not in streaming:
         raise AttributeError(
             f"partial_fit needs a solver that learns block by block, one of {streaming}, got solver={estimator.solver!r}: "
-            "others read all rows many times"
+            "others read all rows many times. list_solvers() says which measures each of them trains for"
         )
-    return True
 
 
-def _merges(estimator: Any) -> bool:
-    """Tell whether what the solver has learnt of two streams can be added."""
+def _merges(estimator: Any) -> None:
+    """Raise unless what the solver has learnt of two streams can be added."""
     if estimator.solver != "moments":
         raise AttributeError(
             f"merge needs solver='moments', got solver={estimator.solver!r}: other models cannot be added"
         )
-    return True
 
 
 class Streaming:
@@ -162,5 +161,5 @@ class Streaming:
     def _end_stream(self: Any) -> None:
         """Forget a stream, and what only some solvers leave behind."""
         self._moments = self._stream = None
-        for name in ("levels_", "level_bound_", "cut_rank_error_", "moments_report_", "calibration_"):
+        for name in ("levels_", "level_bound_", "cut_rank_error_", "moments_report_", *CALIBRATION):
             self.__dict__.pop(name, None)

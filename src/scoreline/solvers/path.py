@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
+from scoreline._typing import FloatArray
 from scoreline.objective import Objective
 from scoreline.solvers.base import Result, Solver
 
 
-def solve_path(objective: Objective, alphas: Sequence[float], solver: Solver) -> Iterator[tuple[float, Result]]:
+def solve_path(
+    objective: Objective, alphas: Sequence[float], solver: Solver, start: FloatArray | None = None
+) -> Iterator[tuple[float, Result]]:
     """Minimise J for each alpha in turn; yield (alpha, result). From strong to weak is the fastest order.
 
     A plane R(Xw) >= c + <v, w> does not know alpha: the best mixture of planes of one run is a lower bound for the next from
@@ -21,12 +24,14 @@ def solve_path(objective: Objective, alphas: Sequence[float], solver: Solver) ->
         Penalties.
     solver : Solver
         Certified; `init` concerns the first alpha alone.
+    start : array of p numbers, optional
+        Where the first run begins: the coefficients of an alpha that is near.
     """
     before: tuple[float, Result] | None = None
     for alpha in alphas:
         if before is None:
             own = objective.with_alpha(alpha)
-            result = solver.solve(own)
+            result = solver.solve(own, start)
         else:
             last = before[1]
             own = objective.with_alpha(alpha, last.w, last.z)
