@@ -11,6 +11,7 @@ import math
 import re
 import sqlite3
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def make_payments(rows, seed):
 def score(document: dict[str, Any], row: dict[str, Any]) -> float:
     """Return the score of a row: what a document of `to_json` means, in plain Python."""
     if "features" in document:
-        return document["intercept"] + sum(each["coefficient"] * row[each["name"]] for each in document["features"])
+        return document["intercept"] + sum(number_term(each, row[each["name"]]) for each in document["features"])
     total = document["intercept"]
     for column in document["columns"]:
         value = row[column["name"]]
@@ -53,10 +54,22 @@ def score(document: dict[str, Any], row: dict[str, Any]) -> float:
                 raise ValueError(f"{column['name']} is missing")
             total += column["missing"]
         elif column["kind"] == "number":
-            total += column["coefficient"] * float(value)
+            total += number_term(column, float(value))
         else:
             total += column["coefficients"].get(shortest(value) if column["canonical"] else value, column["other"])
     return total
+
+
+def number_term(column: dict[str, Any], value: float) -> float:
+    """Return what a number adds to the score; a model for heavy tails first interpolates between knots."""
+    knots = column.get("knots")
+    if knots is not None:
+        value = min(max(value, knots[0][0]), knots[-1][0])
+        for (x, y), (next_x, next_y) in pairwise(knots):
+            if x <= value <= next_x:
+                return column["coefficient"] * (y + (value - x) * (next_y - y) / (next_x - x))
+        value = knots[0][1]  # a column of one value has one knot
+    return column["coefficient"] * value
 
 
 def shortest(text: str) -> str:
@@ -68,7 +81,10 @@ def shortest(text: str) -> str:
 
 def probability(document: dict[str, Any], score: float) -> float:
     """Return the probability of the second class."""
-    logit = document["calibration"]["slope"] * score + document["calibration"]["offset"]
+    calibration = document["calibration"]
+    if calibration["low"] is not None:
+        score = min(max(score, calibration["low"]), calibration["high"])
+    logit = calibration["slope"] * score + calibration["offset"]
     return 1.0 / (1.0 + math.exp(-max(logit, -700.0)))  # Python's exp raises an error where others return infinity
 
 

@@ -59,7 +59,9 @@ def trained(measure="f1", labels="text", search=False, calibrated=False, **param
 def probability(clf, X):
     """Return the probability of the positive class, as it is defined."""
     slope, offset = clf.calibration_
-    return expit(slope * (np.asarray(X, dtype=np.float64) @ clf.coef_[0]) + offset)
+    low, high = getattr(clf, "calibration_range_", (-np.inf, np.inf))
+    scores = clf.decision_function(np.asarray(X, dtype=np.float64)) - clf.intercept_[0]
+    return expit(slope * np.clip(scores, low, high) + offset)
 
 
 def size(clf, X):

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from scoreline.data import Encoding
 from scoreline.data.columns import Column
 from scoreline.export import to_json, to_onnx, to_sql
+from scoreline.operators import as_operator
+from scoreline.operators.column_maps import ColumnMap
 
 DEPLOY = example()
 DATABASES = [run_sql, run_duckdb] if find_spec("duckdb") else [run_sql]
@@ -51,7 +53,15 @@ def tables(draw):
     encoding = Encoding([column for column, _ in drawn], **options)
     coef = draw(st.lists(WEIGHTS, min_size=encoding.n_features, max_size=encoding.n_features))
     rows = draw(st.lists(st.tuples(*(cells for _, cells in drawn)), min_size=1, max_size=8))
-    return encoding, coef, draw(WEIGHTS), rows
+    kind = draw(st.sampled_from([None, "robust", "quantile"]))
+    column_map = None
+    if kind is not None:
+        rounded = NUMBERS.map(lambda x: round(x, 2))  # knots that differ by denormal numbers have no finite slope
+        seen = st.lists(rounded, min_size=encoding.n_features, max_size=encoding.n_features)
+        column_map = ColumnMap.learn(as_operator(np.array(draw(st.lists(seen, min_size=1, max_size=6)))), kind)
+    ends = np.array(draw(st.sampled_from([(-np.inf, np.inf), (-2.0, 3.0)])))
+    model = {"coef": coef, "intercept": draw(WEIGHTS), "column_map_": column_map, "calibration_range_": ends}
+    return encoding, model, rows
 
 
 def missing_in_onnx(column, cell):
@@ -65,12 +75,19 @@ def missing_in_onnx(column, cell):
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(table=tables())
 def test_all_formats_agree_with_predict(table):
-    encoding, coef, intercept, rows = table
-    clf = made(coef, intercept, ("no", "yes"), calibration=[1e-4, 0.3], encoding_=encoding)
+    encoding, model, rows = table
+    clf = made(**model, classes=("no", "yes"), calibration=[1e-4, 0.3], encoding_=encoding)
     X = encoded(encoding, [[None if cell in encoding.missing else cell for cell in row] for row in rows])
     expected = clf.decision_function(X)
     # Every program adds the same terms, of which each is rounded a few times, in an order of its own.
-    rounding = 8 * np.finfo(float).eps * (np.abs(X) @ np.abs(clf.coef_[0]) + abs(intercept))
+    # A map subtracts knots, so its rounding is that of values and knots, magnified by its steepest segment.
+    mapped, steepest = np.abs(X), 1.0
+    if clf.column_map_ is not None:
+        x, y = clf.column_map_.x, clf.column_map_.y
+        same = np.diff(np.repeat(np.arange(encoding.n_features), np.diff(clf.column_map_.starts))) == 0
+        steepest += float(np.abs(np.diff(y)[same] / np.diff(x)[same]).max(initial=0.0))
+        mapped = np.abs(clf.column_map_.transform(X)) + steepest * (np.abs(X) + np.abs(x).max()) + np.abs(y).max()
+    rounding = 8 * np.finfo(float).eps * (mapped @ np.abs(clf.coef_[0]) + abs(clf.intercept_[0]))
     names = [column.name for column in encoding.columns]
 
     def check(scores, predictions, at=slice(None)):

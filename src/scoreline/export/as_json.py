@@ -1,6 +1,7 @@
 """Plain JSON: the numbers of a classifier and what they mean, for any language."""
 
 import json
+import math
 import os
 from typing import Any
 
@@ -19,7 +20,8 @@ FORMULA = {
     "knots": "Where there are knots, a list of points [x, y] with increasing x, the value is first replaced by linear "
     "interpolation between them: the first y below the first x, the last y above the last x.",
     "predict": "classes[1] if score > 0, classes[0] if score <= 0. A score that is NaN or infinite is an error.",
-    "probability": "of classes[1]: 1 / (1 + exp(-(slope * score + offset))), with calibration's slope and offset",
+    "probability": "of classes[1]: 1 / (1 + exp(-(slope * score + offset))), with calibration's slope and offset; the score is "
+    "first clipped to calibration's low and high where these are not null",
 }
 
 
@@ -80,8 +82,9 @@ def json_document(model: Fitted) -> dict[str, Any]:
     if model.knots is not None:
         words.append("knots")
     if model.calibration is not None:
-        slope, offset = model.calibration
-        document["calibration"] = {"slope": slope, "offset": offset}
+        document["calibration"] = {
+            name: value if math.isfinite(value) else None for name, value in model.calibration._asdict().items()
+        }
         words.append("probability")
     document["formula"] = {"score": FORMULA[score], **{word: FORMULA[word] for word in words}}
     return document

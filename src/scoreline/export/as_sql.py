@@ -1,8 +1,11 @@
 """SQL: one SELECT that scores the rows of a table where they are."""
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from scipy.special import expit
 
 from scoreline.data.columns import names_of, twice
 from scoreline.data.encoding import Encoding
@@ -276,11 +279,18 @@ def _flat(terms: list[tuple[str, str]], indent: str) -> str:
 def _probability(model: Fitted, score: str) -> list[str]:
     """Return the sigmoid as a CASE in which no exp is too large or too small."""
     assert model.calibration is not None
-    slope, offset = model.calibration
+    slope, offset, low, high = model.calibration
     logit = f"({number(slope)} * {score} + {number(offset)})"
-    return [
-        f"CASE WHEN {logit} BETWEEN {number(SURE)} AND {number(LARGEST)} THEN 1.0e0",
-        f"  WHEN {logit} BETWEEN 0 AND {number(SURE)} THEN 1.0e0 / (1.0e0 + EXP(-{logit}))",
-        f"  WHEN {logit} BETWEEN {number(NEVER)} AND 0 THEN EXP({logit}) / (1.0e0 + EXP({logit}))",
-        f"  WHEN {logit} BETWEEN {number(-LARGEST)} AND {number(NEVER)} THEN 0.0e0 END",
+    clipped = [
+        f"WHEN {score} BETWEEN {first} AND {last} THEN {number(float(expit(slope * end + offset)))}"
+        for end, first, last in ((low, number(-LARGEST), number(low)), (high, number(high), number(LARGEST)))
+        if math.isfinite(end)
     ]
+    cases = [
+        *clipped,
+        f"WHEN {logit} BETWEEN {number(SURE)} AND {number(LARGEST)} THEN 1.0e0",
+        f"WHEN {logit} BETWEEN 0 AND {number(SURE)} THEN 1.0e0 / (1.0e0 + EXP(-{logit}))",
+        f"WHEN {logit} BETWEEN {number(NEVER)} AND 0 THEN EXP({logit}) / (1.0e0 + EXP({logit}))",
+        f"WHEN {logit} BETWEEN {number(-LARGEST)} AND {number(NEVER)} THEN 0.0e0 END",
+    ]
+    return [f"CASE {cases[0]}", *(f"  {case}" for case in cases[1:])]

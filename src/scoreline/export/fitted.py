@@ -1,8 +1,9 @@
 """What every export needs of a trained classifier: plain numbers, names and classes, checked once."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,17 +11,27 @@ from sklearn.utils.validation import check_is_fitted
 from scoreline._typing import FloatArray
 from scoreline.data.encoding import Encoding
 from scoreline.estimators import MeasureClassifier, MeasureClassifierCV
+from scoreline.operators.column_maps import ColumnMap
 
 ESTIMATORS = (MeasureClassifier, MeasureClassifierCV)
 LARGEST = 2**63  # classes beyond are no integers for other programs
+
+
+class Calibration(NamedTuple):
+    """The probability of classes[1] is the sigmoid of slope * score + offset, with the score clipped to [low, high] first."""
+
+    slope: float
+    offset: float
+    low: float = -math.inf
+    high: float = math.inf
 
 
 @dataclass(frozen=True)
 class Fitted:
     """A trained classifier: score = coef . x + intercept, classes[1] where it is positive.
 
-    `names` are those of the features, in order; `calibration` is (slope, offset) such that the probability is the sigmoid of
-    slope * score + offset, or None; `encoding` says how columns of a table become the features, if it is known. `knots` has for
+    `names` are those of the features, in order; `calibration` is None without probabilities; `encoding` says how columns of a
+    table become the features, if it is known. `knots` has for
     each feature None, or points (x, y) with increasing x: the coefficient is then that of `np.interp(value, x, y)`.
     """
 
@@ -28,7 +39,7 @@ class Fitted:
     intercept: float
     classes: tuple[Any, Any]
     names: list[str]
-    calibration: tuple[float, float] | None
+    calibration: Calibration | None
     encoding: Encoding | None
     measure: str
     knots: Sequence[tuple[FloatArray, FloatArray] | None] | None = None
@@ -56,10 +67,12 @@ def fitted(clf: Any, encoding: Encoding | None = None) -> Fitted:
         raise ValueError(
             f"encoding has {encoding.n_features} features, the classifier {len(coef)}: pass the one of its X"
         )
-    calibration, intercept = getattr(clf, "calibration_", None), float(clf.intercept_[0])
-    if calibration is not None:  # that of a classifier is for scores without the intercept
-        slope, offset = map(float, calibration)
-        calibration = slope, offset - slope * intercept
+    intercept, calibration = float(clf.intercept_[0]), None
+    if getattr(clf, "calibration_", None) is not None:  # that of a classifier is for scores without the intercept
+        slope, offset = clf.calibration_.tolist()
+        ends = getattr(clf, "calibration_range_", np.array([-math.inf, math.inf])) + intercept
+        calibration = Calibration(slope, offset - slope * intercept, *ends.tolist())
+    coef, knots = _mapped(coef, getattr(clf, "column_map_", None), encoding)
     return Fitted(
         coef,
         intercept,
@@ -68,7 +81,22 @@ def fitted(clf: Any, encoding: Encoding | None = None) -> Fitted:
         calibration,
         encoding,
         clf.measure if isinstance(clf.measure, str) else clf.measure.name,
+        knots,
     )
+
+
+def _mapped(coef: FloatArray, column_map: ColumnMap | None, encoding: Encoding | None) -> tuple[FloatArray, Any]:
+    """Return coefficients and knots. Features of an encoding that are 0 or 1 need no knots: 0 is mapped to 0."""
+    if column_map is None:
+        return coef, None
+    knots: list[Any] = [column_map.knots(k) for k in range(len(coef))]
+    if encoding is not None:
+        numbers = {start for c, start in zip(encoding.columns, encoding.starts, strict=False) if c.kind == "number"}
+        of_one = column_map.transform(np.ones((1, len(coef))))[0]
+        truth = np.array([k not in numbers for k in range(len(coef))])
+        coef = np.where(truth, coef * of_one, coef)
+        knots = [None if flag else found for flag, found in zip(truth.tolist(), knots, strict=True)]
+    return coef, knots
 
 
 def plain_classes(classes: Any) -> tuple[Any, Any]:

@@ -149,7 +149,10 @@ class Nodes:
     def probabilities(self, model: Fitted, score: str) -> tuple[str, str]:
         """Add the probabilities of both classes; return their names."""
         assert model.calibration is not None
-        slope, offset = model.calibration
+        slope, offset, low, high = model.calibration
+        if math.isfinite(low) and math.isfinite(high):
+            above = self.node("Max", score, self.constant("low", DOUBLE, low))
+            score = self.node("Min", above, self.constant("high", DOUBLE, high))
         scaled = self.node("Mul", score, self.constant("slope", DOUBLE, slope))
         logit = self.node("Add", scaled, self.constant("offset", DOUBLE, offset))
         # exp may be infinite, and then 1 / (1 + exp) is the 0 that it should be; no 1 - p: it would lose the digits of small p.
