@@ -75,7 +75,7 @@ def test_the_table_and_the_choice():
     X, y = problem()
     clf = searched(X, y)
     table = clf.cv_results_
-    assert table["alpha"].tolist() == ALPHAS
+    assert table["alpha", "cost"].tolist() == ALPHAS
     splits = np.stack([table[f"split{f}_test_score"] for f in range(3)], axis=1)
     np.testing.assert_allclose(table["mean_test_score"], splits.mean(axis=1))
     np.testing.assert_allclose(table["std_test_score"], splits.std(axis=1, ddof=1))
@@ -210,6 +210,55 @@ def test_fewer_passes_than_cold_fits():
         for alpha in alphas:
             cold += 2 / 3 * MeasureClassifier(alpha=alpha, scaling="standard").fit(X[train], y[train]).n_passes_
     assert clf.cv_passes_ <= 0.5 * cold
+
+
+def text_rows(n=400, p=1200, seed=0):
+    """Rows like texts: few words each, frequent words first, a tenth of the words more frequent among positives."""
+    rng = np.random.default_rng(seed)
+    frequency = 1.0 / np.arange(1.0, p + 1.0)
+    tilted = frequency * np.where(rng.random(p) < 0.1, 4.0, 1.0)
+    y = (rng.random(n) < 0.25).astype(int)
+    words = [rng.choice(p, 40, p=own / own.sum()) for own in (tilted if each else frequency for each in y)]
+    X = sp.csr_matrix((np.ones(40 * n), (np.repeat(np.arange(n), 40), np.concatenate(words))), shape=(n, p))
+    return X, y
+
+
+def test_count_measures_on_wide_rows_take_few_passes():
+    """Held-out rows of the folds choose the cost there: leave-one-out scores would take dozens of passes for each fit."""
+    X, y = text_rows()
+    alphas = np.logspace(0, -4, 6)
+    clf = searched(X, y, "f1", alphas=alphas, cv=StratifiedKFold(3), scaling="maxabs")
+    whole = 0.0
+    for train, _ in StratifiedKFold(3).split(X, y):
+        for alpha in alphas:
+            whole += 2 / 3 * MeasureClassifier("f1", alpha=alpha, scaling="maxabs").fit(X[train], y[train]).n_passes_
+    assert clf.cv_passes_ <= 0.7 * whole
+    assert clf.n_passes_ <= 100
+    assert (clf.solver_, clf.status_) == ("cost_search", "converged")
+    assert clf.gap_ <= clf.tol * clf.lower_bound_
+    assert clf.cv_results_["mean_test_score"].shape == (18,)  # three costs
+    assert np.isfinite(clf.cv_results_["mean_test_score"]).all()
+
+
+def test_folds_of_wide_rows_choose_the_cost():
+    """5 % positives of two kinds on opposite sides: only a fit with heavier positives finds the rarer kind."""
+    rng = np.random.default_rng(0)
+    n, p = 3000, 1000
+    X = rng.standard_normal((n, 2))
+    y = (rng.random(n) < 0.05).astype(int)
+    rare = rng.random(n) < 0.4
+    X[(y == 1) & ~rare, 0] += 2.5
+    X[(y == 1) & rare] += [-1.0, 1.5]
+    wide = sp.csr_matrix(sp.hstack([sp.csr_matrix(X), sp.csr_matrix((n, p - 2))]))
+    options = {"alphas": [1e-1, 1e-2, 1e-3, 1e-5], "scaling": None, "probability": True}
+    clf = searched(wide, y, "gmean", **options)
+    assert clf.cost_ > 1.0
+    assert clf.solver_params is None
+    assert clf.score(wide, y) > searched(wide, y, "gmean", solver="plugin", **options).score(wide, y)
+    given = searched(wide, y, "gmean", solver="cost_search", solver_params={"cost": clf.cost_}, **options)
+    assert (given.cost_, given.alpha_) == (clf.cost_, clf.alpha_)
+    np.testing.assert_allclose(given.predict_proba(wide), clf.predict_proba(wide))
+    assert given.cv_passes_ < clf.cv_passes_
 
 
 def test_arrays_of_a_device():

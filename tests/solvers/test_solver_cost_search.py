@@ -231,3 +231,19 @@ def test_a_gain_within_its_error_changes_nothing(monkeypatch):
     gain = cost_search.paired_gain
     monkeypatch.setattr(cost_search, "paired_gain", lambda *rows: (gain(*rows)[0], 2.0 * abs(gain(*rows)[0])))
     assert clf.fit(X / 16.0, y).cost_ == 1.0
+
+
+def test_a_given_cost_is_one_fit_with_that_weight_of_positives():
+    X, y = two_kinds(2000)
+    given = MeasureClassifier("f1", solver="cost_search", solver_params={"cost": 3.0}).fit(X, y)
+    weighted = MeasureClassifier("f1", risk="logistic", solver="newton", class_weight={0: 1.0, 1: 3.0}).fit(X, y)
+    assert given.cost_ == 3.0
+    np.testing.assert_allclose(given.coef_, weighted.coef_, rtol=1e-6)
+    assert given.n_passes_ < MeasureClassifier("f1", solver="cost_search").fit(X, y).n_passes_
+
+
+@pytest.mark.parametrize("cost", [0.0, -1.0, "high"])
+def test_a_cost_must_be_a_positive_number(cost):
+    X, y = two_kinds(200)
+    with pytest.raises(ValueError, match="cost"):
+        MeasureClassifier("f1", solver="cost_search", solver_params={"cost": cost}).fit(X, y)

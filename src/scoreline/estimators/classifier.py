@@ -76,7 +76,8 @@ class MeasureClassifier(
         (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS),
         "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments),
         "max_planes" and "zero_plane" (bundle, bundle_ocas), "passes", "step", "weights" and "first_epoch" (spade, stamp),
-        "level", "level_tol" and "rounds" (amp). "early_stopping" (not for moments): end by the measure on validation rows, see
+        "level", "level_tol" and "rounds" (amp), "cost" (cost_search: a fixed weight of positives).
+        "early_stopping" (not for moments): end by the measure on validation rows, see
         `scoreline.solvers.EarlyStopping`. "device" ("cuda", "cuda:1", "cupy"; not for spade, stamp and hybrid): move X
         there first, block by block.
     alpha : float, default=1e-4

@@ -157,7 +157,7 @@ class Candidate(NamedTuple):
     """A risk and a solver with what their folds gave for each alpha, from the strongest penalty to the weakest.
 
     `values` is the measure on held-out rows (alphas from strong to weak by folds); folds that ran along a path of alphas have
-    the scores of these rows, too.
+    the scores of these rows, too. `cost` is the weight of a positive, None where each fit has its own.
     """
 
     risk: Risk
@@ -166,6 +166,7 @@ class Candidate(NamedTuple):
     alphas: list[float]
     folds: list[Fold]
     values: FloatArray
+    cost: float | None = None
 
     def open_edge(self, decade: int) -> str | None:
         """Return "strong" or "weak" where the best alpha is the first or the last and the measure still grows there, else None.
@@ -224,9 +225,10 @@ def results_table(given: list[float] | None, candidates: list[Candidate]) -> dic
     means = mean_of(values)
     ranks = 1 + np.array([int(np.count_nonzero(means > mean)) for mean in means])
     splits = {f"split{f}_test_score": values[:, f] for f in range(values.shape[1])}
-    deviations = deviation_of(values)
+    deviations, sizes = deviation_of(values), [len(order) for order in orders]
     return {
         "alpha": np.concatenate([np.take(each.alphas, order) for each, order in zip(candidates, orders, strict=True)]),
-        "risk": np.repeat([each.risk.name for each in candidates], [len(order) for order in orders]),
+        "risk": np.repeat([each.risk.name for each in candidates], sizes),
+        "cost": np.repeat([np.nan if each.cost is None else each.cost for each in candidates], sizes),
         "mean_test_score": means, "std_test_score": deviations, "rank_test_score": ranks, **splits,
     }  # fmt: skip

@@ -31,10 +31,11 @@ from scoreline.estimators.folds import (
 from scoreline.estimators.interim import Interim, fitting
 from scoreline.estimators.probabilities import Probabilities, center_of, cross_fitted_scores
 from scoreline.estimators.scoring import Scoring
+from scoreline.estimators.training import with_cost
 from scoreline.estimators.validation import check_labels, check_weights, seen
 from scoreline.estimators.whole import all_at_once
 from scoreline.estimators.wrapped import unwrapped
-from scoreline.measures import Measure, RankingMeasure
+from scoreline.measures import Measure, OperatingPoint, RankingMeasure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
 from scoreline.operators.column_maps import with_mapped_columns
@@ -43,7 +44,8 @@ from scoreline.risks.base import Risk
 from scoreline.risks.registry import get_risk
 from scoreline.scorespace import space_for
 from scoreline.solvers import Solver
-from scoreline.solvers.cost_search import CostMethod
+from scoreline.solvers.cost_search import CostMethod, CostSearchSolver, costs_to_try
+from scoreline.solvers.hessian import MAX_FEATURES
 from scoreline.solvers.path import solve_path
 from scoreline.solvers.run_warnings import is_degenerate
 
@@ -88,16 +90,16 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         max_time is that of a single fit.
     probability : bool, default=False
         Learn a sigmoid from the scores of the rows left out at the chosen alpha, for `predict_proba`. No further fits, but for
-        methods that choose costs, moments, spade and stamp, which take one more for each fold, with the cost that was chosen.
+        amp, cost_search below 1000 features, moments, spade and stamp, which take one more for each fold, with the chosen cost.
 
     Attributes
     ----------
     alpha_ : float
         The alpha chosen.
     cv_results_ : dict of arrays
-        One entry for each risk and alpha, in the order given, else from strong to weak: risk, alpha, mean_test_score,
-        std_test_score (with n - 1), rank_test_score, and split0_test_score, split1_test_score, ... Folds without a value are
-        left out of means.
+        One entry for each risk, cost and alpha, in the order given, else from strong to weak: risk, cost (weight of a
+        positive, NaN where each fit has its own), alpha, mean_test_score, std_test_score (with n - 1), rank_test_score, and
+        split0_test_score, split1_test_score, ... Folds without a value are left out of means.
     cv_passes_ : float
         Passes over X that all folds took together.
     coef_, intercept_, objective_, lower_bound_, gap_, history_, status_ and others
@@ -214,14 +216,19 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             rows = TrainingRows(operator, sign, weight, training_weight, classes)
             begun = rows, final._cut_measure(measure)
             shape = counted_rows(len(sign), weight), operator.shape[1]
-            contenders, spare = self._contenders(measure, shape, final._options())
+            methods, spare = self._contenders(measure, shape, final._options())
+            contenders = [
+                (*method, cost)
+                for method in methods
+                for cost in self._costs(method[1], rows, measure, final._options())
+            ]
             candidates: list[Candidate] = []
-            for risk, solver_class in contenders:  # which may grow below
-                candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, alphas, interim))
+            for risk, solver_class, cost in contenders:  # which may grow below
+                candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, cost, alphas, interim))
                 chosen = max(candidates, key=self._merit)  # the first of equal ones
                 candidates = [each if each is chosen else each.without_scores() for each in candidates]
                 if spare is not None and chosen.degenerate[self._chosen(chosen)]:
-                    contenders.append((spare.risk, spare.solver))
+                    contenders.append((spare.risk, spare.solver, None))
                     spare = None
             undefined = undefined_folds(candidates)
             if len(undefined) == len(splits):
@@ -231,6 +238,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             final.alpha = chosen.alphas[best]
             # What the folds have judged is named: "auto" might take another for all rows.
             final.set_params(risk=chosen.risk.name, solver=chosen.solver)
+            if chosen.cost is not None:
+                final.set_params(solver_params={**final._options(), "cost": chosen.cost})
             if out_of_fold:
                 final.cut = "none"
             final.fit(operator, y, sample_weight)
@@ -368,12 +377,30 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             return [first, (other.risk, other.solver)], None
         return [first], other
 
+    def _costs(
+        self, solver_class: Any, rows: TrainingRows, measure: Measure, options: dict[str, Any]
+    ) -> Sequence[float | None]:
+        """Return the costs of a positive for which the folds follow a path of alphas, or None where every fit has its own.
+
+        Leave-one-out scores, by which a fit chooses its cost, take dozens of passes where there is no factored Hessian: there
+        the held-out rows of the folds choose it. An operating point stays with the search on all rows, which says where its
+        target is not reached.
+        """
+        if not issubclass(solver_class, CostSearchSolver):
+            return (None,)
+        if options.get("cost") is not None:
+            return (float(options["cost"]),)
+        if rows.operator.shape[1] < MAX_FEATURES or isinstance(measure, OperatingPoint):
+            return (None,)
+        return (1.0, *costs_to_try(rows.sign, rows.training_weight, rows.weight))
+
     def _tried(
         self, final: MeasureClassifier, rows: TrainingRows, splits: list[Any], measure: Measure, risk: Risk, solver_class: Any,
-        alphas: list[float], interim: Interim,
+        cost: float | None, alphas: list[float], interim: Interim,
     ) -> Candidate:  # fmt: skip
-        """Return what the folds say of a risk."""
-        along, stop = issubclass(solver_class, Solver) and not issubclass(solver_class, CostMethod), Event()
+        """Return what the folds say of a risk, a solver and a cost."""
+        along = issubclass(solver_class, Solver) and (cost is not None or not issubclass(solver_class, CostMethod))
+        stop = Event()
 
         def make_solver() -> Any:
             solver = final._make_solver(solver_class)
@@ -382,7 +409,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
 
         def run(alphas: list[float], starts: list[Any]) -> list[Fold]:
             fold = (
-                self._path_fold(rows, measure, risk, make_solver, alphas, interim)
+                self._path_fold(rows, measure, risk, make_solver, alphas, interim, cost)
                 if along
                 else self._fit_fold(rows, measure, risk, solver_class, alphas, interim)
             )
@@ -391,7 +418,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
 
         def candidate(alphas: list[float], folds: list[Fold]) -> Candidate:
             values = self._values(folds, splits, rows, measure)
-            return Candidate(risk, solver_class.name, along, alphas, folds, values)
+            return Candidate(risk, solver_class.name, along, alphas, folds, values, cost)
 
         found = candidate(alphas, run(alphas, [None] * len(splits)))
         edge = None if self.alphas is not None else found.open_edge(DECADE)
@@ -413,9 +440,11 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         make_solver: Callable[[], Any],
         alphas: list[float],
         interim: Interim,
+        cost: float | None,
     ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
         """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
         space = space_for(rows.operator.scores)
+        weights = rows.training_weight if cost is None else with_cost(rows.training_weight, rows.sign, cost)
 
         def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
             wrapped = scaled(rows.operator, self.scaling, rows.counted(train))
@@ -423,9 +452,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 wrapped = InterceptOperator(wrapped, self.intercept_scaling)
             part, left = wrapped.on_rows(train), wrapped.on_rows(test)
             sign = part.aligned(rows.sign[train])
-            weight = (
-                None if rows.training_weight is None else part.aligned(rows.training_weight[train], "sample_weight")
-            )
+            weight = None if weights is None else part.aligned(weights[train], "sample_weight")
             objective = Objective(part, risk.prepare(sign, weight, space), alphas[0])
 
             def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
@@ -434,7 +461,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             def run() -> Fold:
                 scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []
                 solver, newest = make_solver(), interim.of_fold()
-                solver.latest, facts = newest, {"solver_": solver.name, "risk_": risk.name}
+                facts = {"solver_": solver.name, "risk_": risk.name, "cost_": 1.0 if cost is None else cost}
+                solver.latest = newest
                 newest.begin(unwrap, **facts, alpha_=alphas[0])
                 ends: list[Any] = []
                 for k, (_, result) in enumerate(solve_path(objective, alphas, solver, start)):

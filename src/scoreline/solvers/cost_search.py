@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import CountsBasedMeasure, Cut, Measure, OperatingPoint, steady_cut
 from scoreline.objective import Objective
@@ -85,6 +86,8 @@ class CostSearchSolver(CostMethod, NewtonSolver):
 
     Parameters
     ----------
+    cost : float, optional
+        Weight of a positive relative to a negative. With a number there is one fit and no search.
     **options
         memory, tol, max_iter, max_time, abs_tol, callbacks: see LbfgsSolver and Solver; they apply to every fit.
     """
@@ -94,6 +97,12 @@ class CostSearchSolver(CostMethod, NewtonSolver):
     automatic = "measure"
     reason = "the measure is one of counts, so cost and cut are chosen on left-out rows"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean loss"
+
+    def __init__(self, cost: float | None = None, **options: Any):
+        super().__init__(**options)
+        if cost is not None:
+            check_number("cost", cost, above=0)
+        self.cost = cost
 
     @classmethod
     def trains(cls, measure: Any) -> bool:
@@ -105,24 +114,20 @@ class CostSearchSolver(CostMethod, NewtonSolver):
         sign, weight, measure = problem.sign, problem.weight, problem.measure
         assert isinstance(measure, CountsBasedMeasure)
         base = 1.0 if weight is None else weight
-        sums = np.bincount((sign > 0).astype(np.int8), weight, 2)
-        rows = np.bincount((sign > 0).astype(np.int8), problem.copies, 2)
-        ratio = float(sums[0] / sums[1])
         asked, begin = self.max_time, time.perf_counter()
 
         def left() -> float | None:
             return None if asked is None else max(OVER, asked - (time.perf_counter() - begin))
 
-        def attempt(exponent: float, before: Trial | None) -> Trial:
-            cost = ratio**exponent
-            objective = problem.objective(weight if exponent == 0.0 else np.where(sign > 0, cost, 1.0) * base)
+        def attempt(cost: float, before: Trial | None) -> Trial:
+            objective = problem.objective(weight if cost == 1.0 else np.where(sign > 0, cost, 1.0) * base)
             start, constant = w0, objective.risk.best_constant()
             if before is not None:  # what a cost changes most is the constant
                 start = problem.operator.shifted(before.result.w, constant - before.constant)
             self.max_time = left()
             trial = Trial(cost, constant, self.solve(objective, start))
             trial.interruption = trial.result.interruption
-            if trial.interruption is not None or (before is not None and ended(trial)):
+            if trial.interruption is not None or self.cost is not None or (before is not None and ended(trial)):
                 return trial
             try:
                 unseen = leave_one_out(objective, trial.result.z, problem.copies, random_state)
@@ -136,14 +141,14 @@ class CostSearchSolver(CostMethod, NewtonSolver):
             return trial
 
         try:
-            plain = best = last = attempt(0.0, None)
-            if ended(plain) or min(rows) < THIN or abs(np.log(ratio)) < SAME:
+            plain = best = last = attempt(1.0 if self.cost is None else self.cost, None)
+            if ended(plain) or self.cost is not None:
                 return plain
-            for exponent in (1.0, 0.5):
+            for cost in costs_to_try(sign, weight, problem.copies):
                 if left() == OVER:  # another fit would not get beyond its start
                     best.result.status = "max_time"
                     return best
-                trial = attempt(exponent, last)
+                trial = attempt(cost, last)
                 if ended(trial):
                     best.interruption = trial.interruption
                     best.result.status = trial.result.status
@@ -161,6 +166,16 @@ class CostSearchSolver(CostMethod, NewtonSolver):
             return best
         finally:
             self.max_time = asked
+
+
+def costs_to_try(sign: AnyArray, weight: FloatArray | None, copies: FloatArray | None) -> list[float]:
+    """Return the costs beside 1: the ratio r of the classes and its root. None where r is near 1 or a class is tiny."""
+    positive = (sign > 0).astype(np.int8)
+    sums, rows = np.bincount(positive, weight, 2), np.bincount(positive, copies, 2)
+    ratio = float(sums[0] / sums[1])
+    if min(rows) < THIN or abs(np.log(ratio)) < SAME:
+        return []
+    return [ratio, ratio**0.5]
 
 
 def ended(trial: Trial) -> bool:
