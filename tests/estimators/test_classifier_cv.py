@@ -423,7 +423,7 @@ def test_the_grid_is_widened_to_strong_penalties_too():
 
 def test_the_limit_of_the_grid_gives_a_warning_that_names_the_alpha():
     X, y = small_signals(*np.logspace(-3, -5, 9))
-    with pytest.warns(UserWarning, match="The best alpha, 1e-09, is the smallest .* scaling='standard'") as told:
+    with pytest.warns(UserWarning, match="The best alpha, 1e-09, is the smallest .*scaling='standard'") as told:
         clf = MeasureClassifierCV("roc_auc", risk="logistic", cv=3, random_state=0).fit(X, y)
     assert clf.alpha_ == clf.cv_results_["alpha"].min() == 1e-9
     assert all(w.filename == __file__ for w in told)
