@@ -5,8 +5,11 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
+from scoreline import MeasureClassifier
 from scoreline.data import convert, open_mapped
+from scoreline.report.certificate_words import fit_facts, proof_so_far, what_was_proved
 from scoreline.report.facts import describe
 
 
@@ -68,3 +71,26 @@ def test_warnings_and_advice():
     assert any("imbalanced" in text for text in found.advice)
     assert describe(X, np.arange(100) % 3).numbers["classes"] == 3
     assert describe(X[:1]).numbers["rows"] == 1
+
+
+@pytest.mark.parametrize(
+    ("positives", "word"),
+    [(11, "accuracy of 89.0%"), (30, "accuracy of 70.0%"), (45, "are balanced"), (60, "are balanced")],
+)
+def test_advice_states_the_accuracy_of_a_constant_where_classes_differ(positives, word):
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    advice = describe(X, np.arange(100) < positives).advice
+    assert any(word in text for text in advice)
+    assert not any("balanced enough" in text for text in advice)
+
+
+def test_a_gap_above_its_bound_is_not_called_a_proof():
+    X, y = np.random.default_rng(0).standard_normal((200, 3)), np.arange(200) % 2
+    with pytest.warns(ConvergenceWarning):
+        clf = MeasureClassifier("roc_auc", alpha=1e-3, max_iter=1, solver="bundle", tol=1e-6).fit(X, y)
+    clf.lower_bound_ = 0.4 * clf.objective_
+    clf.gap_ = clf.objective_ - clf.lower_bound_
+    assert what_was_proved(clf).startswith("There is no useful proof yet")
+    assert "max_iter" in what_was_proved(clf)
+    assert dict(fit_facts(clf))["gap"].endswith("no useful proof")
+    assert [proof_so_far(gap) for gap in (0.012, 1.2, np.inf)] == ["proved within 1.2 %", *2 * ["no useful proof yet"]]

@@ -120,6 +120,41 @@ def test_evaluate_counts(as_json, model):
     pairs = {"tp": truth & called, "fp": ~truth & called, "fn": truth & ~called, "tn": ~truth & ~called}
     assert found["counts"] == {name: int(np.sum(rows)) for name, rows in pairs.items()}
     assert found["values"]["accuracy"] == pytest.approx(np.mean(truth == called))
+    assert list(found["values"])[:3] == [clf.measure, "precision", "recall"]
+    assert found["values"]["precision"] == pytest.approx(truth[called].mean())
+    assert found["values"]["recall"] == pytest.approx(called[truth].mean())
+    assert found["flagged"] == called.sum()
+
+
+@pytest.mark.parametrize(
+    ("measure", "param", "label"),
+    [
+        ("recall_at_precision", "precision=0.97", "recall at precision >= 0.97"),
+        ("tpr_at_fpr", "fpr=0.02", "tpr at fpr <= 0.02"),
+        ("precision_at_recall", "recall=0.3", "precision at recall >= 0.3"),
+    ],
+)
+def test_operating_points_state_their_target(scoreline, as_json, folder, measure, param, label):
+    options = ("--label", "outcome", "--positive", "fraud", "--measure", measure, "--measure-param", param)
+    assert scoreline("train", "payments.csv", *options, "--out", "point.npz", "--report", "point.html")[0] == 0
+    assert label.replace("<", "&lt;").replace(">", "&gt;") in (folder / "point.html").read_text()
+    out = scoreline("evaluate", "point.npz", "today.csv")[1]
+    lines = out.splitlines()
+    assert lines[0].startswith(f"{label} (trained for): ")
+    assert [line.split()[0] for line in lines[3:5]] == ["precision", "recall"]
+    assert "rows flagged" in lines[5]
+    found = as_json("evaluate", "point.npz", "today.csv")
+    assert (found["target"], found["labels"][measure]) == (label, label)
+    limit = float(param.partition("=")[2])
+    tp, fp, fn, tn = found["counts"].values()
+    values = {"recall_at_precision": (tp, tp + fp), "precision_at_recall": (tp, tp + fn), "tpr_at_fpr": (fp, fp + tn)}
+    part, whole = values[measure]
+    met = part <= limit * whole if measure == "tpr_at_fpr" else whole > 0 and part >= limit * whole
+    assert ("the target is missed" in out) == (not met)
+    shown = as_json("info", "point.npz")
+    assert (shown["target"], shown["measure"]) == (label, measure)
+    assert shown["threshold"] == -load_model("point.npz").intercept_[0]
+    assert label in scoreline("info", "point.npz")[1]
 
 
 @pytest.mark.parametrize("positive", [(), ("--positive", "fraud")])

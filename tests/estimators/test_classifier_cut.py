@@ -87,3 +87,15 @@ def test_relative_weights_do_not_blunt_the_cut(data, scale):
     plain = MeasureClassifier("f1").fit(X, y)
     scaled = MeasureClassifier("f1").fit(X, y, np.full(len(y), scale))
     assert scaled.score(X, y) == pytest.approx(plain.score(X, y), abs=0.02)  # the mean is 1 up to a factor of sqrt(2)
+
+
+def test_a_fit_whose_threshold_flags_nearly_nothing_gives_one_warning():
+    """Labels that are mostly noise, and a few positives that stand out: a precision of 0.9 is kept by these alone."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((4000, 3)), rng.random(4000) < 0.3
+    rare = np.flatnonzero(y)[:4]
+    X[rare] += 8.0
+    with pytest.warns(UserWarning, match="flags only . of .* positives .* at a recall of 0.1, precision 0") as told:
+        clf = MeasureClassifier("recall_at_precision", {"precision": 0.9}, cut="train", scaling="standard").fit(X, y)
+    assert sum("flags only" in str(w.message) for w in told) == 1
+    assert clf.predict(X).sum() < 10

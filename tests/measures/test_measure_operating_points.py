@@ -266,3 +266,15 @@ def test_the_warning_tells_the_threshold_that_predict_uses():
     with pytest.warns(UserWarning, match="the closest reaches 0.5"):
         clf = MeasureClassifier("recall_at_precision", measure_params={"precision": 0.99}).fit(X, y)
     assert clf.predict(X).any()
+
+
+def test_a_threshold_that_flags_nearly_nothing_is_explained():
+    """Three of 1000 positives lie above all negatives; below, positives and negatives alternate."""
+    y = np.concatenate([np.ones(3), np.tile([-1.0, 1.0], 997)])
+    z = -np.arange(len(y), dtype=float)
+    said = point("recall_at_precision", 0.9).scarce(y, z, None, -2.5)
+    assert said.startswith("the threshold that keeps precision >= 0.9 flags only 3 of 1,000 positives (recall 0.003)")
+    assert "at a recall of 0.1, precision 0.5" in said
+    assert "a false positive rate of 0.09" in point("tpr_at_fpr", 0.001).scarce(y, z, None, -2.5)
+    assert point("recall_at_precision", 0.5).scarce(y, z, None, -100.0) is None
+    assert point("recall_at_precision", 0.9).scarce(y[:20], z[:20], None, -2.5) is None  # 3 of few positives are enough

@@ -10,7 +10,7 @@ from scoreline.cli.output import Output
 from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import labels_of, read
 from scoreline.estimators import load_model
-from scoreline.measures import all_measures, get_measure
+from scoreline.measures import OperatingPoint, all_measures, get_measure
 
 EXAMPLES = """examples:
   scoreline evaluate model.npz holdout.csv --label outcome
@@ -36,19 +36,35 @@ def run(options: Any, output: Output) -> int:
     truth = positive_rows(labels_of(data), clf.classes_, marked)
     scores = clf.decision_function(data.X)
     own = get_measure(clf.measure, clf.measure_params)
-    values = {own.name: own.value(truth, scores)}
-    for name, kind in all_measures().items():
-        if name not in values:
-            values[name] = kind().value(truth, scores)
     predicted = scores > 0
     counts = {n: int(np.count_nonzero((truth == t) & (predicted == q))) for n, t, q in COUNTS}
-    for name, value in (("rows", len(truth)), ("measure", own.name), ("values", values), ("counts", counts)):
+    flagged = counts["tp"] + counts["fp"]
+    measures = {own.name: own, **{name: kind() for name, kind in all_measures().items() if name != own.name}}
+    rates = {
+        "precision": counts["tp"] / flagged if flagged else float("nan"),
+        "recall": counts["tp"] / (counts["tp"] + counts["fn"]),
+    }
+    others = {name: measure.value(truth, scores) for name, measure in measures.items()}
+    values = {own.name: others.pop(own.name), **rates, **others}
+    labels = {name: measures[name].label if name in measures else name for name in values}
+    results = {
+        "rows": len(truth), "measure": own.name, "target": own.label, "values": values, "counts": counts, "flagged": flagged,
+        "labels": {name: label for name, label in labels.items() if label != name},
+    }  # fmt: skip
+    for name, value in results.items():
         output.result(name, value)
-    output.text(f"{own.name} (trained for): {values[own.name]:.4f} on {len(truth):,} rows, {truth.mean():.2%} positive")
-    output.table([("measure", "value"), *((name, f"{value:.4f}") for name, value in values.items())], right=(1,))
     output.text(
-        f"{counts['tp']:,} true positives, {counts['fp']:,} false, {counts['fn']:,} missed, {counts['tn']:,} true negatives"
+        f"{own.label} (trained for): {values[own.name]:.4f} on {len(truth):,} rows, {truth.mean():.2%} positive"
     )
+    table = [(labels[name], "not defined" if np.isnan(value) else f"{value:.4f}") for name, value in values.items()]
+    output.table([("at the model's threshold", "value"), *table[:3]], right=(1,))
+    output.text(
+        f"{flagged:,} rows flagged: {counts['tp']:,} true positives, {counts['fp']:,} false; not flagged: {counts['fn']:,} "
+        f"missed positives, {counts['tn']:,} true negatives"
+    )
+    if isinstance(own, OperatingPoint) and not own.kept(**counts):
+        output.text(f"the target is missed: {own.constraint()} does not hold on these rows, so {own.name} is 0")
+    output.table([("other measures", "value"), *table[3:]], right=(1,))
     return 0
 
 

@@ -12,6 +12,7 @@ from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import read
 from scoreline.data.columns import MissingValuesError
 from scoreline.estimators import load_model
+from scoreline.measures import get_measure
 from scoreline.model_file import HEADER
 from scoreline.report.facts import describe
 
@@ -69,20 +70,27 @@ def _data(options: Any, output: Output) -> int:
 
 def _model(options: Any, output: Output) -> int:
     clf = load_model(options.file)
-    measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
+    own = get_measure(clf.measure, clf.measure_params)
+    measure, threshold = own.name, -float(clf.intercept_[0])
     used = int(np.count_nonzero(clf.coef_))
     numbers = {
-        "measure": measure, "measure_params": clf.measure_params, "classes": clf.classes_, "features": clf.n_features_in_,
+        "measure": measure, "target": own.label, "measure_params": clf.measure_params, "threshold": threshold,
+        "classes": clf.classes_, "features": clf.n_features_in_,
         "solver": clf.solver_, "risk": clf.risk_, "alpha": clf.alpha, "scaling": clf.scaling, "status": clf.status_,
         "nonzero_weights": used, "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_,
     }  # fmt: skip
     rows = [
-        ("measure", measure), ("classes", ", ".join(map(str, clf.classes_.tolist()))), ("features", f"{clf.n_features_in_:,}"),
+        ("measure", own.label), ("threshold", f"{threshold:.6g} (flag rows whose X coef_ is larger)"),
+        ("classes", ", ".join(map(str, clf.classes_.tolist()))), ("features", f"{clf.n_features_in_:,}"),
         ("solver", f"{clf.solver_}, risk {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("scaling", str(clf.scaling)),
         ("status", clf.status_), ("non-zero weights", f"{used:,}"),
     ]  # fmt: skip
     if clf.gap_ is not None:
         rows.append(("proved", f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"))
+    gain = getattr(clf, "calibration_gain_", None)
+    if gain is not None:
+        numbers["calibration_gain"] = gain
+        rows.append(("probabilities", f"log loss {gain:.4g} below that of the share of positives, on held-out rows"))
     for name, value in numbers.items():
         output.result(name, value)
     output.table([("", options.file), *rows])

@@ -13,6 +13,7 @@ from scoreline.cli.reading import labels_of
 from scoreline.cli.train import name_classes
 from scoreline.data import Dataset
 from scoreline.estimators import MeasureClassifier
+from scoreline.measures import get_measure
 from scoreline.operators import as_operator
 from scoreline.report import PageContent, write_page
 from scoreline.report.compare import Comparison
@@ -28,7 +29,7 @@ def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: D
     y = np.asarray(labels_of(rows))
     truth = y if y.dtype == bool else y == np.unique(np.asarray(labels_of(data)))[-1]
     where = f"the {len(y):,} rows of {options.test}" if tested is not None else f"the {len(y):,} training rows"
-    measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
+    measure = get_measure(clf.measure, clf.measure_params).label
     value = clf.score(rows.X, clf.classes_[truth.astype(int)])
     facts = describe(data.X, data.y, data.names, data.class_names)
     warnings = list(facts.warnings)
@@ -38,7 +39,7 @@ def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: D
         )
     content = PageContent(
         title=f"{measure} on {options.file}",
-        verdict=f"{measure} is {value:.4f} on {where}.",
+        verdict=f"{measure} is {value:.4f} on {where}. {_at_threshold(truth, decision > 0)}",
         verdict_kind="model",
         table=[],
         classifier=clf,
@@ -53,6 +54,13 @@ def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: D
         created=_created(),
     )
     write_page(options.report, content)
+
+
+def _at_threshold(truth: Any, flagged: Any) -> str:
+    """Return precision, recall and the number of flagged rows in words."""
+    right, called, positives = (int(np.count_nonzero(rows)) for rows in (truth & flagged, flagged, truth))
+    precision = f"precision {right / called:.4f}, " if called else "precision not defined, "
+    return f"At its threshold: {precision}recall {right / max(positives, 1):.4f}, {called:,} rows flagged."
 
 
 def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:

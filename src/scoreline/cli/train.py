@@ -16,7 +16,7 @@ import numpy as np
 
 from scoreline._backend import named_device
 from scoreline.cli.evaluate import words_of
-from scoreline.cli.output import Output, Progress, reported, writing
+from scoreline.cli.output import Output, Progress, as_options, reported, writing
 from scoreline.cli.parser import (
     UsageError,
     add_output,
@@ -32,6 +32,7 @@ from scoreline.data.columns import listed
 from scoreline.estimators import MeasureClassifier, MeasureClassifierCV
 from scoreline.estimators.catalog import choose
 from scoreline.measures import get_measure
+from scoreline.report.certificate_words import MORE_PROOF, USELESS, proof_so_far, relative_gap
 from scoreline.solvers import Checkpoint
 from scoreline.solvers import Progress as Iteration
 from scoreline.solvers.moments import MomentsSolver
@@ -267,8 +268,7 @@ def _watch(clf: Any, progress: Any) -> None:
 
     def show(now: Iteration) -> None:
         gap = (now.objective - now.lower_bound) / max(now.lower_bound, 1e-300)
-        proved = f", proved within {100 * gap:.2g} %" if np.isfinite(gap) and gap < 10 else ""
-        progress.update(f"iteration {now.iteration}, {now.passes:.0f} passes{proved}")
+        progress.update(f"iteration {now.iteration}, {now.passes:.0f} passes, {proof_so_far(gap)}")
 
     clf.solver_params = {**(clf.solver_params or {}), "callbacks": [show]}
 
@@ -296,7 +296,10 @@ def _sentence(clf: Any, summary: dict[str, Any]) -> str:
     )
     if clf.gap_ is None:
         return f"{head} (no certificate)"
-    return f"{head}; proved: {clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"
+    proved = f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"
+    if relative_gap(clf) > USELESS:
+        return f"{head}; no useful proof yet ({proved}). {as_options(MORE_PROOF)}"
+    return f"{head}; proved: {proved}"
 
 
 def _check_solver(options: Any) -> None:

@@ -136,6 +136,8 @@ def train(
         if missed is not None:
             assert judged is not None
             threshold = best_cut(judged.sign, judged.scores, problem.cut_measure, judged.weight).threshold
+        else:
+            missed = flags_little(problem.cut_measure, judged, threshold)
     except KeyboardInterrupt as signal:
         interruption, missed = signal, None
     if result.z is not None and interruption is None:
@@ -229,6 +231,18 @@ def unreached(measure: Measure, judged: Judged | None) -> str | None:
     if message is None:
         return None
     return f"measure {measure.name!r}: {message}. predict uses that threshold; lower the limit, change alpha or add features."
+
+
+def flags_little(measure: Measure, judged: Judged | None, threshold: float) -> str | None:
+    """Return what to warn of if the threshold of an operating point flags nearly nothing."""
+    if judged is None or not isinstance(measure, OperatingPoint):
+        return None
+    message = measure.scarce(judged.sign, judged.scores, judged.weight, threshold)
+    return (
+        None
+        if message is None
+        else f"measure {measure.name!r}: {message}. Lower the limit, change alpha or add features."
+    )
 
 
 def with_cost(weight: FloatArray | None, sign: AnyArray, cost: float) -> FloatArray | None:

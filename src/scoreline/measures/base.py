@@ -1,5 +1,6 @@
 """The contract of a measure: a number from labels and decision values, and what its cut maximises."""
 
+import inspect
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -40,6 +41,13 @@ class Measure(ABC):
     uses_order: ClassVar[bool]
     rises: ClassVar[bool] = True
     scale_free: bool = True
+
+    @property
+    def label(self) -> str:
+        """What reports call it: its name, and its parameters if it has any."""
+        given = [(name, getattr(self, name, None)) for name in inspect.signature(type(self)).parameters]
+        words = [f"{name}={value:g}" for name, value in given if isinstance(value, (int, float))]
+        return f"{self.name} ({', '.join(words)})" if words else self.name
 
     @abstractmethod
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:

@@ -13,6 +13,12 @@ from scoreline.measures.base import CountsBasedMeasure, ratio
 from scoreline.measures.counts import COUNT_RISKS
 
 ROUNDING = 1e-13  # of sums of weights, relative
+SCARCE_RECALL = 0.01  # share of the positives below which a threshold flags nearly nothing
+SCARCE_ROWS, ENOUGH_POSITIVES = (
+    5,
+    50,
+)  # as few flagged positives are nearly nothing, too, where there are that many in all
+USEFUL_RECALL = 0.1  # of the threshold that is named instead
 
 
 class OperatingPoint(CountsBasedMeasure):
@@ -46,6 +52,30 @@ class OperatingPoint(CountsBasedMeasure):
     @abstractmethod
     def constraint(self) -> str:
         """Return the constraint in words."""
+
+    def scarce(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None, threshold: float) -> str | None:
+        """Return what to say if a threshold of the scores z flags nearly none of the positives, None if it flags enough."""
+        from scoreline.measures.cut import best_cut  # cut.py knows measures
+
+        kind = 2 * (y > 0).astype(np.int8) + (z > threshold).astype(np.int8)
+        rows, counts = np.bincount(kind, None, 4), np.bincount(kind, sample_weight, 4)
+        recall = float(ratio(counts[3], counts[2] + counts[3]))
+        few = rows[3] < SCARCE_ROWS and rows[2] + rows[3] >= ENOUGH_POSITIVES
+        if recall >= SCARCE_RECALL and not few:
+            return None
+
+        def rate_at_useful_recall(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+            return np.where(ratio(tp, tp + fn) >= USEFUL_RECALL, self.rate(tp, fp, fn, tn), -1.0)
+
+        reached = best_cut(y, z, rate_at_useful_recall, sample_weight).value
+        return (
+            f"the threshold that keeps {self.constraint()} flags only {rows[3]:,} of {rows[2] + rows[3]:,} positives "
+            f"(recall {recall:.2g}); at a recall of {USEFUL_RECALL:g}, {self.limited_rate(reached)} is the best that is reached"
+        )
+
+    def limited_rate(self, rate: float) -> str:
+        """Return a value of the rate that the constraint limits, in words."""
+        return f"{self.constraint().split(' >= ')[0]} {rate:.3g}"
 
     def kept(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
         """Return where the constraint holds, up to the rounding of sums of weights; without a trial it does not."""
@@ -142,6 +172,11 @@ class RecallAtPrecision(OperatingPoint):
         """Return the constraint in words."""
         return f"precision >= {self.precision:g}"
 
+    @property
+    def label(self) -> str:
+        """What reports call it, with the target."""
+        return f"recall at {self.constraint()}"
+
 
 class PrecisionAtRecall(OperatingPoint):
     """Precision, where recall keeps a floor."""
@@ -165,6 +200,11 @@ class PrecisionAtRecall(OperatingPoint):
     def constraint(self) -> str:
         """Return the constraint in words."""
         return f"recall >= {self.recall:g}"
+
+    @property
+    def label(self) -> str:
+        """What reports call it, with the target."""
+        return f"precision at {self.constraint()}"
 
 
 class TprAtFpr(OperatingPoint):
@@ -193,6 +233,15 @@ class TprAtFpr(OperatingPoint):
     def constraint(self) -> str:
         """Return the constraint in words."""
         return f"false positive rate <= {self.fpr:g}"
+
+    def limited_rate(self, rate: float) -> str:
+        """Return the false positive rate that belongs to a true negative rate, in words."""
+        return f"a false positive rate of {1.0 - rate:.3g}"
+
+    @property
+    def label(self) -> str:
+        """What reports call it, with the target."""
+        return f"tpr at fpr <= {self.fpr:g}"
 
 
 def _check_rate(name: str, value: float) -> None:

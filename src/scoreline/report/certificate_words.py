@@ -7,6 +7,7 @@ import numpy as np
 from scoreline.measures import get_measure
 from scoreline.report.wording import apart, count, number, percent
 
+USELESS = 1.0  # gap as a share of the lower bound above which a proof says too little
 ENDINGS = {
     "max_iter": "it was stopped by max_iter",
     "max_time": "it was stopped by max_time",
@@ -14,6 +15,9 @@ ENDINGS = {
     "early_stopping": "it was stopped early, by its validation rows",
     "stalled": "it could not make progress in floating point",
 }
+
+
+MORE_PROOF = "Raise max_iter or max_time, raise alpha, or scale the features for a closer one."
 
 
 def has_certificate(clf: Any) -> bool:
@@ -24,6 +28,11 @@ def has_certificate(clf: Any) -> bool:
 def relative_gap(clf: Any) -> float:
     """Return the gap as a share of the lower bound; infinite where nothing above 0 is proved."""
     return float(clf.gap_ / clf.lower_bound_) if clf.lower_bound_ > 0.0 else np.inf
+
+
+def proof_so_far(gap: float) -> str:
+    """Return what a gap, as a share of the lower bound, says of a fit that is under way."""
+    return f"proved within {percent(gap)}" if gap <= USELESS else "no useful proof yet"
 
 
 def what_was_proved(clf: Any) -> str:
@@ -37,6 +46,11 @@ def what_was_proved(clf: Any) -> str:
     if not np.isfinite(gap):
         return f"The model found has J = {number(clf.objective_)}, and no lower bound above 0 was proved."
     low, high = apart(clf.lower_bound_, clf.objective_)
+    if gap > USELESS:
+        return (
+            f"There is no useful proof yet: the model found has J = {high}, and all that is known of the best one is that its "
+            f"J is at least {low}. {MORE_PROOF}"
+        )
     text = (
         f"Proved for the training rows: no linear model has an objective J below {low}. The model found has "
         f"J = {high}, so it is at most {percent(max(gap, 1e-5))} above the best there is, and neither another "
@@ -66,7 +80,7 @@ def fit_facts(clf: Any) -> list[tuple[str, str]]:
         low, high = apart(clf.lower_bound_, clf.objective_)
         facts += [("objective J", high), ("lower bound", low)]
         gap = relative_gap(clf)
-        share = f", {percent(gap)} of the bound" if np.isfinite(gap) else ""
+        share = f", {percent(gap)} of the bound" if gap <= USELESS else ", no useful proof"
         facts.append(("gap", f"{number(clf.gap_)}{share}"))
     facts.append(("work", f"{count(clf.n_iter_, 'iteration')}, {count(clf.n_passes_, 'pass', 'passes')} over the data"))
     cost = getattr(clf, "cost_", 1.0)

@@ -10,7 +10,7 @@ from scoreline.estimators.validation import check_labels
 from scoreline.operators import Operator, as_operator
 
 APART = 1e3  # ratio of the magnitudes of columns from which scaling is advised
-RARE = 0.1  # share of a class below which accuracy says little
+BALANCED = 0.4  # share of the smaller class from which on accuracy tells a model from a constant prediction
 MANY = 0.01  # share of duplicate rows that is worth a word
 
 
@@ -170,9 +170,10 @@ def _duplicates(operator: Operator, y: Any, lines: list[Any], numbers: dict[str,
 
 def _measure_advice(numbers: dict[str, Any]) -> str:
     share = numbers["positive_share"]
-    if min(share, 1.0 - share) < RARE:
+    if min(share, 1.0 - share) < BALANCED:
         return (
-            "Classes are imbalanced: accuracy says little. average_precision or recall_at_precision if you work down a list, "
-            "f1 or mcc for decisions, roc_auc for ranking."
+            "Classes are imbalanced: predicting the larger class for every row has an accuracy of "
+            f"{max(share, 1.0 - share):.1%}. Train for average_precision or recall_at_precision if you work down a list, f1 or "
+            "mcc for decisions, roc_auc for ranking."
         )
-    return "Classes are balanced enough for accuracy; roc_auc for ranking, f1 if only the positive class matters."
+    return "Classes are balanced, so accuracy is a fair measure; roc_auc for ranking, f1 if only the positive class matters."

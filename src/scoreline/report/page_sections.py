@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.measures import CountsBasedMeasure, get_measure
+from scoreline.measures import CountsBasedMeasure, OperatingPoint, get_measure
 from scoreline.report import html_parts as parts
 from scoreline.report.certificate_words import fit_facts, has_certificate, what_was_not_proved, what_was_proved
 from scoreline.report.curves import above_zero, check_scores
@@ -67,10 +67,14 @@ def cut_section(content: Any) -> str:
         {"truth": negative, f"called {positive}": f"{fp:,.0f}", f"called {negative}": f"{negatives - fp:,.0f}"},
     ]
     shares = [
-        ("positives found", _of(tp, positives)),
-        ("false alarms", _of(fp, negatives)),
-        ("alarms that are right", _of(tp, tp + fp)),
+        ("precision", _of(tp, tp + fp)),
+        ("recall", _of(tp, positives)),
+        ("false positive rate", _of(fp, negatives)),
+        ("flagged rows", _of(tp + fp, len(truth))),
     ]
+    if isinstance(measure, OperatingPoint):
+        held = measure.kept(tp, fp, positives - tp, negatives - fp)
+        shares.insert(0, ("target", f"{measure.constraint()}: {'met' if held else 'missed'} on these rows"))
     counts = parts.table(rows, "Rows at the chosen cut") + parts.definitions(shares)
     text = "The intercept holds the cut, so the threshold is 0 here; another one would have given what the curve says."
     if not isinstance(measure, CountsBasedMeasure):
