@@ -31,6 +31,7 @@ MOST_BYTES = 1 << 30  # of rows on disk that are read into memory
 LEVEL = 0.95  # of the intervals
 LITTLE = 0.005  # a gain below this is hardly worth a change, even if it is certain
 LARGE_ROWS, LARGE_VALUES = 20_000, 500_000  # from either on, five splits are the default instead of ten
+MOST_EXTRA_FEATURES = 1000  # beyond, amp and stamp took most of the time on text, and "auto" does not choose them there
 TIMED_ROWS = (500, 2000)  # of the samples whose fits are timed for the estimate
 WARM_START = 0.6  # time of a fit from the coefficients for the next larger alpha, relative to one from zero
 MOST_FOLDED_VALUES = 200_000  # beyond, alpha is chosen on a held-out quarter of the training rows instead of five folds
@@ -157,7 +158,7 @@ def compare(
     measure_params : dict, optional
         Parameters of a measure given by name.
     solvers : sequence of str, optional
-        Solvers beside those of "auto"; by default those made for the measure.
+        Solvers beside those of "auto"; by default those made for the measure, up to 1,000 features.
     splits : int, optional
         Random stratified splits; by default 10, or 5 from 20,000 rows or 500,000 stored numbers on.
     test_share : float
@@ -214,9 +215,16 @@ def compare(
     check_number("splits", splits, least=LEAST_SPLITS, integer=True)
     if scaling == "auto":
         scaling = "maxabs" if sp.issparse(matrix) else "standard"
-    contenders = _methods(chosen, solvers, X.shape)
-    contenders += [Contender(name, BASELINE) for name in baselines.baseline_names(chosen)]
+    extra = _extra_solvers(chosen) if solvers is None else list(solvers)
     notes = [sampled] if sampled else []
+    if solvers is None and extra and X.shape[1] > MOST_EXTRA_FEATURES:
+        notes.append(
+            f"The solvers {', '.join(extra)} are left out: they are slow with {X.shape[1]:,} features. Pass solvers={extra!r} "
+            "to include them."
+        )
+        extra = []
+    contenders = _methods(chosen, extra, X.shape)
+    contenders += [Contender(name, BASELINE) for name in baselines.baseline_names(chosen)]
     reason = baselines.reason_without_trees(matrix)
     if reason is None:
         contenders.append(Contender(BOOSTED, TREES))
@@ -302,7 +310,12 @@ def _split(X: Any, truth: AnyArray, share: float, rng: Any) -> Any:
     return parts
 
 
-def _methods(measure: Measure, solvers: Sequence[str] | None, shape: tuple[int, int]) -> list[Contender]:
+def _extra_solvers(measure: Measure) -> list[str]:
+    """Return the solvers made for the measure."""
+    return [s.name for s in all_solvers().values() if measure.name in (*s.measures, *s.ample)]
+
+
+def _methods(measure: Measure, solvers: Sequence[str], shape: tuple[int, int]) -> list[Contender]:
     """Return the scoreline methods: those that `train --alpha auto` would try on all rows first, then the other solvers.
 
     The method may depend on the number of rows per feature, so it is resolved once, for all rows. A single automatic method
@@ -310,8 +323,6 @@ def _methods(measure: Measure, solvers: Sequence[str] | None, shape: tuple[int, 
     """
     automatic, _ = MeasureClassifierCV(measure)._contenders(measure, shape, {})
     found = [_method(solver.name, risk.name, len(automatic) == 1) for risk, solver in automatic]
-    if solvers is None:
-        solvers = [s.name for s in all_solvers().values() if measure.name in (*s.measures, *s.ample)]
     for name in dict.fromkeys(solvers):
         if name == "auto":
             continue
