@@ -104,6 +104,7 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
     output.result("verdict", found.verdict)
     output.result("kind", found.kind)
     output.result("best", found.best.name)
+    output.result("tree_verdict", found.tree_verdict)
     output.result("trees_win", found.trees_win)
     output.result("measure", found.measure.name)
     output.result("rows", found.rows)
@@ -131,6 +132,8 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
         if contender.failure:
             output.note(f"{contender.name} failed: {as_options(contender.failure)}")
     output.text(found.verdict)
+    if found.tree_verdict:
+        output.text(found.tree_verdict)
     command = train_command(options, found, shape)
     output.result("train", command)
     output.text(f"on all rows: {command}")
@@ -168,9 +171,9 @@ def _option(name: str, value: str) -> list[str]:
 
 
 def table(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the rows of the table, its head first."""
+    """Return the rows of the table, its head first, then the method that the verdict is about."""
     rows: list[tuple[str, ...]] = [("model", found.measure.name, "difference", "95 % interval", "seconds")]
-    for c in found.contenders:
+    for c in sorted(found.contenders, key=lambda c: c is not found.best):
         if c.failure is not None:
             rows.append((c.name, "failed", "", "", ""))
             continue

@@ -65,6 +65,7 @@ def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:
         title=f"{found.measure.name} on {options.file}",
         verdict=found.verdict,
         verdict_kind=found.kind,
+        second_verdict=found.tree_verdict,
         table=[dict(zip(head, row, strict=True)) for row in rows],
         classifier=found.classifier,
         y_true=found.truth,

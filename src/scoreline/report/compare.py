@@ -84,6 +84,7 @@ class Comparison:
     contenders: list[Contender]
     verdict: str
     kind: str  # "pays", "tie", "loses"
+    tree_verdict: str  # empty where boosted trees were left out
     trees_win: bool | None
     splits: int
     splits_planned: int
@@ -261,13 +262,14 @@ def compare(
                 progress(done, total, contender.name)
     test_rows, train_rows = len(part.y_test), len(part.y)
     _set_differences(contenders, test_rows / train_rows)
-    verdict, kind, trees_win = _verdict(chosen, contenders, test_rows / train_rows)
+    verdict, kind = _verdict(chosen, contenders)
+    tree_verdict, trees_win = _tree_verdict(contenders, test_rows / train_rows)
     ours = _best(contenders, OURS)
     shown = [ours, _best(contenders, BASELINE), *_complete(contenders, TREES)]
     classifier = models[ours.name]
     classifier.classes_ = classes  # it was trained on True and False
     return Comparison(
-        chosen, contenders, verdict, kind, trees_win, len(ours.values), splits, test_rows, train_rows, X.shape[0],
+        chosen, contenders, verdict, kind, tree_verdict, trees_win, len(ours.values), splits, test_rows, train_rows, X.shape[0],
         len(truth), notes, classifier, part.y_test, {c.name: decisions[c.name] for c in shown},
     )  # fmt: skip
 
@@ -533,8 +535,8 @@ def _set_differences(contenders: list[Contender], ratio: float) -> None:
             contender.difference = paired_difference(contender.values, best.values, ratio, choices)
 
 
-def _verdict(measure: Measure, contenders: list[Contender], ratio: float) -> tuple[str, str, bool | None]:
-    """Return the verdict in words, its kind, and whether boosted trees win."""
+def _verdict(measure: Measure, contenders: list[Contender]) -> tuple[str, str]:
+    """Return the verdict on the best scoreline method against linear baselines in words, and its kind."""
     ours, best, methods = _best(contenders, OURS), _best(contenders, BASELINE), len(_complete(contenders, OURS))
     assert ours.difference is not None
     mean, low, high = ours.difference
@@ -549,14 +551,17 @@ def _verdict(measure: Measure, contenders: list[Contender], ratio: float) -> tup
     elif faster < 1 / 1.2:
         figures += f" Training is {1 / faster:.1f} times slower than {best.name}."
     if low > 0.0:
-        sentence, kind = f"Direct training pays here{', a little' if mean < LITTLE else ''}: {figures}", "pays"
-    elif high < 0.0:
-        sentence, kind = f"Direct training does not pay here: {figures} Use {best.name}.", "loses"
-    else:
-        sentence, kind = f"No clear difference here: {figures} Use either.", "tie"
+        return f"Direct training pays here{', a little' if mean < LITTLE else ''}: {figures}", "pays"
+    if high < 0.0:
+        return f"Direct training does not pay here: {figures} Use {best.name}.", "loses"
+    return f"No clear difference here: {figures} Use either.", "tie"
+
+
+def _tree_verdict(contenders: list[Contender], ratio: float) -> tuple[str, bool | None]:
+    """Return the comparison of boosted trees with the best linear model in words, and whether the trees win."""
     trees = _complete(contenders, TREES)
     if not trees:
-        return sentence, kind, None
+        return "", None
     linear = _complete(contenders, OURS) + _complete(contenders, BASELINE)
     rival = max(linear, key=lambda c: c.value)
     mean, low, high = paired_difference(trees[0].values, rival.values, ratio, len(linear))
@@ -569,7 +574,7 @@ def _verdict(measure: Measure, contenders: list[Contender], ratio: float) -> tup
         else "the linear model is better here" if high < 0.0
         else "there is no clear difference to the linear model"
     )  # fmt: skip
-    return f"{sentence} {compared}: {advice}.", kind, low > 0.0
+    return f"{compared}: {advice}.", low > 0.0
 
 
 def _interval(low: float, high: float) -> str:
