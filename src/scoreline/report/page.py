@@ -168,7 +168,7 @@ def page_text(content: PageContent) -> str:
 <div class="verdict {content.verdict_kind}" role="region" aria-labelledby="verdict-h">
 <h2 id="verdict-h">{KINDS[content.verdict_kind]}</h2>
 <p>{parts.escaped(content.verdict)}</p>
-{parts.paragraph(content.second_verdict, "small") if content.second_verdict else ""}
+{parts.paragraph(content.second_verdict)}
 </div>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 {body}
