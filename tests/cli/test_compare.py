@@ -149,11 +149,20 @@ def test_alphas_and_risks_are_those_of_the_cross_validated_classifier(cancer, mo
         grids.append(tuple(alphas))
         return original(X, y, held, alphas, *rest)
 
+    searched = set()
+
+    class Search(MeasureClassifierCV):
+        def fit(self, *rows):
+            searched.add(self.alphas)
+            return super().fit(*rows)
+
     monkeypatch.setattr(module.baselines, "penalty_decisions", spy)
+    monkeypatch.setattr(module, "MeasureClassifierCV", Search)
     found = compare(*cancer, "average_precision", splits=2)
     assert [c.risk for c in found.contenders if c.kind == OURS] == list(get_measure("average_precision").contenders)
     assert set(grids) == {ALPHAS}
-    assert all(alpha in ALPHAS for c in found.contenders for alpha in c.alphas)
+    assert all(alpha in ALPHAS for c in found.contenders if c.kind == BASELINE for alpha in c.alphas)
+    assert searched == {None}, "MeasureClassifierCV takes its own grid"
 
 
 def test_the_same_seed_gives_the_same_values(cancer, found):
