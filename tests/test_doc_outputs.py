@@ -7,15 +7,12 @@ import contextlib
 import doctest
 import importlib.util
 import io
-import math
 import os
 import re
 import tempfile
 from pathlib import Path
 
 import pytest
-
-from scoreline.cli import output
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("quickstart.md", "imbalanced.md", "compare.md")
@@ -38,7 +35,7 @@ def run(text, names):
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_is_what_happens(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(output, "EVERY", math.inf)  # progress
+    tutorial.hide_what_depends_on_speed(monkeypatch.setattr)
     checker, names, count = doctest.OutputChecker(), {}, 0
     for kind, text, expected in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
         pairs = [(text, expected)] if kind == "python" else tutorial.commands(text)
@@ -60,7 +57,7 @@ def renewed(match, names):
 
 
 if __name__ == "__main__":
-    output.EVERY = math.inf
+    tutorial.hide_what_depends_on_speed(setattr)
     for name in PAGES:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

@@ -1,7 +1,8 @@
-"""Compare direct training with plain baselines on one data set, and say whether it pays here."""
+"""Compare scoreline with logistic regression and boosted trees on one data set, and say whether it pays here."""
 
 import argparse
 import shlex
+import statistics
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from scoreline.cli.parser import (
     number,
 )
 from scoreline.cli.reading import read, scaling_of, two_classes
-from scoreline.report.compare import ALPHAS, Comparison, compare
+from scoreline.estimators.catalog import choose
+from scoreline.report.compare import Comparison, compare
 
 EXAMPLES = """examples:
   scoreline compare payments.csv --label outcome --positive fraud --measure average_precision --report compare.html
@@ -38,17 +40,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--solvers",
         type=names,
         metavar="A,B",
-        help="solvers of ours beside auto (by default those made for the measure)",
+        help="scoreline solvers beside those of auto (by default those made for the measure)",
     )
-    group.add_argument(
-        "--splits", type=number(least=2, integer=True), help="random splits (10, or 5 from 20000 rows on)"
-    )
+    group.add_argument("--splits", type=number(least=2, integer=True), help="random splits (10, or 5 for large data)")
     group.add_argument("--test-share", type=number(above=0), default=0.3, help="share of the rows to test on (0.3)")
     group.add_argument(
-        "--alphas", type=_numbers, default=ALPHAS, metavar="A,B", help="penalties to choose from (1e-2,1e-4,1e-6)"
+        "--alphas", type=_numbers, metavar="A,B", help="penalties to choose from (those of train --alpha auto)"
     )
     group.add_argument(
         "--max-rows", type=number(least=8, integer=True), default=200_000, help="take a sample of larger sets (200000)"
+    )
+    group.add_argument(
+        "--max-time",
+        type=number(above=0),
+        metavar="SECONDS",
+        help="begin no further split then; two are always taken",
     )
     add_reading(parser)
     add_output(parser)
@@ -66,7 +72,7 @@ def run(options: Any, output: Output) -> int:
     check_outputs(options, ("report",))
     data = read(options, output)
     y = two_classes(data)
-    with output.progress("comparing") as progress:
+    with output.progress("comparing", steady=True) as progress:
         found = compare(
             data.X,
             y,
@@ -78,8 +84,10 @@ def run(options: Any, output: Output) -> int:
             alphas=options.alphas,
             scaling=scaling_of(options, data.X),
             max_rows=options.max_rows,
+            max_time=options.max_time,
             random_state=options.seed,
             progress=lambda done, total, what: progress.update(what, done, total),
+            note=lambda line: output.note(as_options(line)),
         )
     _print(found, options, output, data.X.shape)
     if options.report:
@@ -95,34 +103,44 @@ def run(options: Any, output: Output) -> int:
 def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
     output.result("verdict", found.verdict)
     output.result("kind", found.kind)
+    output.result("best", found.best.name)
+    output.result("tree_verdict", found.tree_verdict)
+    output.result("trees_win", found.trees_win)
     output.result("measure", found.measure.name)
+    output.result("rows", found.rows)
+    output.result("rows_used", found.rows_used)
     output.result("splits", found.splits)
+    output.result("splits_planned", found.splits_planned)
+    output.result("notes", [as_options(line) for line in found.notes])
     output.result(
         "contenders",
         [
             {
-                "name": c.name, "kind": c.kind, "value": c.value, "values": c.values, "seconds": c.seconds, "alphas": c.alphas,
-                "difference": c.difference, "failure": c.failure,
+                "name": c.name, "kind": c.kind, "solver": c.solver, "risk": c.risk, "value": c.value,
+                "values": c.values, "seconds": c.seconds, "alphas": c.alphas, "difference": c.difference, "failure": c.failure,
             }
             for c in found.contenders
         ],
     )  # fmt: skip
+    used = f" ({found.rows_used:,} used)" if found.rows_used < found.rows else ""
     output.text(
-        f"{options.file}: {shape[0]:,} rows, {shape[1]:,} features; {found.splits} splits of {found.train_rows:,} training and "
-        f"{found.test_rows:,} test rows"
+        f"{options.file}: {shape[0]:,} rows{used}, {shape[1]:,} features; {found.splits} splits of "
+        f"{found.train_rows:,} training and {found.test_rows:,} test rows"
     )
     output.table(table(found), right=(1, 4))
     for contender in found.contenders:
         if contender.failure:
             output.note(f"{contender.name} failed: {as_options(contender.failure)}")
     output.text(found.verdict)
-    command = train_command(options, found)
+    if found.tree_verdict:
+        output.text(found.tree_verdict)
+    command = train_command(options, found, shape)
     output.result("train", command)
     output.text(f"on all rows: {command}")
 
 
-def train_command(options: Any, found: Comparison) -> str:
-    """Return the command that trains the classifier of the verdict on all rows, with the alpha that most splits chose."""
+def train_command(options: Any, found: Comparison, shape: tuple[int, int]) -> str:
+    """Return the command that trains the method of the verdict on all rows, with the median of the chosen alphas."""
     given = {name: getattr(options, name) for name in ("label", "positive", "categories", "drop", "missing", "impute")}
     rows = options.min_category_rows
     given |= {"min-category-rows": rows and str(rows), "separator": options.separator, "measure": options.measure}
@@ -136,13 +154,17 @@ def train_command(options: Any, found: Comparison) -> str:
         words.append("--zero-based" if options.zero_based else "--no-zero-based")
     for name, value in options.measure_param:
         words += _option("measure-param", f"{name}={value}")
+    best = found.best
+    if not best.automatic:
+        words += ["--solver", str(best.solver)]
+        default, _ = choose(found.measure, "auto", str(best.solver), shape)
+        if default.name != best.risk:
+            words += ["--risk", str(best.risk)]
     if options.scaling != "auto":
         words += _option("scaling", options.scaling)
     if options.seed != 0:
         words += _option("seed", str(options.seed))
-    chosen = found.contenders[0].alphas
-    if chosen:
-        words += _option("alpha", str(max(sorted(set(chosen), reverse=True), key=chosen.count)))
+    words += _option("alpha", str(statistics.median_high(best.alphas)))
     return shlex.join([*words, "--out", "model.npz"])
 
 
@@ -152,9 +174,9 @@ def _option(name: str, value: str) -> list[str]:
 
 
 def table(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the rows of the table, its head first."""
+    """Return the rows of the table, its head first, then the method that the verdict is about."""
     rows: list[tuple[str, ...]] = [("model", found.measure.name, "difference", "95 % interval", "seconds")]
-    for c in found.contenders:
+    for c in sorted(found.contenders, key=lambda c: c is not found.best):
         if c.failure is not None:
             rows.append((c.name, "failed", "", "", ""))
             continue

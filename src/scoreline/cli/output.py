@@ -5,10 +5,12 @@ import errno
 import io
 import json as json_module
 import logging
+import math
 import os
 import re
 import shlex
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -87,7 +89,7 @@ def finish_stdout() -> None:
 # Arguments of the library that are options of some verb; the names of other options follow from those of the arguments.
 OPTIONS = (
     "label", "positive", "categories", "drop", "missing", "impute", "indicators", "min_category_rows", "separator",
-    "zero_based", "overwrite", "measure", "measure_params", "solver", "solvers", "scaling", "alpha",
+    "zero_based", "overwrite", "measure", "measure_params", "solver", "solvers", "risk", "scaling", "alpha",
     "alphas", "tol", "max_iter", "max_time", "max_rows", "test_share", "splits",
     "probability", "early_stopping", "device", "checkpoint", "random_state", "table", "keep", "dialect", "dtype",
 )  # fmt: skip
@@ -206,10 +208,13 @@ class Output:
             self.note(f"warning: {text}")
 
     @contextmanager
-    def progress(self, what: str) -> Iterator["Progress"]:
-        """Show how far something has come: a bar on a terminal if rich is installed, else lines now and then."""
+    def progress(self, what: str, steady: bool = False) -> Iterator["Progress"]:
+        """Show how far something has come: a bar on a terminal if rich is installed, else lines now and then.
+
+        With `steady`, the last line is repeated with the elapsed seconds while nothing new is reported.
+        """
         bar = None if self.quiet or sys.stderr is None or not sys.stderr.isatty() else _bar()
-        shown = Progress(what, bar, self.quiet)
+        shown = Progress(what, bar, self.quiet, steady)
         try:
             yield shown
         finally:
@@ -219,10 +224,16 @@ class Output:
 class Progress:
     """Progress of one piece of work."""
 
-    def __init__(self, what: str, bar: Any, quiet: bool):
+    def __init__(self, what: str, bar: Any, quiet: bool, steady: bool = False):
         self.what, self.bar, self.quiet = what, bar, quiet
-        self.last = time.perf_counter()
+        self.begin = self.last = time.perf_counter()
         self.task = None
+        self.latest = ""
+        self.closed = threading.Event()
+        self.ticker: threading.Thread | None = None
+        if steady and bar is None and not quiet and math.isfinite(EVERY):
+            self.ticker = threading.Thread(target=self._tick, name="scoreline_progress", daemon=True)
+            self.ticker.start()
         if bar is not None:
             bar.start()
             self.task = bar.add_task(what, total=None)
@@ -231,15 +242,26 @@ class Progress:
         """Say how far it is."""
         if self.bar is not None:
             self.bar.update(self.task, description=f"{self.what}: {text}", completed=done, total=total)
-        elif not self.quiet and time.perf_counter() - self.last >= EVERY:
+            return
+        share = f" ({done:.0f} of {total:.0f})" if done is not None and total else ""
+        self.latest = f"{self.what}: {text}{share}"
+        if self.ticker is None and not self.quiet and time.perf_counter() - self.last >= EVERY:
             self.last = time.perf_counter()
-            share = f" ({done:.0f} of {total:.0f})" if done is not None and total else ""
-            say(f"{self.what}: {text}{share}")
+            say(self.latest)
+
+    def _tick(self) -> None:
+        """Print the latest state every few seconds, also while the main thread is inside a long fit."""
+        while not self.closed.wait(EVERY):
+            if self.latest:
+                say(f"{self.latest}, {time.perf_counter() - self.begin:.0f} s")
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Take the bar away, or end the ticker."""
         if self.bar is not None:
             self.bar.stop()
+        if self.ticker is not None:
+            self.closed.set()
+            self.ticker.join()
 
 
 def _bar() -> Any:

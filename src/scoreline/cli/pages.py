@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from scoreline import __version__
-from scoreline.cli.compare import table
+from scoreline.cli.compare import table, train_command
+from scoreline.cli.output import as_options
 from scoreline.cli.reading import labels_of
 from scoreline.cli.train import name_classes
 from scoreline.data import Dataset
@@ -72,16 +73,25 @@ def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:
         title=f"{found.measure.name} on {options.file}",
         verdict=found.verdict,
         verdict_kind=found.kind,
+        second_verdict=found.tree_verdict,
         table=[dict(zip(head, row, strict=True)) for row in rows],
         classifier=found.classifier,
         y_true=found.truth,
         decisions=found.decisions,
         evaluated_on=f"the {found.test_rows:,} test rows of the last of {found.splits} splits",
-        table_caption=f"Means over {found.splits} splits; differences to the best baseline, paired by split",
+        table_caption=f"Means over {found.splits} splits, and differences to the best linear baseline, paired by split"
+        + (
+            f". The intervals of the {found.methods} scoreline methods hold for all of them at once"
+            * (found.methods > 1)
+        ),
         names=data.names,
-        facts=facts.lines + [("advice", text) for text in facts.advice],
-        warnings=facts.warnings,
-        commands=[command()],
+        facts=[
+            ("rows compared on", f"{found.rows_used:,} of {found.rows:,}"),
+            *facts.lines,
+            *(("advice", text) for text in facts.advice),
+        ],
+        warnings=[*map(as_options, found.notes), *facts.warnings],
+        commands=[command(), train_command(options, found, data.X.shape)],
         column_scale=_deviations(data),
         created=_created(),
     )

@@ -13,7 +13,7 @@ VERBS = {
     "train": "train a model for a measure and save it",
     "predict": "predict rows with a saved model, as CSV",
     "evaluate": "evaluate a saved model on labelled rows",
-    "compare": "compare direct training with plain baselines: does it pay here?",
+    "compare": "compare direct training with logistic regression and boosted trees: does it pay here?",
     "export": "export a saved model for other programs: ONNX, SQL, JSON",
     "convert": "convert data to a folder that is trained from disk, whatever its size",
     "info": "look at data or at a model: shape, balance, scale, problems, advice",

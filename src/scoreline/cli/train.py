@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser)
     group = parser.add_argument_group("solver")
     group.add_argument("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
+    group.add_argument("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (auto)")
     group.add_argument(
         "--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation"
     )
@@ -251,6 +252,7 @@ def classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClassi
         options.measure,
         dict(options.measure_param) or None,
         solver=options.solver,
+        risk=options.risk,
         solver_params=params or None,
         probability=options.probability,
         scaling=scaling_of(options, data.X),
@@ -303,16 +305,16 @@ def _sentence(clf: Any, summary: dict[str, Any]) -> str:
 
 
 def _check_solver(options: Any) -> None:
-    """Raise before anything is read where the solver that was named cannot train for the measure."""
-    if options.solver == "auto":
+    """Raise before anything is read where the solver or the risk that was named cannot train for the measure."""
+    if options.solver == options.risk == "auto":
         return
     try:  # whatever the shape: it decides only what "auto" takes
         _, solver = choose(
-            get_measure(options.measure, dict(options.measure_param) or None), "auto", options.solver, (0, 1)
+            get_measure(options.measure, dict(options.measure_param) or None), options.risk, options.solver, (0, 1)
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if options.checkpoint and "checkpoint" not in solver.options():
+    if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():
         raise UsageError(f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver")
 
 

@@ -59,6 +59,8 @@ class PageContent:
         When, and by which version.
     table_caption : str
         What the numbers of the table are; by default those of the evaluated rows.
+    second_verdict : str
+        A sentence below the verdict: how another kind of model compares. May be empty.
     """
 
     title: str
@@ -76,6 +78,7 @@ class PageContent:
     column_scale: AnyArray | None = None
     created: str = ""
     table_caption: str = ""
+    second_verdict: str = ""
 
     def __post_init__(self) -> None:
         if self.verdict_kind not in KINDS:
@@ -165,6 +168,7 @@ def page_text(content: PageContent) -> str:
 <div class="verdict {content.verdict_kind}" role="region" aria-labelledby="verdict-h">
 <h2 id="verdict-h">{KINDS[content.verdict_kind]}</h2>
 <p>{parts.escaped(content.verdict)}</p>
+{parts.paragraph(content.second_verdict)}
 </div>
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 {body}
