@@ -176,7 +176,8 @@ class Candidate(NamedTuple):
         best, last = int(np.argmax(self.means)), len(self.alphas) - 1
         if best not in (0, last) or last < decade:
             return None
-        gains = self.values[best] - self.values[decade if best == 0 else last - decade]
+        with np.errstate(invalid="ignore"):  # a function of the user's may be infinite
+            gains = self.values[best] - self.values[decade if best == 0 else last - decade]
         known = gains[np.isfinite(gains)]
         error = known.std(ddof=1) / np.sqrt(len(known)) if len(known) > 1 else 0.0
         if len(known) == 0 or known.mean() <= error:

@@ -47,15 +47,16 @@ def what_was_proved(clf: Any) -> str:
         return f"The model found has J = {number(clf.objective_)}, and no lower bound above 0 was proved."
     low, high = apart(clf.lower_bound_, clf.objective_)
     if gap > USELESS:
-        return (
+        text = (
             f"There is no useful proof yet: the model found has J = {high}, and all that is known of the best one is that its "
             f"J is at least {low}. {MORE_PROOF}"
         )
-    text = (
-        f"Proved for the training rows: no linear model has an objective J below {low}. The model found has "
-        f"J = {high}, so it is at most {percent(max(gap, 1e-5))} above the best there is, and neither another "
-        "solver nor more patience can gain more than that."
-    )
+    else:
+        text = (
+            f"Proved for the training rows: no linear model has an objective J below {low}. The model found has "
+            f"J = {high}, so it is at most {percent(max(gap, 1e-5))} above the best there is, and neither another "
+            "solver nor more patience can gain more than that."
+        )
     if clf.status_ != "converged":
         why = ENDINGS.get(clf.status_, f"its status is {clf.status_}")
         text += f" The search ended before the gap of {percent(clf.tol)} that was asked for: {why}."
