@@ -127,8 +127,8 @@ class Probabilities:
             warnings.warn(
                 "probability=True: on held-out rows the probabilities are not clearly better than the share of positives for "
                 f"every row (log loss {constant - gain:.4g} against {constant:.4g}, standard error of the difference "
-                f"{error:.2g}). Do not rely on them: transform features with outlying values, choose another alpha, or train "
-                "on more rows.",
+                f"{error:.2g}). Do not rely on them: use scaling='robust' or 'quantile' for heavy tails, choose another "
+                "alpha, or train on more rows.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -424,7 +424,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         edge = None if self.alphas is not None else found.open_edge(DECADE)
         while edge is not None and WEAKEST < found.alphas[-1] and found.alphas[0] < STRONGEST:
             stronger = edge == "strong"
-            more = _further(found.alphas[0] if stronger else found.alphas[-1], stronger)
+            more = further(found.alphas[0] if stronger else found.alphas[-1], stronger)
             logger.info("the best alpha is at the edge of the grid: trying alphas up to %g", more[-1])
             new = run(more, [fold.ends[0 if stronger else 1] for fold in found.folds])
             folds = [old.extended(fold, stronger) for old, fold in zip(found.folds, new, strict=True)]
@@ -565,7 +565,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         return tags
 
 
-def _further(edge: float, stronger: bool) -> list[float]:
+def further(edge: float, stronger: bool) -> list[float]:
     """Return the alphas of one decade beyond the edge of the grid, from the edge on."""
     steps = np.arange(1, DECADE + 1) / DECADE
     return [float(f"{a:.3g}") for a in edge * 10.0 ** (steps if stronger else -steps)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TunedThresholdClassifierCV
@@ -14,6 +15,8 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure, best_cut, get_scorer
+from scoreline.operators import as_operator
+from scoreline.operators.column_maps import KINDS, ColumnMap
 
 PLAIN, BALANCED, TUNED = "logistic regression", "logistic regression, balanced", "logistic regression, tuned threshold"
 BOOSTED = "boosted trees"
@@ -43,8 +46,28 @@ def reason_without_trees(X: Any) -> str | None:
     return None
 
 
+class MappedScaler(TransformerMixin, BaseEstimator):
+    """The scaling of MeasureClassifier for heavy tails, "robust" or "quantile", as a step of a pipeline."""
+
+    def __init__(self, scaling: str):
+        self.scaling = scaling
+
+    def fit(self, X: Any, y: Any = None) -> "MappedScaler":
+        """Learn the knots of the columns, and the scale of their mapped values."""
+        self.column_map_ = ColumnMap.learn(as_operator(X), self.scaling)
+        self.scaler_ = MaxAbsScaler() if sp.issparse(X) else StandardScaler()
+        self.scaler_.fit(self.column_map_.transform(X))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the mapped and scaled rows."""
+        return self.scaler_.transform(self.column_map_.transform(X))
+
+
 def scaler_for(scaling: str | None) -> Any:
-    """Return scikit-learn's scaler, or what a pipeline takes for none."""
+    """Return the scaler, or what a pipeline takes for none."""
+    if scaling in KINDS:
+        return MappedScaler(scaling)
     return {"standard": StandardScaler, "maxabs": MaxAbsScaler, None: lambda: "passthrough"}[scaling]()
 
 
@@ -66,10 +89,10 @@ def penalty_decisions(
     return [found[alpha] for alpha in alphas]
 
 
-def best_alpha(
+def mean_values(
     name: str, measure: Measure, alphas: Sequence[float], truths: list[AnyArray], decisions: list[list[FloatArray]]
-) -> float:
-    """Return the alpha of the highest mean measure over the folds, of equal ones the largest, as MeasureClassifierCV does.
+) -> dict[float, float]:
+    """Return the mean measure over the folds of each alpha.
 
     `decisions` are those of the held-out rows, by fold and alpha. Where the threshold will be tuned, the held-out rows of the
     other folds give it.
@@ -86,7 +109,7 @@ def best_alpha(
                 scores = scores - best_cut(labels, held_out, measure).threshold
             values.append(measure.value(truth, scores))
         means[float(alpha)] = float(np.mean(values))
-    return max(means, key=lambda alpha: (means[alpha], alpha))
+    return means
 
 
 def baseline_model(

@@ -18,7 +18,7 @@ from scoreline._checks import check_number
 from scoreline._typing import AnyArray, FloatArray
 from scoreline.estimators import MeasureClassifier, MeasureClassifierCV
 from scoreline.estimators.catalog import choose
-from scoreline.estimators.search import ALPHAS
+from scoreline.estimators.search import ALPHAS, DECADE, STRONGEST, WEAKEST, further
 from scoreline.estimators.validation import check_labels
 from scoreline.measures import Measure, get_measure
 from scoreline.operators import Operator
@@ -166,7 +166,7 @@ def compare(
         Share of the rows that every split holds out.
     alphas : sequence of float, optional
         Penalties to choose from; by default those of MeasureClassifierCV.
-    scaling : {"auto", None, "maxabs", "standard"}
+    scaling : {"auto", None, "maxabs", "standard", "robust", "quantile"}
         Scaling of the features for all linear models; "auto": standard for dense data, maxabs for sparse.
     max_rows : int
         If there are more rows, a stratified sample of this many is taken.
@@ -352,7 +352,7 @@ class Part:
     X_test: Any
     y: AnyArray
     y_test: AnyArray
-    path_decisions: dict[bool, list[list[FloatArray]]] = field(default_factory=dict)
+    path_decisions: dict[bool, tuple[list[float], list[list[FloatArray]]]] = field(default_factory=dict)
 
     @cached_property
     def folds(self) -> list[tuple[AnyArray, AnyArray]]:
@@ -426,16 +426,23 @@ class Trial:
             folds = part.folds[:1] if get_solver(str(contender.solver)).streams else part.folds
             search = MeasureClassifierCV(self.measure, alphas=self.alphas, cv=folds, **self._method(contender))
             return search.fit(part.X, part.y).alpha_
-        balanced = contender.name == BALANCED
-        if balanced not in part.path_decisions:
-            part.path_decisions[balanced] = [
-                baselines.penalty_decisions(
-                    part.X[train], part.y[train], part.X[held], self.grid, self.scaling, balanced
-                )
-                for train, held in part.folds
-            ]
-        truths = [part.y[held] for _, held in part.folds]
-        return baselines.best_alpha(contender.name, self.measure, self.grid, truths, part.path_decisions[balanced])
+        tried, decisions = part.path_decisions.setdefault(contender.name == BALANCED, ([], [[] for _ in part.folds]))
+        truths, new = [part.y[held] for _, held in part.folds], [a for a in self.grid if a not in tried]
+        while True:
+            tried.extend(new)
+            for (train, held), found in zip(part.folds, decisions, strict=True):
+                rows = part.X[train], part.y[train], part.X[held]
+                found.extend(baselines.penalty_decisions(*rows, new, self.scaling, contender.name == BALANCED))
+            means = baselines.mean_values(contender.name, self.measure, tried, truths, decisions)
+            best = max(
+                means, key=lambda alpha: (means[alpha], alpha)
+            )  # of equal ones the largest, as MeasureClassifierCV
+            order = sorted(means)
+            inner = {order[0]: order[min(DECADE, len(order) - 1)], order[-1]: order[max(0, len(order) - 1 - DECADE)]}
+            at_edge = best in inner and means[best] > means[inner[best]]
+            if self.alphas is not None or not at_edge or best in (WEAKEST, STRONGEST):
+                return best
+            new = further(best, stronger=best == order[-1])  # as MeasureClassifierCV widens its grid
 
     def _method(self, contender: Contender) -> dict[str, Any]:
         named: dict[str, Any] = {"solver": contender.solver, "risk": contender.risk}
