@@ -35,7 +35,7 @@ from scoreline.estimators.validation import (
 from scoreline.estimators.whole import all_at_once
 from scoreline.estimators.wrapped import unwrapped, wrapped_again
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure, steady_cut
-from scoreline.operators import InterceptOperator, Operator, RowsOperator
+from scoreline.operators import InterceptOperator, Operator
 from scoreline.operators.column_maps import KINDS, heavy_tailed, with_mapped_columns
 from scoreline.operators.device import ON_DEVICE
 from scoreline.operators.device_convert import moved
@@ -473,11 +473,9 @@ class MeasureClassifier(
         return get_measure(self.measure, self.measure_params)
 
     def _mapped(self, X: Any, operator: Operator, weight: Any) -> Operator:
-        """Return the operator with the columns that the scaling maps; warn of heavy tails if it maps none."""
-        mapped = with_mapped_columns(operator, self.scaling, weight)
-        if self.scaling not in KINDS and not isinstance(
-            operator, RowsOperator
-        ):  # a fit of some rows is part of another one
+        """Return the operator with the columns that the scaling maps; warn of heavy tails, once, if it maps none."""
+        if self.scaling not in KINDS and not operator.tails_checked:
+            operator.tails_checked = True
             heavy = heavy_tailed(operator, weight)
             if len(heavy):
                 warnings.warn(
@@ -487,7 +485,7 @@ class MeasureClassifier(
                     UserWarning,
                     stacklevel=3,
                 )
-        return mapped
+        return with_mapped_columns(operator, self.scaling, weight)
 
     def _where_asked(self, operator: Operator) -> Operator:
         """Return the operator on the device that solver_params asks for, if it does."""

@@ -98,11 +98,14 @@ class Saving:
             "estimator": "MeasureClassifier",
             "versions": _versions(),
             "parameters": {name: _parameter(name, value) for name, value in self.get_params(deep=False).items()},
-            "trained": {name: value for name, value in vars(self).items() if _is_trained(name)},
+            "trained": {
+                name: value.record() if isinstance(value, ColumnMap) else value
+                for name, value in vars(self).items()
+                if _is_trained(name)
+            },
             "encoding": None if encoding is None else encoding.to_json(),
             "moments": None if moments is None else moments.record(),
             "stream": None if stream is None else stream.record(),
-            "column_map": None if self._column_map is None else self._column_map.record(),
         }
         write_archive(path, KIND, VERSION, content)
 
@@ -156,6 +159,8 @@ def load_model(path: Any, measure: Measure | None = None) -> Any:
         else:
             clf._check_parameters()
         clf.__dict__.update(trained)
+        if trained.get("column_map_") is not None:  # files of earlier versions have none
+            clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
         _check_trained(clf)
         if content["encoding"] is not None:
             clf.encoding_ = Encoding.from_json(content["encoding"])
@@ -163,8 +168,6 @@ def load_model(path: Any, measure: Measure | None = None) -> Any:
                 raise ValueError(
                     f"the encoding has {clf.encoding_.n_features} features, the model {clf.n_features_in_}"
                 )
-        if content.get("column_map") is not None:  # files of earlier versions have none
-            clf.__dict__["column_map_"] = ColumnMap.restored(content["column_map"], clf.n_features_in_)
         clf._moments = (
             None if content["moments"] is None else ClassMoments.restored(content["moments"], clf.n_features_in_)
         )
@@ -187,9 +190,7 @@ def _versions() -> dict[str, str]:
 
 def _is_trained(name: str) -> bool:
     """Tell whether an attribute is one that training has set: a name with an underscore at its end, or the penalty."""
-    return (
-        name.endswith("_") and not name.startswith("_") and name not in ("encoding_", "column_map_")
-    ) or name == "_penalty"
+    return (name.endswith("_") and not name.startswith("_") and name != "encoding_") or name == "_penalty"
 
 
 def _parameter(name: str, value: Any) -> Any:

@@ -38,7 +38,6 @@ from scoreline.estimators.wrapped import unwrapped
 from scoreline.measures import Measure, OperatingPoint, RankingMeasure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
-from scoreline.operators.column_maps import with_mapped_columns
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import get_risk
@@ -212,7 +211,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                 raise ValueError(
                     "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
                 )
-            operator = with_mapped_columns(operator, self.scaling, weight)  # by all rows: a map knows no labels
+            operator = final._mapped(X, operator, weight)  # by all rows: a map knows no labels
             rows = TrainingRows(operator, sign, weight, training_weight, classes)
             begun = rows, final._cut_measure(measure)
             shape = counted_rows(len(sign), weight), operator.shape[1]

@@ -61,6 +61,8 @@ class Operator(ABC):
         Largest magnitude of each column, if `inspect` has learnt it; rounding allowances rest on it.
     column_map : ColumnMap or None
         The map that made the columns of this matrix from those of the user's (`scaling="robust"` or "quantile").
+    tails_checked : bool
+        Whether a fit has looked for heavy tails already, so that its folds and refits need not.
     """
 
     capabilities: ClassVar[frozenset[str]] = frozenset()
@@ -71,6 +73,7 @@ class Operator(ABC):
         self.n_passes = 0.0
         self.largest: FloatArray | None = None
         self.column_map: Any = None
+        self.tails_checked = False
 
     @visible
     def matvec(self, w: FloatArray) -> Scores:

@@ -33,7 +33,7 @@ FARTHEST = 4.0  # normal score of the smallest and the largest value, at most
 SAMPLE_BYTES = 1 << 26  # of rows that knots are learnt from
 SAMPLE_SPANS, LEAST_SPAN = 64, 8  # runs of consecutive rows that a sample consists of, and the least length of a run
 HEAVY = 2.0  # ratio of the standard deviations of a column before and after clipping, from which its tails are heavy
-OFTEN = 0.1  # share of stored entries of a sparse column, below which its tail is not judged: rare words have no typical count
+OFTEN = 0.1  # share of values other than 0, below which the tail of a column is not judged: rare words have no typical count
 FEWEST_ROWS = 200  # of a sample that is judged: among 60 rows of many columns, one looks heavy-tailed by chance
 TAIL_BYTES = 1 << 18  # of rows that are searched for heavy tails: milliseconds, beside a fit of at least as many
 
@@ -316,5 +316,5 @@ def heavy_tailed(operator: Operator, weight: Any = None) -> AnyArray:
             rare = np.maximum(operator.largest - np.abs(mean), 0.0) / np.sqrt(operator.shape[0])
             deviation = np.maximum(deviation, rare)
         normal = sample.moments(clipped)[1]
-        often = np.diff(sample.starts) >= OFTEN * len(sample.weight)
+        often = np.bincount(sample.columns, sample.data != 0.0, operator.shape[1]) >= OFTEN * len(sample.weight)
         return np.flatnonzero(often & (normal > 0.0) & (deviation >= HEAVY * normal))

@@ -26,7 +26,7 @@ class RowsOperator(Operator):
         self.capabilities = inner.capabilities  # type: ignore[misc]
         self.scores = inner.scores  # type: ignore[misc]
         self.largest = inner.largest  # of all rows: not less than of these
-        self.column_map = inner.column_map
+        self.column_map, self.tails_checked = inner.column_map, True  # a fit of some rows is part of another one
 
     def _matvec(self, w: FloatArray) -> Scores:
         return self.inner._matvec_rows(w, self.rows)
