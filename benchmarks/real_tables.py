@@ -332,12 +332,18 @@ def german(folder):
 
 
 def timed(function, repeats=3):
-    """Return the value of a function and the least CPU seconds of several calls; the first one may compile."""
+    """Return the value of a function and the least CPU seconds of several calls; the first one may compile.
+
+    BLAS gets one thread, because idle threads of BLAS spin and count as CPU time.
+    """
+    from threadpoolctl import threadpool_limits
+
     seconds = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        value = function()
-        seconds.append(time.process_time() - begin)
+    with threadpool_limits(1):
+        for _ in range(repeats):
+            begin = time.process_time()
+            value = function()
+            seconds.append(time.process_time() - begin)
     return value, min(seconds)
 
 
