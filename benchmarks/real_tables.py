@@ -32,7 +32,7 @@ from scoreline.data import convert, read_data
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 SCALINGS = ("standard", "robust", "quantile")
-SCALING_SETS = "magic04,page-blocks0,annthyroid,shuttle,satimage,adult-raw,campaign"
+SCALING_SETS = "magic04,page-blocks0,annthyroid,satimage,shuttle,adult-raw,campaign,census-income"
 
 
 class NoDataError(Exception):
@@ -486,6 +486,7 @@ def scalings(names):
         X, y = data.X, np.asarray(data.y)
         if len(y) > 20_000:
             X, _, y, _ = train_test_split(X, y, train_size=20_000, stratify=y, random_state=0)
+        X = X.toarray()  # all three then standardise; sparse columns would be divided by their largest magnitude
         means = []
         for scaling in SCALINGS:
             values = []
