@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from scoreline import list_measures
 from scoreline.kernels.dual_regions import GMEAN, HMEAN, MIN, QMEAN, project_dual
@@ -19,6 +20,7 @@ from scoreline.measures import get_measure
 from scoreline.measures.operating_points import RecallAtPrecision
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
+from scoreline.operators.column_maps import ColumnMap
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.amp import Losses, bound_from, weights_at
 from scoreline.solvers.base import Result
@@ -351,3 +353,21 @@ def test_what_is_missing_from_the_partial_area_in_standard_units():
                 missed += gain  # the true positive rate so far
             value = get_measure("partial_roc_auc", {"max_fpr": f}).value(y, z)
             assert 1.0 - value == pytest.approx((1.0 - area / f) / (2.0 - f), abs=1e-12)
+
+
+def test_limits_and_normal_scores_of_columns():
+    rng = np.random.default_rng(0)
+    x = rng.standard_t(2, 1001) + 1.0  # an odd number of values on either side of the median has a unique median
+    x = np.concatenate([x, [np.max(x) + 1.0, np.max(x) + 2.0]])
+    m = np.median(x)
+    low, high = m - 6.0 * np.median((m - x)[x < m]), m + 6.0 * np.median((x - m)[x > m])
+    clipped = ColumnMap.learn(as_operator(x[:, None]), "robust").transform(x[:, None])[:, 0]
+    low, high = max(low, x.min()), min(high, x.max())
+    np.testing.assert_allclose(clipped, np.clip(x, low, high) - np.clip(0.0, low, high), rtol=1e-12)
+    knots, scores = ColumnMap.learn(as_operator(x[:, None]), "quantile").knots(0)
+    own = knots != 0.0  # 0 is a knot as well
+    middle = np.array([np.mean(x < k) + 0.5 * np.mean(x == k) for k in knots[own]])
+    expected = np.clip(ndtri(middle), -4.0, 4.0)
+    np.testing.assert_allclose(np.diff(scores[own]), np.diff(expected), rtol=1e-9)
+    assert own.sum() == 21
+    assert scores[knots == 0.0].tolist() == [0.0]

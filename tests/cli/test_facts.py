@@ -73,6 +73,21 @@ def test_warnings_and_advice():
     assert describe(X[:1]).numbers["rows"] == 1
 
 
+def test_heavy_tails_are_named_with_the_scaling_to_use(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal(1000), rng.standard_cauchy(1000), rng.integers(0, 2, 1000)])
+    y = rng.integers(0, 2, 1000)
+    for given in (X, sp.csr_matrix(X), open_mapped(convert((X, y), tmp_path / "d")).X):
+        found = describe(given, y, ["age", "ratio", "member"])
+        assert found.numbers["heavy_tailed_columns"] == 1
+        assert ("heavy-tailed columns", "1 (ratio)") in found.lines
+        assert any("heavy tails: ratio." in text for text in found.warnings)
+        assert any("--scaling robust" in text and "--scaling quantile" in text for text in found.advice)
+    light = describe(X[:, [0, 2]], y)
+    assert light.numbers["heavy_tailed_columns"] == 0
+    assert not any("heavy" in text for text in light.warnings + light.advice)
+
+
 @pytest.mark.parametrize(
     ("positives", "word"),
     [(11, "accuracy of 89.0%"), (30, "accuracy of 70.0%"), (45, "are balanced"), (60, "are balanced")],

@@ -185,13 +185,13 @@ class Sample(NamedTuple):
         kernels.parallel.run_chunks(kernel, len(bounds) - 1, *matrix, *arguments, bounds)
 
     def quantiles(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the quantiles of each column, and the share of the weight below each of them plus half of its own."""
+        """Return the quantiles of each column, and their mid-ranks as shares of the weight (eq. normal-score)."""
         found, middle = (np.empty((len(self.starts) - 1, len(levels))) for _ in range(2))
         self._run(kernels.quantiles.quantiles, levels, found, middle)
         return found, middle
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and the upper limit of each column: the median minus and plus REACH spreads of that side."""
+        """Return the lower and the upper limit of each column: the median minus and plus REACH spreads (eq. clip-limits)."""
         low, high = (np.empty(len(self.starts) - 1) for _ in range(2))
         self._run(kernels.quantiles.limits, REACH, low, high)
         return low, high

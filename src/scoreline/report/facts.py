@@ -8,6 +8,7 @@ import numpy as np
 from scoreline._typing import AnyArray
 from scoreline.estimators.validation import check_labels
 from scoreline.operators import Operator, as_operator
+from scoreline.operators.column_maps import heavy_tailed
 
 APART = 1e3  # ratio of the magnitudes of columns from which scaling is advised
 BALANCED = 0.4  # share of the smaller class from which on accuracy tells a model from a constant prediction
@@ -25,7 +26,7 @@ class Facts:
 
 
 def describe(X: Any, y: Any = None, names: list[str] | None = None, class_names: list[str] | None = None) -> Facts:
-    """Look at a data set: three passes over X, a few vectors of n numbers.
+    """Look at a data set: three passes over X and a sample of its rows, a few vectors of n numbers.
 
     Duplicate rows are found by the scores of two random vectors, which are equal for equal rows and hardly ever for others.
 
@@ -60,6 +61,7 @@ def describe(X: Any, y: Any = None, names: list[str] | None = None, class_names:
         _labels(y, n, class_names, lines, numbers, warnings, advice)
     if "statistics" in operator.capabilities:
         _columns(operator, names, lines, numbers, warnings, advice)
+    _tails(operator, names, lines, numbers, warnings, advice)
     if n > 1:
         _duplicates(operator, y, lines, numbers, warnings)
     if y is not None and numbers.get("classes") == 2:
@@ -133,6 +135,28 @@ def _columns(
                 f"Columns differ in scale by a factor of {ratio:.2g}; the largest is {_named([top], names)}."
             )
             advice.append("train and compare scale the features (--scaling auto); in Python pass scaling='standard'.")
+
+
+def _tails(
+    operator: Operator,
+    names: list[str] | None,
+    lines: list[Any],
+    numbers: dict[str, Any],
+    warnings: list[str],
+    advice: list[str],
+) -> None:
+    heavy = heavy_tailed(operator)
+    numbers["heavy_tailed_columns"] = len(heavy)
+    if len(heavy):
+        lines.append(("heavy-tailed columns", f"{len(heavy):,} ({_named(heavy, names)})"))
+        warnings.append(
+            f"Columns with heavy tails: {_named(heavy, names)}. A few extreme values make up most of their variance, so "
+            "scaling and penalty work on them and not on the other rows."
+        )
+        advice.append(
+            "For heavy tails use --scaling robust, which clips extreme values, or --scaling quantile, which replaces values by "
+            "normal scores; in Python pass scaling='robust' or 'quantile'."
+        )
 
 
 def _named(columns: Any, names: list[str] | None) -> str:
