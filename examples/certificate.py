@@ -22,7 +22,7 @@ ALPHA = 1e-2
 # %%
 # 1,500 training rows with 100 features, 100 of them positive, some labels wrong; 18,500 test rows.
 
-X, y = make_imbalanced(20_000, 100, tail=2.5, positive_share=0.05, label_noise=0.02, random_state=0)
+X, y = make_imbalanced(20_000, 100, tail=3.5, positive_share=0.05, label_noise=0.02, random_state=0)
 X, X_test, y, y_test = train_test_split(X, y, train_size=1_500, stratify=y, random_state=0)
 
 

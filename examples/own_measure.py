@@ -38,7 +38,7 @@ profit = CountMeasure(lambda tp, fp, fn, tn: SAVED * tp - COST * fp, name="profi
 
 def fit_all(seed):
     """Return the three models, and new rows."""
-    X, y = make_imbalanced(30_000, 40, positive_share=0.03, tail=3.0, random_state=seed)
+    X, y = make_imbalanced(30_000, 40, positive_share=0.03, tail=5.0, random_state=seed)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=seed)
     plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     models = {
@@ -60,7 +60,7 @@ for name in runs[0][0]:
 # The first of the five sets: the most suspicious payments are stopped first, and the curve says what it has earned by then.
 # The cut at one half stops hardly anything and earns next to nothing: that is the expensive mistake. Moving the cut brings
 # nearly all of the profit, with either model. Training for profit adds a little: its curve stays up where the other one falls,
-# so its cut may be off by more. Over the five sets it is ahead of the tuned cut four times, mostly by very little.
+# so its cut may be off by more. Over the five sets it is ahead of the tuned cut four times, by 1 % on average.
 
 models, X_test, y_test = runs[0]
 trained, plain, tuned = models.values()

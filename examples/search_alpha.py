@@ -19,7 +19,7 @@ from scoreline.report.palette import BELOW
 # A set on which alpha matters: 1,500 training rows, 100 features, about a hundred positives, and some wrong labels. The other
 # 18,500 rows are kept to check the choice.
 
-X, y = make_imbalanced(20_000, 100, tail=2.5, positive_share=0.05, label_noise=0.02, random_state=0)
+X, y = make_imbalanced(20_000, 100, tail=3.5, positive_share=0.05, label_noise=0.02, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1_500, stratify=y, random_state=0)
 
 # %%

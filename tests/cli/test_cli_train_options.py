@@ -68,3 +68,18 @@ def test_options_that_do_not_go_together(options, message, capsys, scoreline):
         code, err = end.code, capsys.readouterr().err
     assert code == 2
     assert message in err
+
+
+@pytest.mark.parametrize("alpha", ["1e-3", "auto"])
+def test_heavy_tails_are_named_by_column(scoreline, folder, alpha):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((400, 2))
+    rows[:, 1] = np.exp(4.0 * rows[:, 1])
+    lines = [f"{a:.4f},{b:.4f},{int(a + c > 0.5)}" for (a, b), c in zip(rows, rng.standard_normal(400), strict=True)]
+    (folder / "tails.csv").write_text("\n".join(["height,income,outcome", *lines]))
+    _, _, err = scoreline("train", "tails.csv", "--label", "outcome", "--alpha", alpha)
+    assert "Column 'income' has heavy tails" in err
+    assert "--scaling robust" in err
+    assert "scaling='robust'" not in err
+    _, _, err = scoreline("train", "tails.csv", "--label", "outcome", "--alpha", alpha, "--scaling", "quantile")
+    assert "heavy tails" not in err

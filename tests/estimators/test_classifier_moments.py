@@ -298,10 +298,12 @@ def test_a_warning_where_prediction_and_measurement_part(kind):
     assert abs(report["predicted"] - report["empirical"]) > 0.02
     assert report["empirical"] == pytest.approx(roc_auc_score(y, clf.decision_function(X)), abs=1e-12)  # counts
     assert max(report[side]["ks"] for side in ("positive", "negative")) > 0.1
-    assert len(seen) == 1
-    assert seen[0].filename == __file__, "the warning must point at the caller of fit"
+    parted = [each for each in seen if "heavy tails" not in str(each.message)]
+    assert len(parted) == 1
+    assert all(each.filename == __file__ for each in seen), "warnings must point at the caller of fit"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Column.* heavy tails")
         moments(solver_params={"diagnostics": False}).fit(X, y)
 
 

@@ -129,6 +129,7 @@ def trained(options: Any, output: Output, client: Any) -> int:
                 with reported(progress):
                     _watch(clf, progress)
                     try:
+                        clf._column_names = data.names
                         clf.fit(data.X, y)
                         reached = clf.score(data.X, y)
                     finally:

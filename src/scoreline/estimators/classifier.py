@@ -90,9 +90,10 @@ class MeasureClassifier(
         How features are scaled. alpha penalises the coefficients of scaled features. "maxabs" (x / max|x|) and "standard"
         ((x - mean) / standard deviation) are applied during the products, without copying X, and coef_ is in original units.
         The other two are for heavy tails. "robust" clips each column to limits around its median, six times the median
-        distance on either side, before it is standardised; coef_ is per unit of the clipped values. "quantile" replaces
-        values by the normal scores of their ranks, interpolated between 21 knots; coef_ is per unit of these scores. Both
-        make a float64 copy of X in memory, map rows on disk when they are read, and keep zeros of sparse X.
+        distance on either side; coef_ is per unit of the clipped values. "quantile" replaces values by the normal scores of
+        their ranks, interpolated between 21 knots; coef_ is per unit of these scores. The mapped columns are standardised if
+        X is dense and divided by max|x| if it is sparse. Both make a float64 copy of X in memory, map rows on disk when they
+        are read, and keep zeros of sparse X.
     cut : {"auto", "train", "holdout", "none"}, default="auto"
         How `intercept_` is set. "train": the best cut for the measure on the training scores. "holdout": on a stratified
         fifth of the rows that a first fit did not see (one more fit). "none": not at all, the trained intercept stays.
@@ -479,13 +480,17 @@ class MeasureClassifier(
             heavy = heavy_tailed(operator, weight)
             if len(heavy):
                 warnings.warn(
-                    f"{column_names(X, heavy)} heavy tails: a few extreme values make up most of the variance, so scaling and "
-                    "penalty work on them and not on the other rows. Use scaling='robust', which clips such values, or "
-                    "scaling='quantile', which replaces values by normal scores.",
+                    f"{column_names(self._names_of(X), heavy)} heavy tails: a few extreme values make up most of the variance, "
+                    "so scaling and penalty work on them and not on the other rows. Use scaling='robust', which clips such "
+                    "values, or scaling='quantile', which replaces values by normal scores.",
                     UserWarning,
                     stacklevel=3,
                 )
         return with_mapped_columns(operator, self.scaling, weight)
+
+    def _names_of(self, X: Any) -> Any:
+        """Return the names of the columns for messages, if they are known; the command line knows them from the table."""
+        return getattr(self, "_column_names", getattr(X, "columns", None))
 
     def _where_asked(self, operator: Operator) -> Operator:
         """Return the operator on the device that solver_params asks for, if it does."""

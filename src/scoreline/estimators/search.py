@@ -184,6 +184,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         check_choice("selection", self.selection, ("best", "one_standard_error"))
         check_flag("probability", self.probability)
         final = self._classifier(alphas[0])
+        if hasattr(self, "_column_names"):
+            final._column_names = self._column_names
         measure = final._check_parameters()
         refused = [name for name in ("checkpoint", "early_stopping") if final._options().get(name)]
         if refused:

@@ -149,9 +149,8 @@ def class_weights(class_weight: Any, classes: AnyArray, positive: float, negativ
     return high, low
 
 
-def column_names(X: Any, columns: Any) -> str:
-    """Return the beginning of a sentence about columns: "Columns 'age', 'income' and 3 more have"."""
-    names = getattr(X, "columns", None)
+def column_names(names: Any, columns: Any) -> str:
+    """Return the beginning of a sentence about columns: "Columns 'age', 'income' and 3 more have". `names` may be None."""
     words = [repr(str(names[k])) if names is not None else str(k) for k in np.asarray(columns).tolist()[:5]]
     if len(words) == 1:
         return f"Column {words[0]} has"

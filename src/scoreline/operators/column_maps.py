@@ -30,7 +30,7 @@ SCORES = np.linspace(
     -3.0, 3.0, 19
 )  # normal scores of the quantiles that become knots, besides the smallest and largest value
 FARTHEST = 4.0  # normal score of the smallest and the largest value, at most
-SAMPLE_BYTES = 1 << 26  # of rows that knots are learnt from
+SAMPLE_BYTES = 1 << 24  # of rows that knots are learnt from
 SAMPLE_SPANS, LEAST_SPAN = 64, 8  # runs of consecutive rows that a sample consists of, and the least length of a run
 HEAVY = 2.0  # ratio of the standard deviations of a column before and after clipping, from which its tails are heavy
 OFTEN = 0.1  # share of values other than 0, below which the tail of a column is not judged: rare words have no typical count
@@ -51,7 +51,7 @@ class ColumnMap(NamedTuple):
 
     @classmethod
     def learn(cls, operator: Operator, kind: str, weight: Any = None) -> "ColumnMap":
-        """Learn the knots of every column from the rows of positive weight, or from a sample of 64 MiB of them.
+        """Learn the knots of every column from the rows of positive weight, or from a sample of 16 MiB of them.
 
         Cost: one sort of every column of the sample.
         """

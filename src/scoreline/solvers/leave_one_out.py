@@ -37,8 +37,8 @@ STEPS = 8  # of conjugate gradients; the error of the quadratic form that is sou
 # A row is refitted beyond this leverage d_i h_i, or beyond this move of its score in units of the margin. On 240 problems with
 # 20 to 200 rows, 3 of the 16,384 rows within both limits had an error above a quarter of the spread of the scores.
 MOST_LEVERAGE, MOST_MOVE = 0.7, 1.0
-# Multiplications that all refits together may take (about a second), and what a refit costs beside its Hessians.
-REFIT_BUDGET, REFIT_OVERHEAD = 1e9, 1e7
+# Multiplications that all refits together may take (about a third of a second), and what a refit costs beside its Hessians.
+REFIT_BUDGET, REFIT_OVERHEAD = 3e8, 1e7
 MOST_ENTRIES = 1_000_000  # of a dense copy of X (8 MB), made where there are more features than rows
 LEAST_GROUPS = 5  # as many as in five-fold cross-validation: fewer refits would miss too many rows
 REFIT_STEPS, REFIT_TOLERANCE = 50, 1e-4  # Newton steps at most; error of the coefficients, relative to their length
