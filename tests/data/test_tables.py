@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
-from scoreline.data import table_files
+from scoreline.data import read_data, table_files
 from scoreline.data.columns import is_text
 from scoreline.data.encoding import Encoding
 from scoreline.data.tables import Table, learn_table, read_table, table_blocks
@@ -779,3 +779,12 @@ def test_an_xz_file_that_cannot_be_parsed_is_closed(tmp_path):
         file.write("a,y\n1,2\n1,2,3\n")
     with pytest.raises(ValueError, match="line 3: got 3 values, expected 2"):
         table_files.CsvTable(path, ",", []).load(["a", "y"], ())
+
+
+def test_a_damaged_xz_file_is_refused_without_waiting(tmp_path, monkeypatch):
+    """The error keeps the file object alive, and nothing else reads it: waiting for its end would be in vain."""
+    monkeypatch.setattr("scoreline.data.table_files.RELEASE", 1e6)
+    content = lzma.compress(b"a,b,y\n" + b"1,2,0\n3,4,1\n" * 5000)
+    (tmp_path / "cut.csv.xz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=r"cut\.csv\.xz"):
+        read_data(tmp_path / "cut.csv.xz", "y")

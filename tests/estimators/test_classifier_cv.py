@@ -490,3 +490,36 @@ def test_alphas_of_the_user_are_not_widened(caplog):
     with caplog.at_level("INFO", logger="scoreline"):
         MeasureClassifierCV("accuracy", risk="logistic", alphas=[1e-7], cv=3).fit(X, y)
     assert "of alphas" not in caplog.text
+
+
+def test_a_refit_without_probabilities_forgets_them():
+    X, y = problem()
+    clf = searched(X, y, probability=True)
+    assert not hasattr(clf.set_params(probability=False).fit(X, y), "calibration_")
+
+
+def test_ctrl_c_in_the_first_fit_of_a_widened_grid_stays_ctrl_c(monkeypatch):
+    X, y = problem()
+    calls = []
+
+    def fit(self, *arguments):
+        calls.append(self)
+        if hasattr(self, "coef_") and not hasattr(self, "solver_"):
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    original = MeasureClassifier.fit
+    monkeypatch.setattr(MeasureClassifier, "fit", fit)
+    monkeypatch.setattr("scoreline.estimators.folds.Candidate.open_edge", lambda self, decade: "weak")
+    with pytest.raises(KeyboardInterrupt):
+        MeasureClassifierCV("f1", cv=2, solver="amp").fit(X, y)
+    assert len(calls) > 1
+
+
+def test_a_saved_search_keeps_the_cost_that_the_folds_chose(tmp_path):
+    X, y = text_rows()
+    clf = searched(X, y, "gmean", alphas=[1e-1, 1e-2], cv=StratifiedKFold(2), scaling="maxabs")
+    clf.save(tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert loaded.solver_params == {"cost": clf.cost_}
+    assert loaded.fit(X, y).cost_ == clf.cost_

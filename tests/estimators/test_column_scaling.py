@@ -172,3 +172,26 @@ def test_a_model_without_a_map_after_one_with_it():
     quiet_fit(clf.set_params(scaling=None), X, Y)
     assert clf.column_map_ is None
     np.testing.assert_allclose(clf.decision_function(X), X @ clf.coef_[0] + clf.intercept_[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{"solver": "moments"}, {"solver_params": {"init": "moments"}}], ids=str)
+def test_sparse_rows_on_disk_have_class_moments(kind, options, tmp_path):
+    lines = [
+        f"{label} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row.tolist()) if value)
+        for label, row in zip(Y, X, strict=True)
+    ]
+    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    convert(tmp_path / "rows.svm", tmp_path / "folder")
+    there = quiet_fit(MeasureClassifier(scaling=kind, **options), open_mapped(tmp_path / "folder").X, Y)
+    here = quiet_fit(MeasureClassifier(scaling=kind, **options), sp.csr_array(X), Y)
+    np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-6)
+
+
+def test_the_warning_names_columns_of_every_kind_of_frame():
+    for library in ("pyarrow", "polars"):
+        module = pytest.importorskip(library)
+        columns = {name: X[:, k] for k, name in enumerate("abcdef")}
+        table = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+        with pytest.warns(UserWarning, match="Columns 'a', 'b' and 'c' have heavy tails"):
+            MeasureClassifier().fit(table, Y)

@@ -11,12 +11,14 @@ from scipy.special import ndtr, ndtri
 
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import (
+    FAR,
     FARTHEST,
     REACH,
     SCORES,
     ColumnMap,
     ColumnMapOperator,
     Sample,
+    _spans,
     heavy_tailed,
     with_mapped_columns,
 )
@@ -79,7 +81,10 @@ def test_maps_are_piecewise_linear_monotone_and_keep_zero(kind, table):
         values = np.repeat(rows[:, j], weight.astype(int))
         assert (np.diff(x) > 0.0).all()
         assert (np.diff(y) >= 0.0).all()
-        if kind == "robust":
+        if len(set(values.tolist())) == 1:  # a constant column keeps its values, whatever new rows have
+            assert x.tolist() == y.tolist() == [-x[-1], x[-1]]
+            assert x[-1] >= min(abs(rows[:, j]).max(), FAR)
+        elif kind == "robust":
             assert (x[0], x[-1]) == limits(values.tolist())
             at_zero = np.clip(0.0, x[0], x[-1])
             np.testing.assert_array_equal(y, x - at_zero)
@@ -162,3 +167,37 @@ def test_the_median_spread_of_a_symmetric_column_is_its_quartile():
     low, high = Sample.of(as_operator(values[:, None]), None, "a test").limits()
     assert statistics.median(v for v in values if v > 0) == pytest.approx(25.5)
     assert (low[0], high[0]) == (-50.0, 50.0)  # six times 25 lies beyond the range, which is the limit then
+
+
+@pytest.mark.parametrize("kind", ["robust", "quantile"])
+def test_features_that_no_sampled_row_has_are_kept(kind, monkeypatch):
+    """5,000 rare words in one row each, of which most are not in a sample of 512 rows."""
+    monkeypatch.setattr("scoreline.operators.column_maps.Sample.of.__func__.__defaults__", (1 << 10,))
+    X = sp.csr_array((np.full(5000, 3.0), (np.arange(5000), np.arange(5000))), shape=(5000, 5000))
+    mapped = ColumnMap.learn(as_operator(X), kind).transform(X)
+    assert (mapped.diagonal() > 0.0).all()
+    dense = np.zeros((5000, 2))
+    dense[4321, 0], dense[:, 1] = -7.0, 5.0
+    assert (ColumnMap.learn(as_operator(dense), kind).transform(dense) == dense).all()
+
+
+@pytest.mark.parametrize("kind", ["robust", "quantile"])
+def test_the_sample_is_of_rows_with_weight(kind, monkeypatch):
+    monkeypatch.setattr("scoreline.operators.column_maps.Sample.of.__func__.__defaults__", (1 << 10,))
+    X = np.random.default_rng(0).standard_normal((60_000, 3))
+    weight = np.zeros(60_000)
+    weight[340:930] = 1.0
+    found = ColumnMap.learn(as_operator(X), kind, weight).transform(X[340:930])
+    assert (found.std(axis=0) > 0.5).all()
+    assert all(340 <= first < last for first, last in _spans(np.flatnonzero(weight), 8, len(weight)))
+
+
+@pytest.mark.parametrize("kind", ["robust", "quantile"])
+def test_entries_that_name_the_same_place_are_one_value(kind):
+    X = np.random.default_rng(0).standard_cauchy((50, 4))
+    column_map = ColumnMap.learn(as_operator(X), kind)
+    whole = sp.csr_array(X)
+    parts = np.repeat(whole.data / 2.0, 2), np.repeat(whole.indices, 2), 2 * whole.indptr
+    split = sp.csr_array(parts, shape=X.shape)
+    np.testing.assert_array_equal(column_map.transform(split).toarray(), column_map.transform(whole).toarray())
+    assert split.nnz == 2 * whole.nnz  # the matrix of the user stays as it is

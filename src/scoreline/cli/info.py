@@ -80,7 +80,7 @@ def _model(options: Any, output: Output) -> int:
         "nonzero_weights": used, "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_,
     }  # fmt: skip
     rows = [
-        ("measure", own.label), ("threshold", f"{threshold:.6g} (flag rows whose X coef_ is larger)"),
+        ("measure", own.label), ("threshold", f"{threshold:.6g} (rows whose score without intercept is larger are flagged)"),
         ("classes", ", ".join(map(str, clf.classes_.tolist()))), ("features", f"{clf.n_features_in_:,}"),
         ("solver", f"{clf.solver_}, risk {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("scaling", str(clf.scaling)),
         ("status", clf.status_), ("non-zero weights", f"{used:,}"),

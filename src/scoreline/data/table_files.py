@@ -139,7 +139,7 @@ class XzText(io.RawIOBase):
     """
 
     def __init__(self, path: Path):
-        self._file, self._ended = _open_xz(path), threading.Event()
+        self._file, self._ended, self._failed = _open_xz(path), threading.Event(), threading.Event()
 
     def readable(self) -> bool:
         """Return True: the text can be read."""
@@ -147,16 +147,20 @@ class XzText(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes, none once the text has been released."""
-        return b"" if self._ended.is_set() else self._file.read(size)
+        try:
+            return b"" if self._ended.is_set() else self._file.read(size)
+        except BaseException:
+            self._failed.set()  # the error, which Arrow passes on, keeps this object alive; nothing reads it any more
+            raise
 
     def release(self) -> Callable[[], None]:
         """Return a function to call when all other references to this object are gone, save for those of Arrow."""
-        ended, dropped, file = self._ended, threading.Event(), self._file
+        ended, failed, dropped, file = self._ended, self._failed, threading.Event(), self._file
         weakref.finalize(self, dropped.set)
 
         def wait() -> None:
             ended.set()
-            if dropped.wait(RELEASE):
+            if failed.is_set() or dropped.wait(RELEASE):
                 file.close()
 
         return wait

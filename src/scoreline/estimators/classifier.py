@@ -481,7 +481,7 @@ class MeasureClassifier(
             if len(heavy):
                 warnings.warn(
                     f"{column_names(self._names_of(X), heavy)} heavy tails: a few extreme values make up most of the variance, "
-                    "so scaling and penalty work on them and not on the other rows. Use scaling='robust', which clips such "
+                    "so the scaled values of all other rows are nearly equal. Use scaling='robust', which clips such "
                     "values, or scaling='quantile', which replaces values by normal scores.",
                     UserWarning,
                     stacklevel=3,
@@ -490,7 +490,8 @@ class MeasureClassifier(
 
     def _names_of(self, X: Any) -> Any:
         """Return the names of the columns for messages, if they are known; the command line knows them from the table."""
-        return getattr(self, "_column_names", getattr(X, "columns", None))
+        known = getattr(X, "column_names", getattr(X, "columns", None))  # of pyarrow, of pandas and polars
+        return getattr(self, "_column_names", known)
 
     def _where_asked(self, operator: Operator) -> Operator:
         """Return the operator on the device that solver_params asks for, if it does."""

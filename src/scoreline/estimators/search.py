@@ -29,7 +29,7 @@ from scoreline.estimators.folds import (
     undefined_folds,
 )
 from scoreline.estimators.interim import Interim, fitting
-from scoreline.estimators.probabilities import Probabilities, center_of, cross_fitted_scores
+from scoreline.estimators.probabilities import CALIBRATION, Probabilities, center_of, cross_fitted_scores
 from scoreline.estimators.scoring import Scoring
 from scoreline.estimators.training import with_cost
 from scoreline.estimators.validation import check_labels, check_weights, seen
@@ -262,6 +262,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         folds = [fold for each in candidates for fold in each.folds]
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
+            for name in CALIBRATION:  # of an earlier fit with probability=True
+                new.__dict__.pop(name, None)
             new.__dict__.update({k: v for k, v in vars(final).items() if _is_fitted(k)})
             new.alpha_, new.cv_passes_ = final.alpha, float(sum(fold.passes for fold in folds))
             new.cv_results_ = results_table(self._given_alphas(), candidates)
@@ -293,6 +295,8 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
         final = self._classifier(self.alpha_)
         final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
+        if np.isfinite(getattr(self, "cv_results_", {}).get("cost", np.nan)).any():  # the folds have chosen the cost
+            final.set_params(solver_params={**final._options(), "cost": self.cost_})
         final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
         for name in ("alpha_", "cv_results_", "cv_passes_"):
             final.__dict__.pop(name, None)
@@ -513,7 +517,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                         try:
                             clf.fit(part, labels[train], None if weight is None else weight[train])
                         except KeyboardInterrupt:
-                            if hasattr(clf, "coef_"):
+                            if hasattr(clf, "solver_"):  # a start from another fit sets coef_ alone
                                 note(-np.inf)
                             raise
                     decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])

@@ -304,9 +304,15 @@ class Operator(ABC):
         raise NotImplementedError
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
-        from scoreline.operators.class_moments import moments_of_blocks
+        from scoreline.operators.class_moments import moments_of_blocks, moments_of_sparse
 
-        return moments_of_blocks(self._block, self.shape, sign, weight)
+        if self.stores_zeros:
+            return moments_of_blocks(self._block, self.shape, sign, weight)
+        total = ClassMoments.empty(self.shape[1])
+        for b in self.row_blocks():
+            own = slice(b.start, b.stop)
+            total.merge(moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
+        return total
 
     def _gram(self, weight: Scores) -> FloatArray:
         from scoreline.operators.second_order import gram_of_blocks

@@ -32,6 +32,7 @@ SCORES = np.linspace(
 FARTHEST = 4.0  # normal score of the smallest and the largest value, at most
 SAMPLE_BYTES = 1 << 24  # of rows that knots are learnt from
 SAMPLE_SPANS, LEAST_SPAN = 64, 8  # runs of consecutive rows that a sample consists of, and the least length of a run
+FAR = 1e150  # limit of columns whose largest magnitude is not known: its double and ratios of it are finite numbers
 HEAVY = 2.0  # ratio of the standard deviations of a column before and after clipping, from which its tails are heavy
 OFTEN = 0.1  # share of values other than 0, below which the tail of a column is not judged: rare words have no typical count
 FEWEST_ROWS = 200  # of a sample that is judged: among 60 rows of many columns, one looks heavy-tailed by chance
@@ -58,7 +59,7 @@ class ColumnMap(NamedTuple):
         sample = Sample.of(operator, weight, f"scaling={kind!r}")
         if kind == "robust":
             x = np.stack(sample.limits(), axis=1)
-            return cls._of(kind, x, x - np.clip(0.0, x[:, :1], x[:, 1:]))
+            return cls._of(kind, x, x - np.clip(0.0, x[:, :1], x[:, 1:]))._with_constants(operator)
         x, middle = sample.quantiles(np.concatenate([[0.0], ndtr(SCORES), [1.0]]))
         y = np.clip(ndtri(middle), -FARTHEST, FARTHEST)
         zero = np.zeros((1, operator.shape[1]))
@@ -66,9 +67,26 @@ class ColumnMap(NamedTuple):
         x, y = np.hstack([x, np.clip(zero.T, x[:, :1], x[:, -1:])]), np.hstack([y, at_zero]) - at_zero
         order = np.argsort(x, axis=1, kind="stable")
         x, y = (np.take_along_axis(each, order, axis=1) for each in (x, y))
-        return cls._of(
-            kind, x, np.maximum.accumulate(y, axis=1)
-        )  # rounding may have put the value at 0 above the next knot
+        y = np.maximum.accumulate(y, axis=1)  # rounding may have put the value at 0 above the next knot
+        return cls._of(kind, x, y)._with_constants(operator)
+
+    def _with_constants(self, operator: Operator) -> "ColumnMap":
+        """Return the map that leaves columns as they are where the sample has one value only: other rows may have others."""
+        sizes = np.diff(self.starts)
+        alone = sizes == 1
+        if not alone.any():
+            return self
+        largest = np.full(len(sizes), FAR) if operator.largest is None else np.clip(operator.largest, 1.0, FAR)
+        twice = 1 + np.repeat(alone, sizes)
+        starts, x, y = (
+            np.concatenate([[0], np.cumsum(sizes + alone)]),
+            np.repeat(self.x, twice),
+            np.repeat(self.y, twice),
+        )
+        first = starts[:-1][alone]
+        for place, sign in ((first, -1.0), (first + 1, 1.0)):
+            x[place] = y[place] = sign * largest[alone]
+        return self._replace(starts=starts, x=x, y=y)
 
     @classmethod
     def _of(cls, kind: str, x: FloatArray, y: FloatArray) -> "ColumnMap":
@@ -86,6 +104,9 @@ class ColumnMap(NamedTuple):
         run = kernels.parallel.run_chunks
         if sp.issparse(block):
             block = block.tocsr()
+            if not block.has_canonical_format:  # entries that name the same place are one value
+                block = block.copy()
+                block.sum_duplicates()
             out = np.empty(len(block.data))
             bounds = kernels.parallel.even_bounds(len(out), 8.0)
             arguments = block.data, block.indices, self.starts, self.x, self.y, out, bounds
@@ -157,11 +178,10 @@ class Sample(NamedTuple):
             raise TypeError(f"{purpose} is not supported for X on a device: scale X before, or leave it on the host")
         operator.require("row_blocks", purpose)
         n, p = operator.shape
-        length = int(max(LEAST_SPAN, most_bytes / max(8.0, operator.row_bytes) / SAMPLE_SPANS))
-        firsts = [0] if length * SAMPLE_SPANS >= n else np.linspace(0, n - length, SAMPLE_SPANS).astype(int).tolist()
-        spans = [(0, n)] if len(firsts) == 1 else [(first, first + length) for first in firsts]
-        blocks = [operator._block(first, last) for first, last in spans]
         every = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
+        length = int(max(LEAST_SPAN, most_bytes / max(8.0, operator.row_bytes) / SAMPLE_SPANS))
+        spans = [(0, n)] if length * SAMPLE_SPANS >= n else _spans(np.flatnonzero(every > 0.0), length, n)
+        blocks = [operator._block(first, last) for first, last in spans]
         own = np.concatenate([every[first:last] for first, last in spans])
         own, counted = own[own > 0.0], own > 0.0
         if not sp.issparse(blocks[0]):
@@ -203,6 +223,16 @@ class Sample(NamedTuple):
         mean = np.bincount(self.columns, own * data, p) / total
         square = np.bincount(self.columns, own * (data - mean[self.columns]) ** 2, p)
         return mean, np.sqrt((square + np.maximum(total - stored, 0.0) * mean**2) / total)
+
+
+def _spans(counted: AnyArray, length: int, n: int) -> list[tuple[int, int]]:
+    """Return runs of consecutive rows that begin at evenly spread rows of positive weight and do not overlap."""
+    spans: list[tuple[int, int]] = []
+    for first in counted[np.linspace(0, len(counted) - 1, SAMPLE_SPANS).astype(np.intp)].tolist():
+        start = max(first, spans[-1][1]) if spans else first
+        if start < min(first + length, n):
+            spans.append((start, min(first + length, n)))
+    return spans
 
 
 class ColumnMapOperator(Operator):

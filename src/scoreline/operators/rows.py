@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
-from scoreline.moments import ClassMoments
 from scoreline.operators.base import Operator, default_block_rows
-from scoreline.operators.class_moments import moments_of_sparse
 from scoreline.operators.second_order import block_gram, gram_of_blocks
 from scoreline.operators.statistics import ColumnStatistics
 
@@ -60,15 +58,6 @@ class RowsOperator(Operator):
         """Return those of all rows with the weight of these; a row that is listed twice counts twice."""
         full = np.bincount(self.rows.astype(np.intp), weight, self.inner.shape[0]).astype(np.float64)
         return self.inner._column_statistics(full)
-
-    def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
-        if self.inner.stores_zeros:
-            return super()._class_moments(sign, weight)
-        total = ClassMoments.empty(self.shape[1])
-        for b in self.row_blocks():
-            own = slice(b.start, b.stop)
-            total.merge(moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
-        return total
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs; the rows are copied first."""

@@ -332,7 +332,7 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
     Columns that are constant zero ("maxabs") or constant ("standard") keep scale 1 and 0: they carry no information,
     and division by zero would. Columns so large or small that their squares leave the range of floats are refused.
     """
-    scaling = linear_scaling(operator, scaling)
+    asked, scaling = scaling, linear_scaling(operator, scaling)
     if scaling is None:
         return operator
     operator.require("statistics", f"scaling={scaling!r}")
@@ -342,7 +342,7 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
     outside = np.flatnonzero((statistics.max_abs > 0.0) & ~((statistics.max_abs > low) & (statistics.max_abs < high)))
     if len(outside):
         raise ValueError(
-            f"scaling={scaling!r} cannot scale column {outside[0]}: its largest magnitude is "
+            f"scaling={asked!r} cannot scale column {outside[0]}: its largest magnitude is "
             f"{statistics.max_abs[outside[0]]:.3g}, expected between {low:.3g} and {high:.3g}. Multiply it by a power of ten."
         )
     if scaling == "maxabs":
