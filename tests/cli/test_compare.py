@@ -1,5 +1,6 @@
 """`compare` is fair: the same rows, scaling and choice of alpha for all models, and intervals as documented."""
 
+import argparse
 import importlib
 import io
 import shlex
@@ -614,3 +615,21 @@ def test_the_grid_of_the_baselines_is_widened_where_the_best_alpha_is_at_its_edg
     found = compare(Z * [1.0, 1e-3], y, splits=2, scaling=None)
     baseline = next(each for each in found.contenders if each.name == "logistic regression")
     assert min(baseline.alphas) < 1e-6
+
+
+def test_a_cost_that_folds_choose_is_that_of_the_judged_model():
+    rng = np.random.default_rng(0)
+    n, p = 300, 1000
+    y = rng.random(n) < 0.2
+    X = sp.csr_array(
+        sp.random_array((n, p), density=0.01, rng=rng) + sp.csr_array((y[:, None] * 0.5) * (np.arange(p) < 5))
+    )
+    found = compare(X, y, "gmean", splits=2, alphas=(1e-1, 1e-2))
+    ours = next(each for each in found.contenders if each.solver == "cost_search")
+    assert len(ours.costs) == len(ours.alphas) == 2
+    options = argparse.Namespace(
+        file="d.svm", label=None, positive=None, categories=(), drop=(), missing=(), impute=None, min_category_rows=None,
+        separator=None, measure="gmean", indicators=None, zero_based=None, measure_param=[], scaling="auto", seed=0,
+    )  # fmt: skip
+    rest = [each for each in found.contenders if each.kind != OURS]
+    assert "--alpha auto" in train_command(options, replace(found, contenders=[ours, *rest]), (n, p))

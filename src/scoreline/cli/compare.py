@@ -140,7 +140,10 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
 
 
 def train_command(options: Any, found: Comparison, shape: tuple[int, int]) -> str:
-    """Return the command that trains the method of the verdict on all rows, with the median of the chosen alphas."""
+    """Return the command that trains the method of the verdict on all rows, with the median of the chosen alphas.
+
+    Where folds have chosen a cost together with alpha, the command lets folds choose both again.
+    """
     given = {name: getattr(options, name) for name in ("label", "positive", "categories", "drop", "missing", "impute")}
     rows = options.min_category_rows
     given |= {"min-category-rows": rows and str(rows), "separator": options.separator, "measure": options.measure}
@@ -164,7 +167,7 @@ def train_command(options: Any, found: Comparison, shape: tuple[int, int]) -> st
         words += _option("scaling", options.scaling)
     if options.seed != 0:
         words += _option("seed", str(options.seed))
-    words += _option("alpha", str(statistics.median_high(best.alphas)))
+    words += _option("alpha", "auto" if best.costs else str(statistics.median_high(best.alphas)))
     return shlex.join([*words, "--out", "model.npz"])
 
 

@@ -291,11 +291,16 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         """The alpha of the final model."""
         return self.alpha_
 
+    @property
+    def folds_chose_cost(self) -> bool:
+        """Whether the folds have chosen the cost of a positive together with alpha."""
+        return bool(np.isfinite(getattr(self, "cv_results_", {}).get("cost", np.nan)).any())
+
     def save(self, path: Any, encoding: Any = None) -> None:
         """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
         final = self._classifier(self.alpha_)
         final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
-        if np.isfinite(getattr(self, "cv_results_", {}).get("cost", np.nan)).any():  # the folds have chosen the cost
+        if self.folds_chose_cost:
             final.set_params(solver_params={**final._options(), "cost": self.cost_})
         final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
         for name in ("alpha_", "cv_results_", "cv_passes_"):

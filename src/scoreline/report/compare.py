@@ -45,6 +45,7 @@ class Contender:
     """A model in the comparison, with its results on every split.
 
     `solver` and `risk` are the method of a scoreline model, and `automatic` says that `train` takes it without being told.
+    `costs` are those that folds have chosen together with alpha (count-based measures with many features).
     `difference` to the best linear baseline is a mean with an interval; it is None for that baseline itself.
     """
 
@@ -56,6 +57,7 @@ class Contender:
     values: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     alphas: list[float] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
     difference: tuple[float, float, float] | None = None
     failure: str | None = None
 
@@ -391,8 +393,8 @@ class Trial:
         if contender.kind == TREES and sp.issparse(X):
             X, X_test = X.toarray(), X_test.toarray()
         with _silence(), nullcontext() if contender.kind == OURS else baselines.suitable_threads(X):
-            alpha = None if contender.kind == TREES else self.choose_alpha(contender, part)
-            model = self.model(contender, alpha, len(part.y))
+            alpha, cost = (None, None) if contender.kind == TREES else self.choose_alpha(contender, part)
+            model = self.model(contender, alpha, cost, len(part.y))
             begin = _now()
             model.fit(X, part.y)
             seconds = _now() - begin
@@ -401,31 +403,35 @@ class Trial:
         contender.seconds.append(seconds)
         if alpha is not None:
             contender.alphas.append(alpha)
+        if cost is not None:
+            contender.costs.append(cost)
         return model, decision
 
     def seconds(self, contender: Contender, part: Part) -> float:
         """Return the seconds of a fit, and keep no results."""
-        timed = replace(contender, values=[], seconds=[], alphas=[])
+        timed = replace(contender, values=[], seconds=[], alphas=[], costs=[])
         self.run(timed, part)
         return timed.seconds[0]
 
-    def model(self, contender: Contender, alpha: float | None, n: int) -> Any:
+    def model(self, contender: Contender, alpha: float | None, cost: float | None, n: int) -> Any:
         """Return the unfitted model for n training rows."""
         if contender.kind != OURS:
             return baselines.baseline_model(contender.name, self.measure, alpha, self.scaling, n, self.random_state)
         # As `scoreline train` builds it: compare ends with the command that trains this model on all rows.
         assert alpha is not None
-        return MeasureClassifier(self.measure, alpha=alpha, **self._method(contender))
+        params = None if cost is None else {"cost": cost}
+        return MeasureClassifier(self.measure, alpha=alpha, solver_params=params, **self._method(contender))
 
-    def choose_alpha(self, contender: Contender, part: Part) -> float:
-        """Return the alpha that is best on held-out training rows."""
+    def choose_alpha(self, contender: Contender, part: Part) -> tuple[float, float | None]:
+        """Return the alpha that is best on held-out training rows, and the cost if the same rows choose it."""
         if len(self.grid) == 1:
-            return float(self.grid[0])
+            return float(self.grid[0]), None
         if contender.kind == OURS:
             # A solver that learns row by row gains nothing from the fit before, and would take most of the time.
             folds = part.folds[:1] if get_solver(str(contender.solver)).streams else part.folds
             search = MeasureClassifierCV(self.measure, alphas=self.alphas, cv=folds, **self._method(contender))
-            return search.fit(part.X, part.y).alpha_
+            search.fit(part.X, part.y)
+            return search.alpha_, search.cost_ if search.folds_chose_cost else None
         tried, decisions = part.path_decisions.setdefault(contender.name == BALANCED, ([], [[] for _ in part.folds]))
         truths, new = [part.y[held] for _, held in part.folds], [a for a in self.grid if a not in tried]
         while True:
@@ -441,7 +447,7 @@ class Trial:
             inner = {order[0]: order[min(DECADE, len(order) - 1)], order[-1]: order[max(0, len(order) - 1 - DECADE)]}
             at_edge = best in inner and means[best] > means[inner[best]]
             if self.alphas is not None or not at_edge or best in (WEAKEST, STRONGEST):
-                return best
+                return best, None
             new = further(best, stronger=best == order[-1])  # as MeasureClassifierCV widens its grid
 
     def _method(self, contender: Contender) -> dict[str, Any]:
