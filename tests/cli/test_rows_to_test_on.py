@@ -137,7 +137,7 @@ def test_what_like_cannot_do_is_said(files, scoreline):
     for option in (("--drop", "night"), ("--impute", "zero"), ("--no-indicators",), ("--min-category-rows", "3")):
         code, _, err = scoreline("convert", "today.csv", "new", "--like", "plain", *option)
         assert code == 2
-        assert f"{option[0]} and --like: how columns become features is settled there; leave one out" in err
+        assert f"{option[0]} and --like both say how columns become features; leave one of them out" in err
     assert not (files / "new").exists()
 
 

@@ -647,7 +647,7 @@ def test_a_later_table_without_a_value_that_training_always_had():
         read_table(later, encoding=strict)
     _, _, encoding = read_table(pa.table(LEARNT), "y")
     with pytest.warns(
-        UserWarning, match="missing values in columns without an indicator of them: v 1 of 2 rows; filled"
+        UserWarning, match="missing values in columns without an indicator feature: v 1 of 2 rows; filled"
     ):
         X, _, _ = read_table(later, encoding=encoding)
     assert X.tolist() == [[1.5, 1, 0], [1, 1, 0]]

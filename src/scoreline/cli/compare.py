@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-time",
         type=number(above=0),
         metavar="SECONDS",
-        help="begin no further split then; two are always taken",
+        help="time limit: no further split begins after it, but at least two are run",
     )
     add_reading(parser)
     add_output(parser)

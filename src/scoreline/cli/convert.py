@@ -67,7 +67,7 @@ def _like(options: Any) -> dict[str, Any]:
     settled = [name for name in LEARNT_OPTIONS if getattr(options, name) not in (None, ())]
     if settled:
         option = "--no-indicators" if settled[0] == "indicators" else f"--{settled[0].replace('_', '-')}"
-        raise UsageError(f"{option} and --like: how columns become features is settled there; leave one out")
+        raise UsageError(f"{option} and --like both say how columns become features; leave one of them out")
     if Path(options.like).is_dir():
         folder = open_mapped(options.like)
         encoding, width, class_names = folder.encoding, folder.X.shape[1], folder.class_names
@@ -77,9 +77,7 @@ def _like(options: Any) -> dict[str, Any]:
     if encoding is None:
         if is_text(options.file):
             return {"n_features": width}
-        raise ValueError(
-            f"--like {options.like} was not made from a table, so that it has no encoding of columns; leave --like out"
-        )
+        raise ValueError(f"--like {options.like} was not made from a table and has no encoding; leave --like out")
     found: dict[str, Any] = {"encoding": encoding}
     if options.label is None and _has_labels(options, encoding):
         found["label"] = encoding.label

@@ -35,11 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--table", metavar="NAME", help="table to score; SCHEMA.NAME for one of a schema")
     group.add_argument("--keep", type=names, metavar="A,B", help="columns to have beside the results (all)")
     group.add_argument(
-        "--dialect", choices=tuple(DIALECTS), help="of the database (ansi: PostgreSQL, SQLite, DuckDB and others)"
+        "--dialect", choices=tuple(DIALECTS), help="SQL dialect (ansi: PostgreSQL, SQLite, DuckDB and others)"
     )
-    group.add_argument(
-        "--booleans", type=names, metavar="A,B", help="columns of numbers, or of true and false, that are BOOLEAN there"
-    )
+    group.add_argument("--booleans", type=names, metavar="A,B", help="columns whose type in the database is BOOLEAN")
     group = parser.add_argument_group("onnx")
     group.add_argument(
         "--dtype", choices=("float32", "float64"), help="type of numbers (float64 for columns, float32 for features)"
@@ -47,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--inputs",
         choices=("columns", "features"),
-        help="what the model takes: columns of the table, or features made of them (columns where the model knows them)",
+        help="inputs of the model: raw columns of the table (default if they are known), or encoded features",
     )
     add_output(parser)
 

@@ -366,7 +366,7 @@ def warn_unseen(encoding: Encoding, source: Any, rows: int) -> None:
     name = str(source) if isinstance(source, (str, Path)) else "the table"
     for counts, what, done in (
         (encoding.unseen, "unseen categories", "they count as none of the known ones"),
-        (encoding.filled, "missing values in columns without an indicator of them", "filled as in training"),
+        (encoding.filled, "missing values in columns without an indicator feature", "filled as in training"),
     ):
         if not counts:
             continue
