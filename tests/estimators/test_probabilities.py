@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, list_solvers, load_model
-from scoreline.estimators.sigmoid import fit_sigmoid
+from scoreline.estimators.sigmoid import fit_robust_sigmoid, fit_sigmoid, gain_over_constant
 from scoreline.measures import RankingMeasure, get_measure
 from scoreline.measures.registry import all_measures
 
@@ -397,3 +397,16 @@ def test_probabilities_no_better_than_a_constant_give_a_warning(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert estimator("roc_auc").fit(X, y).calibration_gain_ > 0.05
+
+
+@pytest.mark.parametrize("size", [1e-309, 1e300])
+def test_scores_at_the_limits_of_floats_give_a_warning_and_no_error(size):
+    sign = np.array([-1, -1, 1, 1] * 5)
+    z = size * np.tile([0.0, 1.0, 1.0, 0.0], 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = fit_robust_sigmoid(sign, z)
+        gain, error, constant = gain_over_constant(sign, z, None, found)
+        extreme = found._replace(slope=1e308)
+        assert gain_over_constant(sign, z, None, extreme)[0] <= 1.0
+    assert np.isfinite([gain, error, constant]).all()

@@ -15,6 +15,9 @@ FOLDS = 5  # of the left-out rows, for the comparison with a constant
 MOST_ROWS = 100_000  # of the left-out rows that this comparison reads
 
 
+EXTREMES = np.errstate(over="ignore", divide="ignore", invalid="ignore")  # infinite losses are looked for
+
+
 class Sigmoid(NamedTuple):
     """P(positive) = 1 / (1 + exp(-(slope z + offset))) of a score z that is clipped to [low, high] first; slope > 0."""
 
@@ -44,6 +47,7 @@ class Sigmoid(NamedTuple):
         return -log_expit(np.where(positive, 1.0, -1.0) * self._odds(z))
 
 
+@EXTREMES
 def fit_robust_sigmoid(sign: AnyArray, z: FloatArray, weight: FloatArray | None = None) -> Sigmoid:
     """Return the sigmoid of scores that are clipped where outlying ones would flatten it.
 
@@ -72,6 +76,7 @@ def fit_robust_sigmoid(sign: AnyArray, z: FloatArray, weight: FloatArray | None 
     return best
 
 
+@EXTREMES
 def gain_over_constant(
     sign: AnyArray, z: FloatArray, weight: FloatArray | None, found: Sigmoid
 ) -> tuple[float, float, float]:
@@ -98,6 +103,8 @@ def gain_over_constant(
         share = float(np.average(seen, weights=counts))
         constants[own] = -np.log(np.where(positive[own], share, 1.0 - share))
         gains[own] = constants[own] - sigmoid.losses(positive[own], z[own])
+    if not (np.isfinite(gains).all() and np.isfinite(constants).all()):  # scores or weights at the limits of floats
+        return 0.0, 0.0, 0.0
     return *_mean_and_error(gains, weight), float(np.average(constants, weights=weight))
 
 
