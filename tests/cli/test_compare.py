@@ -303,7 +303,7 @@ def test_the_threshold_of_trees_is_tuned_for_count_based_measures_only(cancer):
 @pytest.mark.parametrize("features", [20, 1001])
 def test_trees_are_left_out_for_many_sparse_features_and_that_is_said(features):
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, features), density=0.1, format="csr", rng=rng)
+    X = sp.random_array((60, features), density=0.1, format="csr", random_state=rng)
     y, told = rng.integers(0, 2, 60), []
     found = compare(X, y, splits=2, alphas=(1e-2,), note=told.append)
     assert (found.trees_win is None) == (features > 1000)
@@ -315,7 +315,7 @@ def test_trees_are_left_out_for_many_sparse_features_and_that_is_said(features):
 @pytest.mark.parametrize("solvers", [None, ["stamp"]])
 def test_slow_solvers_are_left_out_for_many_features_unless_named(solvers):
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, 1001), density=0.1, format="csr", rng=rng)
+    X = sp.random_array((60, 1001), density=0.1, format="csr", random_state=rng)
     found = compare(X, rng.integers(0, 2, 60), "f1", solvers=solvers, splits=2, alphas=(1e-2,))
     ours = [c.solver for c in found.contenders if c.kind == OURS]
     line = "The solvers amp, stamp are left out: they are slow with 1,001 features."
@@ -622,7 +622,7 @@ def test_a_cost_that_folds_choose_is_that_of_the_judged_model():
     n, p = 300, 1000
     y = rng.random(n) < 0.2
     X = sp.csr_array(
-        sp.random_array((n, p), density=0.01, rng=rng) + sp.csr_array((y[:, None] * 0.5) * (np.arange(p) < 5))
+        sp.random_array((n, p), density=0.01, random_state=rng) + sp.csr_array((y[:, None] * 0.5) * (np.arange(p) < 5))
     )
     found = compare(X, y, "gmean", splits=2, alphas=(1e-1, 1e-2))
     ours = next(each for each in found.contenders if each.solver == "cost_search")
