@@ -31,12 +31,15 @@ SCORES = np.linspace(
 )  # normal scores of the quantiles that become knots, besides the smallest and largest value
 FARTHEST = 4.0  # normal score of the smallest and the largest value, at most
 SAMPLE_BYTES = 1 << 24  # of rows that knots are learnt from
-SAMPLE_SPANS, LEAST_SPAN = 64, 8  # runs of consecutive rows that a sample consists of, and the least length of a run
+SAMPLE_SPANS = 64  # runs of consecutive rows that a sample consists of
 FAR = 1e150  # limit of columns whose largest magnitude is not known: its double and ratios of it are finite numbers
 HEAVY = 2.0  # ratio of the standard deviations of a column before and after clipping, from which its tails are heavy
 OFTEN = 0.1  # share of values other than 0, below which the tail of a column is not judged: rare words have no typical count
 FEWEST_ROWS = 200  # of a sample that is judged: among 60 rows of many columns, one looks heavy-tailed by chance
 TAIL_BYTES = 1 << 18  # of rows that are searched for heavy tails: milliseconds, beside a fit of at least as many
+MOST_TAIL_BYTES = (
+    1 << 21
+)  # of the fewest rows, or of one number per column: wider data are not judged, for want of memory
 
 
 class ColumnMap(NamedTuple):
@@ -179,7 +182,7 @@ class Sample(NamedTuple):
         operator.require("row_blocks", purpose)
         n, p = operator.shape
         every = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
-        length = int(max(LEAST_SPAN, most_bytes / max(8.0, operator.row_bytes) / SAMPLE_SPANS))
+        length = int(max(1.0, most_bytes / max(8.0, operator.row_bytes) / SAMPLE_SPANS))
         spans = [(0, n)] if length * SAMPLE_SPANS >= n else _spans(np.flatnonzero(every > 0.0), length, n)
         blocks = [operator._block(first, last) for first, last in spans]
         own = np.concatenate([every[first:last] for first, last in spans])
@@ -334,7 +337,10 @@ def heavy_tailed(operator: Operator, weight: Any = None) -> AnyArray:
     """
     if "row_blocks" not in operator.capabilities or operator.scores == "device":
         return np.empty(0, dtype=np.intp)
-    sample = Sample.of(operator, weight, "looking for heavy tails", TAIL_BYTES)
+    least = FEWEST_ROWS * operator.row_bytes
+    if max(least, 8.0 * operator.shape[1]) > MOST_TAIL_BYTES:
+        return np.empty(0, dtype=np.intp)
+    sample = Sample.of(operator, weight, "looking for heavy tails", int(max(TAIL_BYTES, 1.5 * least)))
     if len(sample.weight) < FEWEST_ROWS:
         return np.empty(0, dtype=np.intp)
     low, high = sample.limits()
