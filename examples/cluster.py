@@ -32,7 +32,7 @@ def main(rows: int = 24_000, workers: int = 2) -> float:
     import dask.array as da
     from distributed import Client
 
-    X, y = make_imbalanced(n_samples=rows, tail=4.0, random_state=0)
+    X, y = make_imbalanced(n_samples=rows, tail=10.0, random_state=0)
     with (
         Client(n_workers=workers, threads_per_worker=1, dashboard_address=None),
         tempfile.TemporaryDirectory() as folder,
