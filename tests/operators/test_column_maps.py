@@ -201,3 +201,20 @@ def test_entries_that_name_the_same_place_are_one_value(kind):
     split = sp.csr_array(parts, shape=X.shape)
     np.testing.assert_array_equal(column_map.transform(split).toarray(), column_map.transform(whole).toarray())
     assert split.nnz == 2 * whole.nnz  # the matrix of the user stays as it is
+
+
+def test_listed_rows_are_read_in_blocks(monkeypatch):
+    """A fold of data on disk: mapping its rows at once took the memory of all of them."""
+    X = np.random.default_rng(0).standard_cauchy((100, 3))
+    inner = as_operator(X)
+    mapped = ColumnMapOperator(inner, ColumnMap.learn(inner, "robust"))
+    rows, w, u = np.arange(0, 100, 2), np.array([1.0, -2.0, 0.5]), np.linspace(-1.0, 1.0, 50)
+    expected = mapped.column_map.transform(X[rows])
+    read = []
+    listed = inner._listed
+    monkeypatch.setattr(inner, "_listed", lambda lines: read.append(len(lines)) or listed(lines))
+    monkeypatch.setattr("scoreline.operators.column_maps.default_block_rows", lambda n, p: 8)
+    np.testing.assert_allclose(mapped._matvec_rows(w, rows), expected @ w, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(mapped._rmatvec_rows(u, rows), expected.T @ u, rtol=1e-14, atol=1e-14)
+    assert sum(read) == 100
+    assert max(read) == 8

@@ -6,6 +6,7 @@ sparse matrix stays sparse; the constant that is lost is part of the intercept.
 """
 
 import logging
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,12 +16,13 @@ from scipy.special import ndtr, ndtri
 
 from scoreline import kernels
 from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray, Scores
-from scoreline.operators.base import Operator
+from scoreline.operators.base import Operator, default_block_rows
 from scoreline.operators.convert import as_operator
 from scoreline.operators.device import DeviceOperator
 from scoreline.operators.mapped import FewRows
 from scoreline.operators.parts import PartsOperator
 from scoreline.operators.statistics import ColumnStatistics, merge
+from scoreline.operators.wrappers import Wrapper
 
 logger = logging.getLogger("scoreline")
 
@@ -238,50 +240,61 @@ def _spans(counted: AnyArray, length: int, n: int) -> list[tuple[int, int]]:
     return spans
 
 
-class ColumnMapOperator(Operator):
+class ColumnMapOperator(Wrapper):
     """Mapped columns of a matrix whose rows are mapped whenever they are read, in blocks of about 8 MB."""
 
     def __init__(self, inner: Operator, column_map: ColumnMap):
-        super().__init__(inner.shape)
+        super().__init__(inner, inner.shape)
         inner.require("row_blocks", f"scaling={column_map.kind!r}")
-        self.inner, self.column_map = inner, column_map
-        self.capabilities = inner.capabilities  # type: ignore[misc]
-        largest = np.zeros(inner.shape[1])
-        np.maximum.at(largest, np.repeat(np.arange(inner.shape[1]), np.diff(column_map.starts)), abs(column_map.y))
-        self.largest = largest
+        self.column_map = column_map
+        columns = np.repeat(np.arange(inner.shape[1]), np.diff(column_map.starts))
+        self.largest = np.zeros(inner.shape[1])
+        np.maximum.at(self.largest, columns, np.abs(column_map.y))
 
-    def _part(self, block: Any) -> Operator:
-        return as_operator(self.column_map.transform(block), check_finite=False)
+    def _wrap(self, block: Any) -> Any:
+        return self.column_map.transform(block)
+
+    def _parts(self) -> Iterator[tuple[slice, Operator]]:
+        """Yield the mapped blocks of all rows, and which rows they are."""
+        self.inner._count(1.0)
+        for b in self.inner.row_blocks():
+            yield slice(b.start, b.stop), as_operator(self._wrap(b.data), check_finite=False)
+
+    def _listed_parts(self, lines: BoundsArray) -> Iterator[tuple[slice, Operator]]:
+        """Yield the mapped blocks of listed rows, and which places of the list they are."""
+        self.inner._count(len(lines) / self.shape[0])
+        step = default_block_rows(max(1, len(lines)), self.shape[1])
+        for start in range(0, len(lines), step):
+            own = slice(start, start + step)
+            yield own, as_operator(self._listed(lines[own]), check_finite=False)
 
     def _matvec(self, w: FloatArray) -> Scores:
-        return np.concatenate([self._part(b.data)._matvec(w) for b in self.inner.row_blocks()])
+        return np.concatenate([part._matvec(w) for _, part in self._parts()])
 
     def _rmatvec(self, u: Scores) -> FloatArray:
-        return np.sum([self._part(b.data)._rmatvec(u[b.start : b.stop]) for b in self.inner.row_blocks()], axis=0)
+        return np.sum([part._rmatvec(u[own]) for own, part in self._parts()], axis=0)
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
-        return self._part(self.inner._listed(lines))._matvec(w) if len(lines) else np.empty(0)
+        return np.concatenate([np.empty(0), *(part._matvec(w) for _, part in self._listed_parts(lines))])
 
     def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
-        return self._part(self.inner._listed(lines))._rmatvec(u) if len(lines) else np.zeros(self.shape[1])
-
-    def _block(self, start: int, stop: int) -> Any:
-        return self.column_map.transform(self.inner._block(start, stop))
-
-    def _listed(self, lines: BoundsArray) -> Any:
-        return self.column_map.transform(self.inner._listed(lines))
+        total = np.zeros(self.shape[1])
+        for own, part in self._listed_parts(lines):
+            total += part._rmatvec(u[own])
+        return total
 
     def _column_statistics(self, weight: Scores | None) -> ColumnStatistics:
-        return merge(
-            [
-                self._part(b.data)._column_statistics(None if weight is None else weight[b.start : b.stop])
-                for b in self.inner.row_blocks()
-            ]
-        )
+        return merge([part._column_statistics(None if weight is None else weight[own]) for own, part in self._parts()])
 
     def inspect(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None; one read of X."""
         return self.inner.inspect()
+
+    def on_rows(self, rows: AnyArray) -> "ColumnMapOperator":
+        """Return the listed rows, mapped alike."""
+        part = ColumnMapOperator(self.inner.on_rows(rows), self.column_map)
+        part.tails_checked = True
+        return part
 
     @property
     def reads_all(self) -> bool:
@@ -289,19 +302,17 @@ class ColumnMapOperator(Operator):
         return self.inner.reads_all
 
     @property
-    def cheap_rows(self) -> bool:
-        """Whether a product restricted to some rows costs their share of a product with all."""
-        return self.inner.cheap_rows
-
-    @property
-    def stores_zeros(self) -> bool:
-        """Whether blocks of rows are dense arrays."""
-        return self.inner.stores_zeros
-
-    @property
     def row_bytes(self) -> float:
         """Bytes of a row as `row_arrays` holds it, on average."""
         return self.inner.row_bytes
+
+    def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """Return coefficients and intercept as they are: those of a model are per unit of the mapped values."""
+        return w, b
+
+    def wrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
+        """Return coefficients and intercept as they are."""
+        return w, b
 
 
 def with_mapped_columns(operator: Operator, scaling: str | None, weight: Any = None) -> Operator:

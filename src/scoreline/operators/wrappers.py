@@ -19,7 +19,7 @@ TINY = np.finfo(float).tiny
 FAR = 1e3  # deviations: beyond, the difference of squares has lost six digits
 
 
-class _Wrapper(Operator):
+class Wrapper(Operator):
     """An operator made of another; passes count on both."""
 
     def __init__(self, inner: Operator, shape: tuple[int, int]):
@@ -107,7 +107,7 @@ class _Wrapper(Operator):
         """Return coefficients and intercept here that give the scores of (w, b) there: the inverse of `unwrap`."""
 
 
-class InterceptOperator(_Wrapper):
+class InterceptOperator(Wrapper):
     """[X, value]: one more column, constant. Its coefficient is the intercept divided by `value`."""
 
     def __init__(self, inner: Operator, value: float = 1.0):
@@ -182,7 +182,7 @@ class InterceptOperator(_Wrapper):
         return np.append(w, b / self.value), 0.0
 
 
-class ScaledOperator(_Wrapper):
+class ScaledOperator(Wrapper):
     """(X - 1 c') diag(s): columns centred at c and multiplied by s; sparse X stays sparse.
 
     Xs w = X (s w) - <c, s w> and Xs' u = s (X'u - c sum(u)), so neither product touches X itself.
