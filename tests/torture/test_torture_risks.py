@@ -69,9 +69,13 @@ def size_of_terms(risk, z, weight):
     return 8 * largest**2 if risk.name in SQUARED else 4 * largest
 
 
-def fits(number):
-    """Tell whether a number is safely within the range of floats: sums of a few such terms do not overflow."""
-    return number < Fraction(1e300)
+def fits(number, weight=None):
+    """Tell whether numbers of this size, times the weights of a pair, are safely within the range of floats.
+
+    Weights above 1e30 are divided by the largest of them before they are used (`tamed`).
+    """
+    heaviest = 1 if weight is None else max(1, *map(Fraction, weight.tolist()))
+    return number * (heaviest**2 if heaviest <= Fraction(1e30) else 1) < Fraction(1e300)
 
 
 def close(got, expected, allowed):
@@ -115,11 +119,11 @@ def check_risk_at(risk, y, z, weight, width, other):
     exact = exact_risk(risk, z, y, weight)
 
     # The value: right, or not a number at all where terms leave the range of floats.
-    if fits(terms) or np.isfinite(got.hard):
+    if fits(terms, weight) or np.isfinite(got.hard):
         assert close(got.hard, exact, allowed)
         assert close(bare, exact, allowed)
         assert got.hard >= 0.0
-    if fits(terms + Fraction(width)):
+    if fits(terms + Fraction(width), weight):
         lowest = exact - Fraction(prepared.looseness) * Fraction(width) * (1 + 16 * n * Fraction(EPS)) - allowed
         assert lowest <= Fraction(got.value) <= exact + allowed
         if risk.name in ("hinge", "roc_area"):
@@ -127,7 +131,7 @@ def check_risk_at(risk, y, z, weight, width, other):
             assert close(got.value, exact_smoothed(risk, y, z, weight, width), allowed)
 
     # The gradient: finite, no larger than the risk is steep, zero for rows that are not there.
-    if fits(terms):
+    if fits(terms, weight):
         assert np.isfinite(got.grad).all()
         if weight is not None:
             assert not got.grad[weight == 0.0].any()
@@ -145,7 +149,9 @@ def check_risk_at(risk, y, z, weight, width, other):
             reach = max(Fraction(1), *(abs(Fraction(v)) for v in point.tolist()))
             rounding = 32 * n * Fraction(EPS) * (made_of_scores + Fraction(got.mass) * reach)
             assert there <= exact_risk(risk, point, y, weight) + rounding
-    elif fits(terms) and risk.name != "contingency_entropy":  # whose plane stays below whatever rounding did: -inf
+    elif (
+        fits(terms, weight) and risk.name != "contingency_entropy"
+    ):  # whose plane stays below whatever rounding did: -inf
         raise AssertionError("no plane")
 
 
@@ -209,15 +215,16 @@ def test_a_walk_over_hundreds_of_decades_does_not_end_below_zero():
     assert (light.value, light.plane, light.grad.tolist()) == (0.0, 0.0, [0.0, 0.0])
 
 
-@pytest.mark.parametrize("name", [n for n in RISKS if n.startswith("contingency")])
+@pytest.mark.parametrize("name", [n for n in RISKS if n.startswith(("contingency", "average_precision"))])
 def test_scores_whose_sums_overflow_have_no_finite_value(name):
     """Differences of infinities were passed over: F1 of scores of 1.8e308 had a risk of 0, and its entropy one of 0.07."""
-    y, z = np.array([-1, 1, 1]), np.full(3, LARGEST)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        got = RISKS[name].prepare(y).evaluate(z)
-    exact = exact_risk(RISKS[name], z, y, None)
-    assert not np.isfinite(got.hard) or abs(Fraction(got.hard) - exact) <= Fraction(1e-12) * Fraction(LARGEST)
+    y = np.array([-1, 1, 1])
+    for z in (np.full(3, LARGEST), np.array([LARGEST, -LARGEST, LARGEST])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            got = RISKS[name].prepare(y).evaluate(z)
+        exact = exact_risk(RISKS[name], z, y, None)
+        assert not np.isfinite(got.hard) or abs(Fraction(got.hard) - exact) <= Fraction(1e-12) * Fraction(LARGEST)
 
 
 def test_the_slope_of_an_entropy_of_fixed_size_balances_the_classes_whatever_rounding_did():
@@ -226,6 +233,17 @@ def test_the_slope_of_an_entropy_of_fixed_size_balances_the_classes_whatever_rou
     risk = next(r for n, r in RISKS.items() if n.startswith("contingency_entropy-prbep"))
     grad = risk.prepare(y, s).evaluate(z).grad
     assert abs(grad.sum()) <= 4 * EPS
+
+
+@pytest.mark.parametrize("width", [1e-310, 1e-300, 1e-200, 1e-100, 1e-99, 1e-50])
+@pytest.mark.parametrize("weight", [[1.0, 1e20], [1e-90, 1e5], [1e186, 1e216], [1e-30, 1e-120]], ids=str)
+@pytest.mark.parametrize("risk", [PartialRocRisk(0.1), RocAreaRisk()], ids=lambda risk: risk.name)
+def test_ramps_narrower_than_weights_allow_are_none(risk, weight, width):
+    """1e20 / 1e-300 was infinite and 1e-90 * 1e-300 was 0: the risk was no number, or there was a division by zero."""
+    y = np.array([-1, 1])
+    for z in (np.array([0.125, -0.132]), np.array([1e-305, 1.0]), np.array([width / 2, 1.0])):
+        for s in (weight, weight[::-1]):
+            check_risk_at(risk, y, z, np.array(s), width, -z)
 
 
 def test_hessians_of_ramps_wider_than_floats_can_tell_are_not_known():
@@ -324,7 +342,7 @@ def test_rows_in_blocks_have_the_same_risk(risk, data):
         mu = width / here.ramp_scale if width else 0.0
         got, expected = prepared.evaluate(there, mu), here.evaluate(z, mu)
     terms = size_of_terms(risk, z, weight)
-    if fits(terms):
+    if fits(terms, weight):
         assert close(got.hard, Fraction(expected.hard), 32 * len(z) * Fraction(EPS) * terms)
         assert np.isfinite(np.asarray(got.grad)).all()
 

@@ -10,7 +10,7 @@ from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline._vectors import MOST_TAME, as_vector
 from scoreline.measures import Measure
 from scoreline.risks.base import Evaluation, Hessian, Risk
-from scoreline.risks.roc_area import pair_hessian
+from scoreline.risks.roc_area import pair_hessian, ramp_width
 from scoreline.scorespace import ScoreSpace
 
 
@@ -79,7 +79,7 @@ class PartialRocRisk(Risk):
         grad_i = -y_i s_i sum_j s_j beta_ij / (S+ J); c = sum_ij s_i s_j beta_ij / (S+ J) (eq. partial-smooth).
         """
         space, labels, pairs = self.space, self.labels, self.ramp_scale
-        width = mu * pairs
+        width = ramp_width(self, mu)
         if not width > 0.0:
             top = space.top_share(z, labels, -1, self.top)
             sums = space.pair_sums(z, space.reweighted(labels, top), 0.0, 1.0 / pairs, out, grad)
@@ -95,7 +95,7 @@ class PartialRocRisk(Risk):
 
     def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
         """Return about the Hessian: that of ROC area (`pair_hessian`) at the lifted scores."""
-        width = mu * self.ramp_scale
+        width = ramp_width(self, mu)
         if not width > 0.0:
             return None
         lifted, _ = self.space.lifted(z, self.labels, self.space.soft_threshold(z, self.labels, -1, self.top, width))

@@ -8,6 +8,8 @@ from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.risks.base import Evaluation, Hessian, Risk
 from scoreline.risks.ties import check_ties, smallest_change_of_pairs
 
+NARROWEST = 1e-100  # ramp
+
 
 def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: float = 1.0) -> Hessian | None:
     """Return about the Hessian of a sum over pairs, second derivative `scale` where 0 < t < width (eq. pair-hessian).
@@ -28,6 +30,16 @@ def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: floa
     # p q' + q p' = ((p + q)(p + q)' - (p - q)(p - q)') / 2
     half = 0.5 / (scale * total)
     return Hessian(diagonal, ((diagonal, -half), (difference, half)))
+
+
+def ramp_width(risk: Risk, mu: float) -> float:
+    """Return mu * ramp_scale, or 0 (no ramp) below 1e-100: R_mu and R are then the same number next to the margin of 1.
+
+    Weights lie between 1e-130 and 1e30 (`tamed`, `check_classes`), so weights divided by or multiplied with other widths
+    stay in the range of floats.
+    """
+    width = mu * risk.ramp_scale
+    return width if width >= NARROWEST else 0.0
 
 
 class RocAreaRisk(Risk):
@@ -60,13 +72,14 @@ class RocAreaRisk(Risk):
         if self.ties == "smallest" and grad and mu == 0.0:
             return smallest_change_of_pairs(self, z, out)
         pairs = self.ramp_scale
-        sums = self.space.pair_sums(z, self.labels, width=mu * pairs, scale=1.0 / pairs, out=out, grad=grad)
+        width = ramp_width(self, mu)
+        sums = self.space.pair_sums(z, self.labels, width, scale=1.0 / pairs, out=out, grad=grad)
         plane = sums.ramps / pairs if grad else math.nan
         return Evaluation(sums.smooth / pairs, sums.grad, sums.hard / pairs, plane, 2.0 * plane)
 
     def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
         """Return the Hessian with its pairs taken as independent within the classes (`pair_hessian`)."""
-        width = mu * self.ramp_scale
+        width = ramp_width(self, mu)
         return pair_hessian(self, z, width, 1.0 / (self.ramp_scale * width)) if width > 0.0 else None
 
     @classmethod

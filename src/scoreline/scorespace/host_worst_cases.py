@@ -83,6 +83,8 @@ class WorstCases:
         harmonic = self._harmonic_numbers(n_above + n_below)
         kernels.rankings.worst_ranking(*scores, harmonic, float(scale), np.empty(n_above + 1), starts)
         precision = kernels.rankings.ranks_of(starts, n_above, ranked)
+        if not np.isfinite(n_above * sum(max(abs(float(own[0])), abs(float(own[-1]))) for own in scores)):
+            precision = np.nan  # gains were infinities or their differences: no ranking is known to be the worst
         slopes = -scale * _mean_of_equals(scores[0], ranked), scale * _mean_of_equals(scores[1], n_above - starts)
         out[:] = 0.0
         for rows, slope in zip(orders, slopes, strict=True):
