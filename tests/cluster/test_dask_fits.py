@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from made_rows import labels, rows
+from sklearn.metrics import roc_auc_score
 
 from scoreline import MeasureClassifier
 from scoreline.data import convert, open_on_workers
+from scoreline.solvers import EarlyStopping
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -222,3 +224,16 @@ def test_scores_stay_on_the_workers(client):
     moved = np.diff(clf.history_["bytes"])
     assert moved.min() <= 8 * n / 20  # an iteration with one evaluation
     assert moved.max() <= 10 * 8 * n / 20
+
+
+@pytest.mark.parametrize(("solver", "measure"), [("spade", "gmean"), ("stamp", "f1")])
+def test_row_methods_send_workers_only_what_can_be_sent(client, solver, measure):
+    """Those who watch a run (a model for Ctrl-C, early stopping, callbacks) stay here: they could not be pickled."""
+    X, y, blocks = sets()
+    seen = []
+    stop = EarlyStopping((X[:300], y[:300]))
+    params = {"callbacks": [lambda now: seen.append(now.passes)], "early_stopping": stop}
+    clf = MeasureClassifier(measure, solver=solver, solver_params=params, random_state=0)
+    clf.fit(dask_rows(blocks), da.from_array(y, chunks=999))
+    assert seen
+    assert roc_auc_score(y, clf.decision_function(X)) > 0.7

@@ -69,7 +69,8 @@ class PartPasses(RowPasses):
     def __init__(self, method: Any, operator: Any, sign: Any, weight: Any, *rest: Any):
         self.method, self.operator, self.sign, self.weight = copy.copy(method), operator.in_parts(), sign, weight
         self.measure, self.alpha, self.constant = rest
-        self.method.callbacks, self.method.journal = (), None  # they stay here
+        self.method.callbacks, self.method.journal = (), None  # they stay here, as do those who watch the run
+        self.method.latest = self.method.watch = None
         self.whole = operator
         kinds = (sign > 0).astype(np.int8)
         self.shares = np.bincount(kinds, weight, 2) / self.rows
