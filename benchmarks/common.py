@@ -95,7 +95,7 @@ def _number(value: float | None) -> str:
 
 def header() -> dict[str, str]:
     """Return versions, processor, threads, seed and date."""
-    from scoreline.kernels.parallel import available_threads
+    from scoreline.runtime.parallel import available_threads
 
     versions = []
     for package in PACKAGES:

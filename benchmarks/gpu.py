@@ -21,12 +21,14 @@ import numpy as np
 
 import gpu_checks
 from common import OUTPUT, Report, header
-from scoreline import MeasureClassifier, kernels
-from scoreline._device_vector import DeviceVector
+from scoreline import MeasureClassifier
+from scoreline.gpu import kernels as device_kernels
+from scoreline.gpu.csr_operator import CsrDeviceOperator
+from scoreline.gpu.score_space import Space as DeviceSpace
+from scoreline.gpu.vector import DeviceVector
 from scoreline.operators import as_operator
-from scoreline.operators.device_csr import CsrDeviceOperator
 from scoreline.risks.registry import get_risk
-from scoreline.scorespace import DeviceSpace
+from scoreline.runtime import parallel
 
 NAME, TITLE = "gpu", "training on a GPU"
 PARTS = ("check", "products", "scores", "fit", "csr", "sizes")
@@ -157,7 +159,7 @@ def time_fits(
     here, labels = X.cpu().numpy(), y.cpu().numpy()
     del X, y
     torch.cuda.empty_cache()
-    kernels.parallel.even_bounds(10, 1)
+    parallel.even_bounds(10, 1)
     for k, options in enumerate(cases):
         timed_fit(here[:20_000], labels[:20_000], options)
         seconds, clf = timed_fit(here, labels, options)
@@ -202,7 +204,7 @@ def time_csr(report: Report, n: int, bandwidth: float, libraries: list[str], hos
                 torch.int8
             )
         right, left = as_library(w, library), z.array
-        own = kernels.device.on(operator.backend)
+        own = device_kernels.on(operator.backend)
         for name, call in (
             ("Xw", lambda o=operator, k=own, v=right: k.segment_dots(o._by_row, v)),
             ("X'u", lambda o=operator, v=left: o._column_dots(v)),

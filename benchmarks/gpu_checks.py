@@ -8,11 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline import MeasureClassifier
-from scoreline._device_vector import DeviceVector
+from scoreline.gpu import csr_operator as device_csr
+from scoreline.gpu.score_space import Space as DeviceSpace
+from scoreline.gpu.vector import DeviceVector
 from scoreline.measures import best_cut
-from scoreline.operators import as_operator, device_csr
+from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
-from scoreline.scorespace import DeviceSpace, HostSpace
+from scoreline.scores import HostSpace
 
 RISKS = ("roc_area", "roc_area_squared", "prbep", "hinge", "squared_hinge", "logistic")
 DEVICE = "cuda"

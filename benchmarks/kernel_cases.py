@@ -147,7 +147,7 @@ def _curvature(name: str, n: int) -> Work:
 
 
 def vector_cases(n: int) -> Cases:
-    from scoreline.scorespace import HostSpace
+    from scoreline.scores import HostSpace
 
     def make(name: str, read: int, written: int) -> Work:
         z, y = labelled_scores(n)
@@ -167,7 +167,7 @@ def vector_cases(n: int) -> Cases:
 def cut_cases(n: int) -> Cases:
     """The thresholds of two sorted classes, and the sort alone: np.sort of either class is what must be."""
     from scoreline.measures import best_cut, get_measure, steady_cut
-    from scoreline.scorespace import HostSpace
+    from scoreline.scores import HostSpace
 
     def make(name: str) -> Work:
         z, y = labelled_scores(n)
@@ -245,7 +245,7 @@ def second_order_cases(n: int) -> Cases:
     def left_out(make: Callable[[int], Matrix], pairs: float, rows: int) -> Work:
         from scoreline.objective import Objective
         from scoreline.risks.registry import get_risk
-        from scoreline.solvers.leave_one_out import leave_one_out
+        from scoreline.solvers.common.leave_one_out import leave_one_out
 
         matrix = make(rows)
         z, y = labelled_scores(rows)

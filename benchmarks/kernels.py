@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from common import OUTPUT, SPIN, Report, interleave, standalone
 from kernel_cases import Work, cases
 from products import read_sum, straight_sum
-from scoreline.kernels.parallel import current_threads, even_bounds, run_chunks
+from scoreline.runtime.parallel import current_threads, even_bounds, run_chunks
 
 NAME, TITLE = "kernels", "time of every kernel over the least the machine allows: memory, arithmetic or order"
 SCORES = 1_000_000

@@ -23,8 +23,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from common import OUTPUT, standalone
-from scoreline.data import convert
-from scoreline.data.sources import Source
+from scoreline.io import convert
+from scoreline.io.sources import Source
 
 NAME, TITLE = "mapped", "training from disk beside training from memory"
 SOLVERS = {
@@ -40,7 +40,7 @@ if group:
     open(group, "w").write(str(os.getpid()))
 import numpy as np, scipy.sparse as sp
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced, open_mapped
+from scoreline.io import make_imbalanced, open_mapped
 warnings.simplefilter("ignore")
 params, folder = json.loads(sys.argv[1]), sys.argv[2]
 clf = MeasureClassifier(**params)

@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 
 from common import OUTPUT, SEED, SPIN, standalone
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.operators import as_operator
 from scoreline.solvers import MomentsSolver
 from smoothing_data import VARIABLE, held_out, load

@@ -36,7 +36,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
 from common import OUTPUT, SEED, header
 from scoreline import MeasureClassifier
-from scoreline.moments import ClassMoments, Moments
+from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.normal_model import Projected, best_intercept, best_ranking_direction, error
 from smoothing_data import VARIABLE, narrow, read

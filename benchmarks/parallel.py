@@ -8,7 +8,8 @@ import numpy as np
 
 from common import SEED, Report, interleave, standalone
 from scoreline import kernels
-from scoreline.kernels.compile import REORDER
+from scoreline.runtime import parallel
+from scoreline.runtime.compile import REORDER
 
 NAME, TITLE = "parallel", "our chunks on Python threads against numba.prange, 2 threads"
 THREADS, REPEATS = 2, 15
@@ -42,11 +43,11 @@ def compare(report: Report, title: str, kernel, arguments) -> None:
     }
     prange(*arguments)
     reference = np.array(result)
-    kernels.parallel.run_chunks(chunks, n_chunks, *arguments)
+    parallel.run_chunks(chunks, n_chunks, *arguments)
     if not np.array_equal(result, reference):
         raise RuntimeError(f"{title}: the two ways differ")
     sides = {
-        "chunks": lambda: kernels.parallel.run_chunks(chunks, n_chunks, *arguments),
+        "chunks": lambda: parallel.run_chunks(chunks, n_chunks, *arguments),
         "prange": lambda: prange(*arguments),
     }
     times = interleave(sides, REPEATS, spinning=("prange",))
@@ -61,7 +62,7 @@ def compare(report: Report, title: str, kernel, arguments) -> None:
 def dense(n: int, p: int):
     """Return the arguments of the dense Xw kernel, as DenseOperator calls it."""
     rng = np.random.default_rng(SEED)
-    bounds = kernels.parallel.even_bounds(n, p)
+    bounds = parallel.even_bounds(n, p)
     return rng.standard_normal(n * p), np.uint64(p), np.uint64(p), None, rng.standard_normal(p), np.empty(n), bounds
 
 
@@ -70,15 +71,15 @@ def compressed(n: int, p: int, per_row: int):
     rng = np.random.default_rng(SEED)
     indices = np.sort(rng.integers(0, p, size=(n, per_row), dtype=np.uint32), axis=1).ravel()
     indptr = np.arange(n + 1, dtype=np.uint32) * np.uint32(per_row)
-    bounds = kernels.parallel.even_bounds(n, 4 * per_row)
+    bounds = parallel.even_bounds(n, 4 * per_row)
     return rng.standard_normal(len(indices)), indices, indptr, None, rng.standard_normal(p), np.empty(n), bounds
 
 
 def main(report: Report) -> None:
     numba.set_num_threads(min(THREADS, numba.config.NUMBA_NUM_THREADS))
-    for parallel in (False, True):  # the compiler itself takes a second to get going
-        compile_seconds(numba.njit(parallel=parallel)(lambda x: x.sum()), (np.zeros(4),))
-    with kernels.parallel.thread_limit(THREADS):
+    for threaded in (False, True):  # the compiler itself takes a second to get going
+        compile_seconds(numba.njit(parallel=threaded)(lambda x: x.sum()), (np.zeros(4),))
+    with parallel.thread_limit(THREADS):
         for n in (200_000, 3_000):
             compare(report, f"dense Xw {n}x100", kernels.dense.line_dots, dense(n, 100))
             compare(report, f"CSR Xw {n}x10000, 50 a row", kernels.csr.gather, compressed(n, 10_000, 50))

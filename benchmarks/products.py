@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from common import SEED, Report, interleave, standalone
-from scoreline.kernels.parallel import even_bounds, run_chunks, thread_limit
 from scoreline.operators import as_operator
+from scoreline.runtime.parallel import even_bounds, run_chunks, thread_limit
 
 NAME, TITLE = "products", "products with X: share of the read bandwidth, and ratio to NumPy and SciPy"
 SHAPES = ((200_000, 200), (2_000_000, 20), (20_000, 2_000))  # float64: 320 MB each

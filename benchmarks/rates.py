@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 
 from common import standalone
-from scoreline.data import hard_for_cutting_planes
+from scoreline.io import hard_for_cutting_planes
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks import (

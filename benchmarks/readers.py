@@ -18,13 +18,13 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from common import OUTPUT, child, standalone
-from scoreline.data import read_libsvm
+from scoreline.io import read_libsvm
 from smoothing_data import VARIABLE, path_of
 
 NAME, TITLE = "readers", "read_libsvm beside scikit-learn's load_svmlight_file"
 PEAK = """
 import json, resource, sys
-from scoreline.data import read_libsvm
+from scoreline.io import read_libsvm
 from pathlib import Path
 def anonymous():
     return next(int(l.split()[1]) for l in Path("/proc/self/status").read_text().splitlines() if l.startswith("RssAnon")) * 1024

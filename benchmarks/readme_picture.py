@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from rivals.summary import NOTABLE, OURS, compare, points_of
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report.palette import ABOVE, BELOW, INK, MUTED
 from side_by_side import done_before
 

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 
 from scoreline import MeasureClassifier, load_model
 from scoreline.cli.main import main as scoreline_main
-from scoreline.data import convert, read_data
+from scoreline.io import convert, read_data
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 SCALINGS = ("standard", "robust", "quantile")

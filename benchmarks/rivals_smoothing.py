@@ -12,7 +12,7 @@ from numba import njit
 from scipy.optimize import minimize
 from threadpoolctl import ThreadpoolController
 
-from scoreline.kernels.parallel import available_threads
+from scoreline.runtime.parallel import available_threads
 
 BLAS, THREADS = ThreadpoolController(), available_threads()
 EPS, C_MU = 1e-3, 10.0  # Zhang, Saha and Vishwanathan (2012), section 5.4: mu = 10 eps / D

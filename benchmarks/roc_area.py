@@ -10,6 +10,7 @@ import numpy as np
 from common import SEED, Report, interleave, standalone
 from scoreline import kernels
 from scoreline.risks import RocAreaRisk
+from scoreline.runtime import parallel
 
 NAME, TITLE = "roc_area", "value and gradient of the ROC area risk, a million rows, against vectorised NumPy"
 N = 1_000_000
@@ -86,16 +87,16 @@ class StageClock:
     def __enter__(self):
         functions = vars(kernels.ramps).items()
         self._originals = {name: f for name, f in functions if isinstance(f, numba.core.dispatcher.Dispatcher)}
-        self._run = kernels.parallel.run_chunks
+        self._run = parallel.run_chunks
         for name, kernel in self._originals.items():
             setattr(kernels.ramps, name, self._timed(name, kernel))
-        kernels.parallel.run_chunks = self._timed_chunks
+        parallel.run_chunks = self._timed_chunks
         return self
 
     def __exit__(self, *_):
         for name, kernel in self._originals.items():
             setattr(kernels.ramps, name, kernel)
-        kernels.parallel.run_chunks = self._run
+        parallel.run_chunks = self._run
 
     def _timed(self, name, kernel):
         def timed(*arguments):

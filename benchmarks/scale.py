@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 import scale_model as model
-from scoreline import kernels
+from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
-from scoreline.scorespace import BlockSpace
+from scoreline.runtime import parallel
 from scoreline.solvers.smoothed import SmoothedSolver
 
 NAME, TITLE = "scale", "training on a cluster beside training in memory"
@@ -51,7 +51,7 @@ def loopback() -> float:
 def seconds(objective: Objective, threads: int | None = None) -> tuple[float, Any]:
     """Return the median seconds of an iteration after the first, and the result."""
     solver = SmoothedSolver(tol=1e-12, init="zero", max_iter=ITERATIONS, precondition=False)
-    with kernels.parallel.thread_limit(threads):
+    with parallel.thread_limit(threads):
         result = solver.solve(objective)
     return float(np.median(np.diff(result.history["seconds"])[1:])), result
 

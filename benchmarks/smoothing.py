@@ -29,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 
 from common import OUTPUT, SEED, SPIN, standalone
 from rivals_smoothing import Track, check, cutting_planes, paper_mu, paper_style
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks import PrbepRisk, RocAreaRisk

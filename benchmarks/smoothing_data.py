@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler
 
 from common import SEED
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 
 VARIABLE = "SCORELINE_DATA"
 

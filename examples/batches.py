@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report.axes import label, plain_log_ticks, tidy
 from scoreline.report.palette import DASHES, MODELS
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report import plot_convergence
 from scoreline.report.axes import tidy
 from scoreline.report.palette import ABOVE, BELOW, MUTED

@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from scoreline import MeasureClassifier
-from scoreline.data import convert, make_imbalanced, open_on_workers
+from scoreline.distributed import open_on_workers
+from scoreline.io import convert, make_imbalanced
 
 # sphinx_gallery_thumbnail_path = "gallery_cluster.svg"
 

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 from scoreline import MeasureClassifier, load_model
-from scoreline.data import read_data
 from scoreline.export import to_json, to_onnx, to_sql
+from scoreline.io import read_data
 from scoreline.report.axes import label, tidy
 from scoreline.report.palette import MODELS, MUTED
 

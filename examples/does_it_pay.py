@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from scoreline.data import make_imbalanced
-from scoreline.report import compare
+from scoreline.io import make_imbalanced
+from scoreline.model_selection import compare
 from scoreline.report.axes import label, tidy
 from scoreline.report.palette import INK, MODELS
 

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from scoreline import MeasureClassifier, load_model
-from scoreline.data import convert, open_mapped, read_data
+from scoreline.io import convert, open_mapped, read_data
 from scoreline.report import WeightsDisplay
 
 COLUMNS = ("amount", "hour", "country", "device", "outcome")

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report import ConvergenceDisplay, RocDisplay
 
 # %%

@@ -12,7 +12,7 @@ import argparse
 import time
 
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 
 # sphinx_gallery_thumbnail_path = "gallery_gpu.svg"
 

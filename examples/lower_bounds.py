@@ -9,7 +9,7 @@ speaks of the method, not of the problem: ``smoothed`` starts from the same poin
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scoreline.data import hard_for_cutting_planes
+from scoreline.io import hard_for_cutting_planes
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.report.axes import tidy

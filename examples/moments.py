@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report import plot_score_distributions
 
 X, y = make_imbalanced(120_000, 40, positive_share=0.03, tail=5.0, random_state=0)

@@ -12,7 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report import ReliabilityDisplay
 
 ROWS = 20_000

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report import ThresholdDisplay
 from scoreline.report.axes import label, tidy
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report import plot_alpha_path
 from scoreline.report.palette import BELOW
 

@@ -10,7 +10,7 @@ are recognised.
 import matplotlib.pyplot as plt
 
 from scoreline import MeasureClassifier
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report.axes import label, tidy
 from scoreline.report.palette import MODELS, MUTED
 

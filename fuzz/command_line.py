@@ -93,7 +93,7 @@ def inside(folder: Path) -> Iterator[None]:
             mock.patch("scoreline.cli.compare.compare", too_long),
             mock.patch("scoreline.reproduce.reproduce", too_long),
             mock.patch("scoreline.cli.cluster.connected", too_long),
-            mock.patch("scoreline.cli.train.named_device", too_long),
+            mock.patch("scoreline.gpu.backend.named_device", too_long),
         ):
             yield
     finally:

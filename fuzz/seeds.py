@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from scoreline import MeasureClassifier
-from scoreline.data import convert
-from scoreline.data.encoding import Column, Encoding
-from scoreline.estimators import persist
-from scoreline.model_file import read_archive
-from scoreline.solvers import checkpoint as checkpoints
-from scoreline.solvers.checkpoint import Checkpoint
+from scoreline.fitting import persist
+from scoreline.io import convert
+from scoreline.io.encoding import Column, Encoding
+from scoreline.io.model_archive import read_archive
+from scoreline.solvers.common import checkpoint as checkpoints
+from scoreline.solvers.common.checkpoint import Checkpoint
 from scoreline.solvers.registry import all_solvers
 
 SVM = (
@@ -82,7 +82,7 @@ def model_contents() -> list[dict[str, Any]]:
 @cache
 def model_files() -> list[bytes]:
     """Return the bytes of model files."""
-    from scoreline.model_file import write_archive
+    from scoreline.io.model_archive import write_archive
 
     found = []
     with tempfile.TemporaryDirectory() as folder:

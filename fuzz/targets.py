@@ -21,14 +21,14 @@ from fuzz import command_line, seeds  # noqa: F401 -- the command line registers
 from fuzz.changes import Draw, as_json, changed, changed_bytes
 from fuzz.table import TARGETS, refused, target
 from scoreline import load_model
-from scoreline.data import convert, open_mapped, read_data, read_libsvm
-from scoreline.data import libsvm as libsvm_module
-from scoreline.data.encoding import Encoding
-from scoreline.data.named import load_named
-from scoreline.estimators import persist
 from scoreline.export import to_json, to_sql
-from scoreline.model_file import write_archive
-from scoreline.solvers import checkpoint as checkpoints
+from scoreline.fitting import persist
+from scoreline.io import convert, open_mapped, read_data, read_libsvm
+from scoreline.io import libsvm as libsvm_module
+from scoreline.io.encoding import Encoding
+from scoreline.io.model_archive import write_archive
+from scoreline.io.named import load_named
+from scoreline.solvers.common import checkpoint as checkpoints
 
 __all__ = ["TARGETS"]
 

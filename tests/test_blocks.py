@@ -7,12 +7,12 @@ import weakref
 import numpy as np
 import pytest
 
-from scoreline import _cluster
-from scoreline._blocks import BlockVector, Every, Layout, Parts, Ref, added
-from scoreline._blocks.layout import SMALL
-from scoreline._cluster import Home, InlineCluster
-from scoreline._vectors import as_vector
-from scoreline.scorespace import BlockSpace
+from scoreline.distributed import BlockVector, Every, Layout, Parts, Ref, added
+from scoreline.distributed import cluster as _cluster
+from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.layout import SMALL
+from scoreline.distributed.score_space import Space as BlockSpace
+from scoreline.runtime.vectors import as_vector
 
 N = 23
 SPANS = {

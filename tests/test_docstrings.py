@@ -7,7 +7,7 @@ import pytest
 from numpydoc.validate import validate
 
 PUBLIC = ["scoreline", "scoreline.risks", "scoreline.solvers", "scoreline.operators", "scoreline.measures"]
-PUBLIC += ["scoreline.objective", "scoreline.testing", "scoreline.report", "scoreline.data", "scoreline.export"]
+PUBLIC += ["scoreline.objective", "scoreline.testing", "scoreline.report", "scoreline.io", "scoreline.export"]
 # Codes of numpydoc.validate that hold for every public name: there is a one-line summary that ends with a period and
 # does not start with a blank line; parameters that are documented exist, are all there and in order; sections are known
 # and in order.
@@ -33,7 +33,7 @@ def public_objects():
 def needs_sections(path):
     value = importlib.import_module(path.rpartition(".")[0])
     value = getattr(value, path.rpartition(".")[2])
-    return inspect.isfunction(value) or path.startswith("scoreline.estimators")
+    return inspect.isfunction(value) or path.startswith("scoreline.fitting")
 
 
 @pytest.mark.parametrize("path", sorted(set(public_objects())))
@@ -48,6 +48,6 @@ ESTIMATOR_METHODS = ["fit", "predict", "decision_function", "score", "objective"
 
 @pytest.mark.parametrize("method", ESTIMATOR_METHODS)
 def test_estimator_methods(method):
-    result = validate(f"scoreline.estimators.classifier.MeasureClassifier.{method}")
+    result = validate(f"scoreline.classifier.MeasureClassifier.{method}")
     errors = [f"{code}: {text}" for code, text in result["errors"] if code in (CODES - EXEMPT) | {"RT01"}]
     assert not errors, "; ".join(errors)

@@ -23,7 +23,7 @@ from scoreline.operators import as_operator
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.amp import Losses, bound_from, weights_at
-from scoreline.solvers.base import Result
+from scoreline.solvers.common.base import Result
 from scoreline.solvers.registry import all_solvers
 
 ROOT = Path(__file__).parents[1]

@@ -21,8 +21,8 @@ from hypothesis.extra.numpy import (
 )
 
 from scoreline import MeasureClassifier, load_model
-from scoreline._npy import map_array, read_header
-from scoreline.data import convert, open_mapped, read_data
+from scoreline.io import convert, open_mapped, read_data
+from scoreline.runtime.npy import map_array, read_header
 
 TYPES = st.one_of(
     boolean_dtypes(),

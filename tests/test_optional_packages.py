@@ -9,7 +9,7 @@ import pytest
 FIT = """
 import sys
 import numpy as np
-import scoreline, scoreline.data, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
+import scoreline, scoreline.io, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
 X = np.random.default_rng(0).standard_normal((200, 3))
 clf = scoreline.MeasureClassifier().fit(X, X[:, 0] > 0)
 clf.score(X, X[:, 0] > 0)
@@ -31,7 +31,7 @@ def without_distributed(monkeypatch):
 def test_without_dask_the_install_line(without_distributed, tmp_path, capsys):
     from scoreline import MeasureClassifier
     from scoreline.cli.main import main
-    from scoreline.data import open_on_workers
+    from scoreline.distributed import open_on_workers
 
     da = pytest.importorskip("dask.array")
     line = r"pip install 'scoreline\[dask\]'"

@@ -8,10 +8,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import scoreline
-from scoreline._optional import require
-from scoreline._registry import unknown_name
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.report import plot_convergence
+from scoreline.runtime.optional import require
+from scoreline.runtime.registry import unknown_name
 
 
 def test_public_names_and_version():

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from scoreline._files import whole_file
-from scoreline.model_file import HEADER, SPARSE_SIZE, read_archive, write_archive
+from scoreline.io.files import whole_file
+from scoreline.io.model_archive import HEADER, SPARSE_SIZE, read_archive, write_archive
 
 KIND = "test file"
 few = settings(

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scoreline._blocks import Layout, Ref
-from scoreline._cluster import Home, InlineCluster
+from scoreline.distributed import Layout, Ref
+from scoreline.distributed.balance import Kinks
+from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.parts_operator import PartsOperator
+from scoreline.distributed.score_space import Space as BlockSpace
+from scoreline.distributed.selection import Inside
 from scoreline.operators import as_operator
-from scoreline.operators.parts import PartsOperator
 from scoreline.risks.registry import get_risk
-from scoreline.scorespace import BlockSpace
-from scoreline.scorespace.block_balance import Kinks
-from scoreline.scorespace.selection import Inside
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import scale_model as model

@@ -1,7 +1,9 @@
 """scoreline: linear classifiers trained for the score you report, with a proof of optimality."""
 
-from scoreline.estimators import MeasureClassifier, MeasureClassifierCV, list_measures, list_solvers, load_model
+from scoreline.classifier import MeasureClassifier, load_model
+from scoreline.fitting.catalog import list_measures, list_solvers
 from scoreline.measures import CountMeasure
+from scoreline.model_selection import MeasureClassifierCV
 
 __version__ = "0.1.0"
 

@@ -7,10 +7,11 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from scoreline import kernels
-from scoreline._typing import FloatArray, Scores
 from scoreline.operators import Operator, as_operator
 from scoreline.risks.base import Evaluation, Risk
 from scoreline.risks.separable import SeparableRisk
+from scoreline.runtime import parallel
+from scoreline.runtime.types import FloatArray, Scores
 
 # Roundings of the scores that a ramp must be wide: shares of a pair are then off by 1/4096 at its very end.
 NARROW = 4096.0
@@ -73,7 +74,7 @@ class Objective:
         """
         blocks = [block.data for block in self.operator.row_blocks()]
         rows = np.concatenate([np.asarray(block.toarray() if hasattr(block, "toarray") else block) for block in blocks])
-        with kernels.parallel.one_blas_thread():
+        with parallel.one_blas_thread():
             triangle = np.asarray(np.linalg.qr(rows.astype(np.float64).T, mode="r"))
         return Objective(as_operator(np.ascontiguousarray(triangle.T)), self.risk, self.alpha)
 

@@ -10,8 +10,8 @@ import onnx
 import onnxruntime
 import pytest
 
-from scoreline.data import read_data
-from scoreline.estimators import load_model
+from scoreline.classifier import load_model
+from scoreline.io import read_data
 
 TRAIN = ("train", "payments.csv", "--label", "outcome", "--positive", "fraud")
 

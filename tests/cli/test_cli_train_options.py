@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scoreline import MeasureClassifierCV, load_model
-from scoreline.data import read_data
+from scoreline.io import read_data
 
 TRAIN = ("train", "payments.csv", "--label", "outcome", "--positive", "fraud")
 

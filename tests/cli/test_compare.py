@@ -23,11 +23,11 @@ from scoreline import MeasureClassifierCV, load_model
 from scoreline.cli import output as cli_output
 from scoreline.cli.compare import train_command
 from scoreline.cli.parser import parse
-from scoreline.data import convert, open_mapped
-from scoreline.estimators.search import ALPHAS
+from scoreline.io import convert, open_mapped
 from scoreline.measures import get_measure
-from scoreline.report.baselines import BOOSTED, PLAIN, TUNED, baseline_model, decision_values, suitable_threads
-from scoreline.report.compare import (
+from scoreline.model_selection.baselines import BOOSTED, PLAIN, TUNED, baseline_model, decision_values, suitable_threads
+from scoreline.model_selection.search import ALPHAS
+from scoreline.model_selection.trials import (
     BASELINE,
     OURS,
     TREES,
@@ -39,7 +39,7 @@ from scoreline.report.compare import (
     paired_difference,
 )
 
-module = importlib.import_module("scoreline.report.compare")  # the package has a function of that name
+module = importlib.import_module("scoreline.model_selection.trials")  # the package has a function of that name
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier
-from scoreline.data import convert, open_mapped
+from scoreline.io import convert, open_mapped
 from scoreline.report.certificate_words import fit_facts, proof_so_far, what_was_proved
 from scoreline.report.facts import describe
 

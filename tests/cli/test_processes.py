@@ -13,8 +13,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from scoreline.classifier import load_model
 from scoreline.cli.main import main
-from scoreline.estimators import load_model
 
 TRAIN = ("train", "payments.csv", "--label", "outcome")
 LONG = ("train", "large.npz", "--alpha", "1e-9", "--tol", "1e-12", "--max-iter", "1000000")

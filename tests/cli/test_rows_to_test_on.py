@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scoreline import MeasureClassifier, load_model
-from scoreline.data import open_mapped, read_data
+from scoreline.io import open_mapped, read_data
 
 LABEL = ("--label", "outcome")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
+from scoreline.classifier import load_model
 from scoreline.cli.parser import VERBS
-from scoreline.data import read_data
-from scoreline.estimators import load_model
+from scoreline.io import read_data
 
 TRAIN = ("train", "payments.csv", "--label", "outcome", "--positive", "fraud")
 

@@ -10,7 +10,7 @@ import pytest
 
 from scoreline import load_model
 from scoreline.cli.main import main
-from scoreline.data import convert, make_imbalanced
+from scoreline.io import convert, make_imbalanced
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 from made_rows import labels, rows, start, with_workers
 
 from scoreline import MeasureClassifier
-from scoreline._cluster import ClusterError
+from scoreline.distributed.cluster import ClusterError
 from scoreline.operators import as_operator
 
 da = pytest.importorskip("dask.array")

@@ -11,7 +11,8 @@ from made_rows import labels, rows
 from sklearn.metrics import roc_auc_score
 
 from scoreline import MeasureClassifier
-from scoreline.data import convert, open_on_workers
+from scoreline.distributed import open_on_workers
+from scoreline.io import convert
 from scoreline.solvers import EarlyStopping
 
 da = pytest.importorskip("dask.array")
@@ -179,9 +180,9 @@ def test_counted_bytes_are_those_of_the_wire(client):
             line = next(line for line in file if line.strip().startswith("lo:"))
         return int(line.split()[1])
 
+    from scoreline.distributed.score_space import Space as BlockSpace
     from scoreline.operators import as_operator
     from scoreline.risks.registry import get_risk
-    from scoreline.scorespace import BlockSpace
 
     operator = as_operator(big)
     risk = get_risk("roc_area").prepare(operator.aligned(np.tile(y, 50)), None, BlockSpace())

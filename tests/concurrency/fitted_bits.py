@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline import MeasureClassifier, kernels
+from scoreline import MeasureClassifier
 from scoreline.measures.registry import all_measures
+from scoreline.runtime import parallel
 from scoreline.solvers.registry import all_solvers
 
 THREADS = (1, 2, 3, 7)
@@ -80,7 +81,7 @@ def cases():
 
 def trains(solver, measure):
     """Tell whether a solver and a measure have a risk in common."""
-    from scoreline.estimators.catalog import choose
+    from scoreline.fitting.catalog import choose
     from scoreline.measures.registry import get_measure
 
     try:
@@ -95,7 +96,7 @@ CASES = dict(cases())
 
 def work(case, threads, n=1500, storage="C", seed=0):
     """Return the bits of a case, for other processes and threads; chunks are small there too."""
-    kernels.parallel.MIN_CHUNK_WORK = SMALL_CHUNKS
+    parallel.MIN_CHUNK_WORK = SMALL_CHUNKS
     X, y = problem(n, seed=seed)
     return digest(fit(STORAGES[storage](X), y, n_jobs=threads, **CASES[case]))
 

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from fitted_bits import CASES, SMALL_CHUNKS, problem, run_script, work
 
-from scoreline import kernels
-from scoreline.data import convert, open_mapped
+from scoreline.io import convert, open_mapped
 from scoreline.operators import DenseOperator, as_operator
+from scoreline.runtime import parallel
 
-parallel = kernels.parallel
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 FEW = [case for case in ("roc_auc", "f1", "moments-roc_auc", "bundle_ocas-roc_auc", "hybrid-roc_auc") if case in CASES]
 
@@ -169,8 +168,8 @@ def of_the_pool():
     codes = []
     def kernel(first, last):  # runs on this thread and on those of the pool
         codes.append(in_a_fork())
-    with kernels.parallel.thread_limit(3):
-        kernels.parallel.run_chunks(kernel, 3)
+    with parallel.thread_limit(3):
+        parallel.run_chunks(kernel, 3)
     return codes
 
 with ThreadPoolExecutor(2) as pool:
@@ -219,7 +218,7 @@ def test_a_fork_while_another_thread_keeps_blas_to_one_gives_the_child_its_threa
     script = """
 import os, threading
 from threadpoolctl import ThreadpoolController, threadpool_limits
-from scoreline.kernels import parallel
+from scoreline.runtime import parallel
 import scipy.linalg
 
 def blas():
@@ -265,8 +264,9 @@ DATA = """
 import atexit, os, signal, sys, threading, time, warnings
 warnings.simplefilter("ignore")
 import numpy as np
-from scoreline import MeasureClassifier, kernels
-kernels.parallel.MIN_CHUNK_WORK = 512
+from scoreline import MeasureClassifier
+from scoreline.runtime import parallel
+parallel.MIN_CHUNK_WORK = 512
 rng = np.random.default_rng(0)
 X = rng.standard_normal((5_000, 10))
 y = X[:, 0] + rng.standard_normal(5_000) > 1
@@ -505,7 +505,7 @@ def test_many_lists_of_rows_of_one_folder_from_many_threads(tmp_path):
 @forks
 def test_a_fork_while_another_thread_has_the_lock_of_the_vectors():
     """`_blocks.memory` hands vectors of tasks out again; its lock stayed locked in a child for ever."""
-    from scoreline._blocks import memory
+    from scoreline.distributed import memory
 
     held, go = threading.Event(), threading.Event()
 
@@ -533,12 +533,12 @@ import numpy as np
 from fitted_bits import STORAGES, problem
 from scoreline import kernels
 from scoreline.operators import as_operator
-kernels.parallel.MIN_CHUNK_WORK = 512
+parallel.MIN_CHUNK_WORK = 512
 X = STORAGES["KIND"](problem(300, 5)[0])
 found = []
 
 def products():
-    with kernels.parallel.thread_limit(2):
+    with parallel.thread_limit(2):
         operator = as_operator(X)
         z = operator.matvec(np.arange(5.0))
         u = operator.rmatvec(z)

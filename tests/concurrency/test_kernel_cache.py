@@ -7,7 +7,7 @@ import numba
 import numpy as np
 import pytest
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 SOURCE = "def total(x):\n    s = 0.0\n    for i in range(len(x)):\n        s += x[i]\n    return s{}\n"
 WHOLE, REAL = (

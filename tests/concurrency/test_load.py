@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from fitted_bits import CASES, SMALL_CHUNKS, digest, fit, problem, run_script, work
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, kernels, load_model
-from scoreline.data import convert, open_mapped
+from scoreline.io import convert, open_mapped
 from scoreline.operators import DenseOperator, as_operator
+from scoreline.runtime import parallel
 
-parallel = kernels.parallel
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 FEW = [case for case in ("roc_auc", "f1", "accuracy", "moments-roc_auc", "stamp-f1") if case in CASES]
 

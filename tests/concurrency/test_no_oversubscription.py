@@ -9,9 +9,9 @@ import pytest
 from fitted_bits import SMALL_CHUNKS, fit, problem, run_script
 from joblib import Parallel, cpu_count, delayed
 
-from scoreline import MeasureClassifier, kernels
+from scoreline import MeasureClassifier
+from scoreline.runtime import parallel
 
-parallel = kernels.parallel
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 
@@ -137,10 +137,10 @@ import os, threading
 def threads_of_a_fit(*_):
     from fitted_bits import fit, problem
     from scoreline import kernels
-    kernels.parallel.MIN_CHUNK_WORK = 512
+    parallel.MIN_CHUNK_WORK = 512
     fit(*problem(400))
     ours = [t for t in threading.enumerate() if t.name.startswith("scoreline")]
-    return kernels.parallel.available_threads(), len(ours)
+    return parallel.available_threads(), len(ours)
 """
 
 
@@ -194,7 +194,7 @@ if __name__ == "__main__":
         from scoreline import MeasureClassifier, kernels
         from joblib import cpu_count, parallel_config
         def told(clf, X, y):
-            return kernels.parallel.available_threads()
+            return parallel.available_threads()
         with parallel_config(backend="loky", inner_max_num_threads=1):
             search = GridSearchCV(MeasureClassifier(max_iter=9999), {{"alpha": [1.0, 0.1]}}, cv=2, n_jobs=2, scoring=told)
             values = search.fit(*problem(400)).cv_results_["mean_test_score"]

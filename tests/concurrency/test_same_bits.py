@@ -9,15 +9,15 @@ import scipy.sparse as sp
 from fitted_bits import CASES, SMALL_CHUNKS, STORAGES, THREADS, bits, digest, fit, problem, run_script
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from scoreline import MeasureClassifier, MeasureClassifierCV, kernels
-from scoreline.data import convert, open_mapped
+from scoreline import MeasureClassifier, MeasureClassifierCV
+from scoreline.io import convert, open_mapped
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks
-from scoreline.solvers.base import Solver
+from scoreline.runtime import parallel
+from scoreline.solvers.common.base import Solver
 from scoreline.solvers.registry import all_solvers
 
-parallel = kernels.parallel
 SOLVED = [
     (name, risk)
     for name, solver in all_solvers().items()

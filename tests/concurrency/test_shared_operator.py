@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.data import convert, open_mapped
+from scoreline.io import convert, open_mapped
 from scoreline.operators import ScaledOperator, as_operator
 from scoreline.operators.base import Operator
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from scoreline import MeasureClassifier
-from scoreline.data import read_data
-from scoreline.data.columns import Column
-from scoreline.data.encoding import Encoding
+from scoreline.io import read_data
+from scoreline.io.columns import Column
+from scoreline.io.encoding import Encoding
 
 
 def batch(**columns):

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoreline import MeasureClassifier
-from scoreline.data import convert, libsvm, mapped, mapped_writer, open_mapped, read_data, read_libsvm
+from scoreline.io import convert, libsvm, mapped_writer, open_mapped, read_data, read_libsvm
+from scoreline.io import mapped_folder as mapped
 from scoreline.operators import as_operator
 from scoreline.solvers.registry import all_solvers
 from scoreline.testing import check_operator
@@ -127,7 +128,7 @@ LABELS = {
 
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_of_any_kind_come_back(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr("scoreline.data.sources.BLOCK_BYTES", 200)
+    monkeypatch.setattr("scoreline.io.sources.BLOCK_BYTES", 200)
     y = np.array(LABELS[kind] * 2 + LABELS[kind][::-1])
     X = np.arange(2.0 * len(y)).reshape(-1, 2)
     data = open_mapped(convert((X, y), tmp_path / "set"))
@@ -387,7 +388,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from scoreline import MeasureClassifier
-from scoreline.data import convert, open_mapped
+from scoreline.io import convert, open_mapped
 {warm}
 before = next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("VmData")) * 1024
 resource.setrlimit(resource.RLIMIT_DATA, (before + {limit}, before + {limit}))
@@ -407,7 +408,7 @@ def test_a_conversion_needs_little_memory(tmp_path, monkeypatch):
     path = tmp_path / "large.svm"
     path.write_text(block * 480)
     warm = (
-        "from pathlib import Path\nfrom scoreline.data import libsvm\nlibsvm.PIECE = 1 << 22\n"
+        "from pathlib import Path\nfrom scoreline.io import libsvm\nlibsvm.PIECE = 1 << 22\n"
         "tiny = Path(sys.argv[1]).with_name('tiny.svm')\ntiny.write_text('1 1:1\\n-1 2:0.5\\n')\n"
         "open_mapped(convert(tiny, str(tiny) + '.d'))"
     )

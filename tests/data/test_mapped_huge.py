@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from scoreline.data import open_mapped
+from scoreline.io import open_mapped
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from scoreline.data import download, named
-from scoreline.data.named import NamedSet, load_named, named_sets
+from scoreline.io import download, named
+from scoreline.io.named import NamedSet, load_named, named_sets
 
 TEXT = b"+1 1:0.5 3:2\n-1 2:1\n+1 1:1\n"
 SETS = (

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from scoreline import MeasureClassifier, load_model
-from scoreline.data import Dataset, open_mapped, read_data
-from scoreline.data.mapped import convert
-from scoreline.data.sources import Source
+from scoreline.io import Dataset, open_mapped, read_data
+from scoreline.io.mapped_folder import convert
+from scoreline.io.sources import Source
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 3))

@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
-from scoreline.data import read_data, table_files
-from scoreline.data.columns import is_text
-from scoreline.data.encoding import Encoding
-from scoreline.data.tables import Table, learn_table, read_table, table_blocks
+from scoreline.io import read_data, table_files
+from scoreline.io.columns import is_text
+from scoreline.io.encoding import Encoding
+from scoreline.io.tables import Table, learn_table, read_table, table_blocks
 
 COLORS = ["red", "green", "blue, dark", 'say "hi"', "two\nlines", "zoë", "日本"]
 
@@ -739,7 +739,7 @@ def test_reading_takes_work_linear_in_the_number_of_columns(monkeypatch, role, k
             options = {"encoding": read_table(table, "y", **options)[2]}
         CountedName.work = 0
         with monkeypatch.context() as patch:
-            patch.setattr("scoreline.data.tables.MemoryTable", CountedTable)
+            patch.setattr("scoreline.io.tables.MemoryTable", CountedTable)
             read_table(table, CountedName("y"), **options)
         return CountedName.work
 
@@ -783,7 +783,7 @@ def test_an_xz_file_that_cannot_be_parsed_is_closed(tmp_path):
 
 def test_a_damaged_xz_file_is_refused_without_waiting(tmp_path, monkeypatch):
     """The error keeps the file object alive, and nothing else reads it: waiting for its end would be in vain."""
-    monkeypatch.setattr("scoreline.data.table_files.RELEASE", 1e6)
+    monkeypatch.setattr("scoreline.io.table_files.RELEASE", 1e6)
     content = lzma.compress(b"a,b,y\n" + b"1,2,0\n3,4,1\n" * 5000)
     (tmp_path / "cut.csv.xz").write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=r"cut\.csv\.xz"):

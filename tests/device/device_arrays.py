@@ -7,9 +7,9 @@ import array_api_strict
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline._backend import backend_of
-from scoreline._device_vector import DeviceVector
-from scoreline.operators.device_csr import CsrDeviceOperator
+from scoreline.gpu.backend import backend_of
+from scoreline.gpu.csr_operator import CsrDeviceOperator
+from scoreline.gpu.vector import DeviceVector
 
 # Not its first device: arrays that are made without naming one would meet those of another.
 STRICT = array_api_strict.Device("device1")

@@ -12,7 +12,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, list_measures, load_model
-from scoreline._backend import Backend, backend_of
+from scoreline.gpu.backend import Backend, backend_of
 from scoreline.risks.registry import all_risks
 from scoreline.solvers import Checkpoint
 from scoreline.solvers.registry import all_solvers

@@ -8,8 +8,11 @@ import scipy.sparse as sp
 from device_arrays import LIBRARIES, sent
 from scipy.sparse.linalg import aslinearoperator
 
-from scoreline.data import convert, open_mapped
-from scoreline.operators import InterceptOperator, ScaledOperator, as_operator, device, device_convert, device_csr
+from scoreline.gpu import convert as device_convert
+from scoreline.gpu import csr_operator as device_csr
+from scoreline.gpu import operator as device
+from scoreline.io import convert, open_mapped
+from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.testing import check_operator
 

@@ -6,9 +6,10 @@ from device_arrays import LIBRARIES, vector
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scoreline.gpu import selection
+from scoreline.gpu.score_space import Space as DeviceSpace
 from scoreline.risks.registry import all_risks
-from scoreline.scorespace import DeviceSpace, HostSpace, smallest_reaching, space_of
-from scoreline.scorespace import device_selection as selection
+from scoreline.scores import HostSpace, smallest_reaching, space_of
 
 VARIANTS = [risk for kind in all_risks().values() for risk in kind.variants()]
 

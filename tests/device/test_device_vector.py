@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from device_arrays import LIBRARIES, vector
 
-from scoreline._device_vector import DeviceVector
-from scoreline._vectors import as_vector
+from scoreline.gpu.vector import DeviceVector
+from scoreline.runtime.vectors import as_vector
 
 X = np.array([3.0, -1.0, 0.0, 2.5, 3.0])
 K = np.array([1, -1, -1, 1, 1], dtype=np.int8)

@@ -11,11 +11,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, list_solvers
-from scoreline.model_file import read_archive, write_archive
+from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.solvers import Checkpoint
-from scoreline.solvers.checkpoint import KIND, VERSION
+from scoreline.solvers.common.checkpoint import KIND, VERSION
+from scoreline.solvers.common.row_method import RowMethod
 from scoreline.solvers.registry import all_solvers
-from scoreline.solvers.row_method import RowMethod
 
 SOLVERS = [name for name, solver in all_solvers().items() if "checkpoint" in solver.options()]
 ROWS = [name for name in SOLVERS if issubclass(all_solvers()[name], RowMethod)]
@@ -252,7 +252,7 @@ def test_the_same_max_iter_gives_the_same_model_again(solver, tmp_path):
 @every_solver
 def test_a_larger_max_time_goes_on(solver, tmp_path, monkeypatch):
     """The clock of the solver moves by a second with every reading."""
-    from scoreline.solvers import base
+    from scoreline.solvers.common import base
 
     expected, calls = plain(solver)
     ticks = iter(range(10**9))

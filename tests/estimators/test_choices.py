@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.data import make_imbalanced
-from scoreline.estimators import load_model
+from scoreline.classifier import load_model
+from scoreline.io import make_imbalanced
 from scoreline.solvers import Checkpoint, EarlyStopping
 
 CHOSEN = ("solver_", "risk_", "rejected_", "cost_", "n_iter_", "status_")

@@ -282,5 +282,5 @@ def test_all_text_columns_of_a_frame_are_named_in_fit_and_predict(make):
             ValueError, match=r"7 columns that are not numeric: 'c1' of type .*'c5' of type \w+ and 2 more"
         ) as error:
             call(make(text))
-        assert "scoreline.data.read_data(frame, label=...)" in str(error.value)
+        assert "scoreline.io.read_data(frame, label=...)" in str(error.value)
         assert "'c6'" not in str(error.value)

@@ -12,10 +12,10 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, Stratifi
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
-from scoreline.estimators.folds import Candidate
-from scoreline.estimators.search import ALPHAS as ALPHAS_BY_DEFAULT
 from scoreline.measures import best_cut, get_measure, steady_cut
 from scoreline.measures.registry import all_measures
+from scoreline.model_selection.folds import Candidate
+from scoreline.model_selection.search import ALPHAS as ALPHAS_BY_DEFAULT
 
 ALPHAS = [1e-3, 1.0, 1e-1, 1e-2, 1e-4]
 CUT = StratifiedKFold(3)
@@ -510,7 +510,7 @@ def test_ctrl_c_in_the_first_fit_of_a_widened_grid_stays_ctrl_c(monkeypatch):
 
     original = MeasureClassifier.fit
     monkeypatch.setattr(MeasureClassifier, "fit", fit)
-    monkeypatch.setattr("scoreline.estimators.folds.Candidate.open_edge", lambda self, decade: "weak")
+    monkeypatch.setattr("scoreline.model_selection.folds.Candidate.open_edge", lambda self, decade: "weak")
     with pytest.raises(KeyboardInterrupt):
         MeasureClassifierCV("f1", cv=2, solver="amp").fit(X, y)
     assert len(calls) > 1

@@ -20,6 +20,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.measures import all_measures, class_average, get_measure, get_scorer
 from scoreline.operators import as_operator
+from scoreline.runtime import parallel
 
 MEASURES = sorted(all_measures())
 
@@ -259,10 +260,9 @@ def test_several_processes_give_the_same_bits_and_do_not_multiply_threads(classe
 
 
 def _threads():
-    from scoreline import kernels
 
-    with kernels.parallel.thread_limit(None):
-        return kernels.parallel.current_threads()
+    with parallel.thread_limit(None):
+        return parallel.current_threads()
 
 
 def test_weights_reach_every_class_by_routing(classes):

@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from scoreline import MeasureClassifier, list_solvers
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.measures import best_cut, get_measure, score_sketch
 from scoreline.measures.score_sketch import RecentScores
-from scoreline.solvers import row_blocks
+from scoreline.solvers.common import row_blocks
+from scoreline.solvers.common.row_method import RowMethod
 from scoreline.solvers.registry import all_solvers
-from scoreline.solvers.row_method import RowMethod
 
 STREAMING = [name for name, solver in all_solvers().items() if solver.streams]
 ROWS = [name for name in STREAMING if issubclass(all_solvers()[name], RowMethod)]

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
-from scoreline.data import convert, open_mapped
+from scoreline.io import convert, open_mapped
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.solvers import EarlyStopping

@@ -14,8 +14,8 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load_model
-from scoreline.estimators.sigmoid import fit_sigmoid
-from scoreline.estimators.training import held_out_rows
+from scoreline.fitting.sigmoid import fit_sigmoid
+from scoreline.fitting.training import held_out_rows
 from scoreline.measures import RankingMeasure, best_cut, get_measure
 from scoreline.solvers import Checkpoint, EarlyStopping
 from scoreline.solvers.registry import all_solvers

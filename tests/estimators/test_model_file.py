@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from scoreline import CountMeasure, MeasureClassifier, list_measures, load_model
-from scoreline.data.encoding import Column, Encoding
-from scoreline.estimators.persist import KIND, VERSION
+from scoreline.fitting.persist import KIND, VERSION
+from scoreline.io.encoding import Column, Encoding
+from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.measures import all_measures, get_measure
-from scoreline.model_file import read_archive, write_archive
 from scoreline.solvers import Checkpoint
 from scoreline.solvers.registry import all_solvers
 

@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 
 from scoreline import MeasureClassifier, list_measures
-from scoreline._blocks import Layout, Ref
-from scoreline._cluster import Home, InlineCluster
+from scoreline.distributed import Layout, Ref
+from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.parts_operator import PartsOperator
+from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
-from scoreline.operators.parts import PartsOperator
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.scorespace import BlockSpace
 from scoreline.solvers import EarlyStopping
 from scoreline.solvers.registry import all_solvers
 from scoreline.solvers.smoothed import SmoothedSolver
@@ -116,7 +116,10 @@ def test_moments_of_parts_are_those_of_all_rows(measure, scaling):
     same(*models, digits=5 if measure == "balanced_accuracy" else 7)  # a direction that a search along an arc finds
     here, there = (model.moments_report_ for model in models)
     assert there["empirical"] == pytest.approx(here["empirical"], abs=1e-12)
-    assert there["positive"] == pytest.approx(here["positive"], rel=1e-4 if measure == "balanced_accuracy" else 1e-9)
+    # Shares and moments of scores change as much as the coefficients do, which `same` allows.
+    assert there["positive"] == pytest.approx(
+        here["positive"], rel=1e-4 if measure == "balanced_accuracy" else 1e-7, abs=1e-7
+    )
     assert models[1].history_["bytes"][0] > 0.0
 
 

@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, list_solvers, load_model
-from scoreline.estimators.sigmoid import fit_robust_sigmoid, fit_sigmoid, gain_over_constant
+from scoreline.fitting.sigmoid import fit_robust_sigmoid, fit_sigmoid, gain_over_constant
 from scoreline.measures import RankingMeasure, get_measure
 from scoreline.measures.registry import all_measures
 

@@ -9,9 +9,9 @@ from export_models import encoded, example, made, onnx_columns, probability, run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scoreline.data import Encoding
-from scoreline.data.columns import Column
 from scoreline.export import to_json, to_onnx, to_sql
+from scoreline.io import Encoding
+from scoreline.io.columns import Column
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import ColumnMap
 

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.data import Encoding
-from scoreline.data.columns import Column
 from scoreline.export import register_with_skl2onnx, to_json, to_onnx, to_sql
+from scoreline.io import Encoding
+from scoreline.io.columns import Column
 
 EXPORTS = {"onnx": to_onnx, "json": to_json, "sql": lambda clf, **options: to_sql(clf, "t", **options)}
 

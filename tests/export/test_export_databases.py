@@ -9,9 +9,9 @@ from export_models import encoded, made, run_sql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scoreline.data import Encoding
-from scoreline.data.columns import Column
 from scoreline.export import to_sql
+from scoreline.io import Encoding
+from scoreline.io.columns import Column
 
 NAN, INF = math.nan, math.inf
 FILLED = Encoding([Column("a", "number", (), 2.0)], impute="mean")

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoreline import CountMeasure
-from scoreline.data import Encoding
-from scoreline.data.columns import Column, shorter
 from scoreline.export import to_json
+from scoreline.io import Encoding
+from scoreline.io.columns import Column, shorter
 
 DEPLOY = example()
 

@@ -10,12 +10,12 @@ import pytest
 from databases import DATABASES
 from export_models import encoded, made, onnx_columns, run_onnx
 
-from scoreline.data import Encoding
-from scoreline.data.columns import Column
 from scoreline.export.as_json import json_document
 from scoreline.export.as_onnx import onnx_model
 from scoreline.export.as_sql import sql_statement
 from scoreline.export.fitted import fitted
+from scoreline.io import Encoding
+from scoreline.io.columns import Column
 
 CLIP = np.array([-1.0, 2.5]), np.array([-1.0, 2.5])
 CURVE = np.array([-2.0, 0.0, 0.5, 7.0]), np.array([-3.0, -1.0, 0.1, 0.1])

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from export_models import LABELS, made, probability, rows, run_onnx, size, trained
 
 from scoreline import MeasureClassifier
-from scoreline.data import Encoding, read_data
 from scoreline.export import to_onnx
+from scoreline.io import Encoding, read_data
 
 MEASURES = ["roc_auc", "accuracy", "f1", "gmean", "mcc", "prbep", "average_precision", "partial_roc_auc"]
 MEASURES += [("precision_at_k", {"k": 20}), ("recall_at_precision", {"precision": 0.8})]

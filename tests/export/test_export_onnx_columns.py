@@ -7,9 +7,9 @@ import pytest
 from export_models import encoded, made, onnx_columns, probability, run_onnx
 
 from scoreline import MeasureClassifier
-from scoreline.data import Encoding, read_data
-from scoreline.data.columns import Column
 from scoreline.export import to_onnx
+from scoreline.io import Encoding, read_data
+from scoreline.io.columns import Column
 
 SMALLEST = -(2**63)
 COLUMNS = [

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.data import Encoding
-from scoreline.data.columns import Column
 from scoreline.export import to_json, to_sql
+from scoreline.io import Encoding
+from scoreline.io.columns import Column
 
 X_NAMES = [f"x{k}" for k in range(5)]
 

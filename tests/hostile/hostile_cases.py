@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from scoreline import MeasureClassifier
-from scoreline.model_file import HEADER
+from scoreline.io.model_archive import HEADER
 
 
 @pytest.fixture(autouse=True)

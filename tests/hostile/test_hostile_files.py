@@ -8,12 +8,12 @@ import pytest
 from hostile_cases import in_child, no_waiting_for_the_disk, peak_of, rows  # noqa: F401
 
 from scoreline.cli.main import main
-from scoreline.data import convert, read_data, read_libsvm
-from scoreline.data import libsvm as libsvm_module
-from scoreline.kernels import parallel
+from scoreline.io import convert, read_data, read_libsvm
+from scoreline.io import libsvm as libsvm_module
+from scoreline.runtime import parallel
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
-READERS = ("model_file", "data.libsvm", "data.mapped_writer", "data.sources", "data.assembly")
+READERS = ("io.model_archive", "io.libsvm", "io.mapped_writer", "io.sources", "io.assembly")
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_a_parquet_file_that_lies_about_its_rows_is_refused(said, tmp_path, monk
     pq.write_table(pa.table({"x": [1.0, 2.0] * 6, "y": [0, 1] * 6}), tmp_path / "table.parquet")
     encoding = read_data(tmp_path / "table.parquet", "y").encoding
 
-    from scoreline.data.table_files import ParquetTable
+    from scoreline.io.table_files import ParquetTable
 
     original = ParquetTable.__init__
 

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from hostile_cases import fitted, in_child, no_waiting_for_the_disk, rows  # noqa: F401
 
 from scoreline import MeasureClassifier, load_model
-from scoreline._files import NUMBERS, whole_file
-from scoreline.data import convert, open_mapped, read_data, read_libsvm
-from scoreline.data.sources import Source
 from scoreline.export import to_json
+from scoreline.io import convert, open_mapped, read_data, read_libsvm
+from scoreline.io.files import NUMBERS, whole_file
+from scoreline.io.sources import Source
 from scoreline.solvers import Checkpoint
 
 # ------------------------------------------------------------------------------------------------------ mapped folders

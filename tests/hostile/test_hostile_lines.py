@@ -67,10 +67,10 @@ def test_hostile_files_are_refused_where_memory_is_short(kind, tmp_path):
         call = "from scoreline import load_model as read"
     elif kind == "text":
         (tmp_path / "file").write_bytes(b"1 4294967296:1\n-1 1:1\n")
-        call = "from scoreline.data import convert\nread = lambda path: convert(path, path + '.mapped')"
+        call = "from scoreline.io import convert\nread = lambda path: convert(path, path + '.mapped')"
     else:
         np.savez_compressed(tmp_path / "file.npz", X=np.zeros((1 << 15, 1 << 12)))
-        call = "from scoreline.data import read_data as read"
+        call = "from scoreline.io import read_data as read"
     path = next(tmp_path.iterdir())
     code = f"""
 import resource, scoreline.cli.train

@@ -14,11 +14,11 @@ from hostile_cases import fitted, no_waiting_for_the_disk, peak_of, rows, with_s
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, load_model
-from scoreline import model_file as archives
 from scoreline.cli.main import main
-from scoreline.data import read_data
-from scoreline.estimators.persist import KIND, VERSION
-from scoreline.model_file import HEADER, read_archive, write_archive
+from scoreline.fitting.persist import KIND, VERSION
+from scoreline.io import model_archive as archives
+from scoreline.io import read_data
+from scoreline.io.model_archive import HEADER, read_archive, write_archive
 from scoreline.solvers import Checkpoint
 
 # --------------------------------------------------------------------------------------------------------- model files

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scoreline import kernels
 from scoreline.operators import as_operator
 from scoreline.risks import LogisticRisk, RocAreaRisk
-
-parallel = kernels.parallel
+from scoreline.runtime import parallel
 
 
 def test_unknown_kernel_modules_are_attribute_errors():
@@ -180,7 +179,6 @@ def test_a_pool_that_another_thread_replaces_still_serves_its_caller(monkeypatch
 
 def test_chunks_may_use_chunks_themselves():
     """A block of rows may be made by kernels: threads of one pool must not wait for each other."""
-    from scoreline import kernels
 
     done, both, seen = np.zeros(8, dtype=int), threading.Barrier(2), threading.local()
 
@@ -192,13 +190,13 @@ def test_chunks_may_use_chunks_themselves():
             seen.before = True
             both.wait(600)  # so that both threads are inside at once
         for k in range(first, last):
-            kernels.parallel.run_chunks(inner, 5, k)
+            parallel.run_chunks(inner, 5, k)
 
     def run():
-        with kernels.parallel.thread_limit(2):
-            kernels.parallel.run_chunks(outer, 8)
+        with parallel.thread_limit(2):
+            parallel.run_chunks(outer, 8)
 
-    kernels.parallel._forget_pool()  # one that other tests have made larger has threads to spare
+    parallel._forget_pool()  # one that other tests have made larger has threads to spare
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(timeout=600)

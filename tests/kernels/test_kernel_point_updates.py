@@ -9,7 +9,7 @@ from scoreline.kernels.dual_regions import GMEAN, HMEAN, MIN, QMEAN, project_dua
 from scoreline.kernels.point_updates import ERROR, FBETA, JACCARD
 from scoreline.kernels.shuffle import shuffled
 from scoreline.operators import as_operator
-from scoreline.solvers.row_state import RowState
+from scoreline.solvers.common.row_state import RowState
 
 DUALS = {"min": MIN, "hmean": HMEAN, "qmean": QMEAN, "gmean": GMEAN}
 CAPS = (0.6, 2.0, 50.0)

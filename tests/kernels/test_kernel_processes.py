@@ -7,7 +7,7 @@ import sys
 import joblib
 import pytest
 
-from scoreline import kernels
+from scoreline.runtime import parallel
 
 LIMITS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 CPUS = joblib.cpu_count()
@@ -15,7 +15,8 @@ CPUS = joblib.cpu_count()
 PROBLEM = """
 import sys
 import numpy as np
-from scoreline import MeasureClassifier, kernels
+from scoreline import MeasureClassifier
+from scoreline.runtime import parallel
 from scoreline.operators import as_operator
 
 def work(threads):
@@ -24,7 +25,7 @@ def work(threads):
     y = X[:, 0] + rng.standard_normal(40_000) > 1
     clf = MeasureClassifier(tol=1e-2, alpha=1e-2, n_jobs=threads).fit(X, y)
     assert clf.status_ == "converged", clf.status_
-    with kernels.parallel.thread_limit(threads):
+    with parallel.thread_limit(threads):
         z = as_operator(X).matvec(np.arange(30.0))
     return clf.coef_.tobytes() + clf.intercept_.tobytes() + z.tobytes()
 """
@@ -52,7 +53,7 @@ def test_import_is_free_of_numba(tmp_path):
 
 @pytest.mark.parametrize("variable", LIMITS)
 def test_limits_of_the_environment_are_respected(variable, tmp_path):
-    script = "from scoreline.kernels import parallel; print(parallel.available_threads(), parallel.current_threads())"
+    script = "from scoreline.runtime import parallel; print(parallel.available_threads(), parallel.current_threads())"
     assert run(script, tmp_path, **{variable: "1"}) == "1 1"
 
 
@@ -73,17 +74,17 @@ def test_limits_that_are_not_counts_are_ignored(omp, numba, expected, monkeypatc
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", omp)
     monkeypatch.setenv("NUMBA_NUM_THREADS", numba)
-    assert kernels.parallel.available_threads() == expected
+    assert parallel.available_threads() == expected
 
 
 @pytest.mark.parametrize("variable", LIMITS)
 def test_a_limit_that_is_ignored_is_named_once(variable, monkeypatch):
     for name in LIMITS:
         monkeypatch.delenv(name, raising=False)
-    kernels.parallel._warn_of_limit.cache_clear()
+    parallel._warn_of_limit.cache_clear()
     monkeypatch.setenv(variable, "four")
     with pytest.warns(UserWarning, match=f"environment variable {variable} is 'four'.* ignored") as seen:
-        counts = [kernels.parallel.available_threads() for _ in range(3)]
+        counts = [parallel.available_threads() for _ in range(3)]
     assert min(counts) == max(counts) >= CPUS  # without loky's count, limits of a container are not known
     assert len(seen) == 1
 
@@ -102,7 +103,7 @@ def test_a_forked_child_works_and_gives_the_same_bits(tmp_path):
         + """
 import os
 expected = work(2)
-assert kernels.parallel._pool is not None, "the parent must have used its pool"
+assert parallel._pool is not None, "the parent must have used its pool"
 child = os.fork()
 if child == 0:
     code = 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from scoreline import MeasureClassifier
-from scoreline.estimators.catalog import choose
+from scoreline.fitting.catalog import choose
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.solvers.registry import all_solvers
 

@@ -7,13 +7,16 @@ import pytest
 from sklearn.base import clone
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
+from scoreline import classifier as classifier_module
+from scoreline.classifier import load_model
 from scoreline.cli import train as train_module
 from scoreline.cli.main import main
-from scoreline.estimators import classifier as classifier_module
-from scoreline.estimators import load_model, search, training
-from scoreline.estimators.interim import Interim
+from scoreline.fitting import training
+from scoreline.fitting.interim import Interim
+from scoreline.model_selection import search
 from scoreline.operators import DenseOperator
-from scoreline.solvers import cost_search, sample_start
+from scoreline.solvers import cost_search
+from scoreline.solvers.common import sample_start
 
 # phase: (parameters, where Ctrl-C comes: module or class, function, number of the call)
 PHASES = {
@@ -62,7 +65,7 @@ def rows(n=20_000, p=4):
 def press(monkeypatch, place, name, number):
     """Have the n-th call of a function interrupted; returns what tells whether it was."""
     if place == "row_training":
-        from scoreline.estimators import row_training as place
+        from scoreline.fitting import row_training as place
     plain, calls = getattr(place, name), []
 
     def pressed(*arguments, **options):

@@ -19,10 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import scoreline
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.estimators import classifier as classifier_module
-from scoreline.estimators.whole import all_at_once
-from scoreline.kernels import parallel
+from scoreline import classifier as classifier_module
+from scoreline.fitting.whole import all_at_once
 from scoreline.operators import DenseOperator
+from scoreline.runtime import parallel
 
 SOURCE = str(Path(scoreline.__file__).parent)
 

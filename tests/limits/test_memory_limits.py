@@ -10,10 +10,10 @@ import warnings
 import numpy as np
 import pytest
 
-import scoreline._memory as own
+import scoreline.runtime.memory as own
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.estimators import memory
-from scoreline.estimators.catalog import choose
+from scoreline.fitting import memory
+from scoreline.fitting.catalog import choose
 from scoreline.measures.registry import get_measure
 from scoreline.operators import as_operator
 from scoreline.solvers import SmoothedSolver
@@ -265,7 +265,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from scoreline import MeasureClassifier
-from scoreline._memory import memory_left
+from scoreline.runtime.memory import memory_left
 rng = np.random.default_rng(0)
 for n in (500, 200_000):
     MeasureClassifier(sys.argv[1]).fit(rng.standard_normal((n, 2)), np.arange(n) % 2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from limited_fits import CASES, classifier, rows
 
-from scoreline.estimators import interim
+from scoreline.fitting import interim
 from scoreline.operators import as_operator
 
 END = 10.0  # passes beyond iterations: the start (2), the proof (1), leave-one-out or the cut of row methods (up to 7)

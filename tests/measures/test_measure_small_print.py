@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from scoreline._blocks import BlockVector, Layout
-from scoreline._cluster import Home, InlineCluster
+from scoreline.distributed import BlockVector, Layout
+from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.measures import best_cut, get_measure
 from scoreline.measures.operating_points import OperatingPoint
 from scoreline.measures.registry import all_measures

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from scoreline.data.sources import ArraySource
+from scoreline.io.sources import ArraySource
 from scoreline.operators import CompressedOperator, InterceptOperator, RandomFourierFeatures, as_operator
 from scoreline.operators.wrappers import scaled
 

@@ -13,9 +13,9 @@ from scipy.sparse.linalg import aslinearoperator
 from test_operator_contract import COMPUTED, DENSE, FRAMES, LARGE, SPARSE, WRAPPERS, inner_operators, with_slack
 from test_operator_statistics import STORAGES, duplicated
 
-from scoreline import kernels
-from scoreline.moments import ClassMoments, Moments
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
+from scoreline.operators.moments import ClassMoments, Moments
+from scoreline.runtime import parallel
 
 EPS = np.finfo(float).eps
 
@@ -337,7 +337,7 @@ def test_several_chunks_have_the_same_bits_for_any_number_of_threads(name):
     operator, sign, weight = as_operator(X), signs(len(A)), np.random.default_rng(3).random(len(A))
     results = []
     for threads in (1, 2, 3):
-        with kernels.parallel.thread_limit(threads):
+        with parallel.thread_limit(threads):
             results.append(operator.class_moments(sign, weight))
     for other in results[1:]:
         for (_, a), (_, b) in zip(sides(results[0]), sides(other), strict=True):

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from scoreline import kernels
 from scoreline.operators import ScaledOperator, as_operator
 from scoreline.operators.wrappers import scaled
+from scoreline.runtime import parallel
 
 STORAGES = {
     "c": np.asarray,
@@ -93,7 +93,7 @@ def test_statistics_have_the_same_bits_for_any_number_of_threads(name):
     weight = np.random.default_rng(3).random(4000)
     results = []
     for threads in (1, 2, 3):
-        with kernels.parallel.thread_limit(threads):
+        with parallel.thread_limit(threads):
             results.append(operator.column_statistics(weight))
     for other in results[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from scoreline._blocks import BlockVector, Layout, Ref
-from scoreline._cluster import Home, InlineCluster
+from scoreline.distributed import BlockVector, Layout, Ref
+from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.mapped import MappedCsr, MappedDense
-from scoreline.operators.parts import PartsOperator
 from scoreline.operators.stacked import StackedOperator
 from scoreline.operators.wrappers import scaled
 from scoreline.testing import check_operator
@@ -360,7 +360,7 @@ def test_a_part_may_be_wrapped_where_it_is():
 @pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 9])
 def test_blocks_of_a_worker_become_few_parts_that_share_its_threads(blocks):
     """Equal blocks of half a gigabyte: at most four parts, no block lost, and together all threads but what does not divide."""
-    from scoreline.operators.dask import arranged
+    from scoreline.distributed.dask_operator import arranged
 
     groups, layout = arranged(InlineCluster(), [10] * blocks, [5e8] * blocks, ["a"] * blocks, {"a": 16})
     assert sorted(k for group in groups for k in group) == list(range(blocks))
@@ -369,7 +369,7 @@ def test_blocks_of_a_worker_become_few_parts_that_share_its_threads(blocks):
 
 
 def test_small_and_empty_blocks_make_one_part_a_worker():
-    from scoreline.operators.dask import arranged
+    from scoreline.distributed.dask_operator import arranged
 
     workers = ["a", "b", "b", "a", "c"]
     groups, layout = arranged(InlineCluster(), [5, 0, 3, 2, 0], [8.0, 0.0, 8.0, 8.0, 0.0], workers, {"a": 2, "b": 1})

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from scoreline._blocks import Layout
-from scoreline._cluster import Home, InlineCluster
+from scoreline.distributed import Layout
+from scoreline.distributed.cluster import Home, InlineCluster
 
 
 class CountingCluster(InlineCluster):

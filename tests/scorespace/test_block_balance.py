@@ -5,8 +5,10 @@ import pytest
 from counted_rounds import layout_of
 
 from scoreline import kernels
-from scoreline._blocks import BlockVector
-from scoreline.scorespace import BlockSpace, HostSpace, block_balance, selection
+from scoreline.distributed import BlockVector, selection
+from scoreline.distributed import balance as block_balance
+from scoreline.distributed.score_space import Space as BlockSpace
+from scoreline.scores import HostSpace
 
 N = 100_000
 EPS = float(np.finfo(float).eps)

@@ -5,9 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from scoreline._blocks import BlockVector, Layout
-from scoreline._cluster import Home, InlineCluster
-from scoreline.scorespace import BlockSpace, HostSpace
+from scoreline.distributed import BlockVector, Layout
+from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.score_space import Space as BlockSpace
+from scoreline.scores import HostSpace
 
 N = 100_000
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from scoreline._blocks import BlockVector, Layout
-from scoreline._cluster import Home, InlineCluster
+from scoreline.distributed import BlockVector, Layout
+from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.risks.registry import all_risks
-from scoreline.scorespace import BlockSpace
 
 VARIANTS = [risk for kind in all_risks().values() for risk in kind.variants()]
 

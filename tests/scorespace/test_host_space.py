@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from packaging.version import Version
 
-from scoreline import kernels
-from scoreline.scorespace import HostSpace
+from scoreline.runtime import parallel
+from scoreline.scores import HostSpace
 
 OLD_NUMBA = Version(numba.__version__) < Version("0.62")
 LENGTHS = [1, 2, 3, 7, 64, 1001, 1_000_000]
@@ -76,7 +76,7 @@ def test_a_million_elements_have_the_same_bits_for_one_and_two_threads():
     labels = SPACE.labels(np.where(y > 1, 1, -1), np.abs(x))
     results = []
     for threads in (1, 2):
-        with kernels.parallel.thread_limit(threads):
+        with parallel.thread_limit(threads):
             pairs, points = SPACE.pair_sums(z, labels, 0.1, 1e-6), SPACE.point_sums("hinge", z, labels, 0.1, 1e-6)
             scalars = (SPACE.dot(x, y), SPACE.max_abs(x, labels), *pairs[:3], *points[:3])
             results.append((scalars, SPACE.combine(0.1, x, 0.7, y), pairs.grad, points.grad))
@@ -159,7 +159,7 @@ def test_change_sides_of_many_rows_is_numpy_for_one_and_two_threads(weighted):
     labels = SPACE.labels(sign, s if weighted else None)
     results = []
     for threads in (1, 2):
-        with kernels.parallel.thread_limit(threads):
+        with parallel.thread_limit(threads):
             results.append(SPACE.change_sides(z, labels, -0.25, 7.0, 0.5, 11.0, 0.5))
     assert results[0][:4] == results[1][:4]
     assert np.array_equal(results[0].grad, results[1].grad)

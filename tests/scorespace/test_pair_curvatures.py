@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scoreline.risks import RocAreaRisk
-from scoreline.scorespace import space_for
+from scoreline.scores import space_for
 
 
 @pytest.mark.parametrize("seed", range(40))

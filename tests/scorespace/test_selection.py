@@ -8,9 +8,11 @@ from counted_rounds import layout_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoreline._blocks import BlockVector
-from scoreline.scorespace import BlockSpace, HostSpace, block_balance, selection
-from scoreline.scorespace.selection import intervals, smallest_reaching
+from scoreline.distributed import BlockVector, selection
+from scoreline.distributed import balance as block_balance
+from scoreline.distributed.score_space import Space as BlockSpace
+from scoreline.distributed.selection import intervals, smallest_reaching
+from scoreline.scores import HostSpace
 
 
 def found(values, weight, target, parts=3, layout=None):

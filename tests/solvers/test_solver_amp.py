@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, list_solvers
-from scoreline.data import make_imbalanced
-from scoreline.estimators.training import held_out_rows
+from scoreline.fitting.training import held_out_rows
+from scoreline.io import make_imbalanced
 from scoreline.measures import get_measure
 from scoreline.solvers import amp as amp_module
 from scoreline.solvers.amp import AmpSolver, Losses, bound_from, weights_at

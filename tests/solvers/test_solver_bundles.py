@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, list_solvers
-from scoreline.data import hard_for_cutting_planes
+from scoreline.io import hard_for_cutting_planes
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks import ContingencyRisk, HingeRisk, RocAreaRisk
@@ -25,8 +25,8 @@ from scoreline.solvers import (
     LbfgsSolver,
     bundle_ocas,
 )
-from scoreline.solvers import base as solver_base
-from scoreline.solvers.line_minimum import MOST_TRIALS, LineMinimum
+from scoreline.solvers.common import base as solver_base
+from scoreline.solvers.common.line_minimum import MOST_TRIALS, LineMinimum
 
 SOLVERS = (BundleSolver, BundleLineSearchSolver, BundleOcasSolver)
 WITH_PLANES = (BundleSolver, BundleOcasSolver)

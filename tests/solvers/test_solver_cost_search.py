@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from scoreline import MeasureClassifier, list_solvers
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.measures import get_measure
 from scoreline.solvers import cost_search
 
@@ -215,7 +215,7 @@ def test_random_state_does_not_matter_up_to_a_thousand_features():
 
 
 def test_random_state_repeats_the_probes_of_many_features(monkeypatch):
-    monkeypatch.setattr("scoreline.solvers.hessian.MAX_FEATURES", 2)
+    monkeypatch.setattr("scoreline.solvers.common.hessian.MAX_FEATURES", 2)
     X, y = two_kinds(n=600, seed=5)
     fits = [MeasureClassifier("gmean", solver="cost_search", random_state=s).fit(X, y) for s in (0, 0, 1)]
     assert np.array_equal(fits[0].coef_, fits[1].coef_)

@@ -11,9 +11,9 @@ from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import LbfgsSolver, SmoothedSolver, lbfgs
-from scoreline.solvers import base as solver_base
-from scoreline.solvers.base import Result, State
-from scoreline.solvers.run_warnings import warn_if_not_converged
+from scoreline.solvers.common import base as solver_base
+from scoreline.solvers.common.base import Result, State
+from scoreline.solvers.common.run_warnings import warn_if_not_converged
 
 CASES = [
     (SmoothedSolver, "hinge"),

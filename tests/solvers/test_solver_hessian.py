@@ -8,7 +8,7 @@ from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import SmoothedSolver
-from scoreline.solvers.hessian import factored
+from scoreline.solvers.common.hessian import factored
 
 EXACT = ["hinge", "logistic", "prbep", "squared_hinge"]
 PAIRS = ["roc_area", "roc_area_squared"]

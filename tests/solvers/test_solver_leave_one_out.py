@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.risks.registry import get_risk
-from scoreline.solvers.leave_one_out import leave_one_out
+from scoreline.solvers.common.leave_one_out import leave_one_out
 
 RISKS = ["logistic", "squared_hinge"]
 
@@ -145,7 +145,7 @@ def test_integer_copies_equal_repeated_rows(risk, cost, storage):
 @pytest.mark.parametrize("max_features", [1000, 2])
 @pytest.mark.parametrize("risk", RISKS)
 def test_rows_of_weight_zero_keep_their_score_and_change_nothing(risk, max_features, monkeypatch):
-    monkeypatch.setattr("scoreline.solvers.hessian.MAX_FEATURES", max_features)
+    monkeypatch.setattr("scoreline.solvers.common.hessian.MAX_FEATURES", max_features)
     X, y = problem(seed=4)
     s = np.ones(len(y))
     s[::6] = 0.0
@@ -169,7 +169,7 @@ def test_rows_of_weight_zero_keep_their_score_and_change_nothing(risk, max_featu
 @pytest.mark.parametrize("risk", RISKS)
 def test_the_only_row_of_a_class_keeps_its_score(risk, lonely, max_features, monkeypatch):
     """There is no model without it."""
-    monkeypatch.setattr("scoreline.solvers.hessian.MAX_FEATURES", max_features)
+    monkeypatch.setattr("scoreline.solvers.common.hessian.MAX_FEATURES", max_features)
     X, _ = problem(n=40, seed=5)
     y = np.where(np.arange(40) == 7, lonely, -lonely)
     matrix = with_constant(X)
@@ -228,8 +228,10 @@ def test_the_roc_area_of_noise_is_about_one_half_and_above_that_of_plain_refits(
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("risk", RISKS)
 def test_many_features_get_the_diagonal_and_probes(risk, storage, alpha, monkeypatch):
-    monkeypatch.setattr("scoreline.solvers.hessian.MAX_FEATURES", 10)
-    monkeypatch.setattr("scoreline.solvers.leave_one_out.REFIT_BUDGET", 0.0)  # the approximation itself is tested
+    monkeypatch.setattr("scoreline.solvers.common.hessian.MAX_FEATURES", 10)
+    monkeypatch.setattr(
+        "scoreline.solvers.common.leave_one_out.REFIT_BUDGET", 0.0
+    )  # the approximation itself is tested
     rng = np.random.default_rng(6)
     X = rng.standard_normal((100, 50))  # independent columns, so that the diagonal says most of the Hessian
     y = np.where(X @ rng.standard_normal(50) / 3.5 + rng.standard_normal(100) > 0.8, 1, -1)
@@ -332,7 +334,7 @@ def test_many_unreliable_rows_are_refitted_in_groups(risk, monkeypatch):
     matrix, s = with_constant(X), np.ones(100)
     w = minimum(matrix, y, s, 1e-6, risk)
     z, exact = matrix @ w, refits(matrix, y, s, 1e-6, risk, w)
-    monkeypatch.setattr("scoreline.solvers.leave_one_out.REFIT_BUDGET", 10.5 * (100 * 61**2 + 1e7))
+    monkeypatch.setattr("scoreline.solvers.common.leave_one_out.REFIT_BUDGET", 10.5 * (100 * 61**2 + 1e7))
     found = leave_one_out(objective(X, y, risk, 1e-6), z)
     # Models without a tenth of the unreliable rows are a little worse than models without one: measured 0.94 and more.
     assert np.corrcoef(found, exact)[0, 1] > 0.85
@@ -340,7 +342,7 @@ def test_many_unreliable_rows_are_refitted_in_groups(risk, monkeypatch):
 
 @pytest.mark.parametrize("risk", RISKS)
 def test_a_message_tells_of_unreliable_rows_that_cannot_be_refitted(risk, monkeypatch, caplog):
-    monkeypatch.setattr("scoreline.solvers.leave_one_out.REFIT_BUDGET", 0.0)
+    monkeypatch.setattr("scoreline.solvers.common.leave_one_out.REFIT_BUDGET", 0.0)
     X, y = separable(30, 60)
     matrix = with_constant(X)
     z = matrix @ minimum(matrix, y, np.ones(30), 1e-8, risk)
@@ -351,7 +353,7 @@ def test_a_message_tells_of_unreliable_rows_that_cannot_be_refitted(risk, monkey
 
 @pytest.mark.parametrize("risk", RISKS)
 def test_reliable_rows_are_not_refitted(risk, monkeypatch):
-    monkeypatch.setattr("scoreline.solvers.leave_one_out._minimum", None)
+    monkeypatch.setattr("scoreline.solvers.common.leave_one_out._minimum", None)
     X, y = problem(n=200)
     matrix = with_constant(X)
     leave_one_out(objective(X, y, risk, 1e-2), matrix @ minimum(matrix, y, np.ones(200), 1e-2, risk))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scoreline.solvers.linesearch import strong_wolfe
+from scoreline.solvers.common.linesearch import strong_wolfe
 
 DECREASE, CURVATURE = 1e-4, 0.9
 

@@ -7,7 +7,7 @@ import pytest
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
-from scoreline.solvers.lower_bound import LowerBound, _best_mixture
+from scoreline.solvers.common.lower_bound import LowerBound, _best_mixture
 
 
 def mixtures():

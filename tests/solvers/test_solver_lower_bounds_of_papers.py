@@ -7,7 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from scoreline.data import hard_for_cutting_planes
+from scoreline.io import hard_for_cutting_planes
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks import ContingencyRisk, HingeRisk, PrbepRisk, RocAreaRisk

@@ -10,13 +10,13 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from scoreline.measures import all_measures, get_measure
-from scoreline.moments import ClassMoments, Moments
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
+from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.risks.registry import all_risks
 from scoreline.solvers import MomentsSolver, Solver
-from scoreline.solvers.method import Method
+from scoreline.solvers.common.method import Method
+from scoreline.solvers.common.shrinkage import LEAST_RIDGE, effective_rows, shrinkage
 from scoreline.solvers.registry import all_solvers, get_solver
-from scoreline.solvers.shrinkage import LEAST_RIDGE, effective_rows, shrinkage
 
 MEASURES = ["roc_auc", "accuracy", "balanced_accuracy"]
 PLAIN = (1.0, 1.0)

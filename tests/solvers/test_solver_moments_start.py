@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.solvers.moments_start import ACCURACY, moments_start
+from scoreline.solvers.common.moments_start import ACCURACY, moments_start
 from scoreline.solvers.registry import all_solvers
 
 SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}

@@ -15,7 +15,7 @@ from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import LbfgsSolver, NewtonSolver
-from scoreline.solvers.hessian import NEGLIGIBLE, factored, hessian_diagonal
+from scoreline.solvers.common.hessian import NEGLIGIBLE, factored, hessian_diagonal
 
 STORAGES = [np.asarray, sp.csr_array]
 
@@ -139,7 +139,7 @@ def test_up_to_a_thousand_features_use_the_hessian_and_more_use_its_diagonal(mon
 
 @pytest.mark.parametrize("storage", STORAGES)
 def test_the_diagonal_evens_out_columns_of_different_size(monkeypatch, storage):
-    monkeypatch.setattr("scoreline.solvers.hessian.MAX_FEATURES", 10)
+    monkeypatch.setattr("scoreline.solvers.common.hessian.MAX_FEATURES", 10)
     X, y = problem(n=600, p=30, seed=5)
     X *= np.where(np.arange(30) % 2 == 0, 1.0, 1000.0)
     newton, lbfgs = (s(tol=1e-4).solve(objective(storage(X), y, 1e-6)) for s in (NewtonSolver, LbfgsSolver))
@@ -192,7 +192,7 @@ def test_integer_weights_equal_repeated_rows_step_by_step():
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("solver", ["newton", "plugin", "cost_search"])
 def test_data_that_overflow_end_with_a_model_or_a_value_error(solver, storage, max_features, monkeypatch):
-    monkeypatch.setattr("scoreline.solvers.hessian.MAX_FEATURES", max_features)
+    monkeypatch.setattr("scoreline.solvers.common.hessian.MAX_FEATURES", max_features)
     X, y = problem(n=50, p=3, seed=8)
     clf = MeasureClassifier("f1", solver=solver, risk="logistic")
     with warnings.catch_warnings():

@@ -7,8 +7,8 @@ from sklearn.datasets import make_classification
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.solvers.lower_bound import LowerBound
-from scoreline.solvers.path import solve_path
+from scoreline.solvers.common.lower_bound import LowerBound
+from scoreline.solvers.common.path import solve_path
 from scoreline.solvers.registry import all_solvers
 
 ALPHAS = np.logspace(0, -5, 8)

@@ -9,8 +9,9 @@ import pytest
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
-from scoreline.solvers import BundleOcasSolver, BundleSolver, planes
-from scoreline.solvers.planes import PATIENCE, Planes
+from scoreline.solvers import BundleOcasSolver, BundleSolver
+from scoreline.solvers.common import planes
+from scoreline.solvers.common.planes import PATIENCE, Planes
 
 RISKS = ("hinge", "roc_area")
 N, P = 30, 6

@@ -12,7 +12,8 @@ from scoreline.measures import get_measure
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.solvers import AcceleratedSolver, BundleLineSearchSolver, LbfgsSolver, SmoothedSolver, base, lbfgs
+from scoreline.solvers import AcceleratedSolver, BundleLineSearchSolver, LbfgsSolver, SmoothedSolver, lbfgs
+from scoreline.solvers.common import base
 
 
 def exact_objective(X, y, w, alpha, risk):
@@ -206,7 +207,7 @@ def test_ctrl_c_in_the_final_proof_keeps_the_model(monkeypatch):
 
 
 def test_ctrl_c_in_the_cut_keeps_the_model(monkeypatch):
-    from scoreline.estimators import training
+    from scoreline.fitting import training
 
     rng = np.random.default_rng(6)
     X, y = rng.standard_normal((50, 3)), np.where(rng.random(50) < 0.5, 1, -1)

@@ -12,11 +12,12 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from scoreline import MeasureClassifier, list_solvers
-from scoreline.estimators.training import held_out_rows
+from scoreline.fitting.training import held_out_rows
 from scoreline.kernels import point_updates
 from scoreline.measures import best_cut, get_measure
 from scoreline.operators import as_operator
-from scoreline.solvers import SpadeSolver, StampSolver, row_blocks, row_method
+from scoreline.solvers import SpadeSolver, StampSolver
+from scoreline.solvers.common import row_blocks, row_method
 
 SPADE = ("gmean", "hmean", "min_tpr_tnr", "qmean")
 STAMP = ("f1", "fbeta", "gower_legendre", "jaccard")

@@ -8,15 +8,16 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from scoreline import MeasureClassifier, kernels
+from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
 from scoreline.risks import ContingencyRisk, PartialRocRisk
 from scoreline.risks.registry import all_risks, get_risk
-from scoreline.solvers import sample_start as sample_start_module
+from scoreline.runtime import parallel
+from scoreline.solvers.common import sample_start as sample_start_module
+from scoreline.solvers.common.sample_start import ENOUGH, EXCESS, Samples, sample_start, sizes
 from scoreline.solvers.lbfgs import LbfgsSolver
 from scoreline.solvers.registry import all_solvers
-from scoreline.solvers.sample_start import ENOUGH, EXCESS, Samples, sample_start, sizes
 
 N = 6007  # a prime: a product with 1000 rows is a fraction of a pass, and six of them are not one pass
 CERTIFIED = {name: solver for name, solver in all_solvers().items() if solver.certified}
@@ -274,10 +275,10 @@ def test_auto_does_not_make_a_block_for_every_row_of_a_sample():
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("smoothed", "prbep"), ("lbfgs", "logistic")])
 def test_threads_and_repetition_change_no_bit(monkeypatch, solver, risk, storage):
-    monkeypatch.setattr(kernels.parallel, "MIN_CHUNK_WORK", 500)  # so that samples are several chunks, too
+    monkeypatch.setattr(parallel, "MIN_CHUNK_WORK", 500)  # so that samples are several chunks, too
     runs = []
     for threads in (1, 2, 2):
-        with kernels.parallel.thread_limit(threads):
+        with parallel.thread_limit(threads):
             runs.append(SOLVERS[solver](tol=1e-3, init="samples").solve(problem(risk, storage)))
     assert all(np.array_equal(r.w, runs[0].w) for r in runs)
     assert all(

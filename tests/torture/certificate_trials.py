@@ -16,7 +16,7 @@ from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import all_risks
-from scoreline.solvers.path import solve_path
+from scoreline.solvers.common.path import solve_path
 from scoreline.solvers.registry import all_solvers
 
 SEED = 20261116

@@ -28,11 +28,11 @@ from torture_data import (
     shapes,
 )
 
-from scoreline._blocks import Layout, Ref
-from scoreline._cluster import Home, InlineCluster
+from scoreline.distributed import Layout, Ref
+from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.mapped import MappedCsr, MappedDense
-from scoreline.operators.parts import PartsOperator
 from scoreline.operators.stacked import StackedOperator
 from scoreline.operators.wrappers import scaled
 

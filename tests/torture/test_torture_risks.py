@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torture_data import LARGEST, WEIGHTS, labels, scores, weights
 
-from scoreline._blocks import Layout
-from scoreline._cluster import Home, InlineCluster
+from scoreline.distributed import Layout
+from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.risks.balanced import project_balanced
 from scoreline.risks.contingency import ContingencyRisk
 from scoreline.risks.marginals import label_marginals
 from scoreline.risks.partial_roc import PartialRocRisk
 from scoreline.risks.registry import all_risks
 from scoreline.risks.roc_area import RocAreaRisk
-from scoreline.scorespace import space_of
+from scoreline.scores import space_of
 
 EPS = float(np.finfo(float).eps)
 RISKS = {}

@@ -6,12 +6,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from scoreline._optional import require
 from scoreline.cli.output import Output
 from scoreline.cli.reading import read
-from scoreline.data import Dataset, open_on_workers
-from scoreline.data.mapped import HEADER
-from scoreline.operators.dask import sent
+from scoreline.io import Dataset
+from scoreline.io.mapped_folder import HEADER
+from scoreline.runtime.optional import require
+from scoreline.runtime.vectors import room_module
 
 LOCAL = "local"
 PATIENCE = "10s"  # to find a scheduler
@@ -45,11 +45,12 @@ def read_on_cluster(options: Any, output: Output, client: Any) -> Dataset:
     if place.is_dir():
         inner = sorted(path.parent for path in place.glob(f"*/{HEADER}"))
         if (place / HEADER).exists() or inner:
-            return open_on_workers([place] if (place / HEADER).exists() else inner, client)
+            folders = [place] if (place / HEADER).exists() else inner
+            return room_module("blocks", "mapped_parts").open_on_workers(folders, client)
     data = read(options, output)
     if not hasattr(data.X, "__array__") and not hasattr(data.X, "indptr"):
         raise ValueError(f"{options.file} is no file of rows that can be sent; convert it to a folder first")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")  # that is what was asked for
-        operator = sent(data.X, client)
+        operator = room_module("blocks", "dask_operator").sent(data.X, client)
         return data._replace(X=operator, y=None if data.y is None else operator.aligned(data.y))

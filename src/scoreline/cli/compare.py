@@ -19,8 +19,8 @@ from scoreline.cli.parser import (
     number,
 )
 from scoreline.cli.reading import read, scaling_of, two_classes
-from scoreline.estimators.catalog import choose
-from scoreline.report.compare import Comparison, compare
+from scoreline.fitting.catalog import choose
+from scoreline.model_selection.trials import Comparison, compare
 
 EXAMPLES = """examples:
   scoreline compare payments.csv --label outcome --positive fraud --measure average_precision --report compare.html

@@ -4,12 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from scoreline.classifier import load_model
 from scoreline.cli.output import Output, reported, writing
 from scoreline.cli.parser import UsageError, add_output, add_reading
 from scoreline.cli.reading import LEARNT_OPTIONS, is_text, reading_options
-from scoreline.data import Encoding, convert, open_mapped
-from scoreline.data.tables import Table
-from scoreline.estimators import load_model
+from scoreline.io import Encoding, convert, open_mapped
+from scoreline.io.tables import Table
 
 EXAMPLES = """examples:
   scoreline convert clicks.parquet clicks --label clicked --float32

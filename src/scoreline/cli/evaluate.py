@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from scoreline.classifier import load_model
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import labels_of, read
-from scoreline.estimators import load_model
 from scoreline.measures import OperatingPoint, all_measures, get_measure
 
 EXAMPLES = """examples:

@@ -4,12 +4,12 @@ import argparse
 import json
 from typing import Any
 
-from scoreline._files import whole_file
+from scoreline.classifier import load_model
 from scoreline.cli.output import Output, write_stdout, writing
 from scoreline.cli.parser import UsageError, add_output, check_outputs, names
-from scoreline.estimators import load_model
 from scoreline.export import to_json, to_onnx, to_sql
 from scoreline.export.dialects import DIALECTS
+from scoreline.io.files import whole_file
 
 EXAMPLES = """examples:
   scoreline export model.npz --to sql --table payments --keep id > score.sql

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from scoreline.classifier import load_model
 from scoreline.cli.output import Output, as_options
 from scoreline.cli.parser import add_output, add_reading
 from scoreline.cli.reading import read
-from scoreline.data.columns import MissingValuesError
-from scoreline.estimators import load_model
+from scoreline.io.columns import MissingValuesError
+from scoreline.io.model_archive import HEADER
 from scoreline.measures import get_measure
-from scoreline.model_file import HEADER
 from scoreline.report.facts import describe
 
 EXAMPLES = """examples:

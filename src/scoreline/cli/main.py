@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from scoreline._cluster import ClusterError
 from scoreline.cli.output import Output, as_options, finish_stdout
 from scoreline.cli.parser import UsageError, parse
+from scoreline.runtime.vectors import ClusterError
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 WRITTEN = ("out", "report", "folder")  # options that name where results are written, other than standard output

@@ -5,7 +5,7 @@ from typing import Any
 
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_output
-from scoreline.estimators import list_measures, list_solvers
+from scoreline.fitting.catalog import list_measures, list_solvers
 
 EXAMPLES = """examples:
   scoreline measures

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from scoreline import __version__
+from scoreline.classifier import MeasureClassifier
 from scoreline.cli.compare import table, train_command
 from scoreline.cli.output import as_options
 from scoreline.cli.reading import labels_of
 from scoreline.cli.train import name_classes
-from scoreline.data import Dataset
-from scoreline.estimators import MeasureClassifier
+from scoreline.io import Dataset
 from scoreline.measures import get_measure
+from scoreline.model_selection.trials import Comparison
 from scoreline.operators import as_operator
 from scoreline.report import PageContent, write_page
-from scoreline.report.compare import Comparison
 from scoreline.report.facts import Facts, describe
 
 MOST_COLUMNS = 100_000  # beyond, weights are shown as they are: deviations of so many columns take as long as a fit

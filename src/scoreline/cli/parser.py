@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scoreline._checks import check_number
+from scoreline.runtime.checks import check_number
 
 VERBS = {
     "train": "train a model for a measure and save it",
@@ -103,8 +103,8 @@ class Completion(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
         """Print and end."""
-        from scoreline._optional import require
         from scoreline.cli.output import write_stdout
+        from scoreline.runtime.optional import require
 
         try:
             shtab = require("shtab", "cli", "shell completion")

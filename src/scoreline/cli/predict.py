@@ -3,12 +3,12 @@
 import argparse
 from typing import Any
 
-from scoreline._files import whole_file
+from scoreline.classifier import load_model
 from scoreline.cli.output import Output, finish_stdout, write_stdout, writing
 from scoreline.cli.parser import add_output, add_reading, check_outputs, names
 from scoreline.cli.reading import read
-from scoreline.data.tables import Table
-from scoreline.estimators import load_model
+from scoreline.io.files import whole_file
+from scoreline.io.tables import Table
 
 EXAMPLES = """examples:
   scoreline predict model.npz today.csv > scores.csv

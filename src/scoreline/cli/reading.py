@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline._blocks import BlockVector
-from scoreline._registry import unknown_name
 from scoreline.cli.output import Output, reported
-from scoreline.data import Dataset, make_imbalanced, read_data
-from scoreline.data.mapped import HEADER, source_name
-from scoreline.data.mapped_writer import UnfitError, check_width
-from scoreline.data.sources import ARRAYS, TABLES
+from scoreline.io import Dataset, make_imbalanced, read_data
+from scoreline.io.mapped_folder import HEADER, source_name
+from scoreline.io.mapped_writer import UnfitError, check_width
+from scoreline.io.sources import ARRAYS, TABLES
+from scoreline.runtime.registry import unknown_name
 
 BUILT_IN = "demo:"
 LEARNT_OPTIONS = ("categories", "drop", "impute", "indicators", "min_category_rows")  # how columns become features
@@ -129,7 +128,7 @@ def labels_of(data: Dataset) -> Any:
 
 def classes_of(y: Any) -> Any:
     """Return the different labels; those of rows on a cluster come here block by block."""
-    if isinstance(y, BlockVector):
+    if getattr(y, "scores", None) == "blocks":
         y = np.concatenate(y.layout.gather(np.unique, y))
     return np.unique(np.asarray(y))
 

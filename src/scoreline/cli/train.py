@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._backend import named_device
+from scoreline.classifier import MeasureClassifier
 from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, as_options, reported, writing
 from scoreline.cli.parser import (
@@ -27,11 +27,11 @@ from scoreline.cli.parser import (
     number,
 )
 from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
-from scoreline.data import Dataset
-from scoreline.data.columns import listed
-from scoreline.estimators import MeasureClassifier, MeasureClassifierCV
-from scoreline.estimators.catalog import choose
+from scoreline.fitting.catalog import choose
+from scoreline.io import Dataset
+from scoreline.io.columns import listed
 from scoreline.measures import get_measure
+from scoreline.model_selection import MeasureClassifierCV
 from scoreline.report.certificate_words import MORE_PROOF, USELESS, proof_so_far, relative_gap
 from scoreline.solvers import Checkpoint
 from scoreline.solvers import Progress as Iteration
@@ -357,6 +357,8 @@ def _check_device(options: Any) -> None:
             f"--device: the solver {options.solver} reads rows one by one on the host; leave --device out, or --solver"
         )
     try:
+        from scoreline.gpu.backend import named_device
+
         named_device(options.device)
     except ValueError as error:
         raise UsageError(str(error)) from None

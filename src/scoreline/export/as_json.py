@@ -5,10 +5,10 @@ import math
 import os
 from typing import Any
 
-from scoreline._files import whole_file
-from scoreline.data.encoding import Encoding
 from scoreline.export.fitted import Fitted, fitted
 from scoreline.export.terms import CategoryTerm, NumberTerm, column_terms, feature_terms
+from scoreline.io.encoding import Encoding
+from scoreline.io.files import whole_file
 
 FORMAT, VERSION = "scoreline linear classifier", 2  # version 1 had an offset for score - intercept, and no other
 FORMULA = {

@@ -5,13 +5,13 @@ import os
 from collections import Counter
 from typing import Any
 
-from scoreline._checks import check_choice
-from scoreline._files import whole_file
-from scoreline._optional import require
-from scoreline.data.encoding import Encoding
 from scoreline.export.fitted import Fitted, check_name, fitted
 from scoreline.export.onnx_nodes import BOOL, DOUBLE, ML_DOMAIN, STRING, Nodes, label_kind
 from scoreline.export.terms import CategoryTerm, NumberTerm, column_terms
+from scoreline.io.encoding import Encoding
+from scoreline.io.files import whole_file
+from scoreline.runtime.checks import check_choice
+from scoreline.runtime.optional import require
 
 OPSET, ML_OPSET, FORMAT = 15, 2, 8  # old enough for every runtime of the last years
 INPUT = "X"
@@ -167,6 +167,6 @@ def _metadata(model: Fitted, columns: bool) -> dict[str, str]:
         found["input"] = (
             "columns of a table, each of shape (rows, 1): numbers, NaN where missing; texts, the empty text where missing"
             if columns
-            else "features made of the columns of a table as encoding says; scoreline.data.Encoding.from_json reads it"
+            else "features made of the columns of a table as encoding says; scoreline.io.Encoding.from_json reads it"
         )
     return found

@@ -7,11 +7,11 @@ from typing import Any
 
 from scipy.special import expit
 
-from scoreline.data.columns import names_of, twice
-from scoreline.data.encoding import Encoding
 from scoreline.export.dialects import DIALECTS, Dialect, get_dialect, number
 from scoreline.export.fitted import Fitted, fitted
 from scoreline.export.terms import CategoryTerm, Knots, NumberTerm, column_terms, feature_terms
+from scoreline.io.columns import names_of, twice
+from scoreline.io.encoding import Encoding
 
 GROUP = 50  # terms that are added in one go: databases limit how deep an expression is (SQLite: 1000)
 MOST = 32_767  # columns that a table can have in the databases we know

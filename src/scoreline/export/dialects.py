@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from scoreline._registry import unknown_name
 from scoreline.export.fitted import check_name, check_text
+from scoreline.runtime.registry import unknown_name
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from scoreline._typing import FloatArray
-from scoreline.data.encoding import Encoding
-from scoreline.estimators import MeasureClassifier, MeasureClassifierCV
+from scoreline.classifier import MeasureClassifier
+from scoreline.io.encoding import Encoding
+from scoreline.model_selection import MeasureClassifierCV
 from scoreline.operators.column_maps import ColumnMap
+from scoreline.runtime.types import FloatArray
 
 ESTIMATORS = (MeasureClassifier, MeasureClassifierCV)
 LARGEST = 2**63  # classes beyond are no integers for other programs

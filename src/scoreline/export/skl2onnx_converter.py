@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from scoreline._optional import require
 from scoreline.export.fitted import ESTIMATORS, Fitted, fitted
 from scoreline.export.onnx_nodes import DOUBLE, Nodes
+from scoreline.runtime.optional import require
 
 OPTIONS = {
     "zipmap": [True, False, "columns"],

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scoreline._typing import FloatArray
-from scoreline.data.columns import SHORTER, Column
 from scoreline.export.fitted import Fitted
+from scoreline.io.columns import SHORTER, Column
+from scoreline.runtime.types import FloatArray
 
 NULL_TEXTS = ("", "None", "nan", "<NA>")  # the last three: onnxruntime in Python makes them of None, NaN and pandas.NA
 

@@ -1,4 +1,4 @@
-"""Numba functions on 1-D arrays, one module per kind of work; `device.py` and those it chooses from run on GPUs.
+"""Numba functions on 1-D arrays, one module per kind of work.
 
 Importing Numba costs a third of a second and compiling costs more, so the modules below load on first use:
 ``from scoreline import kernels`` is free, ``kernels.csr.gather`` imports ``kernels/csr.py``.
@@ -14,15 +14,11 @@ _MODULES = (
     "contingency",
     "csr",
     "cuts",
-    "decimals",
     "dense",
-    "device",
     "dual_regions",
     "exponential",
     "gram",
-    "libsvm_text",
     "marginals",
-    "parallel",
     "point_updates",
     "pointwise",
     "quantiles",

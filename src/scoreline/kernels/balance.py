@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray
-from scoreline.kernels.compile import kernel
-from scoreline.kernels.parallel import even_bounds, run_chunks
+from scoreline.runtime.compile import kernel
+from scoreline.runtime.parallel import even_bounds, run_chunks
+from scoreline.runtime.types import AnyArray, FloatArray
 
 MOST_STEPS = 200
 EPS = float(np.finfo(float).eps)

@@ -1,6 +1,6 @@
 """One look at the rows of a block: what lies below, in and above a bracket of scores or of a bias."""
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 
 @kernel

@@ -5,7 +5,7 @@ the weighted sums of (x - shift) and (x - shift)^2, `largest` the largest |x|. T
 with |mean| >> std keeps its variance.
 """
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 
 @kernel

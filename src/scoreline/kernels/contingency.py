@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 GMEAN, HMEAN, QMEAN = 0, 1, 2
 FBETA, JACCARD = 0, 1

@@ -7,7 +7,7 @@ Numba compiles the two cases separately, so the test costs nothing.
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 
 @kernel(reorder=True)

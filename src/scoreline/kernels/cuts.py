@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 
 @kernel

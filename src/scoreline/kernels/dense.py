@@ -8,7 +8,7 @@ test for negative indices, which would keep the loops from being vectorised.
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(k) for k in range(1, 9))
 LISTED = 2048  # rows that `line_sums` lists at a time

@@ -2,7 +2,7 @@
 
 import math
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 MIN, HMEAN, QMEAN, GMEAN = range(4)
 CLOSE = 1e-8  # Newton's next step would be of the size of its square

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 LOWEST = -745.0  # exp of it is the smallest float
 LOG2_E = 1.0 / math.log(2.0)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 
 @kernel

@@ -18,8 +18,8 @@ import math
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
 from scoreline.kernels.dual_regions import GMEAN, QMEAN, project_dual
+from scoreline.runtime.compile import kernel
 
 FBETA, JACCARD, ERROR = 4, 5, 6  # what STAMP trains for; SPADE's measures are those of `dual_regions`
 # Places in the state vector: weights of the classes, rows so far, those of either class (for STAMP in this epoch), what the

@@ -1,7 +1,7 @@
 """Losses of the margin m = y f, one example at a time: value, slope, and their weighted sums over all rows."""
 
-from scoreline.kernels.compile import kernel
 from scoreline.kernels.exponential import exp_of_negative, log1p_of_share
+from scoreline.runtime.compile import kernel
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
 

@@ -7,7 +7,7 @@ value with at least the given share of the weight at or below it, so a weight eq
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 
 @kernel

@@ -15,7 +15,7 @@ h = 0 is the hard hinge: one edge per key, ramp(t) = 1 for t > 0.
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 PADDING = 4  # buckets are bisected down to this many edges; that many infinities stand behind the last edge

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 STEP, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 ONE, S27, S30, S31, HALF = (np.uint64(k) for k in (1, 27, 30, 31, 32))

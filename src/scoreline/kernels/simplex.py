@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from scoreline.kernels.compile import kernel
+from scoreline.runtime.compile import kernel
 
 SINGULAR = 1e-12  # share of its own square that a plane must add to the span of the others to count as independent
 

@@ -5,10 +5,10 @@ BLAS is not used here: its dot product splits the sum by the number of threads.
 
 import numpy as np
 
-from scoreline._typing import FloatArray
-from scoreline.kernels import parallel
-from scoreline.kernels.compile import kernel
-from scoreline.kernels.parallel import even_bounds, run_chunks
+from scoreline.runtime import parallel
+from scoreline.runtime.compile import kernel
+from scoreline.runtime.parallel import even_bounds, run_chunks
+from scoreline.runtime.types import FloatArray
 
 
 def dot(x: FloatArray, y: FloatArray) -> float:

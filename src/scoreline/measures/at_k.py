@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray
-from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import RankingMeasure, ratio
 from scoreline.measures.rows import checked_rows
-from scoreline.scorespace import smallest_reaching
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import RemoteVector, as_vector
+from scoreline.scores import smallest_reaching
 
 
 class AtKMeasure(RankingMeasure):

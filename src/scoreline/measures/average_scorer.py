@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from scoreline._checks import check_choice
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.averages import class_average
 from scoreline.measures.base import Measure
+from scoreline.runtime.checks import check_choice
+from scoreline.runtime.types import AnyArray, FloatArray
 
 
 class AverageScorer:

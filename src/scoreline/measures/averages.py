@@ -8,12 +8,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import UndefinedMetricWarning
 
-from scoreline._checks import check_choice
-from scoreline._typing import AnyArray, FloatArray
-from scoreline._vectors import tamed
 from scoreline.measures.base import CountsBasedMeasure, Measure
 from scoreline.measures.registry import get_measure
 from scoreline.measures.rows import check_total
+from scoreline.runtime.checks import check_choice
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import tamed
 
 AVERAGES = ("macro", "weighted", "micro", "none", None)
 NAMED = 5  # classes that a warning names at most

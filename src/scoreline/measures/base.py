@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.rows import checked_rows
+from scoreline.runtime.types import AnyArray, FloatArray
 
 
 class Measure(ABC):

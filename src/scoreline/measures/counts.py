@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._checks import check_number
-from scoreline._typing import FloatArray
 from scoreline.measures.base import CountsBasedMeasure, ratio
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import FloatArray
 
 COUNT_RISKS = ("logistic", "squared_hinge", "hinge", "hinge_free_intercept", "contingency_entropy")
 ALL_RISKS = (*COUNT_RISKS, "contingency")  # measures whose worst labelling is known

@@ -8,17 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline import kernels
-from scoreline._device_vector import DeviceVector
-from scoreline._typing import AnyArray, FloatArray
-from scoreline._vectors import RemoteVector, as_vector
-from scoreline.measures import block_cut, device_cut
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, Measure
 from scoreline.measures.counts import values_of_counts
 from scoreline.measures.registry import get_measure
 from scoreline.measures.rows import checked_rows
 from scoreline.measures.ties import Ties, clearly_above, first_best, median_size
-from scoreline.scorespace import smallest_reaching
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import RemoteVector, as_vector, room_module
+from scoreline.scores import smallest_reaching
 
 BLOCK = 1 << 16  # candidates judged at a time
 LARGEST = float(np.finfo(np.float64).max)
@@ -163,7 +161,7 @@ def _judged(value_of: Callable[..., Any], *counts: FloatArray) -> FloatArray:
 
 def _place_of(scores: RemoteVector) -> Any:
     """Return the module that knows cuts of scores where they lie."""
-    return device_cut if isinstance(scores, DeviceVector) else block_cut
+    return room_module(scores.scores, "best_cut")
 
 
 def _cut_elsewhere(y: Any, scores: RemoteVector, weight: Any, measure: Any, value_of: Callable[..., Any]) -> Cut:

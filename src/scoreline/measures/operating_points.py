@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from scoreline._checks import check_number
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import CountsBasedMeasure, ratio
 from scoreline.measures.counts import COUNT_RISKS
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import AnyArray, FloatArray
 
 ROUNDING = 1e-13  # of sums of weights, relative
 SCARCE_RECALL = 0.01  # share of the positives below which a threshold flags nearly nothing

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from scoreline._checks import check_number
-from scoreline._typing import AnyArray, FloatArray
-from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import RankingMeasure
 from scoreline.measures.rows import checked_rows
-from scoreline.scorespace import space_of
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import RemoteVector, as_vector
+from scoreline.scores import space_of
 
 
 class RocAuc(RankingMeasure):

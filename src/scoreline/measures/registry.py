@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any
 
 from scoreline import measures
-from scoreline._registry import discover, unknown_name
 from scoreline.measures.base import Measure
+from scoreline.runtime.registry import discover, unknown_name
 
 
 @cache

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline._vectors import RemoteVector, as_vector, tamed
+from scoreline.runtime.vectors import RemoteVector, as_vector, tamed
 
 LEAST_SHARE = 1e-290  # of a class in the largest weight: its counts keep their digits beside those of the other
 MOST_WEIGHT = 1e300  # of all rows together, where the weights must stay as they are

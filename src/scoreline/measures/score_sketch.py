@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import Measure
 from scoreline.measures.cut import Cut, best_cut
 from scoreline.measures.rows import MOST_WEIGHT
+from scoreline.runtime.types import AnyArray, FloatArray
 
 SIZE = 2048  # points that stand for a part of the scores
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from scoreline._typing import AnyArray
 from scoreline.measures.average_scorer import AverageScorer
 from scoreline.measures.base import Measure
 from scoreline.measures.registry import get_measure
+from scoreline.runtime.types import AnyArray
 
 
 class ScoreFunction:

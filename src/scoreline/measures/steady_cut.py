@@ -3,11 +3,11 @@
 import numpy as np
 
 from scoreline import kernels
-from scoreline._typing import AnyArray, FloatArray
-from scoreline._vectors import RemoteVector, as_vector
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.measures.cut import Cut, SortedScores, condensed, in_range
 from scoreline.measures.ties import clearly_above, first_best
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import RemoteVector, as_vector
 
 WIDTH = 3.0  # half widths of the blur, in spreads of the class times (weight of the class)^(-1/3)
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline._typing import FloatArray
-from scoreline._vectors import RemoteVector
-from scoreline.scorespace import smallest_reaching
+from scoreline.runtime.types import FloatArray
+from scoreline.runtime.vectors import RemoteVector
+from scoreline.scores import smallest_reaching
 
 TIE = 2.0**-46
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline._backend import on_host
-from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
-from scoreline._vectors import as_vector, tamed, visible
-from scoreline.moments import ClassMoments
+from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
+from scoreline.runtime.array_types import on_host
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.runtime.vectors import as_vector, tamed, visible
 
 ROW_VECTORS = ("u", "weight", "sign")  # arguments with an entry for every row
 

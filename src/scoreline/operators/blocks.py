@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scoreline._typing import AnyArray, BoundsArray, FloatArray
 from scoreline.operators.base import Operator, default_block_rows
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.statistics import ColumnStatistics, merge
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
 
 
 class BlockOperator(Operator):

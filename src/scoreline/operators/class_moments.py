@@ -7,12 +7,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline import kernels
-from scoreline._typing import AnyArray, FloatArray
-from scoreline._vectors import visible
-from scoreline.moments import ClassMoments, Moments
 from scoreline.operators.base import default_block_rows
 from scoreline.operators.csr_rows import csr_listed
+from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.second_order import block_gram, block_sums
+from scoreline.runtime import parallel
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import visible
 
 CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
 FAR = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
@@ -51,8 +52,8 @@ def moments_of_blocks(
                     own.add(block, rows, None if weight is None else weight[start:stop][rows])
             parts[c] = ClassMoments(sums[1].moments(), sums[-1].moments())
 
-    with kernels.parallel.one_blas_thread():
-        kernels.parallel.run_chunks(work, chunks)
+    with parallel.one_blas_thread():
+        parallel.run_chunks(work, chunks)
     total = ClassMoments.empty(p)
     for part in parts:
         assert part is not None

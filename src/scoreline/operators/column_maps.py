@@ -15,14 +15,13 @@ import scipy.sparse as sp
 from scipy.special import ndtr, ndtri
 
 from scoreline import kernels
-from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray, Scores
 from scoreline.operators.base import Operator, default_block_rows
 from scoreline.operators.convert import as_operator
-from scoreline.operators.device import DeviceOperator
 from scoreline.operators.mapped import FewRows
-from scoreline.operators.parts import PartsOperator
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.operators.wrappers import Wrapper
+from scoreline.runtime import parallel
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray, Scores
 
 logger = logging.getLogger("scoreline")
 
@@ -106,19 +105,19 @@ class ColumnMap(NamedTuple):
 
     def transform(self, block: Any) -> Any:
         """Return the mapped rows as a new float64 array or CSR matrix; NaN and infinity become NaN."""
-        run = kernels.parallel.run_chunks
+        run = parallel.run_chunks
         if sp.issparse(block):
             block = block.tocsr()
             if not block.has_canonical_format:  # entries that name the same place are one value
                 block = block.copy()
                 block.sum_duplicates()
             out = np.empty(len(block.data))
-            bounds = kernels.parallel.even_bounds(len(out), 8.0)
+            bounds = parallel.even_bounds(len(out), 8.0)
             arguments = block.data, block.indices, self.starts, self.x, self.y, out, bounds
             run(kernels.quantiles.map_entries, len(bounds) - 1, *arguments)
             return sp.csr_array((out, block.indices, block.indptr), shape=block.shape)
         out = np.empty(block.shape)
-        bounds = kernels.parallel.even_bounds(len(out), 8.0 * block.shape[1])
+        bounds = parallel.even_bounds(len(out), 8.0 * block.shape[1])
         run(kernels.quantiles.map_rows, len(bounds) - 1, block, self.starts, self.x, self.y, out, bounds)
         return out
 
@@ -128,8 +127,9 @@ class ColumnMap(NamedTuple):
         A matrix in memory is mapped once, into a copy; rows on disk are mapped whenever they are read.
         """
         mapped: Operator
-        if isinstance(operator, PartsOperator):
-            mapped = operator.wrapped(self.applied)
+        if operator.scores == "blocks":
+            parts: Any = operator
+            mapped = parts.wrapped(self.applied)
         elif isinstance(operator, FewRows):
             mapped = ColumnMapOperator(operator, self)
         else:
@@ -179,7 +179,7 @@ class Sample(NamedTuple):
     @classmethod
     def of(cls, operator: Operator, weight: Any, purpose: str, most_bytes: int = SAMPLE_BYTES) -> "Sample":
         """Return all rows, or evenly spread runs of consecutive rows of `most_bytes` in all."""
-        if isinstance(operator, DeviceOperator):
+        if operator.scores == "device":
             raise TypeError(f"{purpose} is not supported for X on a device: scale X before, or leave it on the host")
         operator.require("row_blocks", purpose)
         n, p = operator.shape
@@ -205,9 +205,9 @@ class Sample(NamedTuple):
     def _run(self, kernel: Any, *arguments: Any) -> None:
         """Call a kernel that takes columns."""
         p = len(self.starts) - 1
-        bounds = kernels.parallel.even_bounds(p, 8.0 * max(1.0, len(self.data) / p))
+        bounds = parallel.even_bounds(p, 8.0 * max(1.0, len(self.data) / p))
         matrix = self.data, self.rows, self.starts, self.weight, float(self.weight.sum())
-        kernels.parallel.run_chunks(kernel, len(bounds) - 1, *matrix, *arguments, bounds)
+        parallel.run_chunks(kernel, len(bounds) - 1, *matrix, *arguments, bounds)
 
     def quantiles(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the quantiles of each column, and their mid-ranks as shares of the weight (eq. normal-score)."""
@@ -329,9 +329,10 @@ def mapped_like(operator: Operator, column_map: ColumnMap | None) -> Operator:
     """Return other rows with the columns mapped as those of the training rows; each block is mapped when it is read."""
     if column_map is None or operator.column_map is not None:
         return operator
-    if isinstance(operator, PartsOperator):
-        return operator.wrapped(partial(mapped_like, column_map=column_map))
-    if isinstance(operator, DeviceOperator):
+    if operator.scores == "blocks":
+        parts: Any = operator
+        return parts.wrapped(partial(mapped_like, column_map=column_map))
+    if operator.scores == "device":
         raise TypeError(
             f"the model was trained with scaling={column_map.kind!r}, which is not supported for X on a device: pass X on the "
             "host"

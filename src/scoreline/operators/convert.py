@@ -9,16 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from scoreline._backend import library_of
-from scoreline._optional import require
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.operators.base import Operator
-from scoreline.operators.dask import from_dask, is_dask
 from scoreline.operators.dense import DenseOperator
-from scoreline.operators.device_convert import from_device
 from scoreline.operators.linear import LinearMapOperator
 from scoreline.operators.sparse import CompressedOperator, to_compressed
 from scoreline.operators.strided import StridedOperator
+from scoreline.runtime.array_types import is_dask, library_of
+from scoreline.runtime.optional import require
+from scoreline.runtime.types import AnyArray, FloatArray
 
 logger = logging.getLogger("scoreline")
 NAMED = 5  # columns that an error names
@@ -63,8 +61,12 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
     if sp.issparse(X):
         return _finish(_from_sparse(X), check_finite)
     if is_dask(X):
+        from scoreline.distributed.dask_operator import from_dask
+
         return _finish(from_dask(X), check_finite)
     if library_of(X) is not None:
+        from scoreline.gpu.convert import from_device
+
         _check_shape(X.shape if len(X.shape) == 2 else (1, 1))
         return _finish(from_device(X), check_finite)
     array = frame_values(X) if _is_frame(X) else _from_array(X)
@@ -186,7 +188,7 @@ def _not_numeric(X: Any, error: Exception) -> str:
     have = "1 column that is" if len(found) == 1 else f"{len(found) or 'some'} columns that are"
     return (
         f"X is a frame with {have} not numeric: {', '.join(found[:NAMED])}{more} ({error}). To encode text, read the frame "
-        "with scoreline.data.read_data(frame, label=...) for fit, and with its encoding=... for predict, or use OneHotEncoder. "
+        "with scoreline.io.read_data(frame, label=...) for fit, and with its encoding=... for predict, or use OneHotEncoder. "
         "Convert any other column to numbers, or drop it."
     )
 

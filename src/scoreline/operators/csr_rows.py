@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline._typing import AnyArray
+from scoreline.runtime.types import AnyArray
 
 LISTED = 1 << 20  # entries that are looked up at a time
 

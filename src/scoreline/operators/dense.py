@@ -6,9 +6,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from scoreline import kernels
-from scoreline._typing import AnyArray, BoundsArray, FloatArray
 from scoreline.operators.base import Operator, RowArrays, default_block_rows, read_only
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge
+from scoreline.runtime import parallel
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
 
 SUM_CHUNKS = 16  # private accumulators of X'u
 
@@ -36,8 +37,8 @@ class DenseOperator(Operator):
         self._flat, self._stride = read_only(flat), np.uint64(stride)
         self._row_step = np.uint64(stride if self._by_row else 1)
         self._column_step = np.uint64(1 if self._by_row else stride)
-        self._bounds = kernels.parallel.even_bounds(n, p)
-        self._sum_bounds = kernels.parallel.even_bounds(n, p, SUM_CHUNKS)
+        self._bounds = parallel.even_bounds(n, p)
+        self._sum_bounds = parallel.even_bounds(n, p, SUM_CHUNKS)
 
     @staticmethod
     def accepts(X: AnyArray) -> bool:
@@ -57,7 +58,7 @@ class DenseOperator(Operator):
         if self._by_row:
             return self._dots(w, None, self._bounds, out)
         arguments = (self._flat, self._stride, np.uint64(p), w, out, self._bounds)
-        kernels.parallel.run_chunks(kernels.dense.tile_axpys, len(self._bounds) - 1, *arguments)
+        parallel.run_chunks(kernels.dense.tile_axpys, len(self._bounds) - 1, *arguments)
         return out
 
     def _rmatvec(self, u: FloatArray) -> FloatArray:
@@ -65,20 +66,20 @@ class DenseOperator(Operator):
             return self._sums(u, None, self._sum_bounds)
         partial = np.empty((len(self._sum_bounds) - 1, self.shape[1]))
         arguments = (self._flat, self._stride, np.uint64(self.shape[1]), u, partial, self._sum_bounds)
-        kernels.parallel.run_chunks(kernels.dense.tile_dots, len(partial), *arguments)
+        parallel.run_chunks(kernels.dense.tile_dots, len(partial), *arguments)
         return partial.sum(axis=0)
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> FloatArray:
         out = np.empty(len(lines))
         if self._by_row:
-            return self._dots(w, lines, kernels.parallel.even_bounds(len(lines), self.shape[1]), out)
+            return self._dots(w, lines, parallel.even_bounds(len(lines), self.shape[1]), out)
         for start, stop, rows in self._row_copies(lines):
             out[start:stop] = rows._matvec(w)
         return out
 
     def _rmatvec_rows(self, u: FloatArray, lines: BoundsArray) -> FloatArray:
         if self._by_row:
-            return self._sums(u, lines, kernels.parallel.even_bounds(len(lines), self.shape[1], SUM_CHUNKS))
+            return self._sums(u, lines, parallel.even_bounds(len(lines), self.shape[1], SUM_CHUNKS))
         out = np.zeros(self.shape[1])
         for start, stop, rows in self._row_copies(lines):
             out += rows._rmatvec(u[start:stop])
@@ -93,14 +94,14 @@ class DenseOperator(Operator):
 
     def _dots(self, w: FloatArray, lines: BoundsArray | None, bounds: BoundsArray, out: FloatArray) -> FloatArray:
         arguments = (self._flat, self._stride, np.uint64(self.shape[1]), lines, w, out, bounds)
-        kernels.parallel.run_chunks(kernels.dense.line_dots, len(bounds) - 1, *arguments)
+        parallel.run_chunks(kernels.dense.line_dots, len(bounds) - 1, *arguments)
         return out
 
     def _sums(self, u: FloatArray, lines: BoundsArray | None, bounds: BoundsArray) -> FloatArray:
         partial = np.empty((len(bounds) - 1, self.shape[1]))
         scratch = np.empty((len(partial), kernels.dense.LISTED + 1), dtype=np.uint64)
         arguments = (self._flat, self._stride, np.uint64(self.shape[1]), lines, u, partial, scratch, bounds)
-        kernels.parallel.run_chunks(kernels.dense.line_sums, len(partial), *arguments)
+        parallel.run_chunks(kernels.dense.line_sums, len(partial), *arguments)
         return partial.sum(axis=0)
 
     def gram_passes(self) -> float:
@@ -123,7 +124,7 @@ class DenseOperator(Operator):
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
         sums = ColumnSums(len(self._sum_bounds) - 1, self.shape[1])
-        kernels.parallel.run_chunks(
+        parallel.run_chunks(
             kernels.columns.dense_sums, len(self._sum_bounds) - 1, self._flat, self._row_step, self._column_step,
             np.uint64(self.shape[1]), weight, *sums.arrays(), self._sum_bounds,
         )  # fmt: skip
@@ -132,11 +133,11 @@ class DenseOperator(Operator):
     def inspect(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
         lines, length = self.shape if self._by_row else self.shape[::-1]
-        bounds = kernels.parallel.even_bounds(lines, length, SUM_CHUNKS)
+        bounds = parallel.even_bounds(lines, length, SUM_CHUNKS)
         found = np.empty(len(bounds) - 1, dtype=np.uint64)
         largest = np.zeros((len(found) if self._by_row else 1, self.shape[1]))
         arguments = (self._flat, self._stride, np.uint64(length), self._by_row, largest, found, bounds)
-        kernels.parallel.run_chunks(kernels.dense.inspect_lines, len(found), *arguments)
+        parallel.run_chunks(kernels.dense.inspect_lines, len(found), *arguments)
         self.largest = largest.max(axis=0)
         for line, end in zip(found, bounds[1:], strict=True):
             if line < end:

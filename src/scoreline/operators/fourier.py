@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from scoreline._checks import check_number
-from scoreline._typing import AnyArray, BoundsArray, FloatArray
 from scoreline.operators.blocks import BlockOperator
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
 
 
 class RandomFourierFeatures(BlockOperator):

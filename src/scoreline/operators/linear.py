@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.operators.base import Operator
+from scoreline.runtime.types import FloatArray
 
 
 class LinearMapOperator(Operator):

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._npy import map_array
-from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
 from scoreline.operators.base import Operator, read_only
 from scoreline.operators.csr_rows import CsrRows
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.sparse import CompressedOperator
 from scoreline.operators.statistics import ColumnStatistics
+from scoreline.runtime.npy import map_array
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
 
 # Share of the rows up to which single ones are read without those after them: where page reads at random (100 MB/s) take as
 # long as reading all rows (1.4 GB/s), for rows of half a page.

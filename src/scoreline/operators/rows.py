@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
 from scoreline.operators.base import Operator, default_block_rows
 from scoreline.operators.second_order import block_gram, gram_of_blocks
 from scoreline.operators.statistics import ColumnStatistics
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
 
 
 class RowsOperator(Operator):

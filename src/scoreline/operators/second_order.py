@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline._typing import FloatArray
-from scoreline._vectors import visible
 from scoreline.operators.base import default_block_rows, read_only
 from scoreline.operators.csr_rows import is_sparse
+from scoreline.runtime import parallel
+from scoreline.runtime.types import FloatArray
+from scoreline.runtime.vectors import visible
 
 GRAM_BYTES = 1 << 26  # of private sums at most, whatever the number of threads
 
@@ -29,8 +30,8 @@ def gram_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, int], 
                 stop = min(start + step, edges[c + 1])
                 partial[c] += block_gram(block_of(start, stop), weight[start:stop])
 
-    with kernels.parallel.one_blas_thread():
-        kernels.parallel.run_chunks(work, chunks)
+    with parallel.one_blas_thread():
+        parallel.run_chunks(work, chunks)
     return np.asarray(partial.sum(axis=0))
 
 
@@ -47,8 +48,8 @@ def quadratics_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, 
             stop = min(start + step, n)
             out[start:stop] = block_quadratics(block_of(start, stop), matrix)
 
-    with kernels.parallel.one_blas_thread():
-        kernels.parallel.run_chunks(work, len(starts))
+    with parallel.one_blas_thread():
+        parallel.run_chunks(work, len(starts))
     return out
 
 
@@ -60,9 +61,9 @@ def block_gram(block: Any, weight: FloatArray) -> FloatArray:
     data, indices, indptr = _arrays(block)
     p = block.shape[1]
     chunks = max(1, min(16, GRAM_BYTES // (8 * p * p)))
-    bounds = kernels.parallel.even_bounds(block.shape[0], _square_length(block), chunks)
+    bounds = parallel.even_bounds(block.shape[0], _square_length(block), chunks)
     partial = np.empty((len(bounds) - 1, p, p))
-    kernels.parallel.run_chunks(
+    parallel.run_chunks(
         kernels.gram.csr_gram, len(partial), data, indices, indptr, np.ascontiguousarray(weight), partial, bounds
     )
     total = partial.sum(axis=0)
@@ -73,10 +74,10 @@ def block_sums(block: Any, weight: FloatArray) -> FloatArray:
     """Return X'weight of a CSR block."""
     n, p = block.shape
     per_row = 4.0 * block.nnz / max(1, n)
-    bounds = kernels.parallel.even_bounds(n, per_row, max(1, min(16, block.nnz // (4 * p))))
+    bounds = parallel.even_bounds(n, per_row, max(1, min(16, block.nnz // (4 * p))))
     partial = np.empty((len(bounds) - 1, p))
     arguments = (*_arrays(block), None, np.ascontiguousarray(weight), partial, bounds)
-    kernels.parallel.run_chunks(kernels.csr.scatter, len(partial), *arguments)
+    parallel.run_chunks(kernels.csr.scatter, len(partial), *arguments)
     return np.asarray(partial.sum(axis=0))
 
 
@@ -86,8 +87,8 @@ def block_quadratics(block: Any, matrix: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("ij,ij->i", block @ matrix, block))
     data, indices, indptr = _arrays(block)
     out = np.empty(block.shape[0])
-    bounds = kernels.parallel.even_bounds(block.shape[0], _square_length(block))
-    kernels.parallel.run_chunks(
+    bounds = parallel.even_bounds(block.shape[0], _square_length(block))
+    parallel.run_chunks(
         kernels.gram.csr_quadratics, len(bounds) - 1, data, indices, indptr, np.ascontiguousarray(matrix), out, bounds
     )
     return out
@@ -103,9 +104,9 @@ def block_leverages(block: Any, diagonal: FloatArray, weight: FloatArray) -> Flo
         block = block.copy()
         block.sum_duplicates()
     out = np.empty(block.shape[0])
-    bounds = kernels.parallel.even_bounds(block.shape[0], 8.0 * block.nnz / max(1, block.shape[0]))
+    bounds = parallel.even_bounds(block.shape[0], 8.0 * block.nnz / max(1, block.shape[0]))
     arguments = (*_arrays(block), diagonal, np.ascontiguousarray(weight), out, bounds)
-    kernels.parallel.run_chunks(kernels.gram.csr_leverages, len(bounds) - 1, *arguments)
+    parallel.run_chunks(kernels.gram.csr_leverages, len(bounds) - 1, *arguments)
     return out
 
 

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline._typing import AnyArray, BoundsArray, FloatArray, IntArray
-from scoreline.moments import ClassMoments
 from scoreline.operators.base import Operator, RowArrays, RowBlock, read_only
 from scoreline.operators.class_moments import moments_of_sparse
 from scoreline.operators.csr_rows import csr_between, csr_listed
+from scoreline.operators.moments import ClassMoments
 from scoreline.operators.second_order import block_gram, block_leverages, block_quadratics
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
+from scoreline.runtime import parallel
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
 
 SCATTER_CHUNKS = 16
 
@@ -43,7 +44,7 @@ class CompressedOperator(Operator):
         n_out = self.shape[1] if self._by_row else self.shape[0]
         stored = int(X.indptr[-1])
         self._line_work = 4 * len(self._data) / max(1, len(self._indptr) - 1)
-        self._bounds = self._line_bounds(stored, kernels.parallel.MAX_CHUNKS)
+        self._bounds = self._line_bounds(stored, parallel.MAX_CHUNKS)
         self._scatter_bounds = self._line_bounds(stored, max(1, min(SCATTER_CHUNKS, stored // (4 * n_out))))
 
     def _check_structure(self) -> None:
@@ -65,7 +66,7 @@ class CompressedOperator(Operator):
 
     def _line_bounds(self, stored: int, max_chunks: int) -> BoundsArray:
         """Return boundaries of lines with equal numbers of stored entries."""
-        targets = kernels.parallel.even_bounds(stored, 4, max_chunks)
+        targets = parallel.even_bounds(stored, 4, max_chunks)
         lines = len(self._indptr) - 1
         bounds = np.searchsorted(self._X.indptr, targets.astype(self._X.indptr.dtype)).astype(np.uint64)
         bounds[0], bounds[-1] = 0, lines
@@ -90,10 +91,10 @@ class CompressedOperator(Operator):
         return self._scatter(u, self.shape[1], lines)
 
     def _gather(self, v: FloatArray, lines: BoundsArray | None = None, kernel: Any = None) -> FloatArray:
-        bounds = self._bounds if lines is None else self._list_bounds(lines, kernels.parallel.MAX_CHUNKS)
+        bounds = self._bounds if lines is None else self._list_bounds(lines, parallel.MAX_CHUNKS)
         out = np.empty(int(bounds[-1]))
         arguments = (self._data, self._indices, self._indptr, lines, v, out, bounds)
-        kernels.parallel.run_chunks(kernel or kernels.csr.gather, len(bounds) - 1, *arguments)
+        parallel.run_chunks(kernel or kernels.csr.gather, len(bounds) - 1, *arguments)
         return out
 
     def _scatter(self, u: FloatArray, n_out: int, lines: BoundsArray | None = None, kernel: Any = None) -> FloatArray:
@@ -102,11 +103,11 @@ class CompressedOperator(Operator):
             bounds = self._list_bounds(lines, max(1, min(SCATTER_CHUNKS, len(lines) // 64)))
         partial = np.empty((len(bounds) - 1, n_out))
         arguments = (self._data, self._indices, self._indptr, lines, u, partial, bounds)
-        kernels.parallel.run_chunks(kernel or kernels.csr.scatter, len(partial), *arguments)
+        parallel.run_chunks(kernel or kernels.csr.scatter, len(partial), *arguments)
         return partial[0] if len(partial) == 1 else partial.sum(axis=0)
 
     def _list_bounds(self, lines: BoundsArray, max_chunks: int) -> BoundsArray:
-        return kernels.parallel.even_bounds(len(lines), self._line_work, max_chunks)
+        return parallel.even_bounds(len(lines), self._line_work, max_chunks)
 
     def _block(self, start: int, stop: int) -> Any:
         return csr_between(self._X, start, stop) if self._by_row else self._X[start:stop].tocsr()
@@ -222,7 +223,7 @@ class CompressedOperator(Operator):
         sums = ColumnSums(chunks if self._by_row else 1, self.shape[1])
         entries = np.zeros(sums.counts.shape, dtype=np.intp)
         arguments = (self._data, self._indices, self._indptr, self._by_row, weight, entries, *sums.arrays(), bounds)
-        kernels.parallel.run_chunks(kernels.columns.compressed_sums, chunks, *arguments)
+        parallel.run_chunks(kernels.columns.compressed_sums, chunks, *arguments)
         return merge(sums.parts()), entries.sum(axis=0)
 
     @property
@@ -237,7 +238,7 @@ class CompressedOperator(Operator):
         largest = np.zeros((len(found) if self._by_row else 1, self.shape[1]))
         twice = not self._X.has_canonical_format
         arguments = (self._data, self._indices, self._indptr, self._by_row, twice, largest, found, bounds)
-        kernels.parallel.run_chunks(kernels.csr.inspect_entries, len(found), *arguments)
+        parallel.run_chunks(kernels.csr.inspect_entries, len(found), *arguments)
         with np.errstate(over="ignore"):
             self.largest = largest.sum(axis=0) if twice else largest.max(axis=0)
         places = found[found >= 0]

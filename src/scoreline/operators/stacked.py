@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline.moments import ClassMoments
 from scoreline.operators.base import Operator
+from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics, merge
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
 
 class StackedOperator(Operator):

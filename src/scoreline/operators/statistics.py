@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scoreline._typing import FloatArray, IntArray
+from scoreline.runtime.types import FloatArray, IntArray
 
 
 class ColumnStatistics(NamedTuple):

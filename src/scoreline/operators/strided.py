@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from scoreline._typing import AnyArray, BoundsArray
 from scoreline.operators.blocks import BlockOperator
+from scoreline.runtime.types import AnyArray, BoundsArray
 
 
 class StridedOperator(BlockOperator):

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline._typing import AnyArray, BoundsArray, FloatArray, Scores
-from scoreline.moments import ClassMoments, Moments
 from scoreline.operators.base import ROW_VECTORS, Operator
-from scoreline.operators.device import DeviceOperator
-from scoreline.operators.parts import PartsOperator
+from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
 
 TINY = np.finfo(float).tiny
 FAR = 1e3  # deviations: beyond, the difference of squares has lost six digits
@@ -271,17 +269,18 @@ class ScaledOperator(Wrapper):
             squares = squares - 2.0 * self.center * self.inner.rmatvec(u) + self.center**2 * u.sum()
         return self.scale**2 * squares
 
-    def in_parts(self) -> PartsOperator:
+    def in_parts(self) -> Any:
         """Return the scaled matrix with its parts scaled where they are; X must lie in parts."""
-        assert isinstance(self.inner, PartsOperator)
-        return self.inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
+        inner: Any = self.inner
+        return inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
 
     def _block_by_block(self, name: str, *arguments: Any) -> Any:
         """Call a second-order method of rows that are centred first, where the rows are."""
-        if isinstance(self.inner, PartsOperator):
+        if self.inner.scores == "blocks":
             return getattr(self.in_parts(), name)(*arguments)
-        if isinstance(self.inner, DeviceOperator):
-            return getattr(self.inner.rescaled(self.scale, self.center), name)(*arguments)
+        if self.inner.scores == "device":
+            inner: Any = self.inner
+            return getattr(inner.rescaled(self.scale, self.center), name)(*arguments)
         return getattr(super(), name)(*arguments)
 
     def _wrap(self, block: Any) -> Any:

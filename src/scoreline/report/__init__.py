@@ -1,6 +1,5 @@
 """Pictures of a fit and a page about a model; matplotlib is imported when one is drawn."""
 
-from scoreline.report.compare import Comparison, Contender, compare
 from scoreline.report.displays import (
     ConvergenceDisplay,
     PrecisionRecallDisplay,
@@ -15,8 +14,6 @@ from scoreline.report.page import PageContent, write_page
 from scoreline.report.plots import plot_alpha_path, plot_convergence, plot_score_distributions
 
 __all__ = [
-    "Comparison",
-    "Contender",
     "ConvergenceDisplay",
     "Facts",
     "PageContent",
@@ -26,7 +23,6 @@ __all__ = [
     "ScoreDistributionDisplay",
     "ThresholdDisplay",
     "WeightsDisplay",
-    "compare",
     "describe",
     "plot_alpha_path",
     "plot_convergence",

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scoreline._optional import require
 from scoreline.report.palette import GRID, INK, MUTED
+from scoreline.runtime.optional import require
 
 SIZE = 9.5  # of letters
 WIDTH, HEIGHT = 4.3, 3.5  # inches; no wider, so that letters can be read where a phone shows the whole width

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.report.axes import axes_for, label, legend, note, plain_log_ticks, tidy
 from scoreline.report.curves import thin
 from scoreline.report.palette import ABOVE, BAND, BELOW
 from scoreline.report.plots import plot_convergence
 from scoreline.report.wording import apart, clean, count, joined, number, percent
+from scoreline.runtime.types import FloatArray
 
 STEPS = 300  # of a history that are drawn, at most
 ACROSS = {"passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray, IntArray
+from scoreline.runtime.types import AnyArray, FloatArray, IntArray
 
 POINTS = 800  # of a curve, at most: more cannot be seen, and each costs bytes in a page
 WILSON_Z = 1.959964  # 95 %

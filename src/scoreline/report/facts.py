@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import AnyArray
-from scoreline.estimators.validation import check_labels
+from scoreline.fitting.validation import check_labels
 from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import heavy_tailed
+from scoreline.runtime.types import AnyArray
 
 APART = 1e3  # ratio of the magnitudes of columns from which scaling is advised
 BALANCED = 0.4  # share of the smaller class from which on accuracy tells a model from a constant prediction

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._files import whole_file
-from scoreline._typing import AnyArray, FloatArray
+from scoreline.io.files import whole_file
 from scoreline.report import html_parts as parts
 from scoreline.report.page_sections import (
     curve_section,
@@ -19,6 +18,7 @@ from scoreline.report.page_sections import (
     weight_section,
 )
 from scoreline.report.page_style import style_sheet
+from scoreline.runtime.types import AnyArray, FloatArray
 
 KINDS = {"pays": "Training for the measure pays", "tie": "A tie", "loses": "It does not pay here", "model": "The model"}
 

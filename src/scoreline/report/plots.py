@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._optional import require
 from scoreline.report.palette import ABOVE, BAND, BELOW, GRID, INK, MUTED
+from scoreline.runtime.optional import require
 
 
 def plot_convergence(

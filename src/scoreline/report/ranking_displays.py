@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures.base import ratio
 from scoreline.report.axes import HEIGHT, label, note, tidy
 from scoreline.report.curves import POINTS, above_zero, check_models, check_truth, levels_of, thin
 from scoreline.report.display import Display
 from scoreline.report.palette import DASHES, INK, MODELS, MUTED
 from scoreline.report.wording import clean, count, joined, percent, rate, shorten
+from scoreline.runtime.types import AnyArray, FloatArray
 
 
 class _CurveDisplay(Display):

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.report.axes import label, tidy
 from scoreline.report.curves import check_scores, check_truth, levels_of, score_window, wilson
 from scoreline.report.display import Display
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
 from scoreline.report.wording import count, joined, number, percent, shorten
+from scoreline.runtime.types import FloatArray
 
 FEW = 10  # rows of a class that are drawn one by one
 

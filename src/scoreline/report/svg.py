@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
-from scoreline._optional import require
 from scoreline.report.axes import HEIGHT, WIDTH
 from scoreline.report.palette import LIGHT
 from scoreline.report.wording import clean
+from scoreline.runtime.optional import require
 
 VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
 VARIABLES |= {"#ffffff": "var(--paper)", "#000000": "var(--ink)"}

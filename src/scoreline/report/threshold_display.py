@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.measures import CountsBasedMeasure, Cut, Measure, best_cut, get_measure
 from scoreline.measures.base import ratio
 from scoreline.report.axes import label, tidy
@@ -12,6 +11,7 @@ from scoreline.report.curves import POINTS, above_zero, check_scores, check_trut
 from scoreline.report.display import Display
 from scoreline.report.palette import INK, MODELS, MUTED
 from scoreline.report.wording import clean, number, rate
+from scoreline.runtime.types import FloatArray
 
 
 class ThresholdDisplay(Display):

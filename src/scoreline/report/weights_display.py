@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.report.axes import label, note, tidy
 from scoreline.report.display import Display
 from scoreline.report.palette import ABOVE, BELOW, INK
 from scoreline.report.wording import count, joined, number, shorten
+from scoreline.runtime.types import FloatArray
 
 
 class WeightsDisplay(Display):

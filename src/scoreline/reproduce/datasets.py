@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler
 
-from scoreline._typing import AnyArray
-from scoreline.data import load_named
-from scoreline.data.named import is_here
+from scoreline.io import load_named
+from scoreline.io.named import is_here
+from scoreline.runtime.types import AnyArray
 
 SEED = 20240
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
-from scoreline.data import HardExample
+from scoreline.io import HardExample
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks import ContingencyRisk, HingeRisk, PrbepRisk, RocAreaRisk
+from scoreline.runtime.types import FloatArray
 from scoreline.solvers import (
     AcceleratedSolver,
     BundleLineSearchSolver,

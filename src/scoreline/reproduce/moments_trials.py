@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from scoreline._typing import AnyArray, FloatArray
-from scoreline.estimators import MeasureClassifier
+from scoreline.classifier import MeasureClassifier
 from scoreline.measures import get_measure
-from scoreline.moments import ClassMoments, Moments
 from scoreline.operators import as_operator
+from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.reproduce.datasets import SEED, Split
 from scoreline.reproduce.ghanbari2018_paper import GaussianSet
 from scoreline.risks import LogisticRisk, RocAreaRisk
+from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.normal_model import (
     Projected,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from scoreline.data import make_imbalanced
-from scoreline.estimators import MeasureClassifier
+from scoreline.classifier import MeasureClassifier
+from scoreline.io import make_imbalanced
 from scoreline.measures import best_cut, get_measure
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
 from scoreline.reproduce.datasets import SEED, Split

@@ -11,9 +11,9 @@ import numpy as np
 import scipy
 import sklearn
 
-from scoreline._files import whole_file
-from scoreline._optional import require
+from scoreline.io.files import whole_file
 from scoreline.reproduce.study import Findings, Study, Table
+from scoreline.runtime.optional import require
 
 
 def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scoreline._files import whole_file
+from scoreline.io.files import whole_file
 from scoreline.reproduce.study import Findings, Study
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.objective import Objective
+from scoreline.runtime.types import FloatArray
 from scoreline.solvers import Progress, Solver
 
 POINTS = 200  # of a curve that are kept

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.data import hard_for_cutting_planes
+from scoreline.io import hard_for_cutting_planes
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
 from scoreline.reproduce.lower_bounds import PLANES, SMOOTHING, LowerBoundCase, gaps_of, proved
 from scoreline.reproduce.study import Cell, Claim, Findings, Study, Table

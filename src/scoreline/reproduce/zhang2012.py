@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.data import make_imbalanced
+from scoreline.io import make_imbalanced
 from scoreline.measures import get_measure
 from scoreline.objective import Objective
 from scoreline.operators import as_operator

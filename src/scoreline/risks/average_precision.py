@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.risks.base import Evaluation, Risk, check_copies
-from scoreline.scorespace import ScoreSpace
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.scores import ScoreSpace
 
 
 class AveragePrecisionRisk(Risk):

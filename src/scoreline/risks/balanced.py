@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._checks import check_number
-from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.risks.base import Evaluation, Hessian, Risk, check_classes, checked_labels
-from scoreline.scorespace.host import HostSpace
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.scores.host import HostSpace
 
 
 class BalancedRisk(Risk):

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline._vectors import as_vector, tamed
 from scoreline.measures import Measure
-from scoreline.scorespace import HostSpace, Labels, ScoreSpace
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.runtime.vectors import as_vector, tamed
+from scoreline.scores import HostSpace, Labels, ScoreSpace
 
 LEAST_SHARE = 1e-100  # of the weight of a class in that of the other: products of both stay in the range of floats
 MAX_COPIES = 2**31  # rows that whole-numbered weights may stand for: 16 GiB of scores

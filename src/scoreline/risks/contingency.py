@@ -5,12 +5,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from scoreline import kernels
-from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.measures import CountMeasure, Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.risks.base import Evaluation, Risk, check_copies
 from scoreline.risks.ties import check_ties, smallest_change_of_counts
-from scoreline.scorespace import ScoreSpace
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.scores import ScoreSpace
 
 FAR = 2.0**1020  # scores beyond: sums of two of them would leave the range of floats
 Bounds = tuple[float, float, float, float]  # low, weight of ties with it, high, weight of ties with it

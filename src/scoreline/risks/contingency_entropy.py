@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from scoreline._checks import check_number
-from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.measures import Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.risks.base import Evaluation, Risk, check_copies
 from scoreline.risks.marginals import loss_table
-from scoreline.scorespace import ScoreSpace
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.scores import ScoreSpace
 
 
 class EntropyContingencyRisk(Risk):

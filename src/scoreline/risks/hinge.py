@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from scoreline._typing import FloatArray, Scores
 from scoreline.risks.base import Evaluation
 from scoreline.risks.separable import SeparableRisk
 from scoreline.risks.ties import check_ties, smallest_change_of_rows
+from scoreline.runtime.types import FloatArray, Scores
 
 
 class HingeRisk(SeparableRisk):

@@ -1,7 +1,7 @@
 """Hinge loss with an intercept that is not penalised: the support vector machine of the textbooks."""
 
-from scoreline._typing import Scores
 from scoreline.risks.balanced import BalancedRisk
+from scoreline.runtime.types import Scores
 
 
 class FreeInterceptHingeRisk(BalancedRisk):

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.risks.separable import SeparableRisk
+from scoreline.runtime.types import FloatArray
 
 
 class LogisticRisk(SeparableRisk):

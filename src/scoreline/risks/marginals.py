@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline import kernels
-from scoreline._checks import check_number
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import AnyArray, FloatArray
 
 
 class Marginals(NamedTuple):

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._checks import check_number
-from scoreline._typing import AnyArray, FloatArray, Scores
-from scoreline._vectors import MOST_TAME, as_vector
 from scoreline.measures import Measure
 from scoreline.risks.base import Evaluation, Hessian, Risk
 from scoreline.risks.roc_area import pair_hessian, ramp_width
-from scoreline.scorespace import ScoreSpace
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.runtime.vectors import MOST_TAME, as_vector
+from scoreline.scores import ScoreSpace
 
 
 class PartialRocRisk(Risk):

@@ -3,9 +3,9 @@
 from functools import cache
 
 from scoreline import risks
-from scoreline._registry import discover, unknown_name
 from scoreline.measures import Measure
 from scoreline.risks.base import Risk
+from scoreline.runtime.registry import discover, unknown_name
 
 
 @cache

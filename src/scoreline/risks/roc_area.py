@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.risks.base import Evaluation, Hessian, Risk
 from scoreline.risks.ties import check_ties, smallest_change_of_pairs
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
 NARROWEST = 1e-100  # ramp
 

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.risks.base import Evaluation, Hessian, Risk
 from scoreline.risks.roc_area import pair_hessian
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
 
 class SquaredRocAreaRisk(Risk):

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
 
 class SeparableRisk(Risk):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.risks.separable import SeparableRisk
+from scoreline.runtime.types import FloatArray
 
 
 class SquaredHingeRisk(SeparableRisk):

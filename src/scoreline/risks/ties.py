@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scoreline._checks import check_choice
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.risks.base import Evaluation, Risk
+from scoreline.runtime.checks import check_choice
+from scoreline.runtime.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
     from scoreline.risks.contingency import ContingencyRisk

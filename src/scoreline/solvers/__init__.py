@@ -2,17 +2,17 @@
 
 from scoreline.solvers.accelerated import AcceleratedSolver
 from scoreline.solvers.amp import AmpSolver
-from scoreline.solvers.base import Progress, Result, Solver
 from scoreline.solvers.bundle import BundleSolver
 from scoreline.solvers.bundle_ls import BundleLineSearchSolver
 from scoreline.solvers.bundle_ocas import BundleOcasSolver
-from scoreline.solvers.checkpoint import Checkpoint
+from scoreline.solvers.common.base import Progress, Result, Solver
+from scoreline.solvers.common.checkpoint import Checkpoint
+from scoreline.solvers.common.early_stopping import EarlyStopping
+from scoreline.solvers.common.method import Method
 from scoreline.solvers.cost_search import CostSearchSolver
-from scoreline.solvers.early_stopping import EarlyStopping
 from scoreline.solvers.excessive_gap import ExcessiveGapSolver
 from scoreline.solvers.hybrid import HybridSolver
 from scoreline.solvers.lbfgs import LbfgsSolver
-from scoreline.solvers.method import Method
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.newton import NewtonSolver
 from scoreline.solvers.plugin import PluginSolver

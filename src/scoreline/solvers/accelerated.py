@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline._checks import check_number
-from scoreline._typing import FloatArray
 from scoreline.objective import Objective
-from scoreline.solvers.base import Solver, State
-from scoreline.solvers.lower_bound import LowerBound
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import FloatArray
+from scoreline.solvers.common.base import Solver, State
+from scoreline.solvers.common.lower_bound import LowerBound
 from scoreline.solvers.smoothed import FACTOR, SHARE
 
 GROWTH, DECAY = 2.0, 0.9  # of the Lipschitz constant, after a step that was too long and after one that was not

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from scoreline._checks import check_choice, check_number
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import CountsBasedMeasure, best_cut
-from scoreline.solvers.base import Result
+from scoreline.runtime.checks import check_choice, check_number
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.solvers.common.base import Result
 from scoreline.solvers.cost_search import CostMethod, Problem, Trial, ended
 from scoreline.solvers.smoothed import SmoothedSolver
 

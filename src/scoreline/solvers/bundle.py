@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scoreline._checks import check_number
-from scoreline._typing import FloatArray
 from scoreline.objective import Objective, Point
-from scoreline.solvers.base import Solver, State
-from scoreline.solvers.planes import Planes
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import FloatArray
+from scoreline.solvers.common.base import Solver, State
+from scoreline.solvers.common.planes import Planes
 
 
 @dataclass
@@ -25,7 +25,7 @@ class BundleSolver(Solver):
     Every iteration adds the plane of a subgradient at w and moves to the minimum of the largest plane plus the penalty, whose
     value is a lower bound of min J. It serves every risk, smooth or not. Two passes an iteration; memory for at most
     `max_planes` slopes. Its iterations grow like 1/(alpha eps) in the worst case, and do so on the counter-examples of
-    `scoreline.data.hard_for_cutting_planes`: `smoothed` is faster wherever it applies, `bundle_ocas` elsewhere.
+    `scoreline.io.hard_for_cutting_planes`: `smoothed` is faster wherever it applies, `bundle_ocas` elsewhere.
 
     Parameters
     ----------

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from scoreline import kernels
-from scoreline._typing import FloatArray
 from scoreline.objective import Objective
-from scoreline.solvers.base import Solver, State
+from scoreline.runtime.types import FloatArray
 from scoreline.solvers.bundle import BundleSolver
-from scoreline.solvers.planes import LARGEST_SQUARE
+from scoreline.solvers.common.base import Solver, State
+from scoreline.solvers.common.planes import LARGEST_SQUARE
 
 
 @dataclass

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from scoreline._typing import Scores
 from scoreline.objective import Objective
-from scoreline.solvers.base import State
+from scoreline.runtime.types import Scores
 from scoreline.solvers.bundle import BundleSolver, BundleState
-from scoreline.solvers.line_minimum import LineMinimum
+from scoreline.solvers.common.base import State
+from scoreline.solvers.common.line_minimum import LineMinimum
 
 AHEAD = 0.1  # the plane is added so far from the best point towards the minimum of the planes (Franc and Sonnenburg)
 LINE_SHARE = 0.02  # the search on the line ends within this share of the proved gap

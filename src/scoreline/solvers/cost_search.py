@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._checks import check_number
-from scoreline._typing import AnyArray, FloatArray
 from scoreline.measures import CountsBasedMeasure, Cut, Measure, OperatingPoint, steady_cut
 from scoreline.objective import Objective
 from scoreline.risks.base import Risk
-from scoreline.scorespace import ScoreSpace
-from scoreline.solvers.base import Result
-from scoreline.solvers.leave_one_out import leave_one_out
-from scoreline.solvers.method import Method
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.scores import ScoreSpace
+from scoreline.solvers.common.base import Result
+from scoreline.solvers.common.leave_one_out import leave_one_out
+from scoreline.solvers.common.method import Method
 from scoreline.solvers.newton import NewtonSolver
 
 logger = logging.getLogger("scoreline")

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from scoreline._checks import check_number
-from scoreline._typing import FloatArray, Scores
 from scoreline.measures import CountsBasedMeasure
 from scoreline.objective import Objective
-from scoreline.solvers.base import Solver, State
-from scoreline.solvers.lower_bound import LowerBound
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import FloatArray, Scores
+from scoreline.solvers.common.base import Solver, State
+from scoreline.solvers.common.lower_bound import LowerBound
 
 LEAST_CURVATURE = 1e-30  # with less, one step takes every beta to an end of its box
 MARGIN = 1.05  # over the estimated Lipschitz constant, which Lanczos' method finds from below

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline._checks import check_choice, check_number
-from scoreline._typing import AnyArray, FloatArray, Scores
 from scoreline.objective import Objective, Point
-from scoreline.solvers.base import Solver, State
-from scoreline.solvers.batches import Batches
-from scoreline.solvers.curvature import CurvatureMemory
-from scoreline.solvers.hessian import Preconditioner, has_factor
-from scoreline.solvers.lower_bound import LowerBound
-from scoreline.solvers.sample_start import PENALTY
+from scoreline.runtime.checks import check_choice, check_number
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.solvers.common.base import Solver, State
+from scoreline.solvers.common.batches import Batches
+from scoreline.solvers.common.curvature import CurvatureMemory
+from scoreline.solvers.common.hessian import Preconditioner, has_factor
+from scoreline.solvers.common.lower_bound import LowerBound
+from scoreline.solvers.common.sample_start import PENALTY
 from scoreline.solvers.shrinking import SHRINKINGS
 
 LEAST, ROWS_A_FEATURE = 500, 10  # rows of the first batch

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._checks import check_number
-from scoreline._typing import FloatArray, Scores
 from scoreline.objective import Objective, Point
-from scoreline.solvers.base import Solver, State
-from scoreline.solvers.curvature import CurvatureMemory
-from scoreline.solvers.hessian import Preconditioner
-from scoreline.solvers.linesearch import strong_wolfe
-from scoreline.solvers.lower_bound import LowerBound
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import FloatArray, Scores
+from scoreline.solvers.common.base import Solver, State
+from scoreline.solvers.common.curvature import CurvatureMemory
+from scoreline.solvers.common.hessian import Preconditioner
+from scoreline.solvers.common.linesearch import strong_wolfe
+from scoreline.solvers.common.lower_bound import LowerBound
 
 REFRESH = 50  # iterations between fresh z = Xw: scores are carried along by z + a z_d and drift by rounding
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from scoreline._checks import check_choice, check_number
-from scoreline._typing import AnyArray, FloatArray
-from scoreline.moments import ClassMoments
-from scoreline.solvers.method import Method
+from scoreline.operators.moments import ClassMoments
+from scoreline.runtime.checks import check_choice, check_number
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.solvers.common.method import Method
+from scoreline.solvers.common.shrinkage import LEAST_RIDGE, effective_rows, shrinkage
 from scoreline.solvers.moments_implicit import implicit_direction
 from scoreline.solvers.normal_model import (
     Penalised,
@@ -23,7 +24,6 @@ from scoreline.solvers.normal_model import (
     paper_start,
     ranking_error,
 )
-from scoreline.solvers.shrinkage import LEAST_RIDGE, effective_rows, shrinkage
 
 EXPLICIT = 4096  # columns: two classes take 256 MiB there; beyond, covariances are only ever multiplied
 RANKING, ERRORS = ("roc_auc",), ("accuracy", "balanced_accuracy")

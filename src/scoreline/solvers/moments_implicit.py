@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from scoreline._typing import AnyArray, FloatArray
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.solvers.common.shrinkage import effective_rows, shrinkage
 from scoreline.solvers.normal_model import Projected
-from scoreline.solvers.shrinkage import effective_rows, shrinkage
 
 PROBES = 8  # random vectors that estimate the sum of squares of the correlations: two passes each
 ACCURACY = 1e-6  # of the linear system, relative

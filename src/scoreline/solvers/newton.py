@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.objective import Objective
-from scoreline.solvers.hessian import has_factor, hessian_diagonal
+from scoreline.runtime.types import FloatArray
+from scoreline.solvers.common.hessian import has_factor, hessian_diagonal
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
 
 DIAGONAL_PASSES = 10  # passes between two diagonals

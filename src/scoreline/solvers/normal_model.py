@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from scoreline._typing import FloatArray
+from scoreline.runtime.types import FloatArray
 
 ANGLES = 2048
 REFINED = 8  # of the best angles of the grid, and what lies beside them

@@ -3,8 +3,8 @@
 from functools import cache
 
 from scoreline import solvers
-from scoreline._registry import discover, unknown_name
-from scoreline.solvers.method import Method
+from scoreline.runtime.registry import discover, unknown_name
+from scoreline.solvers.common.method import Method
 
 
 @cache

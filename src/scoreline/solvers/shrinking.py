@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from scoreline import kernels
-from scoreline._typing import AnyArray, FloatArray
+from scoreline.runtime.types import AnyArray, FloatArray
 
 MOST_POINTS = 32  # earlier points that "path" keeps; rows seen at none of them are looked at again
 

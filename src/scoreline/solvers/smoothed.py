@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from scoreline._checks import check_number
-from scoreline._typing import Scores
 from scoreline.objective import Objective, Point
 from scoreline.risks.base import Hessian
-from scoreline.solvers.base import State
-from scoreline.solvers.hessian import has_factor
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import Scores
+from scoreline.solvers.common.base import State
+from scoreline.solvers.common.hessian import has_factor
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
 
 # Lower mu when the slack is this share of the gap, by this factor. From a grid over six data sets, two risks, two alphas

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from scoreline import kernels
 from scoreline.measures import Measure
-from scoreline.solvers.row_method import RowMethod
-from scoreline.solvers.row_state import RowState
+from scoreline.solvers.common.row_method import RowMethod
+from scoreline.solvers.common.row_state import RowState
 
 
 class SpadeSolver(RowMethod):

@@ -3,10 +3,10 @@
 from typing import Any, ClassVar
 
 from scoreline import kernels
-from scoreline._checks import check_choice, check_number
 from scoreline.measures import Measure
-from scoreline.solvers.row_method import RowMethod
-from scoreline.solvers.row_state import RowState
+from scoreline.runtime.checks import check_choice, check_number
+from scoreline.solvers.common.row_method import RowMethod
+from scoreline.solvers.common.row_state import RowState
 
 
 class StampSolver(RowMethod):

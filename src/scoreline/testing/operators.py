@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline import kernels
-from scoreline._typing import FloatArray
 from scoreline.operators import Operator
+from scoreline.runtime import parallel
+from scoreline.runtime.types import FloatArray
 
 
 def check_operator(operator: Operator, dense: Any, *, rtol: float = 1e-12, seed: int = 0, subsets: bool = True) -> None:
@@ -46,7 +46,7 @@ def check_operator(operator: Operator, dense: Any, *, rtol: float = 1e-12, seed:
     assert z.dtype == np.float64, "scores must be float64"
     assert g.dtype == np.float64, "X'u must be float64"
     for threads in (1, 2, 3):
-        with kernels.parallel.thread_limit(threads):
+        with parallel.thread_limit(threads):
             assert np.array_equal(np.asarray(operator.matvec(w)), z), f"matvec changes bits with {threads} threads"
             assert np.array_equal(operator.rmatvec(u), g), f"rmatvec changes bits with {threads} threads"
     assert not operator.rmatvec(np.zeros(n)).any(), "X'0 must be 0"

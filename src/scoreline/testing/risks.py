@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.risks.base import Risk
+from scoreline.runtime.types import FloatArray
 
 
 def check_risk(risk: Risk, *, n: int = 40, trials: int = 20, seed: int = 0) -> None:

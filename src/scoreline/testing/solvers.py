@@ -1,4 +1,4 @@
-"""Whether a solver keeps the contract of `solvers/base.py`."""
+"""Whether a solver keeps the contract of `solvers/common/base.py`."""
 
 import contextlib
 import tempfile
@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from scoreline._typing import FloatArray
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks
-from scoreline.solvers.base import Progress, Solver
-from scoreline.solvers.checkpoint import Checkpoint
+from scoreline.runtime import parallel
+from scoreline.runtime.types import FloatArray
+from scoreline.solvers.common.base import Progress, Solver
+from scoreline.solvers.common.checkpoint import Checkpoint
 
 
 def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) -> None:
@@ -77,10 +78,9 @@ def _check_history(history: dict[str, list[float]], n_iter: int) -> None:
 
 
 def _check_repeatable(solver_class: type[Solver], objective: Any, result: Any, params: dict[str, Any]) -> None:
-    from scoreline import kernels
 
     for threads in (1, 2):
-        with kernels.parallel.thread_limit(threads):
+        with parallel.thread_limit(threads):
             again = solver_class(**params).solve(objective())
         assert np.array_equal(again.w, result.w), f"w changes bits with {threads} threads"
         assert again.lower_bound == result.lower_bound

@@ -1,0 +1,87 @@
+"""Where blocks of rows live and how functions reach them: a handful of calls that Dask, or one process, can serve."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreline.runtime.vectors import ClusterError as ClusterError
+
+
+class Home(NamedTuple):
+    """Where a part of the rows lives, and how many threads work on it."""
+
+    worker: str
+    threads: int
+
+
+class Cluster(ABC):
+    """Workers that call functions of what lies on them.
+
+    `submit` must return at once, or as if: what it returns stands for the result in later calls. Functions are pure and their
+    arguments are never changed, so that what was lost with a worker can be made again.
+
+    Attributes
+    ----------
+    bytes : float
+        What has been moved so far between workers, and between them and this process: arrays, without protocol.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0.0
+
+    @abstractmethod
+    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Any:
+        """Call function(*arguments) at `home`; futures among the arguments stand for their results."""
+
+    @abstractmethod
+    def collect(self, futures: Sequence[Any]) -> list[Any]:
+        """Wait for results and bring them here."""
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """Bring results here, and count their bytes."""
+        results = self.collect(futures)
+        self.count(sum(map(size_of, results)))
+        return results
+
+    def count(self, n_bytes: float) -> None:
+        """Take note of bytes that are moved."""
+        self.bytes += n_bytes
+
+
+class InlineCluster(Cluster):
+    """One process that calls every function at once: to look into what workers do, and to test it without them."""
+
+    class Done(NamedTuple):
+        """A result."""
+
+        value: Any
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Any:
+        """Call the function now."""
+        values = [a.value if isinstance(a, InlineCluster.Done) else a for a in arguments]
+        return InlineCluster.Done(function(*values))
+
+    def collect(self, futures: Sequence[Any]) -> list[Any]:
+        """Return the results."""
+        return [future.value for future in futures]
+
+
+def size_of(value: Any) -> float:
+    """Return the bytes of arrays and numbers in a value."""
+    if isinstance(value, np.ndarray):
+        return float(value.nbytes)
+    if isinstance(value, (tuple, list)):
+        return float(sum(map(size_of, value)))
+    if isinstance(value, dict):
+        return float(sum(map(size_of, value.values())))
+    if hasattr(value, "__dict__"):
+        return size_of(vars(value))
+    return 0.0 if value is None or isinstance(value, str) else 8.0
+
+
+def silent() -> AbstractContextManager[Any]:
+    """Leave overflow and the like to whoever looks at the result."""
+    return np.errstate(all="ignore")

@@ -1,0 +1,104 @@
+"""Folders of mapped data as one data set on a cluster: every worker opens its own, nothing is read here."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scoreline.distributed import BlockVector, Ref
+from scoreline.distributed.dask_operator import DaskCluster, arranged
+from scoreline.distributed.parts_operator import PartsOperator
+from scoreline.io.dataset import Dataset
+from scoreline.io.mapped_folder import n_rows, open_mapped
+from scoreline.operators.base import Operator
+from scoreline.operators.stacked import StackedOperator
+from scoreline.runtime.types import AnyArray
+
+
+def open_on_workers(folders: Any, client: Any = None) -> Dataset:
+    """Open folders that `convert` has written as one data set on the workers of a Dask cluster.
+
+    The rows of the folders follow one another and are shared out evenly: one folder is enough for many workers. Workers must
+    reach the folders under the same paths (a shared file system), read rows from there as they need them, and hold nothing in
+    memory but what their system keeps of the files.
+
+    Parameters
+    ----------
+    folders : path or sequence of paths
+        Folders with the same features and classes.
+    client : distributed.Client, optional
+        By default the one that is active.
+
+    Returns
+    -------
+    Dataset
+        X as an Operator and y, both on the workers; names, encoding and names of the classes are those of the first folder.
+
+    Raises
+    ------
+    ValueError
+        If a folder is not one of mapped data, or they do not have the same features or classes.
+    """
+    paths = [str(Path(f).absolute()) for f in ([folders] if isinstance(folders, (str, Path)) else folders)]
+    if not paths:
+        raise ValueError("folders is empty; give at least one folder that convert has written")
+    cluster = DaskCluster(client)
+    threads = cluster.threads
+    facts = cluster.collect([cluster.client.submit(_looked, path, pure=False) for path in paths])
+    for path, fact in zip(paths, facts, strict=True):
+        for what, own, first in zip(("features", "names", "encoding", "classes"), fact[2:], facts[0][2:], strict=True):
+            if own != first:
+                raise ValueError(
+                    f"folders differ in their {what}: {path} has {own!r:.200}, {paths[0]} {first!r:.200}; convert all files "
+                    "with the same options"
+                )
+    pieces = shared_out(paths, [f[0] for f in facts], len(threads))
+    size = sum(f[1] for f in facts) / max(1, sum(f[0] for f in facts))
+    lengths = [stop - start for _, start, stop, _ in pieces]
+    workers = [sorted(threads)[worker] for *_, worker in pieces]
+    groups, layout = arranged(cluster, lengths, [size * n for n in lengths], workers, threads)
+    owned = [[pieces[k][:3] for k in group] for group in groups]
+    submit = cluster.submit
+    parts = [Ref(submit(_rows, own, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
+    operator, y = PartsOperator(layout, parts), None
+    operator.inspect()  # takes the magnitudes that the folders know
+    if facts[0][5] is not None:
+        refs = [Ref(submit(_labels, own, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
+        y = BlockVector(layout, refs)
+    first = cluster.collect([submit(_described, paths[0], home=layout.homes[0])])[0]
+    return Dataset(operator, y, *first)  # type: ignore[arg-type]
+
+
+def shared_out(paths: list[str], lengths: list[int], workers: int) -> list[tuple[str, int, int, int]]:
+    """Return (folder, first row, one past the last, worker) of pieces, in the order of the rows: evenly, few pieces each."""
+    total, begin, pieces = sum(lengths), 0, []
+    edges = [total * k // workers for k in range(workers + 1)]
+    for path, length in zip(paths, lengths, strict=True):
+        for worker in range(workers):
+            start, stop = max(begin, edges[worker]), min(begin + length, edges[worker + 1])
+            if start < stop:
+                pieces.append((path, start - begin, stop - begin, worker))
+        begin += length
+    return pieces
+
+
+def _looked(path: str) -> tuple[Any, ...]:
+    """Return rows, bytes, features, names, encoding and kind of the classes of a folder; one row is opened."""
+    data, n = open_mapped(path, rows=(0, 1)), n_rows(path)
+    encoding = None if data.encoding is None else data.encoding.to_json()
+    kind = None if data.y is None else data.y.dtype.kind
+    return n, n * data.X.row_bytes, data.X.shape[1], data.names, encoding, kind
+
+
+def _rows(pieces: list[tuple[str, int, int]]) -> Operator:
+    found = [open_mapped(path, rows=(start, stop)).X for path, start, stop in pieces]
+    return found[0] if len(found) == 1 else StackedOperator(found)
+
+
+def _labels(pieces: list[tuple[str, int, int]]) -> AnyArray:
+    return np.concatenate([np.asarray(open_mapped(path, rows=(start, stop)).y) for path, start, stop in pieces])
+
+
+def _described(path: str) -> tuple[Any, Any, Any]:
+    data = open_mapped(path, rows=(0, 1))
+    return data.names, data.encoding, data.class_names

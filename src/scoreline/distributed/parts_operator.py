@@ -1,0 +1,247 @@
+"""A matrix whose rows lie in parts on the workers of a cluster; only vectors of length p and numbers leave them."""
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from scoreline.distributed import BlockVector, Layout, Parts, Ref
+from scoreline.operators.base import ROW_VECTORS, Operator
+from scoreline.operators.moments import ClassMoments
+from scoreline.operators.statistics import ColumnStatistics, merge
+from scoreline.runtime.types import AnyArray, FloatArray
+
+
+class Facts(NamedTuple):
+    """What a part says of itself."""
+
+    rows: int
+    columns: int
+    row_bytes: float
+    gram_passes: float
+    stores_zeros: bool
+    capabilities: frozenset[str]
+
+
+class PartsOperator(Operator):
+    """X in parts, each an operator on a worker. A product sends w (or brings X'u back) once for each part.
+
+    Parameters
+    ----------
+    layout : Layout
+        Which rows lie where.
+    refs : sequence of Ref
+        The operator of each part.
+    """
+
+    scores = "blocks"
+
+    def __init__(self, layout: Layout, refs: Sequence[Ref]):
+        self.layout, self.parts = layout, Parts(refs)
+        layout.anchors = list(refs)
+        facts: list[Facts] = layout.gather(_facts, self.parts)
+        widths = sorted({f.columns for f in facts})
+        if len(widths) != 1:
+            raise ValueError(f"blocks of X have {widths} columns, expected the same number in all of them")
+        super().__init__((sum(f.rows for f in facts), widths[0]))
+        self.facts = facts
+        self.capabilities = frozenset.intersection(*(f.capabilities for f in facts)) - {"rows"}  # type: ignore[misc]
+
+    @property
+    def traffic(self) -> float:
+        """Bytes moved so far on this cluster."""
+        return self.layout.cluster.bytes
+
+    def aligned(self, rows: Any, name: str = "y") -> Any:
+        """Return entries for the rows as a vector in the same blocks."""
+        if isinstance(rows, Real):  # the same weight for all
+            return self.layout.vector(np.full, Parts(self.layout.lengths), float(rows))
+        if rows is None or np.ndim(rows) == 0:
+            return rows
+        if isinstance(rows, BlockVector):
+            if rows.layout.homes != self.layout.homes or rows.layout.spans != self.layout.spans:
+                raise ValueError(f"{name} lies in other blocks than X; make both from the same call")
+            return rows
+        array = np.asarray(rows)
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array.ravel()
+        if array.shape != (self.shape[0],):
+            raise ValueError(
+                f"{name} has shape {array.shape}, expected ({self.shape[0]},), one for each row of X: inconsistent numbers of "
+                "samples"
+            )
+        return BlockVector.of(self.layout, array)
+
+    def in_parts(self) -> "PartsOperator":
+        """Return the matrix as one whose parts are what they seem: itself."""
+        return self
+
+    def wrapped(self, wrap: Callable[[Operator], Operator]) -> "PartsOperator":
+        """Return the matrix with a wrapper put around each part, where the parts are."""
+        return PartsOperator(self.layout, self.layout.each(_wrapped, wrap, self.parts))
+
+    def _vector(self, v: Any, length: int, name: str) -> Any:
+        return self.aligned(v, name) if name in ROW_VECTORS else super()._vector(v, length, name)
+
+    def rmatvec(self, u: Any) -> FloatArray:
+        """Return X'u, with u in the blocks of X or as an array."""
+        return super().rmatvec(self.aligned(u, "u"))
+
+    def _matvec(self, w: FloatArray) -> BlockVector:
+        refs = self.layout.each(_matvec, self.parts, self.layout.broadcast(w), keep=True)
+        return BlockVector(self.layout, refs)
+
+    def _rmatvec(self, u: BlockVector) -> FloatArray:
+        return self.layout.total(8.0 * self.shape[1], _rmatvec, self.parts, u)
+
+    def _gram(self, weight: BlockVector) -> FloatArray:
+        return self.layout.total(8.0 * self.shape[1] ** 2, _gram, self.parts, weight)
+
+    def _square_rmatvec(self, u: BlockVector) -> FloatArray:
+        return self.layout.total(8.0 * self.shape[1], _square_rmatvec, self.parts, u)
+
+    def _quadratics(self, matrix: FloatArray) -> BlockVector:
+        refs = self.layout.each(_quadratics, self.parts, self.layout.broadcast(matrix), keep=True)
+        return BlockVector(self.layout, refs)
+
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: BlockVector) -> BlockVector:
+        return BlockVector(
+            self.layout, self.layout.each(_leverages, self.parts, self.layout.broadcast(diagonal), weight, keep=True)
+        )
+
+    def row_norms(self) -> Any:
+        """Return the Euclidean length of every row. One pass."""
+        self._count(1.0)
+        return BlockVector(self.layout, self.layout.each(_row_norms, self.parts, keep=True))
+
+    def _column_statistics(self, weight: BlockVector | None) -> ColumnStatistics:
+        return merge(self.layout.gather(_column_statistics, self.parts, weight))
+
+    def class_moments(self, sign: Any, weight: Any = None) -> ClassMoments:
+        """Return weight, mean and scatter of either class: every part its own, merged in a tree. One pass."""
+        self.require("row_blocks", "moments of the classes")
+        self.n_passes += 1.0
+        size = 16.0 * (self.shape[1] ** 2 + self.shape[1])
+        sign, weight = self.aligned(sign, "sign"), self.aligned(weight, "weight")
+        refs = self.layout.each(_class_moments, self.parts, sign, weight)
+        merged: ClassMoments = self.layout.cluster.gather([self.layout.folded(refs, _merged_moments, size).future])[0]
+        return merged
+
+    def _block(self, start: int, stop: int) -> Any:
+        """Bring rows here: only what asks for rows themselves needs that."""
+        assert self.layout.spans is not None
+        wanted, cuts = [], Parts()
+        for spans in self.layout.spans:
+            cut, before = [], 0
+            for first, last in spans:
+                low, high = max(start, first), min(stop, last)
+                if low < high:
+                    cut.append((before + low - first, before + high - first))
+                    wanted.append((low, len(cuts), len(cut) - 1))
+                before += last - first
+            cuts.append(cut)
+        pieces = self.layout.gather(_rows, self.parts, cuts)
+        found = [pieces[part][k] for _, part, k in sorted(wanted)]
+        return sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
+
+    def gram_passes(self) -> float:
+        """Return about how many products a call of `gram` costs: the mean over all rows."""
+        return sum(f.gram_passes * f.rows for f in self.facts) / self.shape[0]
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row as `row_arrays` holds it, on average."""
+        return sum(f.row_bytes * f.rows for f in self.facts) / self.shape[0]
+
+    @property
+    def stores_zeros(self) -> bool:
+        """Whether blocks of rows are dense arrays."""
+        return all(f.stores_zeros for f in self.facts)
+
+    def inspect(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`."""
+        assert self.layout.spans is not None
+        layout, refs = self.layout, self.layout.each(_inspect, self.parts)
+        found = layout.cluster.gather([ref.future for ref in layout.items(refs, 0)])
+        places = []
+        for place, spans in zip(found, self.layout.spans, strict=True):
+            if place is not None:
+                row, column = place
+                for start, stop in spans:
+                    if row < stop - start:
+                        places.append((start + row, column))
+                        break
+                    row -= stop - start
+        if places:
+            return min(places)
+        largest = layout.folded(layout.items(refs, 1), _largest, 8.0 * self.shape[1])
+        self.largest = layout.cluster.gather([largest.future])[0]
+        return None
+
+
+def _facts(part: Operator) -> Facts:
+    return Facts(*part.shape, part.row_bytes, part.gram_passes(), part.stores_zeros, part.capabilities)
+
+
+def _wrapped(wrap: Callable[[Operator], Operator], part: Operator) -> Operator:
+    return wrap(part)
+
+
+def _matvec(part: Operator, w: FloatArray) -> FloatArray:
+    return np.asarray(part._matvec(w))
+
+
+def _rmatvec(part: Operator, u: FloatArray) -> FloatArray:
+    return part._rmatvec(np.ascontiguousarray(u, dtype=np.float64))
+
+
+def _gram(part: Operator, weight: FloatArray) -> FloatArray:
+    return part._gram(np.ascontiguousarray(weight, dtype=np.float64))
+
+
+def _square_rmatvec(part: Operator, u: FloatArray) -> FloatArray:
+    return part._square_rmatvec(np.ascontiguousarray(u, dtype=np.float64))
+
+
+def _quadratics(part: Operator, matrix: FloatArray) -> FloatArray:
+    return part._quadratics(matrix)
+
+
+def _leverages(part: Operator, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    return part._diagonal_leverages(diagonal, np.ascontiguousarray(weight, dtype=np.float64))
+
+
+def _row_norms(part: Operator) -> FloatArray:
+    return part.row_norms()
+
+
+def _column_statistics(part: Operator, weight: FloatArray | None) -> ColumnStatistics:
+    return part._column_statistics(None if weight is None else np.ascontiguousarray(weight, dtype=np.float64))
+
+
+def _class_moments(part: Operator, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
+    return part._class_moments(sign, weight)
+
+
+def _merged_moments(*parts: ClassMoments) -> ClassMoments:
+    total = ClassMoments.empty(len(parts[0].positive.mean))
+    for part in parts:
+        total.merge(part)
+    return total
+
+
+def _rows(part: Operator, cuts: list[tuple[int, int]]) -> list[Any]:
+    return [part._block(low, high) for low, high in cuts]
+
+
+def _largest(*parts: FloatArray | None) -> FloatArray | None:
+    """Return the largest magnitudes of several parts, if all of them are known."""
+    return None if any(part is None for part in parts) else np.max(np.array(parts, dtype=np.float64), axis=0)
+
+
+def _inspect(part: Operator) -> tuple[tuple[int, int] | None, FloatArray | None]:
+    if part.largest is not None:  # rows on disk were looked through when they were written
+        return None, part.largest
+    return part.inspect(), part.largest

@@ -1,0 +1,115 @@
+"""The best model of a fit that is under way, so that Ctrl-C at any moment leaves one that can be used."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreline.fitting.whole import interruption_noted
+from scoreline.measures import Measure, best_cut
+from scoreline.operators import Operator
+from scoreline.operators.convert import own_operator
+from scoreline.runtime import parallel
+from scoreline.runtime.memory import memory_advice
+from scoreline.runtime.messages import verbosity
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.solvers.common.base import Latest
+
+Unwrap = Callable[[FloatArray], tuple[FloatArray, float]]
+MOST_BYTES = 1 << 24  # of coefficients of finished fits that a fold keeps
+
+
+class Finished(NamedTuple):
+    """A fit of a fold: what judges it on held-out rows (measure, threshold), coefficients, intercept, and what it is."""
+
+    judge: Callable[[], tuple[float, float]]
+    coef: FloatArray
+    intercept: float
+    facts: dict[str, Any]
+
+
+class Interim(Latest):
+    """What solvers report while they run, and what turns it into a model.
+
+    A solver reports its best coefficients after every iteration, on a sample of the rows or on all of them. Each fold of a
+    cross-validation has an Interim of its own, which takes in finished fits, too: of all folds, the one with the best measure
+    on its held-out rows becomes the model.
+    """
+
+    def __init__(self) -> None:
+        self.unwrap: Unwrap | None = None
+        self.facts: dict[str, Any] = {}
+        self.newest: tuple[FloatArray, Unwrap, dict[str, Any]] | None = None
+        self.finished: list[Finished] = []
+        self.folds: list[Interim] = []
+
+    def of_fold(self) -> "Interim":
+        """Return one for a fold, which this one knows."""
+        self.folds.append(Interim())
+        return self.folds[-1]
+
+    def begin(self, unwrap: Unwrap, **facts: Any) -> None:
+        """Note that a run begins: what makes coefficients of X and an intercept of its w, and what it is (solver_, risk_)."""
+        self.unwrap, self.facts = unwrap, facts
+
+    def see(self, w: FloatArray) -> None:
+        """Take in the best coefficients so far, unless they tell no rows apart."""
+        if self.unwrap is not None and np.any(self.unwrap(w)[0]):
+            self.newest = w, self.unwrap, self.facts
+
+    def finish(
+        self, judge: Callable[[], tuple[float, float]], coef: FloatArray, intercept: float, **facts: Any
+    ) -> None:
+        """Take in a fit that is over; `judge` returns its measure on held-out rows, and a threshold from them."""
+        if len(self.finished) * coef.nbytes > MOST_BYTES:
+            self.finished.clear()
+        if np.any(coef):
+            self.finished.append(Finished(judge, coef, intercept, facts))
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a model that tells rows apart."""
+        return bool(self.finished) or self.newest is not None or any(fold.ready for fold in self.folds)
+
+    def model(self, operator: Operator, sign: AnyArray, weight: Any, measure: Measure | None) -> dict[str, Any] | None:
+        """Return the attributes of the best model so far, without a proof; None if there is none. One pass.
+
+        The threshold serves the measure; without one, the trained intercept stays.
+        """
+        judged = [(*each.judge(), each) for part in (self, *self.folds) for each in part.finished]
+        newest = next((part.newest for part in (self, *self.folds) if part.newest is not None), None)
+        if judged:
+            _, threshold, best = max(judged, key=lambda each: each[0])
+            coef, intercept, facts = best.coef, best.intercept, best.facts
+        elif newest is not None:
+            w, unwrap, facts = newest
+            coef, intercept = unwrap(w)
+            threshold = 0.0
+            if measure is not None:
+                threshold = best_cut(sign, operator.matvec(coef) + intercept, measure, weight).threshold
+        else:
+            return None
+        return {
+            "coef_": np.array(coef).reshape(1, -1), "trained_intercept_": float(intercept),
+            "intercept_": np.array([intercept - threshold]), "n_features_in_": operator.shape[1], "cost_": 1.0,
+            "column_map_": operator.column_map,
+            "rejected_": None, "n_iter_": 0, "objective_": None, "lower_bound_": None, "gap_": None, "history_": {},
+            "status_": "interrupted", "_penalty": 0.0, **facts,
+        }  # fmt: skip
+
+
+@contextmanager
+def fitting(estimator: Any, X: Any, interim: Interim, keep: Callable[[], None]) -> Iterator[Operator]:
+    """Yield X as an operator while an estimator is fitted, with its threads and its verbosity.
+
+    Meanwhile others can see whether there is a model yet (`estimator._interim.ready`). At Ctrl-C, `keep` sets the best model
+    so far where the fit has set none.
+    """
+    threads, noted = parallel.thread_limit(estimator.n_jobs), interruption_noted(estimator, keep)
+    estimator._interim = interim
+    try:
+        with verbosity(estimator.verbose), threads, memory_advice(), own_operator(X) as operator, noted:
+            yield operator
+    finally:
+        estimator.__dict__.pop("_interim", None)

@@ -1,0 +1,246 @@
+"""Models on disk, for `MeasureClassifier.save` and `load_model`. A file holds plain values, and loading it runs no code."""
+
+import inspect
+import platform
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from scoreline.fitting.row_training import RowStream
+from scoreline.io.encoding import Encoding
+from scoreline.io.model_archive import read_archive, write_archive
+from scoreline.measures import CountsBasedMeasure, Measure
+from scoreline.measures.registry import all_measures, get_measure
+from scoreline.operators.column_maps import ColumnMap
+from scoreline.operators.moments import ClassMoments
+from scoreline.runtime.types import AnyArray
+
+KIND, VERSION = "scoreline model", 1
+ESTIMATOR = "MeasureClassifier"
+NO_CODE = "a model file holds no code"
+ALWAYS = (
+    "solver_",
+    "risk_",
+    "cost_",
+    "trained_intercept_",
+    "n_iter_",
+    "objective_",
+    "lower_bound_",
+    "gap_",
+    "status_",
+    "_penalty",
+)
+NUMBER, TEXT, NUMBERS = (float, int), (str,), (float, int, type(None))
+KINDS = {  # types of attributes that are printed, compared or computed with
+    **dict.fromkeys(("solver_", "risk_", "status_"), (TEXT, "text")),
+    **dict.fromkeys(("objective_", "lower_bound_", "gap_", "level_bound_"), (NUMBERS, "a number or None")),
+    **dict.fromkeys(("cost_", "trained_intercept_", "n_passes_", "cut_rank_error_", "_penalty"), (NUMBER, "a number")),
+    "calibration_gain_": (NUMBER, "a number"),
+    "rejected_": ((str, type(None)), "text or None"),
+    "n_iter_": ((int,), "a whole number"),
+    "history_": ((dict,), "a dict"),
+}
+
+
+class LostMeasure(CountsBasedMeasure):
+    """Stands for a measure that was a function of the user, whose name is all that a file keeps."""
+
+    summary = "a function of the user that was not kept"
+    range = (-np.inf, np.inf)
+
+    def __init__(self, name: str):
+        self.name = name  # type: ignore[misc]
+
+    @property
+    def risks(self) -> Any:  # type: ignore[override]
+        """Raise: without the function there is nothing to train for."""
+        raise ValueError(
+            f"measure {self.name!r} was a function of yours, and {NO_CODE}: pass it again, load_model(path, measure=...)"
+        )
+
+    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        """Raise: the function is not known."""
+        return self.risks
+
+
+def save_model(clf: Any, path: Any, encoding: Encoding | None) -> None:
+    """Write a classifier to a file: see `MeasureClassifier.save`."""
+    if not any(getattr(clf, name, None) is not None for name in ("coef_", "_moments", "_stream")):
+        raise ValueError("this classifier has learnt nothing yet: call fit or partial_fit before save")
+    if type(clf).__name__ != ESTIMATOR or not type(clf).__module__.startswith("scoreline."):
+        raise TypeError(f"save keeps a MeasureClassifier, and this is a {type(clf).__name__}; {NO_CODE}")
+    encoding = getattr(clf, "encoding_", None) if encoding is None else encoding
+    if encoding is not None and encoding.n_features != clf.n_features_in_:
+        raise ValueError(
+            f"encoding has {encoding.n_features} features, the classifier {clf.n_features_in_}: pass the one of its X"
+        )
+    stream, moments = getattr(clf, "_stream", None), getattr(clf, "_moments", None)
+    content = {
+        "estimator": ESTIMATOR,
+        "versions": _versions(),
+        "parameters": {name: _parameter(name, value) for name, value in clf.get_params(deep=False).items()},
+        "trained": {
+            name: value.record() if isinstance(value, ColumnMap) else value
+            for name, value in vars(clf).items()
+            if _is_trained(name)
+        },
+        "encoding": None if encoding is None else encoding.to_json(),
+        "moments": None if moments is None else moments.record(),
+        "stream": None if stream is None else stream.record(),
+    }
+    write_archive(path, KIND, VERSION, content)
+
+
+def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
+    """Return an object of the class from a file: see `load_model`."""
+    content = read_archive(path, KIND, VERSION)
+    try:
+        parameters, trained = dict(content["parameters"]), content["trained"]
+        known = inspect.signature(classifier.__init__).parameters
+        unknown = sorted(set(parameters) - set(known)) + sorted(name for name in trained if not _is_trained(name))
+        if content["estimator"] != ESTIMATOR or unknown:
+            raise ValueError(f"unknown content {content['estimator']!r} {unknown}")
+        parameters["measure"] = _measure(parameters["measure"], measure)
+        clf = classifier(**parameters)
+        if isinstance(clf.measure, LostMeasure):  # all that can be checked without the function
+            classifier(**{**parameters, "measure": "f1", "measure_params": None})._check_parameters()
+        else:
+            clf._check_parameters()
+        clf.__dict__.update(trained)
+        if trained.get("column_map_") is not None:  # files of earlier versions have none
+            clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
+        _check_trained(clf)
+        if content["encoding"] is not None:
+            clf.encoding_ = Encoding.from_json(content["encoding"])
+            if clf.encoding_.n_features != clf.n_features_in_:
+                raise ValueError(
+                    f"the encoding has {clf.encoding_.n_features} features, the model {clf.n_features_in_}"
+                )
+        clf._moments = (
+            None if content["moments"] is None else ClassMoments.restored(content["moments"], clf.n_features_in_)
+        )
+        clf._stream = None if content["stream"] is None else RowStream.restored(content["stream"], clf.n_features_in_)
+        if clf._stream is not None:
+            _check_stream(clf._stream)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{path} is not a complete model: {type(error).__name__}: {error!s:.300}") from error
+    return clf
+
+
+def _versions() -> dict[str, str]:
+    from scoreline import __version__
+
+    return {
+        "scoreline": __version__, "python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }  # fmt: skip
+
+
+def _is_trained(name: str) -> bool:
+    """Tell whether an attribute is one that training has set: a name with an underscore at its end, or the penalty."""
+    return (name.endswith("_") and not name.startswith("_") and name != "encoding_") or name == "_penalty"
+
+
+def _parameter(name: str, value: Any) -> Any:
+    """Return a parameter without code."""
+    if name == "measure" and isinstance(value, Measure):
+        own = all_measures().get(value.name)
+        if own is not type(value):
+            return {"function": value.name}
+        arguments = [argument for argument in inspect.signature(own).parameters if hasattr(value, argument)]
+        return {"name": value.name, "params": {argument: getattr(value, argument) for argument in arguments}}
+    if name == "solver_params" and isinstance(value, dict):
+        dropped = sorted(key for key in value if key in ("callbacks", "checkpoint", "early_stopping"))
+        if dropped:
+            warnings.warn(f"solver_params {dropped} are not saved: {NO_CODE}", UserWarning, stacklevel=3)
+        return {key: item for key, item in value.items() if key not in dropped}
+    if name == "random_state" and not (value is None or isinstance(value, (int, np.integer))):
+        warnings.warn(f"random_state={value!r} is not saved: {NO_CODE}; use a number", UserWarning, stacklevel=3)
+        return None
+    return value
+
+
+def _measure(saved: Any, given: Measure | None) -> Any:
+    """Return the measure of a file, or the one that was given in its place."""
+    name = saved if isinstance(saved, str) else saved.get("function") or saved["name"]
+    if given is not None:
+        if not isinstance(given, Measure) or given.name != name:
+            raise ValueError(f"measure={given!r} must be the measure {name!r} that the model was trained for")
+        return given
+    if isinstance(saved, str):
+        return saved
+    return LostMeasure(name) if "function" in saved else get_measure(name, saved["params"])
+
+
+def _check_trained(clf: Any) -> None:
+    """Raise unless the attributes that `predict` and reports rest on are of their types and fit together."""
+    p = clf.n_features_in_
+    if type(p) is not int or p < 1 or not _are_classes(clf.classes_):
+        raise ValueError("classes_ or n_features_in_ is not what it should be")
+    if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, p)) and _is_vector(clf.intercept_, (1,))):
+        raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {p} features")
+    if hasattr(clf, "coef_"):
+        lacking = [name for name in ALWAYS if not hasattr(clf, name)]
+        if lacking:
+            raise ValueError(f"{lacking[0]} is not there")
+    for name, (kinds, words) in KINDS.items():
+        value = getattr(clf, name, None)
+        if hasattr(clf, name) and (type(value) not in kinds or (type(value) is float and np.isnan(value))):
+            raise ValueError(f"{name}={value!r:.100} must be {words}")
+    if hasattr(clf, "calibration_") and not (_is_vector(clf.calibration_, (2,)) and clf.calibration_[0] > 0.0):
+        raise ValueError("calibration_ does not hold a slope above 0 and an offset")
+    ends = getattr(clf, "calibration_range_", None)
+    if ends is not None and not (
+        isinstance(ends, np.ndarray) and ends.dtype == np.float64 and ends.shape == (2,) and bool(ends[0] < ends[1])
+    ):
+        raise ValueError("calibration_range_ does not hold a lower and an upper end")
+    names = getattr(clf, "feature_names_in_", None)
+    if names is not None and not (
+        isinstance(names, np.ndarray) and names.shape == (p,) and all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError(f"feature_names_in_ does not hold a text for each of {p} features")
+
+
+def _are_classes(classes: Any) -> bool:
+    """Tell whether these are two different labels, both numbers or both texts."""
+    if not (isinstance(classes, np.ndarray) and classes.shape == (2,) and classes.dtype.kind in "biufUO"):
+        return False
+    low, high = classes.tolist()
+    plain = (isinstance(low, str) and isinstance(high, str)) or (
+        isinstance(low, (bool, int, float)) and isinstance(high, (bool, int, float)) and np.isfinite([low, high]).all()
+    )
+    return bool(plain and low != high)
+
+
+def _check_stream(stream: RowStream) -> None:
+    """Raise unless the numbers of a stream are numbers."""
+    counts = (stream.seed, stream.blocks)
+    shares = (*stream.seen, stream.unit) if isinstance(stream.seen, tuple) and len(stream.seen) == 2 else ()
+    whole = all(type(value) is int and 0 <= value < 2**63 for value in counts)
+    finite = all(isinstance(value, (int, float)) and 0.0 <= float(value) < np.inf for value in shares)
+    if not (whole and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
+        raise ValueError("the numbers of the stream are not what they should be")
+    for sketch in (sketch for pair in stream.scores.generations for sketch in pair):
+        numbers = [
+            sketch.weight,
+            *(number for part in (sketch.loose, *sketch.parts) for number in (part.error, part.depth)),
+        ]
+        if not all(isinstance(number, (int, float)) and 0.0 <= float(number) < np.inf for number in numbers):
+            raise ValueError("the weights of the stream's scores are not what they should be")
+        for part in (sketch.loose, *sketch.parts):
+            fits = isinstance(part.points, np.ndarray) and _is_vector(part.points, part.points.shape)
+            if not (fits and part.points.ndim == 1 and _is_vector(part.weights, part.points.shape)):
+                raise ValueError("the scores of the stream are not what they should be")
+
+
+def _is_vector(value: Any, shape: tuple[int, ...]) -> bool:
+    array: AnyArray = value
+    return (
+        isinstance(value, np.ndarray)
+        and array.dtype == np.float64
+        and array.shape == shape
+        and bool(np.isfinite(array).all())
+    )

@@ -1,0 +1,172 @@
+"""Arrays of PyTorch, CuPy and other Array API libraries: which library and device, and the way there and back.
+
+Neither library is imported unless an array of it comes in or a device is asked for by name.
+"""
+
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scoreline.runtime.array_types import library_of, on_host
+from scoreline.runtime.optional import require
+from scoreline.runtime.types import AnyArray
+
+PURPOSE = "training on a device"
+DEVICES = "'cuda', 'cuda:1', 'cupy' or 'cpu'"
+INSTALL = "pip install 'scoreline[gpu]' torch (see pytorch.org for your CUDA version), or cupy-cuda12x or cupy-cuda13x"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A namespace of array functions and a device.
+
+    Attributes
+    ----------
+    library : str
+        "torch", "cupy" or "array_api".
+    xp : module
+        Its functions by the names of the Array API standard.
+    device : object
+        Where arrays are made.
+    """
+
+    library: str
+    xp: Any
+    device: Any
+
+    @cached_property
+    def is_cuda(self) -> bool:
+        """Whether the device runs CUDA kernels."""
+        return self.library == "cupy" or (self.library == "torch" and self.device.type == "cuda")
+
+    def dtype(self, like: Any) -> Any:
+        """Return this library's type of the same name as one of NumPy's."""
+        name = np.dtype(like).name
+        return getattr(self.xp, name if hasattr(self.xp, name) else f"{name}_")
+
+    def numpy_dtype(self, x: Any) -> np.dtype[Any]:
+        """Return NumPy's type of an array's entries."""
+        return np.dtype(str(x.dtype).rpartition(".")[2])
+
+    def array(self, rows: Any, dtype: Any = None) -> Any:
+        """Return an array of this process or of the library on the device; `dtype` is one of NumPy's."""
+        kind = None if dtype is None else self.dtype(dtype)
+        if library_of(rows) is None:
+            rows = np.asarray(rows, dtype=dtype)
+            if not (rows.flags.writeable and rows.flags.c_contiguous) and self.library == "torch":
+                rows = np.array(rows)  # PyTorch warns of arrays that must not be written to
+        elif library_of(rows) == "torch":
+            rows = rows.detach()
+        return self.xp.asarray(rows, dtype=kind, device=self.device)
+
+    def contiguous(self, x: Any) -> Any:
+        """Return an array with its entries one after another, as kernels read them; a copy only if they are not."""
+        if self.library == "torch":
+            return x.contiguous()
+        return sys.modules["cupy"].ascontiguousarray(x) if self.library == "cupy" else x
+
+    def full(self, shape: Any, value: float, dtype: Any = np.float64) -> Any:
+        """Return an array with all entries the same."""
+        return self.xp.full(shape, value, dtype=self.dtype(dtype), device=self.device)
+
+    def arange(self, *ends: int) -> Any:
+        """Return whole numbers."""
+        return self.xp.arange(*ends, device=self.device)
+
+    def take(self, x: Any, places: Any) -> Any:
+        """Return the entries, or rows, at some places."""
+        if self.library == "torch":
+            return x.index_select(0, places)  # what array_api_compat does looks for negative places first
+        return self.xp.take(x, places, axis=0)
+
+    def host(self, x: Any) -> AnyArray:
+        """Return an array of the device as one of this process."""
+        if self.library in ("torch", "cupy"):
+            return np.asarray(on_host(x))
+        from array_api_compat import to_device
+
+        cpu = getattr(self.xp, "Device", None)  # array-api-strict names its own
+        return np.asarray(np.from_dlpack(x if cpu is None else to_device(x, cpu("CPU_DEVICE"))))
+
+    def scattered(self, kind: str, size: int, places: Any, values: Any) -> Any:
+        """Return zeros of a size with values added ("add"), or the largest of values >= 0 kept ("max"), at their places.
+
+        The standard has no such function. Values that meet at one place are added in an order that is not fixed.
+        """
+        if self.library == "torch":
+            out = self.xp.zeros(size, dtype=values.dtype, device=self.device)
+            return out.scatter_reduce_(0, places.long(), values, "sum" if kind == "add" else "amax")
+        if self.library == "cupy":
+            cupy = sys.modules["cupy"]
+            if kind == "add":
+                out = cupy.zeros(size, dtype=values.dtype)
+                cupy.add.at(out, places, values)
+                return out
+            # CuPy rounds the largest of float64 to float32 here. Numbers >= 0 have the order of their bits.
+            whole = f"int{8 * values.dtype.itemsize}"
+            bits = cupy.zeros(size, dtype=whole)
+            cupy.maximum.at(bits, places, values.view(whole))
+            return bits.view(values.dtype)
+        made = np.zeros(size, dtype=self.numpy_dtype(values))
+        (np.add if kind == "add" else np.maximum).at(made, self.host(places), self.host(values))
+        return self.array(made)
+
+    def free_bytes(self) -> int | None:
+        """Return the free memory of the device, None where it is not known."""
+        if self.library == "torch" and self.is_cuda:
+            torch = sys.modules["torch"]
+            cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+            return int(torch.cuda.mem_get_info(self.device)[0] + cached)
+        if self.library == "cupy":
+            cupy = sys.modules["cupy"]
+            return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
+        return None
+
+
+def backend_of(X: Any) -> Backend:
+    """Return the library and device of an array."""
+    library = library_of(X)
+    assert library is not None
+    compat = require("array_api_compat", "gpu", PURPOSE)
+    if library == "cupy" and not isinstance(X, sys.modules["cupy"].ndarray):
+        X = X.data  # of a sparse matrix
+    return Backend(library, compat.array_namespace(X), X.device)
+
+
+def named_device(device: Any) -> Backend:
+    """Return the backend of a device by its name: "cuda", "cuda:1", "cpu" (PyTorch), "cupy".
+
+    "cupy", and "cuda" where PyTorch is missing, is CuPy's current device: its kernels run there and nowhere else.
+    """
+    device = str(device) if type(device).__module__ == "torch" else device
+    if not isinstance(device, str) or not device:
+        raise ValueError(f"device={device!r} must be the name of a device: {DEVICES}")
+    kind, colon, number = device.partition(":")
+    if kind not in ("cuda", "cpu", "cupy") or (colon and (kind != "cuda" or not number.isdigit())):
+        raise ValueError(f"device={device!r} is not known, expected {DEVICES}")
+    require("array_api_compat", "gpu", PURPOSE)
+    for library in ("cupy",) if kind == "cupy" else ("torch", "cupy"):
+        try:
+            module = __import__(library)
+        except ImportError:
+            continue
+        if library == "cupy":
+            if kind == "cpu":
+                continue
+            if number:
+                raise ValueError(
+                    f"device={device!r} needs PyTorch, which is not installed; with CuPy enter cupy.cuda.Device({number}) and "
+                    "pass device='cupy'"
+                )
+            return backend_of(module.empty(0))
+        if kind == "cuda" and not module.cuda.is_available():
+            raise ValueError(
+                f"device={device!r}: PyTorch {module.__version__} sees no CUDA device (a build for CPUs, or no driver). "
+                "Train without device=, or install a build for your CUDA version."
+            )
+        return backend_of(module.empty(0, device=device))
+    missing = {"cupy": "CuPy", "cpu": "PyTorch"}.get(kind, "PyTorch or CuPy")
+    raise ImportError(f"device={device!r} needs {missing}, which is not installed. Install it: {INSTALL}")

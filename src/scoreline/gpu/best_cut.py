@@ -1,0 +1,161 @@
+"""The exact cut of scores on a device: sorted there, with counts at few thresholds brought here."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scoreline.gpu import kernels as device_kernels
+from scoreline.gpu.vector import DeviceVector
+from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, ties_of
+from scoreline.measures.ties import Ties, clearly_above, first_best
+from scoreline.runtime.types import AnyArray, FloatArray
+
+EDGES = 4096  # thresholds of a round
+
+
+def totals_of(sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None) -> Totals:
+    """Return what all rows of positive weight have together."""
+    sign, z, weight = _counted(sign, z, weight)
+    if len(z) == 0:
+        raise ValueError("a cut needs at least one row of positive weight")
+    if not np.isfinite(z).all():
+        raise ValueError("scores must be finite, and they hold NaN or infinity")
+    above = sign > 0
+    classes = [float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (above, ~above)]
+    return Totals(float(z.min()), float(z.max()), len(z), *classes)
+
+
+def best_level(
+    sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None, totals: Totals, value_of: Callable[..., Any]
+) -> tuple[Level, float]:
+    """Return where value_of(tp, fp, fn, tn), which rises with tp and falls with fp, is largest; the highest of equal ones.
+
+    Between two thresholds it is at most value_of(tp and fn of the lower one, fp and tn of the higher one): ranges of thresholds
+    that cannot reach the best value seen are left out, until few are left.
+    """
+    sign, z, weight = _counted(sign, z, weight)
+    backend, xp = z.backend, z.backend.xp
+    order = xp.argsort(-z.array)
+    scores = backend.take(z.array, order)
+    s = backend.full((len(z),), 1.0) if weight is None else weight.array
+    s, above = backend.take(s, order), backend.take(sign.array > 0, order)
+    levels = _ends_of_ties(scores, ties_of(z, weight, totals), backend)
+    nothing = totals.above_all()
+    sums = _sums_at(levels, above, s, backend, below=weight is not None)
+
+    def counts(places: AnyArray) -> FloatArray:
+        """Return TP, FP, FN, TN below the levels of these numbers; -1 is above all."""
+        rows = backend.array(np.maximum(places, 0))
+        found = backend.host(xp.stack([backend.take(v, rows) for v in sums]))
+        if weight is None:  # whole numbers: what is left of the total is exact
+            found = np.vstack([found, nothing[2:, None] - found])
+        return np.where(places < 0, nothing[:, None], found)
+
+    best = float(value_of(*nothing[:, None])[0])
+    ranges, whole = np.array([[-1, levels.shape[0] - 1]]), levels.shape[0]
+    while True:
+        sizes = ranges[:, 1] - ranges[:, 0]
+        if sizes.sum() <= FEW or (sizes <= 1).all():
+            break
+        share = max(2, EDGES // len(ranges))
+        edges = [np.unique(np.linspace(a, b, min(share, b - a) + 1).astype(np.int64)) for a, b in ranges]
+        flat = np.concatenate(edges)
+        at = counts(flat)
+        best = max(best, float(np.max(value_of(*at))))
+        inner = np.concatenate([np.append(np.full(len(e) - 1, True), False) for e in edges])  # not from range to range
+        inner = np.flatnonzero(inner)
+        high, low = at[:, inner], at[:, inner + 1]
+        bounds = value_of(low[0], high[1], low[2], high[3])
+        kept = inner[bounds >= best * (1.0 - 1e-12 * np.sign(best))]
+        ranges = np.stack([flat[kept], flat[kept + 1]], axis=1)
+        if ranges.size == 0 or (ranges[:, 1] - ranges[:, 0]).sum() == whole:
+            break
+        whole = int((ranges[:, 1] - ranges[:, 0]).sum())
+    level, value = Level(np.inf, totals.high, nothing), float(value_of(*nothing[:, None])[0])
+    for a, b in ranges:
+        for start in range(int(a) + 1, int(b) + 1, 1 << 20):
+            places = np.arange(start, min(start + (1 << 20), int(b) + 1))
+            at = counts(places)
+            values = value_of(*at)
+            k = first_best(values)
+            if clearly_above(values[k], value):
+                value, row = float(values[k]), int(levels[int(places[k])])
+                below = float(scores[row + 1]) if row + 1 < len(z) else -np.inf
+                level = Level(float(scores[row]), below, at[:, k])
+    return level, value
+
+
+def _sums_at(levels: Any, above: Any, s: Any, backend: Any, below: bool) -> list[Any]:
+    """Return the weights of positives and negatives down to each level, and with `below` those under it, in falling order.
+
+    The latter are sums of their own: what is left of the total would drown light rows in heavy ones.
+    """
+    xp, running_sums = backend.xp, device_kernels.on(backend).running_sums
+    none = xp.zeros_like(s)
+    sides = xp.where(above, s, none), xp.where(above, none, s)
+    found = [backend.take(running_sums(backend, side), levels) for side in sides]
+    for side in sides if below else ():
+        rest = xp.flip(running_sums(backend, xp.flip(side)))
+        found.append(backend.take(xp.concat([rest[1:], none[:1]]), levels))
+    return found
+
+
+def _ends_of_ties(scores: Any, ties: Ties, backend: Any) -> Any:
+    """Return the places of the lowest score of each group of tied scores; `scores` fall."""
+    xp = backend.xp
+    last = xp.concat([~ties.tied(scores[:-1], scores[1:]), backend.full((1,), True, np.bool_)])
+    return xp.nonzero(last)[0]
+
+
+def below_ties(z: DeviceVector, weight: DeviceVector | None, level: float, totals: Totals) -> tuple[float, float]:
+    """Return the lowest score that is tied to a level, and the next lower one (minus infinity if there is none)."""
+    backend, xp = z.backend, z.backend.xp
+    there = z.array if weight is None else z[weight > 0.0].array
+    scores = -xp.sort(-there)
+    ends = _ends_of_ties(scores, ties_of(z, weight, totals), backend)
+    lowest = backend.host(backend.take(scores, ends))
+    k = int(np.flatnonzero(lowest <= level)[0])
+    return float(lowest[k]), float(scores[int(ends[k]) + 1]) if k + 1 < len(lowest) else -np.inf
+
+
+def condensed(
+    sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
+) -> tuple[AnyArray, FloatArray, FloatArray | None]:
+    """Return labels, scores and weights here: all rows of a class where they are few, else runs of neighbouring scores."""
+    found, whole = [], weight is None
+    for side in (1, -1):
+        rows = sign == side if weight is None else (sign == side) & (weight > 0.0)
+        scores, s = _runs(z[rows], None if weight is None else weight[rows])
+        whole = whole and len(scores) <= POINTS and s is None
+        s = np.ones(len(scores)) if s is None else s
+        found.append((np.full(len(scores), side, dtype=np.int8), scores, s))
+    signs, scores, weights = (np.concatenate([f[k] for f in found]) for k in range(3))
+    return signs, scores, None if whole else weights
+
+
+def _runs(z: DeviceVector, weight: DeviceVector | None) -> tuple[FloatArray, FloatArray | None]:
+    """Return means of POINTS runs of neighbouring scores and their weights, or all scores if these are no more."""
+    if len(z) <= POINTS:
+        return np.asarray(z), None if weight is None else np.asarray(weight)
+    backend, xp = z.backend, z.backend.xp
+    order = xp.argsort(z.array)
+    scores = backend.take(z.array, order)
+    s = backend.full((len(z),), 1.0) if weight is None else backend.take(weight.array, order)
+    middle = float(scores[len(z) // 2])
+    ends = backend.array(np.linspace(0, len(z), POINTS + 1).astype(np.int64)[1:] - 1)
+    running_sums = device_kernels.on(backend).running_sums
+    sums = [backend.host(backend.take(running_sums(backend, v), ends)) for v in (s, s * (scores - middle))]
+    weights, distances = (np.diff(v, prepend=0.0) for v in sums)
+    return middle + distances / weights, weights
+
+
+def _counted(
+    sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
+) -> tuple[DeviceVector, DeviceVector, DeviceVector | None]:
+    """Return the rows of positive weight."""
+    sign = z.like(sign)
+    if weight is None:
+        return sign, z, None
+    there = z.like(weight) > 0.0
+    return sign[there], z[there], z.like(weight)[there]

@@ -1,0 +1,270 @@
+"""Matrices on a device: products there, scores there, only vectors of length p and numbers come back."""
+
+import copy
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from scoreline.gpu import kernels as device_kernels
+from scoreline.gpu.backend import Backend, backend_of
+from scoreline.gpu.vector import DeviceVector
+from scoreline.operators.base import ROW_VECTORS, Operator, RowArrays
+from scoreline.operators.moments import ClassMoments, Moments
+from scoreline.operators.statistics import ColumnStatistics, merge
+from scoreline.runtime.array_types import library_of
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
+
+logger = logging.getLogger("scoreline")
+
+ON_DEVICE = (
+    "X lies on a device, and solver={solver!r} reads row after row on the host: pass X as a NumPy array or SciPy matrix, "
+    "without device=, or choose another solver (solver='auto')"
+)
+NATIVE: dict[str, np.dtype[Any]] = {
+    "f2": np.dtype(np.float32),
+    "f16": np.dtype(np.float64),
+}  # types that devices do not have
+# Entries of X that are widened to float64 at a time: enough to fill a GPU, little beside its memory.
+BLOCK_ON_GPU, BLOCK = 1 << 26, 1 << 21
+
+
+class DeviceOperator(Operator):
+    """X on a device. w travels there and X'u back in each product: p numbers; scores and gradients stay.
+
+    A subclass has the two products, and rows as dense float64 blocks, which everything of second order is made of.
+
+    Attributes
+    ----------
+    backend : Backend
+        Its library and device.
+    """
+
+    scores = "device"
+    capabilities = frozenset({"row_blocks", "rows", "statistics"})
+
+    def __init__(self, shape: tuple[int, int], backend: Backend):
+        super().__init__(shape)
+        self.backend = backend
+        self._scale: Any = None
+        self._center: Any = None
+
+    @abstractmethod
+    def _rows(self, start: int, stop: int, rows: Any = None) -> Any:
+        """Return rows start..stop, or those of a list of row numbers, as a dense float64 array of the device."""
+
+    def _dense(self, start: int, stop: int, rows: Any = None) -> Any:
+        block = self._rows(start, stop, rows)
+        if self._center is not None:
+            block = block - self._center[None, :]
+        return block if self._scale is None else block * self._scale[None, :]
+
+    def rescaled(self, scale: FloatArray, center: FloatArray | None) -> "DeviceOperator":
+        """Return (X - 1 center') diag(scale) for what is of second order: rows are moved before they are squared."""
+        moved = copy.copy(self)
+        moved._scale = self.backend.array(scale)
+        moved._center = None if center is None else self.backend.array(center)
+        return moved
+
+    def aligned(self, rows: Any, name: str = "y") -> Any:
+        """Return entries for the rows as a vector on the device; text and objects stay here, until they are +1 and -1."""
+        return self._beside(rows, self.shape[0], name)
+
+    def _beside(self, rows: Any, length: int, name: str) -> Any:
+        if isinstance(rows, Real) and name != "y":  # the same weight for all
+            return self._made(self.backend.full((length,), float(rows)))
+        if rows is None or isinstance(rows, DeviceVector):
+            vector = rows
+        else:
+            array: Any = rows if library_of(rows) is not None else np.asarray(rows)
+            if isinstance(array, np.ndarray):
+                if array.dtype.kind not in "bif" and array.dtype != np.uint8:  # not for the device; checked on the host
+                    return rows
+                array = array.astype(NATIVE.get(array.dtype.str[1:], array.dtype.newbyteorder("=")), copy=False)
+            elif str(array.dtype).endswith("float16"):  # half precision is not for sums
+                array = self.backend.xp.astype(array, self.backend.xp.float32)
+            if "complex" in str(array.dtype):
+                raise ValueError(f"{name} holds complex numbers, expected real ones")
+            if name == "y" and array.ndim == 2 and array.shape[1] == 1:
+                array = array.reshape(-1) if isinstance(array, np.ndarray) else self.backend.xp.reshape(array, (-1,))
+            vector = self._made(self.backend.array(array))
+        if vector is not None and vector.array.shape != (length,):
+            raise ValueError(
+                f"{name} has shape {tuple(vector.array.shape)}, expected ({length},), one for each row of X: inconsistent "
+                "numbers of samples"
+            )
+        return vector
+
+    def _vector(self, v: Any, length: int, name: str) -> Any:
+        if name not in ROW_VECTORS:
+            return super()._vector(v, length, name)
+        vector = self._beside(v, length, name)
+        return vector if name == "sign" else vector.astype(np.float64)
+
+    def rmatvec(self, u: Any) -> FloatArray:
+        """Return X'u, with u on the device or as an array."""
+        return super().rmatvec(self._vector(u, self.shape[0], "u"))
+
+    def _here(self, x: Any) -> FloatArray:
+        found = self.backend.host(x)  # NumPy before 2.1 reads other libraries without leave to write
+        return found if found.flags.writeable else found.copy()
+
+    def _made(self, x: Any) -> DeviceVector:
+        return DeviceVector(x, self.backend)
+
+    @abstractmethod
+    def _on_rows(self, rows: Any) -> "DeviceOperator":
+        """Return a copy of the listed rows."""
+
+    def on_rows(self, rows: AnyArray) -> "DeviceOperator":
+        """Return a copy of the listed rows, on the device."""
+        own = self._on_rows(self.backend.array(self._row_list(rows).astype(np.int64)))
+        own.largest = self.largest  # of all rows: not less than of these
+        return own
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> DeviceVector:
+        return self._on_rows(self.backend.array(lines.astype(np.int64)))._matvec(w)
+
+    def _rmatvec_rows(self, u: DeviceVector, lines: BoundsArray) -> FloatArray:
+        return self._on_rows(self.backend.array(lines.astype(np.int64)))._rmatvec(u)
+
+    def _blocks(self, rows: Any = None) -> Iterator[tuple[int, int, Any]]:
+        """Yield rows, or those of a list, as dense float64 blocks."""
+        count = self.shape[0] if rows is None else rows.shape[0]
+        step = max(1, (BLOCK_ON_GPU if self.backend.is_cuda else BLOCK) // self.shape[1])
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            yield start, stop, self._dense(start, stop, None if rows is None else rows[start:stop])
+
+    def _joined(self, parts: Iterable[Any]) -> DeviceVector:
+        """Return parts of a vector as one."""
+        return self._made(self.backend.xp.concat([self.backend.full((0,), 0.0), *parts]))
+
+    def _gram(self, weight: DeviceVector) -> FloatArray:
+        xp, total = self.backend.xp, self.backend.full((self.shape[1],) * 2, 0.0)
+        rows, s = None, weight.array
+        counted = int(xp.count_nonzero(s))
+        if counted < 0.7 * self.shape[0]:  # rows that do not count are left out
+            rows = xp.nonzero(s)[0]
+            s = self.backend.take(s, rows)
+        for start, stop, block in self._blocks(rows):
+            total = total + xp.matmul((block * s[start:stop, None]).T, block)
+        return self._here(total)
+
+    def _quadratics(self, matrix: FloatArray) -> DeviceVector:
+        xp, m = self.backend.xp, self.backend.array(matrix, np.float64)
+        return self._joined(xp.sum(xp.matmul(b, m) * b, axis=1) for _, _, b in self._blocks())
+
+    def _square_rmatvec(self, u: DeviceVector) -> FloatArray:
+        xp, total = self.backend.xp, self.backend.full((self.shape[1],), 0.0)
+        for start, stop, block in self._blocks():
+            total = total + xp.matmul((block * block).T, u.array[start:stop])
+        return self._here(total)
+
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: DeviceVector) -> DeviceVector:
+        xp, d = self.backend.xp, self.backend.array(diagonal)
+        blocks = ((start, stop, block * block) for start, stop, block in self._blocks())
+        return self._joined(
+            xp.sum(squares / (d[None, :] - weight.array[start:stop, None] * squares), axis=1)
+            for start, stop, squares in blocks
+        )
+
+    def row_norms(self) -> Any:
+        """Return the Euclidean length of every row. One pass."""
+        self._count(1.0)
+        xp = self.backend.xp
+        return self._joined(xp.sqrt(xp.sum(b * b, axis=1)) for _, _, b in self._blocks())
+
+    def _column_statistics(self, weight: DeviceVector | None) -> ColumnStatistics:
+        xp, parts = self.backend.xp, []
+        for start, stop, block in self._blocks():
+            s = self.backend.full((stop - start,), 1.0) if weight is None else weight.array[start:stop]
+            total = xp.sum(s)
+            mean = xp.matmul(block.T, s) / xp.where(total > 0.0, total, self.backend.full((), 1.0))
+            moved = block - mean[None, :]
+            squares = xp.matmul((moved * moved).T, s)
+            there = block if weight is None else block * xp.astype(s > 0.0, xp.float64)[:, None]
+            sums = self._here(xp.stack([mean, squares, xp.max(xp.abs(there), axis=0)]))
+            w = np.full(self.shape[1], float(total))
+            variance = np.divide(sums[1], w, out=np.zeros_like(w), where=w > 0.0)
+            parts.append(ColumnStatistics(w, sums[0], variance, sums[2]))
+        return merge(parts)
+
+    def class_moments(self, sign: Any, weight: Any = None) -> ClassMoments:
+        """Return weight, mean and scatter of either class, by matrix products in float64. One pass."""
+        self.n_passes += 1.0
+        sign = self._vector(sign, self.shape[0], "sign")
+        return self._class_moments(sign, None if weight is None else self._vector(weight, self.shape[0], "weight"))
+
+    def _class_moments(self, sign: Any, weight: Any) -> ClassMoments:
+        xp, sides = self.backend.xp, []
+        for side in (1, -1):
+            chosen = sign.array == side
+            rows = xp.nonzero(chosen if weight is None else chosen & (weight.array > 0.0))[0]
+            s = None if weight is None else self.backend.take(weight.array, rows)
+            sides.append(self._moments(rows, s))
+        return ClassMoments(*sides)
+
+    def _moments(self, rows: Any, s: Any) -> Moments:
+        """Return the moments of listed rows, summed around the mean of the first block."""
+        xp, p, total = self.backend.xp, self.shape[1], 0.0
+        if rows.shape[0] == 0:
+            return Moments.empty(p)
+        origin, sums, squares = None, self.backend.full((p,), 0.0), self.backend.full((p, p), 0.0)
+        for start, stop, block in self._blocks(rows):
+            origin = xp.mean(block, axis=0) if origin is None else origin
+            moved = block - origin[None, :]
+            weighted = moved if s is None else moved * s[start:stop, None]
+            total += float(stop - start) if s is None else float(xp.sum(s[start:stop]))
+            sums, squares = sums + xp.sum(weighted, axis=0), squares + xp.matmul(weighted.T, moved)
+        offset = self._here(sums) / total
+        return Moments(total, self._here(origin) + offset, self._here(squares) - total * np.outer(offset, offset))
+
+    def _row_arrays(self, start: int, stop: int) -> RowArrays:
+        raise TypeError(ON_DEVICE.format(solver="one that works row by row"))
+
+
+class DenseDeviceOperator(DeviceOperator):
+    """A dense float32 or float64 array of a device, in any order of memory, used as it lies."""
+
+    def __init__(self, X: Any, backend: Backend | None = None):
+        super().__init__(tuple(X.shape), backend_of(X) if backend is None else backend)
+        self._X = X
+        self._kernels = device_kernels.on(self.backend)
+
+    def _matvec(self, w: FloatArray) -> DeviceVector:
+        if self.shape[0] == 0:
+            return self._made(self.backend.full((0,), 0.0))
+        return self._made(self._kernels.row_dots(self.backend, self._X, self.backend.array(w)))
+
+    def _rmatvec(self, u: DeviceVector) -> FloatArray:
+        if self.shape[0] == 0:
+            return np.zeros(self.shape[1])
+        return self._here(self._kernels.column_sums(self.backend, self._X, u.array))
+
+    def _rows(self, start: int, stop: int, rows: Any = None) -> Any:
+        xp = self.backend.xp
+        return xp.astype(self._X[start:stop, :] if rows is None else self.backend.take(self._X, rows), xp.float64)
+
+    def _block(self, start: int, stop: int) -> AnyArray:
+        return self.backend.host(self._X[start:stop, :])
+
+    def _on_rows(self, rows: Any) -> "DenseDeviceOperator":
+        return DenseDeviceOperator(self.backend.take(self._X, rows), self.backend)
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row."""
+        return float(self.backend.numpy_dtype(self._X).itemsize * self.shape[1])
+
+    def inspect(self) -> tuple[int, int] | None:
+        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
+        xp = self.backend.xp
+        self.largest = largest = self._here(self._kernels.column_largest(self.backend, self._X)).astype(np.float64)
+        if np.isfinite(largest).all():
+            return None
+        columns = np.flatnonzero(~np.isfinite(largest)).tolist()
+        return min((int(xp.nonzero(~xp.isfinite(self._X[:, c]))[0][0]), c) for c in columns)

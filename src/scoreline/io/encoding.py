@@ -1,0 +1,353 @@
+"""How the columns of a table become features: learnt on training rows, kept as JSON, applied to what is predicted."""
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from scoreline.io import columns as cells
+from scoreline.io.columns import Column, TableError
+from scoreline.io.survey import MIN_CATEGORY_ROWS, Survey
+from scoreline.runtime.checks import check_choice, check_number
+from scoreline.runtime.types import AnyArray
+
+VERSION = 2  # version 1 had neither indicators nor other
+COLUMN_KEYS = {1: {"name", "kind", "categories", "fill"}}
+COLUMN_KEYS[2] = COLUMN_KEYS[1] | {"indicator", "other"}
+SPARSE_BELOW = 0.25  # share of entries per row that can differ from zero, below which a matrix is stored as CSR
+SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold them, UTF-8 cannot
+
+
+class Encoding:
+    """How the columns of a table become features.
+
+    Numbers become one feature, and a second one where the column has an indicator: it is 1 where the value is missing.
+    Categories become one feature each that is 1 in their rows, and the column one more if it groups all other texts.
+    A category is known by its text.
+    Integers are written as 3; floats that are whole likewise, others as the shortest text that reads back; truth values
+    as true and false; dates in ISO form. Texts are kept as they are, unless all texts of the column are written like
+    numbers without leading zeros (then 3.0 becomes 3) or truth values (then True becomes true): so a column means the
+    same whether it is read from CSV, as integers or as floats.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        The columns in the order of their features.
+    label : str, optional
+        Name of the column of labels.
+    labels : sequence of int, float, bool or str
+        The distinct labels, sorted.
+    rows : int
+        Number of rows it was learnt from.
+    missing : sequence of str
+        Texts that stand for missing values, beyond those that are always understood.
+    impute : {None, "mean", "zero"}
+        What was done about missing values; None: they are errors.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        label: str | None = None,
+        labels: Sequence[Any] = (),
+        rows: int = 0,
+        missing: Sequence[str] = (),
+        impute: str | None = None,
+    ):
+        self.impute = impute
+        self.columns, self.label, self.labels, self.rows = list(columns), label, list(labels), rows
+        self.missing, self.unseen, self.filled = tuple(missing), dict[str, int](), dict[str, int]()
+        self._check()
+        self.starts = [0, *np.cumsum([column.width for column in self.columns]).tolist()]
+        self._known: dict[str, Any] = {}  # categories as Arrow arrays, made when first needed
+
+    def _check(self) -> None:
+        """Raise unless columns, their categories and the names of features are distinct."""
+        if not self.columns:
+            raise ValueError("an encoding needs at least one column of features")
+        names = [column.name for column in self.columns] + ([] if self.label is None else [self.label])
+        for what, texts in (("column", names), ("feature", [name for c in self.columns for name in _own_names(c)])):
+            again = cells.twice(texts)
+            if again:
+                raise ValueError(f"{what} {again[0]!r} occurs more than once in the encoding; rename a column")
+        for column in self.columns:
+            check_choice(f"the kind of column {column.name!r}", column.kind, ("number", "category"))
+            if column.indicator and (column.kind != "number" or column.fill is None):
+                raise ValueError(f"column {column.name!r}: indicator=True needs a number column with a fill")
+            if column.other and column.kind != "category":
+                raise ValueError(f"column {column.name!r}: other=True needs a category column, got a number column")
+            if column.kind == "number":
+                fits = column.fill is None or (isinstance(column.fill, float) and math.isfinite(column.fill))
+                fits = fits and not column.categories
+            else:
+                fits = column.fill is None or column.fill in column.categories
+            if not fits:
+                raise ValueError(
+                    f"column {column.name!r}: fill={column.fill!r} must be None, a finite number for a number, or one "
+                    "of the categories; numbers have no categories"
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without Arrow arrays, which are made again when they are needed."""
+        return {**vars(self), "_known": {}}
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.starts[-1])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features: age, age is missing, color=red, color=? for missing values, color=(other)."""
+        found, taken = list[str](), {name for c in self.columns for name in (c.name, *_own_names(c))}
+        for column in self.columns:
+            found += _own_names(column)
+            if column.width > len(_own_names(column)):
+                extra = f"{column.name} is missing" if column.indicator else f"{column.name}=(other)"
+                while extra in taken:
+                    extra += "_"
+                taken.add(extra)
+                found.append(extra)
+        return found
+
+    @property
+    def storage(self) -> str:
+        """Either "dense" or "csr", by how many of a row's entries can differ from zero."""
+        return "csr" if self._slots < SPARSE_BELOW * self.n_features else "dense"
+
+    @property
+    def _slots(self) -> int:
+        """Number of entries of a row that can differ from zero."""
+        return sum(1 + column.indicator for column in self.columns)
+
+    @classmethod
+    def learn(
+        cls,
+        batches: Callable[[], Iterator[Any]],
+        *,
+        label: str | None = None,
+        categories: Iterable[str] = (),
+        drop: Iterable[str] = (),
+        impute: str | None = "mean",
+        indicators: bool = True,
+        min_category_rows: int = MIN_CATEGORY_ROWS,
+        max_categories: int = 100_000,
+        missing: Iterable[str] = (),
+    ) -> "Encoding":
+        """Learn from one pass over training rows (another one each time a column changes its type on the way).
+
+        Parameters
+        ----------
+        batches : callable
+            Returns an iterator of `pyarrow.RecordBatch`.
+        label : str, optional
+            Name of the column of labels.
+        categories : iterable of str
+            Columns that are categories though they hold numbers, dates, or texts that look like numbers.
+        drop : iterable of str
+            Columns that are left out.
+        impute : {"mean", "zero", "none", None}
+            The value of missing numbers; missing categories become a category of their own. "none" or None: they are an error.
+        indicators : bool
+            Give each number column in which values are missing a second feature, which is 1 where the value is missing.
+        min_category_rows : int
+            In a column of more than 50 categories, categories with fewer rows than this become one feature together; texts
+            that are not among the training rows belong to it as well. 1: all categories stay apart.
+        max_categories : int
+            Most distinct values of a column, and most labels.
+        missing : iterable of str
+            Kept in the encoding, for those who read further tables.
+
+        Returns
+        -------
+        Encoding
+            The encoding. It does not depend on the order of the rows, up to rounding of the means.
+        """
+        check_choice("impute", impute, (None, "mean", "zero", "none"))
+        impute = None if impute == "none" else impute
+        check_choice("indicators", indicators, (True, False))
+        check_number("min_category_rows", min_category_rows, least=1, integer=True)
+        check_number("max_categories", max_categories, least=1, integer=True)
+        for _ in range(1000):  # a source widens a type only so often; others that do not settle must not run for ever
+            survey = Survey(
+                label,
+                cells.names_of("categories", categories),
+                cells.names_of("drop", drop),
+                impute,
+                bool(indicators) and impute is not None,
+                min_category_rows,
+                max_categories,
+            )
+            if survey.read(batches()):
+                if not survey.rows:
+                    raise TableError("there are no rows, expected at least one")
+                columns = survey.columns(batches)
+                labels = sorted(survey.labels)
+                return cls(columns, label=label, labels=labels, rows=survey.rows, missing=tuple(missing), impute=impute)
+        raise TableError("the types of columns differ between batches; give every batch the same schema")
+
+    def encode(self, batch: Any, first_row: int = 0) -> Any:
+        """Return the features of a batch.
+
+        Texts that are not among the categories of a column set its feature for other texts. Where it has none, they set no
+        feature and are counted in `unseen`. Missing numbers of columns without an indicator are counted in `filled`.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            The columns, in any order and among others.
+        first_row : int
+            Rows before the batch, for messages.
+
+        Returns
+        -------
+        ndarray or scipy.sparse.csr_array
+            float64, as `storage` says; CSR with int32 indices that are sorted, without zeros.
+        """
+        names = batch.schema.names  # a new list at every access
+        known = set(names)
+        absent = [c.name for c in self.columns if c.name not in known]
+        if absent:
+            raise TableError(
+                f"column(s) {cells.listed(absent)} are missing, the encoding was learnt with them; "
+                f"got columns {cells.listed(names)}"
+            )
+        n, sparse = batch.num_rows, self.storage == "csr"
+        shape = (n, self._slots) if sparse else (n, self.n_features)
+        X, places = np.zeros(shape), np.empty(shape if sparse else (0, 0), dtype=np.int32)
+        slot = 0  # the next entry of the rows, where only those that can differ from zero are held
+        for column, start in zip(self.columns, self.starts, strict=False):
+            array = batch.column(column.name)
+            first = slot if sparse else start
+            slot += 1 + column.indicator
+            if column.kind == "number":
+                mark = None if column.fill is None else math.nan
+                X[:, first] = cells.numbers_of(column.name, array, first_row, mark)
+                gaps = np.isnan(X[:, first])
+                if column.indicator:
+                    X[:, first + 1] = gaps
+                elif gaps.any():
+                    self.filled[column.name] = self.filled.get(column.name, 0) + int(np.count_nonzero(gaps))
+                X[gaps, first] = column.fill
+                if sparse:
+                    places[:, first:slot] = np.arange(start, start + column.width)
+                continue
+            codes = self._codes(column, array, first_row)
+            if sparse:
+                X[:, first], places[:, first] = codes >= 0, start + codes
+            else:
+                rows = np.flatnonzero(codes >= 0)
+                X[rows, start + codes[rows]] = 1.0
+        if not sparse:
+            return X
+        kept = X != 0  # columns stand in the order of their features: what is kept of a row is sorted
+        indptr = np.zeros(n + 1, dtype=np.int32 if X.size < 2**31 else np.int64)
+        np.cumsum(kept.sum(axis=1), out=indptr[1:])
+        return sp.csr_array((X[kept], places[kept].astype(indptr.dtype, copy=False), indptr), (n, self.n_features))
+
+    def _codes(self, column: Column, array: Any, first_row: int) -> AnyArray:
+        """Return the position of each row's category among the features of the column, -1 if it is unseen and counted."""
+        pc = cells.arrow("pyarrow.compute")
+        if column.name not in self._known:
+            self._known[column.name] = cells.arrow().array(column.categories, cells.arrow().large_string())
+        texts, codes = cells.distinct_texts(column.name, array, first_row)
+        if self.impute is None and column.fill is None and codes.min(initial=0) < 0:
+            raise cells.missing_value(column.name, first_row + int(np.argmax(codes < 0)) + 1)
+        found = pc.index_in(cells.shorter(texts) if column.plain else texts, value_set=self._known[column.name])
+        lost = -1 if column.fill is None else column.categories.index(str(column.fill))
+        unlisted = len(column.categories) if column.other else -1
+        table = np.append(found.fill_null(unlisted).to_numpy(zero_copy_only=False), lost)  # code -1 takes the last
+        codes = table[codes]
+        unseen = int(np.count_nonzero(codes < 0))
+        if unseen:
+            self.unseen[column.name] = self.unseen.get(column.name, 0) + unseen
+        return np.asarray(codes)
+
+    def forget_unseen(self) -> None:
+        """Count unseen categories and missing numbers from zero again."""
+        self.unseen.clear()
+        self.filled.clear()
+
+    def labels_of(self, batch: Any, first_row: int = 0) -> AnyArray:
+        """Return the labels of a batch as int64, float64, bool or unicode; `first_row` is for messages."""
+        if self.label is None or self.label not in batch.schema.names:
+            raise TableError(f"the column of labels, {self.label!r}, is not in {cells.listed(batch.schema.names)}")
+        return cells.label_values(self.label, batch.column(self.label), first_row)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return dicts, lists, strings and numbers from which `from_json` makes the same encoding."""
+        columns = [{**dataclasses.asdict(c), "categories": list(c.categories)} for c in self.columns]
+        rest = {"label": self.label, "labels": list(self.labels), "rows": self.rows, "missing": list(self.missing)}
+        rest["impute"] = self.impute
+        return {"version": VERSION, "columns": columns, **rest}
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Encoding":
+        """Return the encoding of a document of `to_json`, or of its JSON text; anything else is an error that says why."""
+        if isinstance(content, str):
+            try:
+                content = json.loads(content)
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"the encoding is not valid JSON ({error!s:.200}): got {content!r:.100}") from None
+        _fields("the encoding", content, {"version", "columns", "label", "labels", "rows", "missing", "impute"})
+        _typed("version", [content["version"]], int)
+        if content["version"] not in COLUMN_KEYS:
+            raise ValueError(f"the encoding has version={content['version']!r}, expected 1 to {VERSION}")
+        _typed("columns", content["columns"], dict)
+        for k, column in enumerate(content["columns"]):
+            _fields(f"columns[{k}]", column, COLUMN_KEYS[content["version"]])
+            _typed(f"columns[{k}]: name and kind", [column["name"], column["kind"]], str)
+            _typed(f"columns[{k}]: categories", column["categories"], str, distinct=True)
+            _typed(f"columns[{k}]: fill", [column["fill"]], float, str, type(None))
+            flags = [column[name] for name in ("indicator", "other") if name in column]
+            _typed(f"columns[{k}]: indicator and other", flags, bool)
+        _typed("label", [content["label"]], str, type(None))
+        _typed("labels", content["labels"], bool, int, float, str, distinct=True)
+        _typed("rows", [content["rows"]], int)
+        _typed("missing", content["missing"], str)
+        check_choice("impute", content["impute"], (None, "mean", "zero"))
+        if content["rows"] < 0:
+            raise ValueError(f"rows={content['rows']} must be at least 0")
+        columns = [Column(**{**column, "categories": tuple(column["categories"])}) for column in content["columns"]]
+        rest = {key: content[key] for key in ("label", "labels", "rows", "missing", "impute")}
+        return cls(columns, **rest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Encoding) and self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        numbers = sum(c.kind == "number" for c in self.columns)
+        return f"Encoding({numbers} numbers, {len(self.columns) - numbers} categories, n_features={self.n_features})"
+
+
+def _own_names(column: Column) -> list[str]:
+    """Return the names of the features of a number or of its categories, without an indicator and other."""
+    return [column.name] if column.kind == "number" else [f"{column.name}={text}" for text in column.categories]
+
+
+def _fields(what: str, content: Any, expected: set[str]) -> None:
+    """Raise unless content is a dict with exactly the expected keys."""
+    if not isinstance(content, dict) or set(content) != expected:
+        got = sorted(map(repr, content)) if isinstance(content, dict) else type(content).__name__
+        raise ValueError(f"{what}: got {got}, expected a dict with the keys {cells.listed(sorted(expected))}")
+
+
+def _typed(what: str, values: Any, *kinds: type, distinct: bool = False) -> None:
+    """Raise unless values is a list of the given types exactly (a bool is no int), finite, distinct if asked."""
+    if not isinstance(values, list):
+        raise ValueError(f"{what}: got {type(values).__name__}, expected a list")
+    for value in values:
+        fits = not (isinstance(value, float) and not math.isfinite(value)) and type(value) in kinds
+        if not fits or (isinstance(value, str) and SURROGATE.search(value)):
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"{what}: got {value!r:.100}, expected {names} (finite, Unicode)")
+    if distinct and len(set(values)) < len(values):
+        raise ValueError(f"{what}: {cells.twice(values)[0]!r:.100} occurs more than once")

@@ -1,0 +1,265 @@
+"""LIBSVM (SVMlight) text: read by all threads, decimals converted exactly, errors with file, line and column."""
+
+import bz2
+import gzip
+import itertools
+import logging
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from scoreline.runtime import parallel
+from scoreline.runtime.checks import check_choice, check_number
+from scoreline.runtime.memory import memory_limit
+from scoreline.runtime.types import AnyArray, FloatArray
+
+logger = logging.getLogger("scoreline")
+
+OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+CHUNK = 1 << 20  # bytes of a task
+NEW_LINE = 10
+PIECE = 1 << 26  # bytes of compressed text that are read at a time
+LINE = 1 << 28  # bytes of a line of compressed text, at most: a few kilobytes can unpack to a line without end
+MOST_COLUMNS = 2**33  # coefficients alone would take 64 GB
+NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
+EXPECTED = (  # and how to repair it, by the code of `libsvm_kernels.py`
+    ("", ""),
+    ("a label, a number like 1 or -1, followed by a space", "labels must be numbers"),
+    ("index:value with a whole index, like 3:0.25, or qid:7 after the label", "separate entries by spaces"),
+    ("a finite number after the colon, like 0.25 or 1e-3", "missing values must be left out"),
+    ("an index below 2^60", "number the features from 0 or 1"),
+    ("what was there a moment ago", "the file was changed while it was read: read it again when nothing writes to it"),
+)
+
+
+class Piece(NamedTuple):
+    """What a piece of text holds: labels, entries up to each row's end, indices as written, values, their range, qids."""
+
+    labels: FloatArray
+    indptr: AnyArray
+    indices: AnyArray
+    data: FloatArray
+    lowest: int
+    highest: int
+    qids: int
+
+
+def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int | None = None) -> tuple[Any, FloatArray]:
+    r"""Read a file of lines `label index:value ...`, plain or compressed (.gz, .bz2, .xz), by all threads.
+
+    Plain text is mapped into memory and never copied: beyond the arrays that are returned next to nothing is needed.
+    Compressed text is read piece by piece. Comments after # and qid:... are skipped (the latter with a note in the log).
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    zero_based : bool or "auto"
+        Whether the first feature has index 0; "auto": it has if index 0 occurs.
+    n_features : int, optional
+        Columns of X; by default as many as the largest index needs. A test set takes those of its training set.
+
+    Returns
+    -------
+    tuple
+        X, a `scipy.sparse.csr_array` of float64 (rows as in the file, entries in their order), and the labels as they are.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scoreline.io import read_libsvm
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm")
+    >>> _ = path.write_text("+1 1:0.5 3:2 # first\n-1 2:1e-3\n")
+    >>> X, y = read_libsvm(path)
+    >>> X.toarray().tolist(), y.tolist()
+    ([[0.5, 0.0, 2.0], [0.0, 0.001, 0.0]], [1.0, -1.0])
+    """
+    check_indices(zero_based, n_features)
+    path, line, pieces, room = Path(path), 1, [], 0.5 * memory_limit()
+    for text in _texts(path):
+        pieces.append(_read_text(text, path, line))
+        room -= sum(array.nbytes for array in pieces[-1][:4])
+        if room < 0 and len(pieces) > 1:  # they are joined by a copy
+            raise MemoryError(f"{path} unpacks to more rows than half of the memory holds")
+        if path.suffix.lower() in OPENERS:
+            line += int(np.count_nonzero(text == NEW_LINE))
+    whole = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    _check_rows(path, len(whole.labels), whole.qids)
+    first, width = _columns(path, whole.lowest, whole.highest, zero_based, n_features)
+    indices = whole.indices
+    if first:
+        indices -= 1
+    return sp.csr_array((whole.data, indices, whole.indptr), shape=(len(whole.labels), width)), whole.labels
+
+
+def whole_numbers(labels: AnyArray) -> AnyArray:
+    """Return labels as integers where they are: 1, not 1.0."""
+    whole = len(labels) > 0 and np.abs(labels).max() < 2**53 and np.array_equal(labels, np.rint(labels))
+    return labels.astype(np.int64) if whole else labels
+
+
+def check_indices(zero_based: bool | str, n_features: int | None) -> None:
+    """Raise unless the two options of readers are what they should be."""
+    if not isinstance(zero_based, bool):
+        check_choice("zero_based", zero_based, ("auto",))
+    if n_features is not None:
+        check_number("n_features", n_features, least=1, integer=True)
+
+
+def libsvm_pieces(path: Path, n_features: int | None = None, zero_based: bool | str = "auto") -> Iterator[Piece]:
+    """Yield a file in pieces of about PIECE bytes of text, so that not all of it is in memory; indices as written."""
+    line, rows, qids, lowest, highest = 1, 0, 0, 2**62, -1
+    for text in _texts(path):
+        edges = _edges(text, PIECE)
+        for start, stop in itertools.pairwise(edges):
+            part = text[start:stop]
+            piece = _read_text(part, path, line)
+            line += int(np.count_nonzero(part == NEW_LINE))
+            rows, qids = rows + len(piece.labels), qids + piece.qids
+            lowest, highest = min(lowest, piece.lowest), max(highest, piece.highest)
+            if highest >= (MOST_COLUMNS if n_features is None else n_features + 1):
+                _columns(path, min(lowest, 1), highest, zero_based, MOST_COLUMNS if n_features is None else n_features)
+            yield piece
+    _check_rows(path, rows, qids)
+    _columns(path, lowest, highest, zero_based, n_features)
+
+
+def _check_rows(path: Path, rows: int, qids: int) -> None:
+    """Raise if there are no rows; say how many qids were skipped."""
+    if not rows:
+        raise ValueError(f"{path} holds no rows, expected lines like '+1 1:0.5 3:2'")
+    if qids:
+        logger.info("%s: %d qid:... were skipped; ranking by groups is not supported", path, qids)
+
+
+def _columns(path: Path, lowest: int, highest: int, zero_based: bool | str, n_features: int | None) -> tuple[int, int]:
+    """Return the index of the first feature and the number of features."""
+    first = (0 if zero_based else 1) if isinstance(zero_based, bool) else int(lowest > 0)
+    if lowest < first:
+        raise ValueError(
+            f"{path} has a feature with index 0, which zero_based=False does not allow; pass zero_based='auto'"
+        )
+    needed = highest + 1 - first
+    width = max(1, needed) if n_features is None else n_features
+    if width < needed:
+        raise ValueError(f"{path} has a feature with index {highest}, n_features={n_features} is too small for it")
+    return first, width
+
+
+def _texts(path: Path) -> Iterator[AnyArray]:
+    """Yield the text as arrays of bytes that end with a line: the file itself, mapped, or pieces of what it unpacks to."""
+    opener: Any = OPENERS.get(path.suffix.lower())
+    if opener is None:
+        yield np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, dtype=np.uint8)
+        return
+    with opener(path, "rb") as file:
+        rest, number = b"", 1
+        while True:
+            try:
+                block = file.read(PIECE)
+            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+                raise ValueError(
+                    f"{path} cannot be unpacked ({error}); it is damaged or not what its name says"
+                ) from error
+            cut = block.rfind(b"\n") + 1 if block else 0
+            if block and not cut:
+                rest += block
+                if len(rest) > LINE:
+                    raise ValueError(
+                        f"{path}, line {number} is longer than {LINE} bytes; unpack the file if that is meant"
+                    )
+                continue
+            text = np.frombuffer(rest + block[:cut], dtype=np.uint8)
+            number += int(np.count_nonzero(text == NEW_LINE))
+            yield text
+            rest = block[cut:]
+            if not block:
+                return
+
+
+def _read_text(text: AnyArray, path: Path, line: int) -> Piece:
+    """Read whole lines, the first of which is number `line` of the file."""
+    from scoreline.io import decimal_kernels  # which imports Numba
+    from scoreline.io import libsvm_kernels as module
+
+    edges = _edges(text, CHUNK)
+    chunks = len(edges) - 1
+    counts = np.zeros((chunks, 2), dtype=np.int64)
+    parallel.run_chunks(module.count_chunks, chunks, text, edges, counts)
+    rows, entries = (int(k) for k in counts.sum(axis=0))
+    starts = np.cumsum(counts, axis=0) - counts
+    labels, data = np.empty(rows), np.empty(entries)
+    indptr = np.zeros(rows + 1, dtype=np.int32 if entries <= NARROW else np.int64)
+    info, room = np.zeros((chunks, 6), dtype=np.int64), 64
+    kind: Any = np.int32
+    while True:
+        indices, unsure = np.empty(entries, dtype=kind), np.empty((chunks, room, 3), dtype=np.int64)
+        most = NARROW if kind is np.int32 else 2**60 - 1
+        arrays = (labels, indptr, indices, data, decimal_kernels.FIVE_POWERS, unsure, info, most)
+        parallel.run_chunks(module.read_chunks, chunks, text, edges, starts, counts, *arrays)
+        failed = np.flatnonzero(info[:, module.CODE])
+        if len(failed) and info[failed[0], module.CODE] == module.WIDE_INDEX and kind is np.int32:
+            kind = np.int64
+            continue
+        if len(failed):
+            raise ValueError(_message(text, path, line, *map(int, info[failed[0], : module.PLACE + 1])))
+        if info[:, module.UNSURES].max(initial=0) <= room:
+            break
+        room = int(info[:, module.UNSURES].max())
+    for c in range(chunks):  # numbers whose nearest float the kernel could not tell, one in a thousand of 20 digits
+        for target, begin, end in unsure[c, : info[c, module.UNSURES]]:
+            value = float(bytes(text[begin:end]))
+            if not np.isfinite(value):
+                code = module.BAD_VALUE if target >= 0 else module.BAD_LABEL
+                raise ValueError(_message(text, path, line, code, int(begin)))
+            if target >= 0:
+                data[target] = value
+            else:
+                labels[-1 - target] = value
+    low, high = info[:, module.LOWEST].min(initial=np.iinfo(np.int64).max), info[:, module.HIGHEST].max(initial=-1)
+    return Piece(labels, indptr, indices, data, int(low), int(high), int(info[:, module.QIDS].sum()))
+
+
+def _edges(text: AnyArray, size: int) -> AnyArray:
+    """Return the ends of chunks of about `size` bytes, each after a line."""
+    n, edges = len(text), [0]
+    while edges[-1] < n:
+        at = edges[-1] + size
+        while at < n:
+            found = np.flatnonzero(text[at : at + 65536] == NEW_LINE)
+            if len(found):
+                at += int(found[0]) + 1
+                break
+            at += 65536
+        edges.append(min(at, n))
+    return np.array(edges, dtype=np.int64)
+
+
+def _message(text: AnyArray, path: Path, line: int, code: int, place: int) -> str:
+    """Say where the text is wrong, what is there, and what was expected."""
+    before = np.flatnonzero(text[:place] == NEW_LINE)
+    begin = int(before[-1]) + 1 if len(before) else 0
+    words = bytes(text[place : place + 40]).split(b"\n")[0].split()
+    got = words[0].decode("utf-8", "replace") if words else "the end of the line"
+    expected, repair = EXPECTED[code]
+    return f"{path}, line {line + len(before)}, column {place - begin + 1}: got {got!r}, expected {expected}; {repair}"
+
+
+def _joined(pieces: list[Piece]) -> Piece:
+    """Put pieces together."""
+    entries = sum(len(p.data) for p in pieces)
+    indptr = np.zeros(sum(len(p.labels) for p in pieces) + 1, dtype=np.int32 if entries <= NARROW else np.int64)
+    row = entry = 0
+    for p in pieces:
+        indptr[row : row + len(p.labels) + 1] = p.indptr + indptr.dtype.type(entry)
+        row, entry = row + len(p.labels), entry + len(p.data)
+    labels, indices, data = (
+        np.concatenate([getattr(p, name) for p in pieces]) for name in ("labels", "indices", "data")
+    )
+    low, high = min(p.lowest for p in pieces), max(p.highest for p in pieces)
+    return Piece(labels, indptr, indices, data, low, high, sum(p.qids for p in pieces))

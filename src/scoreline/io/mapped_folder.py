@@ -1,0 +1,356 @@
+"""Data sets on disk: a folder of .npy files and a JSON header, written by `convert`, opened by `open_mapped`."""
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scoreline.io.dataset import Dataset
+from scoreline.io.encoding import Encoding
+from scoreline.io.files import check_plain, sync_folder, whole_file
+from scoreline.io.mapped_writer import RowsWriter, UnfitError, checksum
+from scoreline.io.model_archive import read_json
+from scoreline.io.sources import Source, open_source
+from scoreline.operators.mapped import MappedCsr, MappedDense, advised_array
+from scoreline.runtime.checks import check_choice
+from scoreline.runtime.npy import map_array
+
+logger = logging.getLogger("scoreline")
+
+FORMAT, VERSION, HEADER = "scoreline mapped data", 1, "header.json"
+FLOATS, INTEGERS = ("float64", "float32"), ("int32", "int64")
+TYPES = {
+    "X": FLOATS, "data": FLOATS, "largest": FLOATS[:1], "indices": INTEGERS, "indptr": INTEGERS, "labels": ("int8",),
+}  # fmt: skip
+DAMAGE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    OSError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
+FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest")}
+
+
+def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool = False, **options: Any) -> Path:
+    """Write a data set into a folder that `open_mapped` trains from without reading it into memory.
+
+    The source is read in blocks (.npz as a whole), so memory stays small whatever its size. The folder appears when it is
+    complete: after a conversion that was interrupted it is not there, and the next one begins anew.
+
+    Parameters
+    ----------
+    source : path, frame, tuple (X, y) or Source
+        A file as for `read_data`, a frame, arrays in memory, or a `scoreline.io.sources.Source` of your own.
+    folder : path
+        The folder to make; the folder that it lies in must exist.
+    dtype : {"float64", "float32"}
+        Type of the numbers on disk. float32 halves the time of a pass over dense data that comes from the disk.
+    overwrite : bool
+        Replace a folder that is there, when the new one is complete. If `folder` is a symbolic link, the folder that it leads
+        to is replaced, and the link stays.
+    **options
+        How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ... For rows
+        to test on or to predict pass the `encoding` of the training rows.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from scoreline import MeasureClassifier
+    >>> from scoreline.io import convert, open_mapped
+    >>> folder = convert(load_breast_cancer(return_X_y=True), pathlib.Path(tempfile.mkdtemp(), "cancer"))
+    >>> data = open_mapped(folder)
+    >>> clf = MeasureClassifier("f1", scaling="standard").fit(data.X, data.y)
+    """
+    check_choice("dtype", dtype, ("float64", "float32"))
+    given = Path(folder).absolute()
+    folder = _target(given)
+    if not folder.parent.is_dir():
+        raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
+    with _lock(folder):
+        old = folder.with_name(f".{folder.name}.old")
+        if old.exists() and not old.is_symlink() and not folder.exists():  # killed between the two renames below
+            old.rename(folder)
+        _remove(old)
+        _check_place(folder, overwrite)
+        opened = open_source(source, **options)
+        with _part(folder) as part:
+            _fill(part, opened, dtype)
+            try:
+                if folder.exists():
+                    folder.rename(old)
+                part.rename(folder)
+                sync_folder(folder.parent)
+            finally:
+                if old.exists() and not folder.exists():
+                    old.rename(folder)
+                _remove(old)
+    return given
+
+
+def _target(folder: Path) -> Path:
+    """Return the folder that a symbolic link leads to, as `whole_file` does for files: the link stays one."""
+    return Path(os.path.realpath(folder)) if folder.is_symlink() else folder
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder or a file of ours, if it is there; of a link that somebody has put there, only the link."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _check_place(folder: Path, overwrite: bool) -> None:
+    """Raise unless the folder is not there, or may be replaced: made by convert, and with nothing else in it."""
+    if not folder.exists():
+        return
+    if not overwrite:
+        raise ValueError(f"folder={str(folder)!r} exists already; pass overwrite=True to replace it, or choose another")
+    if not folder.is_dir():
+        raise ValueError(
+            f"folder={str(folder)!r} is a file, which is not replaced; choose another path, or remove the file"
+        )
+    try:
+        names = {f"{name}.npy" for name in TYPES} | {HEADER}
+        foreign = sorted({path.name for path in folder.iterdir()} - names)
+        _header(folder)
+    except ValueError as error:
+        raise ValueError(
+            f"folder={str(folder)!r} exists and is not one that convert has made; it is not replaced"
+        ) from error
+    if foreign:
+        raise ValueError(f"folder={str(folder)!r} holds {foreign[0]!r}, which convert has not made; it is not replaced")
+
+
+def _fill(part: Path, opened: Source, dtype: str) -> None:
+    """Write the rows of a source and the header."""
+    writer = RowsWriter(part, dtype)
+    try:
+        for X, labels in opened.blocks():
+            writer.append(X, labels)
+            logger.info("converting %s: %d rows", opened.name, writer.rows)
+        header = writer.finish(*opened.width())
+    except UnfitError as error:
+        raise ValueError(f"{opened.name}: {error}") from None
+    encoding = opened.encoding
+    header |= {
+        "names": opened.names,
+        "encoding": None if encoding is None else encoding.to_json(),
+        "source": opened.name,
+        "class_names": opened.class_names,
+    }
+    header["files"] = {
+        path.name: {"bytes": path.stat().st_size, "crc32": checksum(path)} for path in sorted(part.glob("*.npy"))
+    }
+    _sync(part)
+    with whole_file(part / HEADER) as file:
+        file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
+
+
+@contextmanager
+def _part(folder: Path) -> Iterator[Path]:
+    """Make the folder that is filled before it takes its name; one that a dead process has left is removed first."""
+    part = folder.with_name(f".{folder.name}.part")
+    if part.exists():
+        logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
+    _remove(part)
+    part.mkdir()
+    try:
+        yield part
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Keep other conversions to the same folder away, until it has its name; the lock of a dead process does not count."""
+    try:
+        import fcntl
+    except ImportError as error:
+        raise ImportError("convert needs file locks as Linux and macOS have them (fcntl)") from error
+
+    path = folder.with_name(f".{folder.name}.lock")
+    while True:
+        try:  # a link that somebody has put there is not followed, a file not emptied
+            lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+")
+        except OSError as error:
+            raise OSError(
+                error.errno, f"cannot write {path}: {error.strerror}; remove it, or choose another folder"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and path.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+                break
+        except BlockingIOError:
+            lock.close()
+            raise ValueError(
+                f"another process is converting to {folder} just now; wait for it, or choose another"
+            ) from None
+        lock.close()  # the one before has removed it between our opening and locking it
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        lock.close()
+
+
+def _sync(folder: Path) -> None:
+    """Bring all files of a folder to the disk."""
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | None = None) -> Dataset:
+    """Open a folder that `convert` has written: X stays on the disk, and is read as it is needed.
+
+    Results have the same bits as with the same data in memory, in C order or canonical CSR. Opening reads the indices of sparse
+    rows once, and the labels.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+    verify : bool
+        Also compare all files with their checksums, which reads them once.
+    rows : (first, one past the last), optional
+        Only these rows; their features have the largest magnitudes of all rows.
+
+    Returns
+    -------
+    Dataset
+        X as an Operator, y, names of the features, and the encoding if it was a table.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not complete, damaged, or written by a newer version.
+    """
+    folder = Path(folder).absolute()
+    header = _header(folder)
+    try:
+        storage, (n, p) = header["storage"], header["shape"]
+        if type(n) is not int or type(p) is not int or min(n, p) < 1:
+            raise ValueError(f"shape={header['shape']!r:.100} must be two whole numbers above 0")
+        names = FILES[storage] + (() if header["classes"] is None else ("labels",))
+        for name in names:
+            _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
+        span = (0, n) if rows is None else (max(0, int(rows[0])), min(n, int(rows[1])))
+        own, cut = (max(0, span[1] - span[0]), p), () if span == (0, n) else span
+        operator = MappedCsr(folder, own, *cut) if storage == "csr" else MappedDense(folder, *cut)
+        if operator.shape != own:
+            raise ValueError(f"X has shape {operator.shape}, the header says {(n, p)}")
+        operator.largest = np.array(advised_array(folder / "largest.npy"), dtype=np.float64)
+        if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
+            raise ValueError("largest.npy does not hold a finite number for every column")
+        y = None
+        if header["classes"] is not None:
+            codes, classes = advised_array(folder / "labels.npy"), np.array(header["classes"])
+            kinds = {str if type(label) is str else float for label in header["classes"]}
+            if (
+                classes.ndim != 1
+                or classes.dtype.kind not in "biufU"
+                or len(kinds) > 1
+                or len(np.unique(classes)) < len(classes)
+            ):
+                raise ValueError("the classes of the header are not distinct numbers or texts")
+            if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
+                raise ValueError("labels.npy does not hold a class for every row")
+            if classes.dtype == np.int64 and np.abs(classes).max() < 128:
+                classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
+            y = classes[codes[slice(*span)]]
+        encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
+        if encoding is not None and encoding.n_features != p:
+            raise ValueError(f"the encoding has {encoding.n_features} features, X has {p}")
+        names_fit = header["names"] is None or (isinstance(header["names"], list) and len(header["names"]) == p)
+        if not names_fit or not all(isinstance(name, str) for name in header["names"] or ()):
+            raise ValueError(f"there is not one name for each of {p} features")
+        words = header.get("class_names")
+        if words is not None and not (
+            isinstance(words, list) and len(words) == 2 and all(isinstance(w, str) for w in words)
+        ):
+            raise ValueError("class_names of the header are not two texts")
+        return Dataset(operator, y, header["names"], encoding, words)
+    except DAMAGE as error:
+        raise ValueError(
+            f"{folder} is damaged ({type(error).__name__}: {error!s:.300}); convert the data again"
+        ) from error
+
+
+def n_rows(folder: Any) -> int:
+    """Return the number of rows of a folder, from its header alone."""
+    folder = Path(folder).absolute()
+    try:
+        return int(_header(folder)["shape"][0])
+    except (KeyError, TypeError, IndexError, OverflowError) as error:
+        raise ValueError(f"{folder / HEADER} is damaged: it has no shape; convert the data again") from error
+
+
+def source_name(folder: Any) -> str:
+    """Return what a folder was converted from, as its header has it."""
+    return str(_header(Path(folder).absolute()).get("source"))
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    """Return the header of a folder, or say why there is none."""
+    if not folder.is_dir():
+        if folder.exists():
+            raise ValueError(f"{folder} is a file, expected a folder that convert has made; read_data reads files")
+        target = _target(folder)
+        left = any(target.with_name(f".{target.name}.{end}").exists() for end in ("lock", "part", "old"))
+        hint = "; a conversion to it is running or was interrupted: wait for it, or run it again" if left else ""
+        raise FileNotFoundError(f"there is no folder {folder}{hint}")
+    try:
+        check_plain(folder / HEADER)
+        header = read_json((folder / HEADER).read_bytes())
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no {HEADER}: it is not one that convert has made, or not complete") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{folder / HEADER} is damaged ({error}); convert the data again") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT or type(header.get("version")) is not int:
+        raise ValueError(f"{folder / HEADER} is not one that convert has made: expected format {FORMAT!r}")
+    if header["version"] < 1:
+        raise ValueError(
+            f"{folder / HEADER} has version={header['version']}, expected {VERSION}; convert the data again"
+        )
+    if header["version"] > VERSION:
+        raise ValueError(
+            f"{folder} was written by a newer scoreline (format {header['version']}, this one reads up to {VERSION}): upgrade"
+        )
+    return header
+
+
+def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
+    """Raise unless a file has the size and, if asked for, the checksum that the header says, and can hold its array."""
+    check_plain(path)
+    size = path.stat().st_size
+    if size != said["bytes"]:
+        raise ValueError(f"{path.name} has {size} bytes, the header says {said['bytes']}")
+    try:
+        array = map_array(path)
+    except ValueError as error:
+        raise ValueError(f"{path.name} is no .npy file ({error!s:.300})") from error
+    if array.dtype not in TYPES[path.stem] or not array.flags.c_contiguous:
+        raise ValueError(f"{path.name} holds {array.dtype}, expected one of {', '.join(TYPES[path.stem])}")
+    if array.ndim != 1 + (path.stem == "X"):
+        raise ValueError(f"{path.name} has {array.ndim} dimensions, expected {1 + (path.stem == 'X')}")
+    if verify and checksum(path) != said["crc32"]:
+        raise ValueError(f"{path.name} has changed: its checksum is not that of the header")

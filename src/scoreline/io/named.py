@@ -1,0 +1,301 @@
+"""Data sets by name: from a folder, from the cache, or fetched from the LIBSVM collection when asked to."""
+
+import os
+import string
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scoreline.io.download import cache_folder, check_cached, check_sum, fetch_into_cache
+from scoreline.io.libsvm import OPENERS, read_libsvm, whole_numbers
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.registry import unknown_name
+from scoreline.runtime.types import AnyArray
+
+BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+LONGEST = 200  # bytes of a name: file systems take 255, with an ending and what a download adds
+ENDINGS = (".svm", ".svm.xz", ".svm.gz", ".svm.bz2")
+
+
+@dataclass(frozen=True)
+class NamedSet:
+    """What is known of a data set.
+
+    Parameters
+    ----------
+    name : str
+        The name for `load_named`.
+    file : str or None
+        Its file in the LIBSVM collection; None for a set that is made by hand (docs/datasets.md says how).
+    features : int
+        Columns of X. The highest index in the file can be lower.
+    rows : int
+        Rows of X. A file that disagrees with either is read all the same, with a warning: collections change.
+    sha256 : str or None
+        Checksum of the file, where a copy of it could be verified; None: the first download is trusted.
+    """
+
+    name: str
+    file: str | None
+    features: int
+    rows: int
+    sha256: str | None = None
+
+
+def _table() -> Iterator[NamedSet]:
+    """Yield all known sets. No sha256: no original file was at hand to take one from, and none is made up."""
+    adult, web = "1605 2265 3185 4781 6414 11220 16100 22696", "2477 3470 4912 7366 9888 17188 24692"
+    for letter, features, counts, whole in (("a", 123, adult, 32561), ("w", 300, web, 49749)):
+        for k, rows in enumerate(map(int, counts.split()), start=1):  # a part to train on, the rest to test
+            name = f"{letter}{k}a"
+            yield NamedSet(name, name, features, rows)
+            yield NamedSet(f"{name}.t", f"{name}.t", features, whole - rows)
+    for line in COLLECTION.split("\n"):
+        file, width, *parts = line.split()
+        archive = Path(file).suffix if Path(file).suffix in OPENERS else ""
+        name = file.removesuffix(archive)
+        for end, count in zip(("", ".t"), parts, strict=False):
+            yield NamedSet(name + end, name + end + archive, int(width), int(count))
+    for line in BY_HAND.split("\n"):
+        name, width, count = line.split()
+        yield NamedSet(name, None, int(width), int(count))
+
+
+# File, features, rows, rows of the test part (the file with .t) where there is one.
+COLLECTION = """\
+a9a 123 32561 16281
+w8a 300 49749 14951
+HIGGS.xz 28 11000000
+SUSY.xz 18 5000000
+australian 14 690
+australian_scale 14 690
+breast-cancer 10 683
+breast-cancer_scale 10 683
+cod-rna 8 59535 271617
+colon-cancer.bz2 2000 62
+covtype.libsvm.binary.bz2 54 581012
+covtype.libsvm.binary.scale.bz2 54 581012
+diabetes 8 768
+diabetes_scale 8 768
+fourclass 2 862
+fourclass_scale 2 862
+german.numer 24 1000
+german.numer_scale 24 1000
+gisette_scale.bz2 5000 6000 1000
+heart 13 270
+heart_scale 13 270
+ijcnn1.bz2 22 49990 91701
+ijcnn1.tr.bz2 22 35000
+ijcnn1.val.bz2 22 14990
+ionosphere_scale 34 351
+leu.bz2 7129 38 34
+madelon 500 2000 600
+mushrooms 112 8124
+news20.binary.bz2 1355191 19996
+phishing 68 11055
+rcv1_test.binary.bz2 47236 677399
+rcv1_train.binary.bz2 47236 20242
+real-sim.bz2 20958 72309
+skin_nonskin 3 245057
+sonar_scale 60 208
+splice 60 1000 2175
+splice_scale 60 1000 2175
+svmguide1 4 3089 4000
+svmguide3 22 1243 41
+url_combined.bz2 3231961 2396130"""
+# Name, features, rows of the sets that docs/datasets.md tells how to make.
+BY_HAND = """\
+abalone19 10 4174
+adult-raw 108 32561
+campaign 62 41188
+census-income 510 199523
+cover-4v2 10 286048
+covtype 54 581012
+hiva 1617 3845
+kddcup99 118 494021
+letter 16 20000
+mnist 784 60000
+page-blocks0 10 5472
+poker 10 25010
+reuters-mfx 8315 7770
+sector 55197 6412
+yeast4 8 1484"""
+KNOWN = {known.name: known for known in _table()}
+
+
+def named_sets(folder: Any = None) -> list[str]:
+    """Return the names that `load_named` knows, and those of the files in the folder.
+
+    Parameters
+    ----------
+    folder : path, optional
+        A folder of files NAME.svm, also .xz, .gz or .bz2; by default the one in the environment variable SCORELINE_DATA.
+
+    Returns
+    -------
+    list of str
+        Sorted names. Those that are not in the folder or the cache need a download, or are made by hand.
+    """
+    place = _data_folder(folder)
+    names = set(KNOWN)
+    for path in place.iterdir() if place is not None and place.is_dir() else ():
+        ending = next((end for end in ENDINGS if path.name.endswith(end)), None)
+        if ending and not path.name.startswith("."):
+            names.add(path.name.removesuffix(ending))
+    return sorted(names)
+
+
+def load_named(
+    name: str,
+    *,
+    folder: Any = None,
+    download: bool = False,
+    base_url: str | None = None,
+    sha256: str | None = None,
+    n_features: int | None = None,
+    timeout: float = 30.0,
+) -> tuple[Any, AnyArray]:
+    r"""Load a data set by its name: from a folder, else from the cache, else, if asked to, from the LIBSVM collection.
+
+    The cache is the folder in the environment variable SCORELINE_CACHE, by default `scoreline` in $XDG_CACHE_HOME or
+    ~/.cache. Nothing is downloaded unless `download` is True.
+
+    No checksums of the original files are built in, so the first download is trusted: its SHA-256 is written next to it
+    (FILE.sha256), and every later load from the cache, and a later download, must agree with that. This finds a file that
+    was changed or cut off afterwards, not one that was wrong at the first download; pass `sha256` where you know it.
+    A download enters the cache only once it was read to its end.
+
+    Parameters
+    ----------
+    name : str
+        A name in `named_sets()`; NAME.svm (also .xz, .gz, .bz2) in the folder makes any other name known.
+    folder : path, optional
+        Where to look first; by default the folder in the environment variable SCORELINE_DATA, if it is set. Files
+        here are yours: no checksum is kept of them.
+    download : bool
+        Whether to fetch a set that is not on this machine. Progress goes to the logger "scoreline".
+    base_url : str, optional
+        Address of the folder that holds the files, for a mirror.
+    sha256 : str, optional
+        The checksum that the file must have, wherever it is found.
+    n_features : int, optional
+        Columns of X; by default those that are known of the set. For the test part of a set of your own.
+    timeout : float
+        Seconds without a byte after which a connection counts as broken; it is tried once more.
+
+    Returns
+    -------
+    tuple
+        X, a `scipy.sparse.csr_array`, and the labels as they are in the file: int64 if they are whole numbers. Some sets
+        have +1 and -1, others 1 and 2 or 0 and 1.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scoreline.io.named import load_named
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "tiny.svm").write_text("+1 1:0.5 3:2\n-1 2:1\n")
+    >>> X, y = load_named("tiny", folder=folder)
+    >>> X.shape, y.tolist()
+    ((2, 3), [1, -1])
+    """
+    _check_name(name)
+    check_number("timeout", timeout, above=0)
+    if sha256 is not None:
+        sha256 = str(sha256).lower()
+        if len(sha256) != 64 or set(sha256) - set(string.hexdigits):
+            raise ValueError(f"sha256={sha256!r} must be 64 hexadecimal digits")
+    known = KNOWN.get(name)
+    if n_features is not None:
+        check_number("n_features", n_features, least=1 if known is None else known.features, integer=True)
+    if folder is not None and not Path(folder).expanduser().is_dir():
+        raise ValueError(f"folder={str(folder)!r} is not a folder; make it, or leave folder out")
+    place = _data_folder(folder)
+    if place is not None and (path := _found(name, place)):
+        if sha256 is not None:
+            check_sum(path, sha256, "replace the file by the one that is meant")
+        return _read(path, name, n_features)
+    cache = cache_folder()
+    if path := _found(name, cache):
+        published = known.sha256 if known is not None and path.name == known.file else None
+        check_cached(path, sha256 or published)
+        return _read(path, name, n_features)
+    places = " and ".join(str(p) for p in (place, cache) if p is not None)
+    if known is None:
+        raise ValueError(
+            f"{unknown_name('name', name, named_sets(folder))} A file {name}.svm in {places} is found too."
+        )
+    if known.file is None:
+        raise FileNotFoundError(
+            f"{name} is not in {places}, and is not part of the LIBSVM collection; docs/datasets.md says how to make "
+            f"{name}.svm. Put it into a folder and pass that as folder, or set SCORELINE_DATA"
+        )
+    base = (BASE_URL if base_url is None else base_url).rstrip("/")
+    by_hand = f"get {base}/{known.file} by hand and put it into {place or cache} under the name {known.file}"
+    if not download:
+        files = ", ".join(_candidates(name))
+        raise FileNotFoundError(f"{name} is not in {places} (looked for {files}); pass download=True, or {by_hand}")
+    try:
+        return fetch_into_cache(
+            f"{base}/{known.file}",
+            cache / known.file,
+            lambda path: _read(path, name, n_features),
+            sha256=sha256 or known.sha256,
+            timeout=timeout,
+        )
+    except ValueError as error:
+        raise ValueError(f"{error}. Or {by_hand}") from error
+    except ConnectionError as error:
+        raise ConnectionError(f"{error}. Try again later, or {by_hand}") from error
+
+
+def is_here(name: str, folder: Any = None) -> bool:
+    """Tell whether `load_named` would find a data set in the folder or in the cache; nothing is read."""
+    _check_name(name)
+    place = _data_folder(folder)
+    return (place is not None and _found(name, place) is not None) or _found(name, cache_folder()) is not None
+
+
+def _check_name(name: Any) -> None:
+    """Raise unless the name is one of a file in a folder, not a path that leads out of it."""
+    path = not isinstance(name, str) or not name or name.startswith(".") or ".." in name or set(name) & set("/\\:\0")
+    if path or len(os.fsencode(name)) > LONGEST:
+        raise ValueError(
+            f"name={name!r:.100} must be the name of a data set like 'a9a', not a path; read_libsvm takes paths"
+        )
+
+
+def _data_folder(folder: Any) -> Path | None:
+    """Return the folder that was passed, or the one SCORELINE_DATA names, or None."""
+    folder = os.environ.get("SCORELINE_DATA") if folder is None else folder
+    return Path(folder).expanduser() if folder else None
+
+
+def _candidates(name: str) -> list[str]:
+    """Return the file names to look for: NAME.svm and its archives, the original file, the original unpacked."""
+    known, files = KNOWN.get(name), [name + ending for ending in ENDINGS]
+    return files if known is None or known.file is None else [*files, *dict.fromkeys((known.file, name))]
+
+
+def _found(name: str, folder: Path) -> Path | None:
+    """Return the file of a data set in a folder."""
+    return next((folder / file for file in _candidates(name) if (folder / file).is_file()), None)
+
+
+def _read(path: Path, name: str, n_features: int | None) -> tuple[Any, AnyArray]:
+    """Read a file, at least as wide as is known of the set, and say so if it has other rows or more columns."""
+    known = KNOWN.get(name)
+    width = known or KNOWN.get(name.removesuffix(".t"))  # a test part is as wide as its training part
+    X, y = read_libsvm(path, n_features=n_features)
+    if n_features is None and width is not None and X.shape[1] < width.features:
+        X = type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], width.features))
+    if known is not None and (X.shape[0] != known.rows or (n_features is None and X.shape[1] != known.features)):
+        warnings.warn(
+            f"{path} has {X.shape[0]} rows and {X.shape[1]} features, {name} is known with {known.rows} and "
+            f"{known.features}: the file is cut off, or another version or data set",
+            UserWarning,
+            stacklevel=3,
+        )
+    return X, whole_numbers(y)

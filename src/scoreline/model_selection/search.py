@@ -1,0 +1,595 @@
+"""MeasureClassifierCV: the strength of the penalty chosen by cross-validation, at about the cost of a few fits."""
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Event
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from scoreline.classifier import MeasureClassifier
+from scoreline.fitting.catalog import Alternative, alternative, choose, counted_rows
+from scoreline.fitting.interim import Interim, fitting
+from scoreline.fitting.probabilities import CALIBRATION, Probabilities, center_of, cross_fitted_scores
+from scoreline.fitting.scoring import Scoring
+from scoreline.fitting.training import with_cost
+from scoreline.fitting.validation import check_labels, check_weights, seen
+from scoreline.fitting.whole import all_at_once
+from scoreline.fitting.wrapped import unwrapped
+from scoreline.measures import Measure, OperatingPoint, RankingMeasure
+from scoreline.model_selection.folds import (
+    Candidate,
+    Fold,
+    TrainingRows,
+    cut_of,
+    deviation_of,
+    make_splits,
+    pooled,
+    results_table,
+    run_folds,
+    undefined_folds,
+)
+from scoreline.objective import Objective
+from scoreline.operators import InterceptOperator
+from scoreline.operators.wrappers import scaled
+from scoreline.risks.base import Risk
+from scoreline.risks.registry import get_risk
+from scoreline.runtime.checks import check_choice, check_flag, check_number
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.scores import space_for
+from scoreline.solvers import Solver
+from scoreline.solvers.common.hessian import MAX_FEATURES
+from scoreline.solvers.common.path import solve_path
+from scoreline.solvers.common.run_warnings import is_degenerate
+from scoreline.solvers.cost_search import CostMethod, CostSearchSolver, costs_to_try
+
+logger = logging.getLogger("scoreline")
+DECADE = 2  # alphas of the grid per factor of ten
+ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 6 * DECADE + 1))
+STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
+OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
+
+
+class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator):
+    """MeasureClassifier with alpha chosen by cross-validation: the measure itself on rows that were left out.
+
+    Each fold trains the alphas from the strongest penalty to the weakest, every fit from the end of the one before, with the
+    planes it has proved (they bound J for any alpha). Folds are lists of rows of the one X, which is not copied; statistics of
+    scaling come from the training rows of the fold. Measures of counts are judged at the cut that the other folds' left-out
+    rows give. Then the model is trained on all rows with the chosen alpha, and its cut is that of all left-out scores.
+
+    Parameters
+    ----------
+    measure, measure_params : as in MeasureClassifier
+        What you report.
+    alphas : sequence of float, default=None
+        Strengths to choose from; None for 13 from 1 to 1e-6. That grid is widened a decade at a time, to at most 1e3 and 1e-9,
+        while the best alpha is at its edge and the measure still grows there by more than the standard error. A list of
+        your own is not widened.
+    cv : int, splitter or iterable, default=5
+        Folds, as scikit-learn's `check_cv` understands them. For a number, the rows of positive weight are split, stratified.
+    selection : {"best", "one_standard_error"}, default="best"
+        The alpha with the best mean, or the largest one whose mean is within a standard error of it.
+    solver : as in MeasureClassifier
+        How J is minimised.
+    risk : str or list of str, default="auto"
+        As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries three
+        for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge beside ROC area for
+        average_precision and partial_roc_auc, beside PRBEP for prbep.
+    solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
+        How each model is trained.
+    cut : {"auto", "train", "holdout", "none"}, default="auto"
+        As in MeasureClassifier, but for "auto", which takes the cut of the rows left out.
+    class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
+        max_time is that of a single fit.
+    probability : bool, default=False
+        Learn a sigmoid from the scores of the rows left out at the chosen alpha, for `predict_proba`. No further fits, but for
+        amp, cost_search below 1000 features, moments, spade and stamp, which take one more for each fold, with the chosen cost.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The alpha chosen.
+    cv_results_ : dict of arrays
+        One entry for each risk, cost and alpha, in the order given, else from strong to weak: risk, cost (weight of a
+        positive, NaN where each fit has its own), alpha, mean_test_score, std_test_score (with n - 1), rank_test_score, and
+        split0_test_score, split1_test_score, ... Folds without a value are left out of means.
+    cv_passes_ : float
+        Passes over X that all folds took together.
+    coef_, intercept_, objective_, lower_bound_, gap_, history_, status_ and others
+        Those of the final model, as in MeasureClassifier.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from scoreline import MeasureClassifierCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = MeasureClassifierCV("roc_auc", alphas=[1e-1, 1e-2, 1e-3], scaling="standard").fit(X, y)
+    >>> print(f"alpha {clf.alpha_:g}, AUC of left-out rows {clf.cv_results_['mean_test_score'].max():.2f}")
+    alpha 0.1, AUC of left-out rows 1.00
+    """
+
+    def __init__(
+        self,
+        measure: str | Measure = "roc_auc",
+        measure_params: dict[str, Any] | None = None,
+        alphas: Sequence[float] | None = None,
+        cv: Any = 5,
+        selection: str = "best",
+        solver: str = "auto",
+        risk: str | Sequence[str] = "auto",
+        solver_params: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        scaling: str | None = None,
+        cut: str = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        tol: float = 1e-2,
+        max_iter: int = 5000,
+        max_time: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        probability: bool = False,
+    ):
+        self.measure = measure
+        self.measure_params = measure_params
+        self.alphas = alphas
+        self.cv = cv
+        self.selection = selection
+        self.solver = solver
+        self.risk = risk
+        self.solver_params = solver_params
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.scaling = scaling
+        self.cut = cut
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.probability = probability
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "MeasureClassifierCV":
+        """Choose alpha and train on all rows.
+
+        Ctrl-C leaves the best model so far, with status_ "interrupted": the final one, or that of a fold, which was trained
+        without the fold's held-out rows. It has no `cv_results_` then.
+
+        Parameters
+        ----------
+        X : as in MeasureClassifier, of shape (n, p)
+            Examples in rows; rows must be readable one by one, which those on a cluster are not.
+        y : array of n labels
+            Two classes; the larger in sorted order is positive.
+        sample_weight : array of n weights, optional
+            Used for training, scaling and the measure on rows left out.
+        groups : array of n labels, optional
+            For splitters that keep groups together.
+
+        Returns
+        -------
+        MeasureClassifierCV
+            The fitted classifier.
+        """
+        alphas = self._checked_alphas()
+        check_choice("selection", self.selection, ("best", "one_standard_error"))
+        check_flag("probability", self.probability)
+        final = self._classifier(alphas[0])
+        if hasattr(self, "_column_names"):
+            final._column_names = self._column_names
+        measure = final._check_parameters()
+        refused = [name for name in ("checkpoint", "early_stopping") if final._options().get(name)]
+        if refused:
+            raise ValueError(
+                f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
+            )
+        interim, begun = Interim(), None
+
+        def keep() -> None:
+            if begun is not None:
+                self._keep_interim(X, final, interim, *begun)
+
+        with fitting(self, X, interim, keep) as operator:
+            operator = final._where_asked(operator)
+            operator.require("rows", "cross-validation: products restricted to rows")
+            labels = operator.aligned(y, "y")
+            classes, sign = check_labels(labels, operator.shape[0])
+            sign = np.asarray(sign)
+            weight, training_weight = check_weights(
+                None if sample_weight is None else np.asarray(operator.aligned(sample_weight, "sample_weight")),
+                self.class_weight, classes, sign,
+            )  # fmt: skip
+            splits = make_splits(self.cv, sign, groups, weight, classes)
+            if self.selection == "one_standard_error" and len(splits) < 2:
+                raise ValueError(
+                    "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
+                )
+            operator = final._mapped(X, operator, weight)  # by all rows: a map knows no labels
+            rows = TrainingRows(operator, sign, weight, training_weight, classes)
+            begun = rows, final._cut_measure(measure)
+            shape = counted_rows(len(sign), weight), operator.shape[1]
+            methods, spare = self._contenders(measure, shape, final._options())
+            contenders = [
+                (*method, cost)
+                for method in methods
+                for cost in self._costs(method[1], rows, measure, final._options())
+            ]
+            candidates: list[Candidate] = []
+            for risk, solver_class, cost in contenders:  # which may grow below
+                candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, cost, alphas, interim))
+                chosen = max(candidates, key=self._merit)  # the first of equal ones
+                candidates = [each if each is chosen else each.without_scores() for each in candidates]
+                if spare is not None and chosen.degenerate[self._chosen(chosen)]:
+                    contenders.append((spare.risk, spare.solver, None))
+                    spare = None
+            undefined = undefined_folds(candidates)
+            if len(undefined) == len(splits):
+                raise ValueError(f"{measure.name} is not defined on the rows that any fold leaves out; use fewer folds")
+            best = self._chosen(chosen)
+            along, out_of_fold = chosen.along, chosen.along and self.cut == "auto"
+            final.alpha = chosen.alphas[best]
+            # What the folds have judged is named: "auto" might take another for all rows.
+            final.set_params(risk=chosen.risk.name, solver=chosen.solver)
+            if chosen.cost is not None:
+                final.set_params(solver_params={**final._options(), "cost": chosen.cost})
+            if out_of_fold:
+                final.cut = "none"
+            final.fit(operator, y, sample_weight)
+            if along:
+                scores, there = pooled(chosen.folds, splits, best)
+                center = 0.0
+                if chosen.risk.shift != "needed":
+                    own = np.asarray(operator.matvec(final.coef_[0])) + final.trained_intercept_
+                    center = center_of(own, training_weight, chosen.risk)
+                if out_of_fold:
+                    threshold = cut_of(final._cut_measure(measure), rows, scores, there)
+                    final.intercept_ = final.intercept_ - (center + threshold)
+                if self.probability:
+                    final._calibrate(sign[there], scores, None if weight is None else weight[there], center)
+            elif self.probability:
+                tests = [test for _, test in splits]
+                scores, there, center = cross_fitted_scores(final, operator, y, sign, weight, chosen.risk, tests)
+                final._calibrate(sign[there], scores[there], None if weight is None else weight[there], center)
+        folds = [fold for each in candidates for fold in each.folds]
+        with all_at_once(self) as new:
+            validate_data(new, seen(X), skip_check_array=True)
+            for name in CALIBRATION:  # of an earlier fit with probability=True
+                new.__dict__.pop(name, None)
+            new.__dict__.update({k: v for k, v in vars(final).items() if _is_fitted(k)})
+            new.alpha_, new.cv_passes_ = final.alpha, float(sum(fold.passes for fold in folds))
+            new.cv_results_ = results_table(self._given_alphas(), candidates)
+        self._tell_edge(chosen, measure)
+        if undefined:
+            warnings.warn(
+                f"{measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out (one class "
+                "only, or no weight): means are over the other folds",
+                UserWarning,
+                stacklevel=2,
+            )
+        ended = [done for fold in folds for done in fold.converged]
+        unproved = ended.count(False)
+        if unproved:
+            warnings.warn(
+                f"{unproved} of {len(ended)} fits of the folds stopped before their gap was proved: raise "
+                "max_iter, max_time or tol, leave out the smallest alphas, or scale the features (scaling='maxabs')",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    @property
+    def alpha(self) -> float:
+        """The alpha of the final model."""
+        return self.alpha_
+
+    @property
+    def folds_chose_cost(self) -> bool:
+        """Whether the folds have chosen the cost of a positive together with alpha."""
+        return bool(np.isfinite(getattr(self, "cv_results_", {}).get("cost", np.nan)).any())
+
+    def save(self, path: Any, encoding: Any = None) -> None:
+        """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
+        final = self._classifier(self.alpha_)
+        final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
+        if self.folds_chose_cost:
+            final.set_params(solver_params={**final._options(), "cost": self.cost_})
+        final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
+        for name in ("alpha_", "cv_results_", "cv_passes_"):
+            final.__dict__.pop(name, None)
+        final.save(path, encoding)
+
+    def _keep_interim(
+        self, X: Any, final: MeasureClassifier, interim: Interim, rows: TrainingRows, measure: Measure
+    ) -> None:
+        """Set the final model if Ctrl-C has come when it was there, or else the best one of the folds."""
+        model: Any
+        if hasattr(final, "coef_"):
+            model = {k: v for k, v in vars(final).items() if _is_fitted(k)} | {"alpha_": final.alpha}
+            if final.cut == "none" != self.cut:  # the threshold of the folds may have been still to come
+                z = np.asarray(rows.operator.matvec(final.coef_[0]))
+                model["intercept_"] = -np.array([cut_of(measure, rows, z, np.arange(len(z)))])
+        else:
+            model = interim.model(rows.operator, rows.sign, rows.training_weight, measure)
+        if model is not None:
+            with all_at_once(self) as new:
+                validate_data(new, seen(X), skip_check_array=True)
+                new.__dict__.pop("cv_results_", None)
+                new.__dict__.update(model, classes_=rows.classes, n_passes_=0.0, cv_passes_=rows.operator.n_passes)
+
+    def _given_alphas(self) -> list[float] | None:
+        return None if self.alphas is None else [float(a) for a in self.alphas]
+
+    def _tell_edge(self, chosen: Candidate, measure: Measure) -> None:
+        """Warn if the best alpha is at a limit of the widened grid; log it if it is at the edge of the user's own list."""
+        edge = chosen.open_edge(min(DECADE, len(chosen.alphas) - 1)) if len(chosen.alphas) > 1 else None
+        if edge is None:
+            return
+        which, alpha = ("largest", chosen.alphas[0]) if edge == "strong" else ("smallest", chosen.alphas[-1])
+        if self.alphas is not None:
+            logger.info("the best alpha, %g, is the %s of alphas; the best one may lie beyond", alpha, which)
+            return
+        hint = "features may be noise" if edge == "strong" else "the features may need scaling (scaling='standard')"
+        warnings.warn(
+            f"The best alpha, {alpha:g}, is the {which} that is tried, and {measure.name} on held-out rows still grows "
+            f"towards it: {hint}. Pass alphas of your own to look further.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    def _checked_alphas(self) -> list[float]:
+        """Return the alphas from the largest to the smallest."""
+        given = ALPHAS if self.alphas is None else self.alphas
+        if np.ndim(given) != 1 or len(given) == 0:
+            raise ValueError(f"alphas={given!r} must be a list of one or more positive numbers")
+        for alpha in given:
+            check_number("alphas", alpha, above=0)
+        if len(set(map(float, given))) != len(given):
+            raise ValueError(f"alphas={given!r} has a number twice")
+        return sorted(map(float, given), reverse=True)
+
+    def _classifier(self, alpha: float) -> MeasureClassifier:
+        options = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
+        if not isinstance(self.risk, str):
+            options["risk"] = "auto"  # until one of them is chosen
+        options["probability"] = False  # the scores of the folds give them
+        return MeasureClassifier(alpha=alpha, **options)
+
+    def _cut_measure(self, measure: Measure) -> Measure:
+        return self._classifier(self.alpha_)._cut_measure(measure)
+
+    def _contenders(
+        self, measure: Measure, shape: tuple[float, int], options: dict[str, Any]
+    ) -> tuple[list[tuple[Risk, Any]], Alternative | None]:
+        """Return the risks to try, each with its solver, and one more for the case that the best of them is degenerate."""
+        if not isinstance(self.risk, str):
+            named = list(self.risk)
+            if not named or len(set(named)) < len(named):
+                raise ValueError(f"risk={self.risk!r} must be a name, or a list of one or more different names")
+            return [choose(measure, name, self.solver, shape) for name in named], None
+        first = choose(measure, self.risk, self.solver, shape)
+        if self.risk != "auto":
+            return [first], None
+        if first[0].name in measure.contenders:
+            others = [get_risk(name, measure) for name in measure.contenders if name != first[0].name]
+            served = [each for each in others if self.solver == "auto" or first[1].serves(each)]
+            return [first, *(choose(measure, each.name, self.solver, shape) for each in served)], None
+        other = alternative(measure, self.risk, self.solver, options, first, shape[1])
+        if other is not None and other.rival:
+            return [first, (other.risk, other.solver)], None
+        return [first], other
+
+    def _costs(
+        self, solver_class: Any, rows: TrainingRows, measure: Measure, options: dict[str, Any]
+    ) -> Sequence[float | None]:
+        """Return the costs of a positive for which the folds follow a path of alphas, or None where every fit has its own.
+
+        Leave-one-out scores, by which a fit chooses its cost, take dozens of passes where there is no factored Hessian: there
+        the held-out rows of the folds choose it. An operating point stays with the search on all rows, which says where its
+        target is not reached.
+        """
+        if not issubclass(solver_class, CostSearchSolver):
+            return (None,)
+        if options.get("cost") is not None:
+            return (float(options["cost"]),)
+        if rows.operator.shape[1] < MAX_FEATURES or isinstance(measure, OperatingPoint):
+            return (None,)
+        return (1.0, *costs_to_try(rows.sign, rows.training_weight, rows.weight))
+
+    def _tried(
+        self, final: MeasureClassifier, rows: TrainingRows, splits: list[Any], measure: Measure, risk: Risk, solver_class: Any,
+        cost: float | None, alphas: list[float], interim: Interim,
+    ) -> Candidate:  # fmt: skip
+        """Return what the folds say of a risk, a solver and a cost."""
+        along = issubclass(solver_class, Solver) and (cost is not None or not issubclass(solver_class, CostMethod))
+        stop = Event()
+
+        def make_solver() -> Any:
+            solver = final._make_solver(solver_class)
+            solver.callbacks = (*solver.callbacks, lambda progress: stop.is_set())
+            return solver
+
+        def run(alphas: list[float], starts: list[Any]) -> list[Fold]:
+            fold = (
+                self._path_fold(rows, measure, risk, make_solver, alphas, interim, cost)
+                if along
+                else self._fit_fold(rows, measure, risk, solver_class, alphas, interim)
+            )
+            # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
+            return run_folds(fold, splits, starts, stop, side_by_side=along and rows.operator.scores == "host")
+
+        def candidate(alphas: list[float], folds: list[Fold]) -> Candidate:
+            values = self._values(folds, splits, rows, measure)
+            return Candidate(risk, solver_class.name, along, alphas, folds, values, cost)
+
+        found = candidate(alphas, run(alphas, [None] * len(splits)))
+        edge = None if self.alphas is not None else found.open_edge(DECADE)
+        while edge is not None and WEAKEST < found.alphas[-1] and found.alphas[0] < STRONGEST:
+            stronger = edge == "strong"
+            more = further(found.alphas[0] if stronger else found.alphas[-1], stronger)
+            logger.info("the best alpha is at the edge of the grid: trying alphas up to %g", more[-1])
+            new = run(more, [fold.ends[0 if stronger else 1] for fold in found.folds])
+            folds = [old.extended(fold, stronger) for old, fold in zip(found.folds, new, strict=True)]
+            found = candidate([*more[::-1], *found.alphas] if stronger else [*found.alphas, *more], folds)
+            edge = found.open_edge(DECADE)
+        return found
+
+    def _path_fold(
+        self,
+        rows: TrainingRows,
+        measure: Measure,
+        risk: Risk,
+        make_solver: Callable[[], Any],
+        alphas: list[float],
+        interim: Interim,
+        cost: float | None,
+    ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
+        """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
+        space = space_for(rows.operator.scores)
+        weights = rows.training_weight if cost is None else with_cost(rows.training_weight, rows.sign, cost)
+
+        def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
+            wrapped = scaled(rows.operator, self.scaling, rows.counted(train))
+            if self.fit_intercept and risk.shift == "needed":
+                wrapped = InterceptOperator(wrapped, self.intercept_scaling)
+            part, left = wrapped.on_rows(train), wrapped.on_rows(test)
+            sign = part.aligned(rows.sign[train])
+            weight = None if weights is None else part.aligned(weights[train], "sample_weight")
+            objective = Objective(part, risk.prepare(sign, weight, space), alphas[0])
+
+            def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
+                return unwrapped(w, wrapped, rows.operator)
+
+            def run() -> Fold:
+                scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []
+                solver, newest = make_solver(), interim.of_fold()
+                facts = {"solver_": solver.name, "risk_": risk.name, "cost_": 1.0 if cost is None else cost}
+                solver.latest = newest
+                newest.begin(unwrap, **facts, alpha_=alphas[0])
+                ends: list[Any] = []
+                for k, (_, result) in enumerate(solve_path(objective, alphas, solver, start)):
+                    if result.interruption is not None:
+                        raise result.interruption
+                    ends = [*ends[:1], result.w]
+                    shift = objective.risk.intercept(result.z) - center_of(result.z, weight, risk)
+                    scores[k] = np.asarray(left.matvec(result.w)) + shift
+                    coef, intercept = unwrap(result.w)
+                    judge = partial(_held_out_value, rows, measure, test, scores[k])
+                    newest.finish(judge, coef, intercept + shift, **facts, alpha_=alphas[k])
+                    converged.append(result.status == "converged")
+                    degenerate.append(is_degenerate(result, objective))
+                passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
+                passes += self.scaling is not None
+                return Fold(scores, None, passes, converged, degenerate, (ends[0], ends[-1]))
+
+            return run
+
+        return prepare
+
+    def _fit_fold(
+        self, rows: TrainingRows, measure: Measure, risk: Risk, solver_class: Any, alphas: list[float], interim: Interim
+    ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
+        """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
+
+        def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
+            part, left = rows.operator.on_rows(train), rows.operator.on_rows(test)
+            labels, weight = rows.classes[(rows.sign > 0).astype(np.intp)], rows.weight
+
+            def run() -> Fold:
+                values, converged, degenerate = np.empty(len(alphas)), [], []
+                clf = self._classifier(alphas[0])
+                clf.set_params(warm_start=True, risk=risk.name, solver=solver_class.name)
+                clf.__dict__.update(start or {})
+                newest = interim.of_fold()
+                ends: list[Any] = []
+
+                def note(value: float) -> None:
+                    facts = {"solver_": clf.solver_, "risk_": clf.risk_, "cost_": clf.cost_, "alpha_": clf.alpha}
+                    newest.finish(lambda: (value, 0.0), clf.coef_[0], float(clf.intercept_[0]), **facts)
+
+                for k, alpha in enumerate(alphas):
+                    clf.set_params(alpha=alpha)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # told once, at the end
+                        try:
+                            clf.fit(part, labels[train], None if weight is None else weight[train])
+                        except KeyboardInterrupt:
+                            if hasattr(clf, "solver_"):  # a start from another fit sets coef_ alone
+                                note(-np.inf)
+                            raise
+                    decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])
+                    values[k] = rows.judged(measure, test, decision)
+                    note(values[k])
+                    ends = [*ends[:1], {name: getattr(clf, name) for name in ("coef_", "trained_intercept_")}]
+                    converged.append(clf.gap_ is None or clf.status_ == "converged")
+                    degenerate.append(bool(np.ptp(decision) == 0.0))
+                passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
+                return Fold(None, values, passes, converged, degenerate, (ends[0], ends[-1]))
+
+            return run
+
+        return prepare
+
+    def _values(self, folds: list[Fold], splits: list[Any], rows: TrainingRows, measure: Measure) -> FloatArray:
+        """Return the measure on the left-out rows, alphas by folds."""
+        if folds[0].values is not None:
+            return np.stack([np.asarray(fold.values) for fold in folds], axis=1)
+        assert folds[0].scores is not None
+        values = np.empty((len(folds[0].scores), len(folds)))
+        needs_cut = not isinstance(measure, RankingMeasure)
+        for k in range(len(values)):
+            for f, (_, test) in enumerate(splits):
+                decision = folds[f].scores[k]  # type: ignore[index]
+                if needs_cut:  # that of the other folds: these rows must not choose their own
+                    others = [g for g in range(len(folds)) if g != f] or [f]
+                    scores, there = pooled([folds[g] for g in others], [splits[g] for g in others], k)
+                    decision = decision - cut_of(measure, rows, scores, there)
+                values[k, f] = rows.judged(measure, test, decision)
+        return values
+
+    def _merit(self, candidate: Candidate) -> tuple[float, bool]:
+        """Return what contenders are compared by: the best mean, and among equal ones that the fits are not degenerate."""
+        return float(candidate.means.max()), not candidate.degenerate[self._chosen(candidate)]
+
+    def _chosen(self, candidate: Candidate) -> int:
+        """Return which alpha is taken; of equal means the strongest penalty."""
+        means, values = candidate.means, candidate.values
+        best = int(np.argmax(means))
+        if self.selection == "best":
+            return best
+        error = float(deviation_of(values)[best] / np.sqrt(np.count_nonzero(~np.isnan(values[best]))))
+        return int(np.flatnonzero(means >= means[best] - error)[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def further(edge: float, stronger: bool) -> list[float]:
+    """Return the alphas of one decade beyond the edge of the grid, from the edge on."""
+    steps = np.arange(1, DECADE + 1) / DECADE
+    return [float(f"{a:.3g}") for a in edge * 10.0 ** (steps if stronger else -steps)]
+
+
+def _is_fitted(name: str) -> bool:
+    """Tell whether an attribute is one that a fit sets."""
+    return name.endswith("_") or name == "_penalty"
+
+
+def _held_out_value(rows: TrainingRows, measure: Measure, test: AnyArray, scores: FloatArray) -> tuple[float, float]:
+    """Return the measure on the held-out rows of a fold at their own best threshold, and that."""
+    try:
+        threshold = cut_of(measure, rows, scores, test)
+    except ValueError:  # rows of one class, or without weight
+        return -np.inf, 0.0
+    return float(np.nan_to_num(rows.judged(measure, test, scores - threshold), nan=-np.inf)), threshold

@@ -1,0 +1,104 @@
+"""Vectors with an entry for every row of X that need not lie in the memory of this process."""
+
+import importlib
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from scoreline.runtime.types import AnyArray
+
+# Decorates what computes with X and scores: what leaves the range of floats shows as infinity or NaN; callers look for that.
+visible = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
+LEAST_TAME, MOST_TAME = 1e-30, 1e30  # largest weight of rows whose weights are used as they are
+
+
+ROOMS = {"blocks": "scoreline.distributed", "device": "scoreline.gpu"}  # where vectors of a score space are worked on
+
+
+def room_module(scores: str, name: str) -> Any:
+    """Return a module of the room that works on such scores; both rooms have modules of the same names."""
+    return importlib.import_module(f"{ROOMS[scores]}.{name}")
+
+
+class ClusterError(RuntimeError):
+    """Work on a cluster that could not be finished, and what to do about it."""
+
+
+class RemoteVector(NDArrayOperatorsMixin):
+    """A vector on the workers of a cluster or on a device that NumPy's elementwise functions, sums and masks understand.
+
+    `np.asarray` brings its entries here. Nothing changes a vector that is there: `z += 1` makes another one.
+
+    Attributes
+    ----------
+    scores : str
+        Name of the score space that works on such vectors.
+    """
+
+    scores: ClassVar[str]
+    ndim = 1
+    __hash__ = object.__hash__
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Its length."""
+        return (len(self),)
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def like(self, rows: Any) -> "RemoteVector":
+        """Return an array of this process, an entry for every row, as a vector beside this one."""
+
+    @abstractmethod
+    def distinct(self, most: int = 100) -> AnyArray:
+        """Return different entries, `most` of each part at most, here."""
+
+    def copy(self) -> "RemoteVector":
+        """Return the vector itself: nothing can change it."""
+        return self
+
+    def __pow__(self, exponent: Any) -> Any:  # as that of arrays: NumPy's function rounds squares otherwise before 2.2
+        return self * self if isinstance(exponent, int) and exponent == 2 else super().__pow__(exponent)
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        raise TypeError(
+            "a vector that lies elsewhere cannot be changed in place; make another one, for example with numpy.where"
+        )
+
+
+def as_vector(rows: Any, dtype: Any = None) -> Any:
+    """Return entries as a vector: what lies elsewhere stays there, anything else becomes an array."""
+    if isinstance(rows, RemoteVector):
+        return rows if dtype is None else rows.astype(dtype)  # type: ignore[attr-defined]
+    if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):  # NumPy would take what the mask hides
+        raise ValueError(
+            "a masked array with masked entries, expected numbers throughout; drop those rows or fill them in"
+        )
+    return np.asarray(rows, dtype=dtype)
+
+
+def tamed(weight: Any) -> tuple[Any, int]:
+    """Return weights whose sums and products stay in range, and the exponent of the power of two they were multiplied with.
+
+    Only those whose largest lies outside of 1e-30 to 1e30 change: it is brought to between 1/2 and 1. A power of two changes no
+    digit, but weights beyond 1e300 times smaller become 0.
+    """
+    top = float(weight.max()) if len(weight) else 1.0
+    if LEAST_TAME <= top <= MOST_TAME or top == 0.0:
+        return weight, 0
+    exponent = -int(np.frexp(top)[1])
+    with np.errstate(under="ignore"):
+        return as_vector(np.ldexp(weight, exponent)), exponent
+
+
+def checked_mask(mask: AnyArray) -> AnyArray:
+    """Return a mask, or raise if it is none."""
+    if mask.dtype != bool or mask.ndim != 1:
+        raise TypeError(
+            f"a vector that lies elsewhere is indexed by a mask, a boolean for each row; got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask

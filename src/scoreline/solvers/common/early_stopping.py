@@ -1,0 +1,104 @@
+"""Early stopping: end a run where the measure on validation rows no longer grows, and keep the point where it was best."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scoreline.runtime.checks import check_number
+from scoreline.runtime.types import FloatArray
+
+STOPPED = "early_stopping"  # status of a run whose point is not the last one
+
+
+@dataclass(frozen=True, eq=False)
+class EarlyStopping:
+    """End a fit by the measure on validation rows: `solver_params={"early_stopping": EarlyStopping(...)}`, or its share.
+
+    After every iteration (pass of "spade" and "stamp") that has lowered J, the measure is taken on the validation rows:
+    measures of counts at the best cut there. `history_["validation"]` has the values. The coefficients with the best one are
+    kept, also where the fit ends for another reason; objective_, lower_bound_ and gap_ are theirs, and remain a proof. status_
+    is "early_stopping" unless the last coefficients were the best. With cut="auto" measures of counts take their cut from the
+    validation rows, and probabilities are learnt from them.
+
+    Parameters
+    ----------
+    validation : float or tuple
+        Share of the rows of either class to hold out, which then serve for nothing else; or (X, y) or (X, y, sample_weight) of
+        rows of your own, which are not copied.
+    patience : int
+        New points in a row without a better value after which the fit ends.
+    least_gain : float
+        What a value must exceed the best one by to be better.
+    """
+
+    validation: Any = 0.1
+    patience: int = 10
+    least_gain: float = 0.0
+    fingerprint: str = field(default="", init=False)  # of the user's rows, for checkpoints
+
+    def __post_init__(self) -> None:
+        check_number("patience", self.patience, least=1, integer=True)
+        check_number("least_gain", self.least_gain, least=0)
+        if isinstance(self.validation, (tuple, list)):
+            if len(self.validation) not in (2, 3):
+                raise ValueError(
+                    f"validation has {len(self.validation)} parts, expected (X, y) or (X, y, sample_weight), or a share of rows"
+                )
+        else:
+            check_number("validation", self.validation, above=0)
+            if self.validation > 0.5:
+                raise ValueError(f"validation={self.validation!r} must be a share of the rows, at most 0.5")
+
+    @classmethod
+    def of(cls, option: Any) -> "EarlyStopping | None":
+        """Return the settings of an option `early_stopping`: an EarlyStopping, a share, True for a tenth, or None."""
+        if option is None or option is False or isinstance(option, cls):
+            return option or None
+        if option is True:
+            return cls()
+        if isinstance(option, (float, np.floating)):
+            return cls(float(option))
+        shown = "a tuple; write EarlyStopping((X, y))" if isinstance(option, (tuple, list)) else f"{option!r:.100}"
+        raise ValueError(f"early_stopping must be an EarlyStopping, a share of the rows like 0.1, or True, got {shown}")
+
+    @property
+    def share(self) -> float | None:
+        """The share of rows to hold out; None for rows of the user."""
+        return None if isinstance(self.validation, (tuple, list)) else float(self.validation)
+
+    def __repr__(self) -> str:
+        rows = f"{len(self.validation[1])} rows" if self.share is None else f"{self.share:g}"
+        known = f", {self.fingerprint}" if self.fingerprint else ""
+        return f"EarlyStopping({rows}, patience={self.patience}, least_gain={self.least_gain:g}{known})"
+
+    def known_by(self, fingerprint: str) -> "EarlyStopping":
+        """Return the same settings with what tells their rows from others."""
+        same = EarlyStopping(self.validation, self.patience, self.least_gain)
+        object.__setattr__(same, "fingerprint", fingerprint)
+        return same
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "EarlyStopping":
+        """Return itself: nothing of it changes, and clones of an estimator must not copy X."""
+        return self
+
+
+class Watch:
+    """Judges points of a run, and remembers the best in a dict that goes into checkpoints."""
+
+    def __init__(self, settings: EarlyStopping, value: Callable[[FloatArray], float]):
+        self.settings, self.value = settings, value
+
+    def see(self, seen: dict[str, Any], w: FloatArray, objective: float) -> dict[str, Any]:
+        """Return what is known after w, which is new if its objective is."""
+        if seen and seen["seen"] == objective:
+            return seen
+        value = float(self.value(w))
+        if not seen or value > seen["best"] + self.settings.least_gain:
+            return {"w": w.copy(), "objective": objective, "best": value, "seen": objective, "value": value, "tried": 0}
+        return seen | {"seen": objective, "value": value, "tried": seen["tried"] + 1}
+
+    def over(self, seen: dict[str, Any]) -> bool:
+        """Tell whether the run is to end."""
+        return bool(seen) and seen["tried"] >= self.settings.patience

@@ -1,0 +1,77 @@
+"""What every solver is, certified or not: a name, options, and what it trains."""
+
+import inspect
+from typing import Any, ClassVar
+
+from scoreline.runtime.checks import check_number
+
+
+class Method:
+    """What `MeasureClassifier(solver=...)` can name: options, and what it trains.
+
+    Attributes
+    ----------
+    name : str
+        The name used in `MeasureClassifier(solver=...)`.
+    alpha_means : str
+        What alpha does in this method, for `list_solvers()`.
+    automatic : str
+        When solver="auto" may choose it: "always", "otherwise" (where no other serves the risk), "narrow" (before others, where
+        features are few enough for a Hessian), "never", or "measure" (where risk="auto" too, so that what is trained may follow
+        the measure).
+    ample : tuple of str
+        Measures that solver="auto" takes it for where risk="auto" too and rows are ample, a hundred a feature.
+    prefers : tuple of str
+        Risks that risk="auto" takes before others when this method is asked for.
+    measures : tuple of str
+        Measures that it is made for; empty for all.
+    certified : bool
+        Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
+    streams : bool
+        Whether it can learn block by block (`partial_fit`).
+    row_vectors, feature_vectors : float
+        About how many vectors of float64 of n and of p a fit holds beyond X at its highest (`working_bytes`).
+    """
+
+    name: ClassVar[str]
+    alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
+    automatic: ClassVar[str] = "always"
+    ample: ClassVar[tuple[str, ...]] = ()
+    prefers: ClassVar[tuple[str, ...]] = ()
+    reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
+    measures: ClassVar[tuple[str, ...]] = ()
+    certified: ClassVar[bool] = True
+    streams: ClassVar[bool] = False
+    row_vectors: ClassVar[float] = 16.0
+    feature_vectors: ClassVar[float] = 80.0
+    trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures
+
+    def __init__(self, tol: float = 1e-2, max_iter: int = 5000, max_time: float | None = None):
+        check_number("tol", tol, above=0)
+        check_number("max_iter", max_iter, least=1, integer=True)
+        if max_time is not None:
+            check_number("max_time", max_time, above=0)
+        self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
+
+    def working_bytes(self, n: int, p: int) -> float:
+        """Return about how many bytes a fit of n rows and p features takes beyond X, at its highest."""
+        return 8.0 * (self.row_vectors * n + self.feature_vectors * p)
+
+    @classmethod
+    def options(cls) -> list[str]:
+        """Return the names of the options that the constructor takes."""
+        names: set[str] = set()
+        for base in cls.__mro__:
+            if "__init__" in base.__dict__ and base is not object:
+                names |= {n for n, p in inspect.signature(base).parameters.items() if p.kind is not p.VAR_KEYWORD}
+        return sorted(names)
+
+    @classmethod
+    def serves(cls, risk: Any) -> bool:
+        """Tell whether this method can train that risk (class or object)."""
+        raise NotImplementedError
+
+    @classmethod
+    def trains(cls, measure: Any) -> bool:
+        """Tell whether this solver can train for that measure (class or object), given a risk that it serves."""
+        return not cls.measures or getattr(measure, "name", "") in cls.measures

@@ -1,0 +1,42 @@
+"""Many strengths of the penalty on the same rows: every run begins where the last one ended, with what it has proved."""
+
+from collections.abc import Iterator, Sequence
+
+from scoreline.objective import Objective
+from scoreline.runtime.types import FloatArray
+from scoreline.solvers.common.base import Result, Solver
+
+
+def solve_path(
+    objective: Objective, alphas: Sequence[float], solver: Solver, start: FloatArray | None = None
+) -> Iterator[tuple[float, Result]]:
+    """Minimise J for each alpha in turn; yield (alpha, result). From strong to weak is the fastest order.
+
+    A plane R(Xw) >= c + <v, w> does not know alpha: the best mixture of planes of one run is a lower bound for the next from
+    the start. Scores are handed on, too, so that a run which has nothing to improve costs two passes: one for its gradient, one
+    for fresh scores of the proof.
+
+    Parameters
+    ----------
+    objective : Objective
+        Rows and risk; its own alpha is not used.
+    alphas : sequence of float
+        Penalties.
+    solver : Solver
+        Certified; `init` concerns the first alpha alone.
+    start : array of p numbers, optional
+        Where the first run begins: the coefficients of an alpha that is near.
+    """
+    before: tuple[float, Result] | None = None
+    for alpha in alphas:
+        if before is None:
+            own = objective.with_alpha(alpha)
+            result = solver.solve(own, start)
+        else:
+            last = before[1]
+            own = objective.with_alpha(alpha, last.w, last.z)
+            result = solver.solve(own, state=solver.onward(own, last.state, before[0]))
+        yield alpha, result
+        if result.interruption is not None or result.z is None:
+            return
+        before = alpha, result
