@@ -268,7 +268,9 @@ def transcripts():
                 text = re.sub(r"\d+(\.\d+)? ?(ms|s|seconds|minutes|min|MB|GB|KB|kB|rows/s)\b", "TIME", text)
                 text = re.sub(r'"seconds": [\d.e-]+', "TIME", text)
                 if command.startswith("compare"):  # whose last column is seconds
-                    text = re.sub(r" +\d+\.\d{2,3}$|\d+(\.\d)? times (slower|faster)", "TIME", text, flags=re.MULTILINE)
+                    text = re.sub(
+                        r" +\d+\.\d{2,3}$| Training (is|takes) [^.]*(\.\d[^.]*)?\.", "", text, flags=re.MULTILINE
+                    )
                 yield command, code, re.sub(r" {2,}", "  ", text)
         finally:
             os.chdir(here)

@@ -1,57 +1,46 @@
 """MeasureClassifier: train a linear classifier for the measure you report."""
 
 import logging
-import time
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scoreline import kernels
-from scoreline.fitting.catalog import Alternative, alternative, choose, counted_rows
-from scoreline.fitting.early_stopping import ValidationRows, given_rows, held_rows, same_columns
-from scoreline.fitting.interim import Interim, fitting
-from scoreline.fitting.memory import check_memory
-from scoreline.fitting.moments_training import MomentsTraining
+from scoreline.fitting.certified import CertifiedFit, with_cost
+from scoreline.fitting.checks import available_if, check_labels, check_sample_weight, check_truth, check_weights, seen
+from scoreline.fitting.interim import fitting
+from scoreline.fitting.job import Job, on_device
+from scoreline.fitting.model import Model, set_model, unchanged_on_error
+from scoreline.fitting.moments import MomentsFit
+from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.persist import restored_model, save_model
-from scoreline.fitting.probabilities import Probabilities, check_enough_rows, cross_fitted_scores
-from scoreline.fitting.row_training import RowTraining
-from scoreline.fitting.scoring import Scoring
-from scoreline.fitting.streaming import Streaming
-from scoreline.fitting.training import Problem, Trained, is_better, is_doubtful, train
-from scoreline.fitting.validation import (
-    as_counts,
-    check_labels,
-    check_sample_weight,
-    check_weights,
-    column_names,
-    seen,
-)
-from scoreline.fitting.whole import all_at_once
-from scoreline.fitting.wrapped import unwrapped, wrapped_again
+from scoreline.fitting.plan import measure_of_threshold, plan
+from scoreline.fitting.probabilities import calibration, cross_fitted_scores, has_probabilities, sigmoid_of
+from scoreline.fitting.row_by_row import RowFit
+from scoreline.fitting.rows import GivenRows
+from scoreline.fitting.streaming import can_merge, can_stream, merge, take_in
+from scoreline.fitting.threshold import ScoredRows, careful_threshold, target_missed
 from scoreline.io.encoding import Encoding
-from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure, steady_cut
-from scoreline.operators import InterceptOperator, Operator
-from scoreline.operators.column_maps import KINDS, heavy_tailed, with_mapped_columns
-from scoreline.operators.wrappers import linear_scaling, scaled
-from scoreline.risks.base import Risk
-from scoreline.runtime.checks import check_choice, check_flag, check_number
-from scoreline.runtime.registry import unknown_name
+from scoreline.measures import CountsBasedMeasure, Measure, get_measure, steady_cut
+from scoreline.operators import as_operator
+from scoreline.operators.column_maps import ColumnMap, mapped_like
+from scoreline.operators.convert import checked_scores
+from scoreline.risks.registry import get_risk
+from scoreline.runtime import parallel
+from scoreline.runtime.array_types import is_dask, library_of
+from scoreline.runtime.memory import memory_advice
+from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
-from scoreline.runtime.vectors import room_module
-from scoreline.scores import space_for
+from scoreline.runtime.vectors import RemoteVector, room_module
+from scoreline.scores import space_of
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.common.row_method import RowMethod
-from scoreline.solvers.common.run_warnings import warn_if_not_converged
 
 logger = logging.getLogger("scoreline")
 
 
-class MeasureClassifier(
-    Scoring, Probabilities, Streaming, MomentsTraining, RowTraining, ClassifierMixin, BaseEstimator
-):
+class MeasureClassifier(ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
 
     Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
@@ -149,6 +138,8 @@ class MeasureClassifier(
         Names of the features, if X was a frame.
     solver_, risk_ : str
         What was used.
+    plan_ : str
+        What was decided before the fit, and why, in one sentence; `verbose=1` shows it.
     rejected_ : str or None
         With risk="auto" and solver="auto": the method that was trained first and not kept, and why; None if there is none.
     cost_ : float
@@ -244,56 +235,262 @@ class MeasureClassifier(
         MeasureClassifier
             The fitted classifier.
         """
-        measure = self._check_parameters()
-        interim, begun = Interim(), None
-
-        def keep() -> None:
-            if begun is not None:
-                self._keep_interim(interim, *begun)
-
-        with fitting(self, X, interim, keep) as operator:
-            operator = self._where_asked(operator)
+        parameters = Parameters.of(self)
+        with fitting(self, X) as (operator, interim):
+            operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
-            y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
-            classes, sign = check_labels(y, operator.shape[0])
-            sign = operator.aligned(sign, "y")  # labels that were text
-            counts = as_counts(check_sample_weight(sample_weight, operator.shape[0]))
-            operator = self._mapped(X, operator, counts)
-            shape = counted_rows(operator.shape[0], counts), operator.shape[1]
-            risk, solver_class = choose(measure, self.risk, self.solver, shape)
-            solver = self._make_solver(solver_class)
-            check_memory(solver, operator)
-            other = alternative(measure, self.risk, self.solver, self._options(), (risk, solver_class), shape[1])
-            seed = self._seed(solver, other)
-            validation, held = self._validation_rows(X, solver, operator, classes, sign, sample_weight, measure, seed)
-            if held is not None:  # before anything is made of the weights
-                sample_weight = np.where(held, 0.0, 1.0 if sample_weight is None else sample_weight)
-            weight, training_weight = check_weights(sample_weight, self.class_weight, classes, sign)
-            if self.probability and validation is None:
-                check_enough_rows(sign, weight)
-            rows = X, operator, classes, sign, weight, measure, solver, training_weight
-            begun = rows
-            unseen: Any = None
-            there: Any = slice(None)
-            if isinstance(solver, MomentsSolver):
-                self._fit_moments(*rows)
-            elif isinstance(solver, RowMethod):
-                if operator.scores == "device":
-                    raise TypeError(room_module("device", "operator").ON_DEVICE.format(solver=solver.name))
-                self._fit_rows(*rows, validation, interim)
-            else:
-                unseen, risk = self._fit_certified(*rows, risk, other, seed, validation, interim)
-            if validation is not None:
-                self._serve(validation)
+            given = GivenRows.of(X, operator, y, sample_weight).mapped(self.scaling, self._names_of(X))
+            decided = plan(parameters.request, parameters.measure, given.shape)
+            logger.info("plan for %s", decided)
+            job = Job.of(parameters, decided, given, interim, self._earlier(given.operator.shape[1]))
+            interim.keep = lambda: self._keep(job, X)
+            model = _fit_path(job).fit()
+            self._set(X, job, model, passes_before)
+            if job.validation is not None:
+                self._use_validation_rows(job)
             elif self.probability:
-                center = 0.0
-                if unseen is None:
-                    unseen, there, center = cross_fitted_scores(self, operator, y, sign, weight, risk)
-                counts = None if weight is None else np.asarray(weight)[there]
-                self._calibrate(np.asarray(sign)[there], np.asarray(unseen)[there], counts, center)
-            if held is not None and validation is not None:
-                operator._count(validation.rows_read / operator.shape[0])
-            self.n_passes_ = operator.n_passes - passes_before
+                self._calibrate(job, model, given.y)
+            self.n_passes_ = job.rows.operator.n_passes - passes_before
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the score of each row: X coef_ + intercept_, positive where `predict` says classes_[1].
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The scores; one pass over X. Of X in Dask a Dask array, which is not computed yet; of X on a device an array there.
+        """
+        check_is_fitted(self, "coef_")
+        if is_dask(X):
+            validate_data(self, seen(X), reset=False, skip_check_array=True)
+            dask = room_module("blocks", "dask_operator")
+            return dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map)
+        z = self._scored(X)[0]
+        if getattr(z, "scores", None) == "device":
+            return z.array + float(self.intercept_[0])
+        return np.asarray(z) + float(self.intercept_[0])
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row: classes_[1] where decision_function > 0.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The classes; of X in Dask a Dask array, which is not computed yet; of X on a
+            device an array there, if they are numbers.
+        """
+        decision: Any = self.decision_function(X)
+        if is_dask(decision):
+            return room_module("blocks", "dask_operator").lazy_classes(decision, self.classes_)
+        if library_of(decision) is not None:
+            positive = room_module("device", "vector").DeviceVector(decision) > 0.0
+            if self.classes_.dtype.kind in "biuf":
+                return np.where(positive, self.classes_[1], self.classes_[0]).array
+            decision = np.asarray(positive)
+        return self.classes_.take(decision > 0)
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of both classes, with `probability=True`.
+
+        P(classes_[1]) = 1 / (1 + exp(-(a z + b))), (a, b) = calibration_, a > 0, where z is X coef_ clipped to
+        calibration_range_. Probabilities never contradict the ranking of the scores: scores outside of the range, and those
+        that round to the same number, have equal ones. `predict` goes by the threshold that serves the measure, not by 1/2.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m, 2)
+            P(classes_[0]) and P(classes_[1]); here, wherever X is.
+        """
+        return sigmoid_of(self).probability(np.asarray(self._scored(X)[0], dtype=np.float64))
+
+    @available_if(has_probabilities)
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of `predict_proba`, which differ also where probabilities round to 1.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m, 2)
+            log P(classes_[0]) and log P(classes_[1]).
+        """
+        return sigmoid_of(self).log_probability(np.asarray(self._scored(X)[0], dtype=np.float64))
+
+    def probability_of(self, decision: Any) -> FloatArray:
+        """Return P(classes_[1]) of rows whose decision values are known, with `probability=True`.
+
+        Parameters
+        ----------
+        decision : array of m numbers
+            What `decision_function` gave.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The probabilities.
+        """
+        has_probabilities(self)
+        raw = np.asarray(decision, dtype=np.float64) - float(self.intercept_[0])
+        return sigmoid_of(self).probability(raw.ravel())[:, 1].reshape(raw.shape)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the measure on (X, y).
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+        y : array of m labels
+            Their classes.
+        sample_weight : array of m weights, optional
+            Rows count as often as their weight.
+
+        Returns
+        -------
+        float
+            The measure itself, larger is better.
+        """
+        z, y, sample_weight = self._scored(X, y, sample_weight)
+        decision = z + float(self.intercept_[0])
+        truth = check_truth(y, self.classes_, len(decision))
+        weight = check_sample_weight(sample_weight, len(decision))
+        return get_measure(self.measure, self.measure_params).value(truth, decision, weight)
+
+    def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return J = alpha/2 |w|^2 + R of the trained coefficients on (X, y); on the training data it is objective_.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+        y : array of m labels
+            Their classes, both of them.
+        sample_weight : array of m weights, optional
+            As in `fit`; class_weight is applied too.
+
+        Returns
+        -------
+        float
+            J of `risk_`, without smoothing; one pass over X.
+        """
+        z, y, sample_weight = self._scored(X, y, sample_weight)
+        z = z + self.trained_intercept_
+        check_labels(y, len(z))  # both classes must be there
+        rows = self._training_scores(z, y, sample_weight)
+        weight = with_cost(rows.weight, rows.sign, self.cost_)
+        risk = get_risk(self.risk_, get_measure(self.measure, self.measure_params))
+        return self._penalty + risk.prepare(rows.sign, weight, space_of(z)).value(z)
+
+    def recut(
+        self,
+        X: Any,
+        y: Any,
+        measure: str | Measure | None = None,
+        measure_params: dict[str, Any] | None = None,
+        sample_weight: Any = None,
+    ) -> "MeasureClassifier":
+        """Set the intercept anew: the best cut on these rows, for the classifier's measure or for another one.
+
+        The coefficients stay. Rows that the fit has not seen give a cut that is less optimistic; another operating point
+        (`measure="recall_at_precision", measure_params={"precision": 0.95}`) costs one pass over X and no training.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+        y : array of m labels
+            Their classes.
+        measure : str or Measure, default=None
+            What the cut is to serve; None keeps the classifier's own measure. `score` goes on reporting that one.
+        measure_params : dict, default=None
+            Parameters of a measure given by name.
+        sample_weight : array of m weights, optional
+            As in `fit`; class_weight is applied too.
+
+        Returns
+        -------
+        MeasureClassifier
+            The classifier with the new `intercept_`.
+        """
+        z, y, sample_weight = self._scored(X, y, sample_weight)
+        given = (self.measure, self.measure_params) if measure is None else (measure, measure_params)
+        served = measure_of_threshold(get_measure(*given), self.class_weight)
+        rows = self._training_scores(z + self.trained_intercept_, y, sample_weight)
+        self.intercept_ = np.array([self.trained_intercept_ - careful_threshold(served, rows)])
+        missed = target_missed(served, rows)
+        if missed is not None:
+            warn_user(missed)
+        return self
+
+    @available_if(can_stream)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "MeasureClassifier":
+        """Take in more rows, with a solver that learns from a stream: "moments", "spade" or "stamp". `fit` begins anew.
+
+        "moments": the moments of all rows so far give the same model as one `fit`, in any order of the blocks; memory is two
+        p x p matrices. The cut and the predicted measure come from the model of normal scores. A call costs one pass over its
+        rows and a solve of order p^3.
+
+        "spade" and "stamp": one step for every row, in random order within the block, fixed by random_state. Shares of the
+        classes and units of the features are those met so far; steps do not fade. The cut is that of the scores of the later
+        half of the stream, each of the model after its block, kept in sketches, which put its rank off by at most a share of
+        `cut_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the sketches, 10 MB
+        at most. A call costs three passes over its rows and the cut, a few milliseconds: blocks of thousands of rows are best.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            More examples; for "moments" at most 4096 features.
+        y : array of m labels
+            Their classes; a block may have one class only, if `classes` was given.
+        classes : array of the two classes, optional
+            Needed with the first block unless it has both.
+        sample_weight : array of m weights, optional
+            Taken as numbers of rows.
+
+        Returns
+        -------
+        MeasureClassifier
+            The classifier; without `coef_` until both classes have been seen.
+        """
+        with unchanged_on_error(self):  # a block that fails, or Ctrl-C: as if it had not come
+            take_in(self, X, y, classes, sample_weight)
+        return self
+
+    @available_if(can_merge)
+    def merge(self, other: "MeasureClassifier") -> "MeasureClassifier":
+        """Add the rows that another classifier has seen by `partial_fit`: the model of all rows, as if seen by one.
+
+        Parameters
+        ----------
+        other : MeasureClassifier
+            With solver="moments", the same classes and features. It is not changed.
+
+        Returns
+        -------
+        MeasureClassifier
+            This classifier.
+        """
+        merge(self, other)
         return self
 
     def save(self, path: Any, encoding: Encoding | None = None) -> None:
@@ -312,251 +509,97 @@ class MeasureClassifier(
         """
         save_model(self, path, encoding)
 
-    def _fit_certified(
-        self, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: FloatArray | None, measure: Measure,
-        solver: Any, training_weight: FloatArray | None, risk: Risk, other: Alternative | None, seed: Any,
-        validation: ValidationRows | None, interim: Interim,
-    ) -> tuple[Any, Risk]:  # fmt: skip
-        """Minimise J, prove it and cut; return scores of left-out rows (None if they would cost a fit), and the risk."""
-        if risk.shift == "linear" and linear_scaling(operator, self.scaling) != "standard":
-            warnings.warn(
-                f"risk {risk.name!r} for measure {measure.name!r} falls as all scores rise or fall together, which "
-                "features of a mean other than 0 allow without ranking: use scaling='standard', or risk='logistic'",
-                UserWarning,
-                stacklevel=3,
-            )
-        before, begin = operator.n_passes, time.perf_counter()
-        base, cut, seconds = scaled(operator, self.scaling, weight), self._own_cut(validation), self.max_time
+    def _earlier(self, p: int) -> tuple[FloatArray, float] | None:
+        """Return coefficients and intercept of an earlier fit with as many features."""
+        if not hasattr(self, "coef_") or self.coef_.shape[1] != p:
+            return None
+        return self.coef_[0], self.trained_intercept_
 
-        def run(risk: Risk, solver: Any, seed: Any, has_fallback: bool) -> tuple[Problem, Trained]:
-            wrapped = base
-            if self.fit_intercept and risk.shift == "needed":
-                wrapped = InterceptOperator(base, self.intercept_scaling)
-            if validation is not None:
-                solver.watch = validation.watch(solver.early_stopping, lambda w: unwrapped(w, wrapped, operator))
-            solver.latest = interim
-            interim.begin(lambda w: unwrapped(w, wrapped, operator), solver_=solver.name, risk_=risk.name)
-            if seconds is not None:
-                solver.max_time = max(1e-9, seconds - (time.perf_counter() - begin))
-            problem = Problem(
-                wrapped, space_for(operator.scores), sign, training_weight, weight, risk, self.alpha, measure,
-                self._cut_measure(measure),
-            )  # fmt: skip
-            first, left_out = self._first_w(wrapped, operator), self.probability and validation is None
-            return problem, train(problem, solver, cut, seed, first, left_out, has_fallback)
+    def _set(self, X: Any, job: Job, model: Model, passes_before: float) -> None:
+        """Set the fitted attributes; raise Ctrl-C again if it has ended the fit, or warn of what there is to warn of."""
+        operator = job.rows.operator
+        own = {"classes_": job.rows.classes, "plan_": str(job.plan), "n_passes_": operator.n_passes - passes_before}
+        set_model(self, X, operator, own | model.attributes())
+        if model.interruption is not None:
+            signal, model.interruption, model.finish = model.interruption, None, None
+            raise signal  # which the model in the frame of `fit` no longer knows: that circle would keep X alive
+        if model.finish is not None:
+            model.finish()
 
-        problem, trained = run(risk, solver, seed, other is not None)
-        rejected = None
-        ended = trained.interruption is not None or trained.result.status in ("interrupted", "max_time")
-        if other is not None and not ended and (trained.degenerate or (other.rival and is_doubtful(problem, trained))):
-            if solver.journal is not None:
-                seed = solver.journal.seeded(solver, seed)
-                solver.journal.remove()  # also where it ended by max_iter: the alternative has a record of its own
-            second_solver = self._make_solver(other.solver)
-            check_memory(second_solver, operator)
-            second_solver.early_stopping = solver.early_stopping
-            second_problem, second = run(other.risk, second_solver, seed, not trained.degenerate)
-            if trained.degenerate:
-                rejected = f"{solver.name} with risk {risk.name} gave all rows the same score (a degenerate fit)"
-            elif second.interruption is not None or second.result.status == "interrupted":
-                trained = trained.interrupted(second.interruption)
-            elif seconds is None or time.perf_counter() - begin < seconds:
-                solver.max_time = None if seconds is None else seconds - (time.perf_counter() - begin)
-                try:
-                    if self._is_better(problem, solver, trained, second, validation):
-                        rejected = f"{solver.name} with risk {risk.name} had a lower {measure.name} on held-out rows"
-                except KeyboardInterrupt as signal:
-                    trained = trained.interrupted(signal)
-            if rejected is not None:
-                risk, solver, problem, trained = other.risk, second_solver, second_problem, second
-                logger.info("%s: %s with risk %s is kept", rejected, solver.name, risk.name)
-            elif second_solver.journal is not None and trained.interruption is None:
-                second_solver.journal.remove()
-        result = trained.result
-
-        coef, intercept = unwrapped(result.w, problem.operator, operator)
-        if trained.interruption is not None and not np.any(coef) and interim.ready:
-            raise trained.interruption  # a run before, on a sample of the rows perhaps, has a model that tells rows apart
-        with all_at_once(self) as new:
-            validate_data(new, seen(X), skip_check_array=True)
-            new.classes_, new.column_map_ = classes, operator.column_map
-            new.n_features_in_ = operator.shape[1]
-            new.solver_, new.risk_, new.cost_, new.rejected_ = solver.name, risk.name, trained.cost, rejected
-            new.coef_ = np.array(coef).reshape(1, -1)
-            new.trained_intercept_ = float(intercept) + trained.intercept
-            new.intercept_ = np.array([float(intercept) - trained.threshold])
-            new._penalty = 0.5 * self.alpha * kernels.vectors.dot(result.w, result.w)
-            new.n_iter_, new.n_passes_ = result.n_iter, operator.n_passes - before
-            new.objective_, new.lower_bound_, new.gap_ = result.objective, result.lower_bound, result.gap
-            new.history_, new.status_ = result.history, result.status
-            new._end_stream()  # a fit ends what partial_fit began
-            new.__dict__.update(trained.levels)
-        if trained.interruption is not None:
-            raise trained.interruption
-        warn_if_not_converged(result, solver)
-        if trained.missed is not None:
-            warnings.warn(trained.missed, UserWarning, stacklevel=3)
-        return (None if trained.unseen is None else trained.unseen + trained.intercept), risk
-
-    def _keep_interim(
-        self, interim: Interim, X: Any, operator: Operator, classes: AnyArray, sign: AnyArray, weight: Any, measure: Measure,
-        solver: Any, training_weight: Any,
-    ) -> None:  # fmt: skip
+    def _keep(self, job: Job, X: Any) -> None:
         """Set the best model of a fit that Ctrl-C has ended before it had one of its own."""
-        served = None if self.cut == "none" else self._cut_measure(measure)
-        model = interim.model(operator, sign, training_weight, served)
-        if model is None:
-            return
-        with all_at_once(self) as new:
-            validate_data(new, seen(X), skip_check_array=True)
-            new._end_stream()
-            new.__dict__.update(model, classes_=classes, n_passes_=operator.n_passes)
+        served = None if self.cut == "none" else job.plan.served
+        operator, rows = job.rows.operator, job.rows
+        model = job.interim.model(operator, rows.sign, rows.weight, served)
+        if model is not None:
+            own = {"classes_": rows.classes, "plan_": str(job.plan), "n_passes_": operator.n_passes}
+            set_model(self, X, operator, own | model)
 
-    def _is_better(
-        self, problem: Problem, solver: Any, first: Trained, second: Trained, validation: ValidationRows | None
-    ) -> bool:
-        """Tell whether the second of two models serves the measure better, on rows that neither was trained on."""
-        if validation is None:
-            return is_better(problem, solver, first, second, self.random_state)
-        one, other = (max(each.result.history["validation"], default=-np.inf) for each in (first, second))
-        return bool(other > one)
-
-    def _own_cut(self, validation: ValidationRows | None) -> str:
-        """Return how a fit sets its cut: the one of validation rows comes later, and needs no rows held out before."""
-        return "train" if validation is not None and self.cut == "auto" else self.cut
-
-    def _serve(self, validation: ValidationRows) -> None:
-        """Take cut and probabilities from validation rows, which the model has not seen: leave-one-out needs an optimum."""
-        scores, sign, measure = (
-            validation.scores(self.coef_[0], self.trained_intercept_),
-            validation.sign,
-            validation.measure,
-        )
-        served = self._cut_measure(measure)
+    def _use_validation_rows(self, job: Job) -> None:
+        """Take threshold and probabilities from validation rows: leave-one-out scores would need an optimum."""
+        validation, served = job.validation, job.plan.served
+        assert validation is not None
+        scores, sign = validation.scores(self.coef_[0], self.trained_intercept_), validation.sign
         if self.cut == "auto" and isinstance(served, CountsBasedMeasure):
             _, weight = check_weights(validation.weight, self.class_weight, self.classes_, sign)
             self.intercept_ = np.array([self.trained_intercept_ - steady_cut(sign, scores, served, weight).threshold])
         if self.probability:
-            self._calibrate(sign, scores, validation.weight)
+            self.__dict__.update(calibration(ScoredRows(sign, scores, validation.weight), self.trained_intercept_))
+        if validation.held is not None:
+            job.rows.operator._count(validation.rows_read / job.rows.operator.shape[0])
 
-    def _seed(self, solver: Any, other: Alternative | None) -> Any:
-        """Return random_state, or the seed of a checkpoint that the alternative has left.
-
-        The first method is then trained anew, without a record.
-        """
-        journal = getattr(solver, "journal", None)
-        left = None if journal is None or other is None else journal.left_by(other.solver.name)
-        if left is None:
-            return self.random_state
-        solver.journal = None
-        return self.random_state if left.get("seed") is None else left["seed"]
-
-    def _validation_rows(
-        self, X: Any, solver: Any, operator: Operator, classes: AnyArray, sign: AnyArray, sample_weight: Any, measure: Measure,
-        seed: Any,
-    ) -> tuple[ValidationRows | None, AnyArray | None]:  # fmt: skip
-        """Return the rows of early stopping, and a mask of those that must not be trained on."""
-        settings = getattr(solver, "early_stopping", None)
-        if settings is None:
-            return None, None
-        if settings.share is None:
-            rows = given_rows(settings, classes, operator, measure, self._options().get("device"))
-            same_columns(X, settings.validation[0])
-            if solver.journal is not None:
-                solver.early_stopping = settings.known_by(rows.fingerprint())
-            return rows, None
-        weight = check_sample_weight(sample_weight, operator.shape[0])
-        if solver.journal is not None:
-            seed = solver.journal.seeded(solver, seed)
-        return held_rows(settings, operator, sign, weight, measure, seed)
-
-    def _check_parameters(self) -> Measure:
-        check_number("alpha", self.alpha, above=0)
-        check_number("tol", self.tol, above=0)
-        check_number("max_iter", self.max_iter, least=1, integer=True)
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, above=0)
-        check_number("intercept_scaling", self.intercept_scaling, above=0)
-        if not 1e-50 <= self.intercept_scaling <= 1e50:
-            raise ValueError(f"intercept_scaling={self.intercept_scaling!r} must lie between 1e-50 and 1e50")
-        for name in ("fit_intercept", "warm_start", "probability"):
-            check_flag(name, getattr(self, name))
-        check_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, least=0)
-        check_choice("scaling", self.scaling, (None, "maxabs", "standard", *KINDS))
-        check_choice("cut", self.cut, ("auto", "train", "holdout", "none"))
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, (int, np.integer)) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs={self.n_jobs!r} must be None, a positive number of threads, or -1 for all")
-        return get_measure(self.measure, self.measure_params)
-
-    def _mapped(self, X: Any, operator: Operator, weight: Any) -> Operator:
-        """Return the operator with the columns that the scaling maps; warn of heavy tails, once, if it maps none."""
-        if self.scaling not in KINDS and not operator.tails_checked:
-            operator.tails_checked = True
-            heavy = heavy_tailed(operator, weight)
-            if len(heavy):
-                warnings.warn(
-                    f"{column_names(self._names_of(X), heavy)} heavy tails: a few extreme values make up most of the variance, "
-                    "so the scaled values of all other rows are nearly equal. Use scaling='robust', which clips such "
-                    "values, or scaling='quantile', which replaces values by normal scores.",
-                    UserWarning,
-                    stacklevel=3,
-                )
-        return with_mapped_columns(operator, self.scaling, weight)
+    def _calibrate(self, job: Job, model: Model, y: Any) -> None:
+        """Learn the sigmoid from leave-one-out scores, or from five more fits."""
+        rows, center = ScoredRows(job.rows.sign, model.left_out, job.rows.copies), 0.0
+        if model.left_out is None:
+            risk = get_risk(self.risk_, job.plan.measure)
+            rows, center = cross_fitted_scores(self, job.rows, y, risk)
+        self.__dict__.update(calibration(rows, self.trained_intercept_ - center))
 
     def _names_of(self, X: Any) -> Any:
         """Return the names of the columns for messages, if they are known; the command line knows them from the table."""
         known = getattr(X, "column_names", getattr(X, "columns", None))  # of pyarrow, of pandas and polars
         return getattr(self, "_column_names", known)
 
-    def _where_asked(self, operator: Operator) -> Operator:
-        """Return the operator on the device that solver_params asks for, if it does."""
-        device = self._options().get("device")
-        return operator if device is None else room_module("device", "convert").moved(operator, device)
+    @property
+    def _column_map(self) -> ColumnMap | None:
+        return getattr(self, "column_map_", None)
 
-    def _options(self) -> dict[str, Any]:
-        if self.solver_params is not None and not isinstance(self.solver_params, dict):
-            raise ValueError(f"solver_params={self.solver_params!r} must be a dict of options of the solver, or None")
-        return dict(self.solver_params or {})
+    def _scored(self, X: Any, *rows: Any) -> tuple[Any, ...]:
+        """Return X coef_, and labels and weights where the rows are."""
+        check_is_fitted(self, "coef_")
+        with parallel.thread_limit(self.n_jobs), memory_advice():
+            if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
+                validate_data(self, seen(X), reset=False, skip_check_array=True)
+                dask = room_module("blocks", "dask_operator")
+                operator: Any = dask.from_dask(dask.lazy_scores(X, self.coef_[0], 0.0, self._column_map)[:, None])
+                z = operator.matvec(np.ones(1))
+            else:
+                operator = as_operator(X, check_finite=False)
+                validate_data(self, X, reset=False, skip_check_array=True)
+                operator = mapped_like(operator, self._column_map)
+                z = checked_scores(X, operator, self.coef_[0])
+            return z, *(operator.aligned(each) for each in rows)
 
-    def _make_solver(self, solver_class: Any) -> Any:
-        params = self._options()
-        params.pop("device", None)  # is about X, not about the solver
-        own = {"tol", "max_iter", "max_time"} & set(params)
-        if own:
-            raise ValueError(
-                f"solver_params={params!r} sets {sorted(own)}, which are parameters of MeasureClassifier itself"
-            )
-        known = solver_class.options()
-        for name in params:
-            if name not in known:
-                hint = unknown_name("key", name, known)
-                raise ValueError(f"solver_params={params!r} does not fit solver {solver_class.name!r}: {hint}")
-        try:
-            return solver_class(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, **params)
-        except TypeError as error:
-            raise ValueError(f"solver_params={params!r} does not fit solver {solver_class.name!r}: {error}") from None
-
-    def _first_w(self, wrapped: Operator, operator: Operator) -> FloatArray | None:
-        """Return the coefficients of the last fit as coefficients of the wrapped features, if there are any to reuse."""
-        if not (self.warm_start and hasattr(self, "coef_") and self.coef_.shape[1] == operator.shape[1]):
-            return None
-        return wrapped_again(self.coef_[0], self.trained_intercept_, wrapped, operator)
-
-    def _cut_measure(self, measure: Measure) -> Measure:
-        """Return what the cut serves: the measure, or class-weighted accuracy for rankings with class weights."""
-        if (
-            self.class_weight is not None
-            and isinstance(measure, RankingMeasure)
-            and not isinstance(measure, AtKMeasure)
-        ):
-            return get_measure("accuracy")
-        return measure
+    def _training_scores(self, z: Any, y: Any, sample_weight: Any) -> ScoredRows:
+        """Return scores with labels +1 and -1 where the scores are, and weights with those of the classes."""
+        sign: Any = np.where(check_truth(y, self.classes_, len(z)), 1, -1)
+        sign = z.like(sign) if isinstance(z, RemoteVector) else sign  # labels that were text have stayed here
+        _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
+        return ScoredRows(sign, z, weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _fit_path(job: Job) -> CertifiedFit | MomentsFit | RowFit:
+    """Return what trains by the solver of the plan."""
+    if isinstance(job.solver, MomentsSolver):
+        return MomentsFit(job)
+    return RowFit(job) if isinstance(job.solver, RowMethod) else CertifiedFit(job)
 
 
 def load_model(path: Any, measure: Measure | None = None) -> MeasureClassifier:

@@ -81,11 +81,11 @@ def cases():
 
 def trains(solver, measure):
     """Tell whether a solver and a measure have a risk in common."""
-    from scoreline.fitting.catalog import choose
+    from scoreline.fitting.plan import Request, Shape, plan
     from scoreline.measures.registry import get_measure
 
     try:
-        choose(get_measure(measure), "auto", solver, (1000, 3))
+        plan(Request(solver=solver), get_measure(measure), Shape(1000, 3))
     except ValueError:
         return False
     return True

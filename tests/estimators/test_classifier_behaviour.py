@@ -726,7 +726,7 @@ def test_verbose_in_a_script_without_logging_set_up():
     one, two = one[1:], two[1:]  # the rest of the line "fitted 0", "fitted 1"
     assert all(line.startswith("[scoreline] ") for line in one + two)
     assert len(one) == 2
-    assert "solver='auto': smoothed" in one[0]
+    assert "plan for roc_auc: smoothed minimises the roc_area risk because the risk has kinks" in one[0]
     assert f"converged after {n_iter} iterations" in one[1]
     assert len([line for line in two if " iteration " in line]) == int(n_iter) + 1
     assert two[-1] == one[-1]

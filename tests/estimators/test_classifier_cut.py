@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scoreline import MeasureClassifier
-from scoreline.fitting.training import held_out_rows
+from scoreline.fitting.threshold import held_out_rows
 from scoreline.measures import best_cut, get_measure
 
 

@@ -16,6 +16,7 @@ from scoreline.measures import best_cut, get_measure, steady_cut
 from scoreline.measures.registry import all_measures
 from scoreline.model_selection.folds import Candidate
 from scoreline.model_selection.search import ALPHAS as ALPHAS_BY_DEFAULT
+from scoreline.model_selection.search import Search
 
 ALPHAS = [1e-3, 1.0, 1e-1, 1e-2, 1e-4]
 CUT = StratifiedKFold(3)
@@ -108,8 +109,9 @@ def test_one_standard_error_is_that_of_the_mean():
     values = np.array([[0.80] * 4, [0.825] * 4, [0.79, 0.81, 0.89, 0.91]])  # from the strongest penalty to the weakest
     assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
     tried = Candidate(None, "smoothed", True, [], [], values)
-    assert MeasureClassifierCV(selection="best")._chosen(tried) == 2
-    assert MeasureClassifierCV(selection="one_standard_error")._chosen(tried) == 1
+    for selection, expected in (("best", 2), ("one_standard_error", 1)):
+        search = Search(MeasureClassifierCV(selection=selection), None, None, [], None)
+        assert search.chosen_alpha(tried) == expected
 
 
 def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():

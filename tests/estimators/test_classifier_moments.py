@@ -183,7 +183,7 @@ def test_more_features_than_covariances_can_hold(data, make, monkeypatch):
     assert 0.0 < automatic.moments_report_["ridge"] < 999.0
     with pytest.raises(ValueError, match="at most 5 columns"):
         moments("accuracy").fit(make(X), y)
-    monkeypatch.setattr("scoreline.fitting.moments_training.EXPLICIT", 5)
+    monkeypatch.setattr("scoreline.fitting.moments.EXPLICIT", 5)
     with pytest.raises(ValueError, match="at most 5 columns"):
         moments().partial_fit(make(X), y)
 
@@ -694,7 +694,7 @@ def test_an_interrupt_while_solving_leaves_the_stream_as_it_was(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("scoreline.fitting.moments_training._solved", pressed)
+        patched.setattr("scoreline.fitting.moments._solved", pressed)
         with pytest.raises(KeyboardInterrupt):
             clf.partial_fit(X[30:], y[30:])
     np.testing.assert_array_equal(

@@ -16,7 +16,7 @@ from scoreline import MeasureClassifier, list_solvers
 from scoreline.io import make_imbalanced
 from scoreline.measures import best_cut, get_measure, score_sketch
 from scoreline.measures.score_sketch import RecentScores
-from scoreline.solvers.common import row_blocks
+from scoreline.solvers.common import row_state
 from scoreline.solvers.common.row_method import RowMethod
 from scoreline.solvers.registry import all_solvers
 
@@ -124,8 +124,8 @@ def test_every_block_has_an_order_of_its_own(measure, monkeypatch):
 
 @one_of_each
 def test_large_blocks_are_read_in_parts_in_random_order(measure, monkeypatch):
-    monkeypatch.setattr(row_blocks, "BLOCK_ROWS", 30)
-    monkeypatch.setattr(row_blocks, "BLOCK_BYTES", 8 * 4 * 30)
+    monkeypatch.setattr(row_state, "BLOCK_ROWS", 30)
+    monkeypatch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 30)
     orders = orders_of(measure, monkeypatch, [data()])
     assert [len(order) for order in orders] == [30] * 10
     starts = [min(order) for order in orders]
@@ -140,8 +140,8 @@ def test_one_block_is_one_pass_of_fit_to_the_bit(measure, options, monkeypatch):
     X, y = data()
     weight = np.random.default_rng(1).integers(0, 4, len(y)).astype(float) if options == "weights" else None
     if options == "parts":
-        monkeypatch.setattr(row_blocks, "BLOCK_ROWS", 30)
-        monkeypatch.setattr(row_blocks, "BLOCK_BYTES", 8 * 4 * 30)
+        monkeypatch.setattr(row_state, "BLOCK_ROWS", 30)
+        monkeypatch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 30)
     params = options if isinstance(options, dict) else {}
     one = classifier(measure, solver_params=params).partial_fit(X, y, sample_weight=weight)
     fitted = classifier(measure, solver_params={**params, "passes": 1}).fit(X, y, sample_weight=weight)
@@ -616,8 +616,8 @@ def test_an_interrupt_halfway_through_a_block_leaves_all_as_it_was(measure, monk
         plain(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(row_blocks, "BLOCK_ROWS", 10)
-        patch.setattr(row_blocks, "BLOCK_BYTES", 8 * 4 * 10)
+        patch.setattr(row_state, "BLOCK_ROWS", 10)
+        patch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 10)
         patch.setattr(RowMethod, "take_in", second_part_fails)
         with pytest.raises(KeyboardInterrupt):
             clf.partial_fit(X[200:], y[200:])

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load_model
 from scoreline.fitting.sigmoid import fit_sigmoid
-from scoreline.fitting.training import held_out_rows
+from scoreline.fitting.threshold import held_out_rows
 from scoreline.measures import RankingMeasure, best_cut, get_measure
 from scoreline.solvers import Checkpoint, EarlyStopping
 from scoreline.solvers.registry import all_solvers

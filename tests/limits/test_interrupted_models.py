@@ -11,8 +11,9 @@ from scoreline import classifier as classifier_module
 from scoreline.classifier import load_model
 from scoreline.cli import train as train_module
 from scoreline.cli.main import main
-from scoreline.fitting import training
+from scoreline.fitting import certified
 from scoreline.fitting.interim import Interim
+from scoreline.fitting.parameters import Parameters
 from scoreline.model_selection import search
 from scoreline.operators import DenseOperator
 from scoreline.solvers import cost_search
@@ -22,24 +23,24 @@ from scoreline.solvers.common import sample_start
 PHASES = {
     "sample start, second sample": ({"init": "samples"}, sample_start.Samples, "of", 2),
     "after the samples": ({"init": "samples"}, sample_start, "Sampled", 2),
-    "search over costs, between fits": ({"measure": "gmean"}, training, "with_cost", 1),
+    "search over costs, between fits": ({"measure": "gmean"}, certified, "with_cost", 1),
     "fit on held-out rows": (
         {"measure": "f1", "cut": "holdout", "solver": "smoothed", "risk": "hinge"},
-        training,
-        "cut_on",
+        certified,
+        "careful_threshold",
         1,
     ),
-    "threshold": ({}, training, "best_cut", 1),
-    "leave-one-out": ({"measure": "f1", "risk": "logistic"}, training, "leave_one_out", 1),
-    "two methods, before the second": ({"measure": "f1", "alpha": 1.0}, classifier_module, "is_doubtful", 1),
+    "threshold": ({}, certified, "best_cut", 1),
+    "leave-one-out": ({"measure": "f1", "risk": "logistic"}, certified, "leave_one_out", 1),
+    "two methods, before the second": ({"measure": "f1", "alpha": 1.0}, certified, "is_doubtful", 1),
     "two methods, in the second": ({"measure": "f1", "alpha": 1.0}, cost_search, "leave_one_out", 1),
-    "two methods compared": ({"measure": "f1", "alpha": 1.0}, training, "paired_gain", 1),
-    "attributes": ({}, classifier_module, "all_at_once", 1),
+    "two methods compared": ({"measure": "f1", "alpha": 1.0}, certified, "paired_gain", 1),
+    "attributes": ({}, classifier_module, "set_model", 1),
     "calibration": ({"probability": True}, classifier_module, "cross_fitted_scores", 1),
     "rows one by one, held out": (
         {"measure": "gmean", "solver": "spade", "cut": "holdout"},
-        "row_training",
-        "cut_on",
+        "row_by_row",
+        "careful_threshold",
         1,
     ),
 }
@@ -49,7 +50,7 @@ FOLDS = {
     "folds of whole fits": ({"measure": "gmean"}, cost_search, "leave_one_out", 7),
     "final fit": ({}, search, "pooled", 1),
     "threshold of the folds": ({}, search, "cut_of", 1),
-    "calibration": ({"probability": True}, MeasureClassifier, "_calibrate", 1),
+    "calibration": ({"probability": True}, search, "calibration", 1),
     "results": ({}, search, "undefined_folds", 1),
 }
 
@@ -64,8 +65,8 @@ def rows(n=20_000, p=4):
 
 def press(monkeypatch, place, name, number):
     """Have the n-th call of a function interrupted; returns what tells whether it was."""
-    if place == "row_training":
-        from scoreline.fitting import row_training as place
+    if place == "row_by_row":
+        from scoreline.fitting import row_by_row as place
     plain, calls = getattr(place, name), []
 
     def pressed(*arguments, **options):
@@ -126,7 +127,7 @@ def test_the_threshold_of_an_interrupted_model_is_that_of_the_fit(options, monke
     X, y = rows()
     whole = MeasureClassifier(**options).fit(X, y)
     clf = clone(whole)
-    press(monkeypatch, training, "is_degenerate", 1)
+    press(monkeypatch, certified, "is_degenerate", 1)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)
     assert np.mean(clf.predict(X) == whole.predict(X)) > 0.98
@@ -153,12 +154,12 @@ def test_the_best_fold_is_kept():
     fold.see(np.array([1.0, 0.0]))
     assert interim.ready
     sign = np.array([1, -1])
-    assert interim.model(operator, sign, None, MeasureClassifier()._check_parameters())["coef_"].tolist() == [
+    assert interim.model(operator, sign, None, Parameters.of(MeasureClassifier()).measure)["coef_"].tolist() == [
         [1.0, 0.0]
     ]
     for value in (0.5, 0.7, 0.6):
         interim.of_fold().finish(lambda value=value: (value, 0.1), np.array([value, 1.0]), 0.0, alpha_=value)
-    found = interim.model(operator, sign, None, MeasureClassifier()._check_parameters())
+    found = interim.model(operator, sign, None, Parameters.of(MeasureClassifier()).measure)
     assert (found["alpha_"], found["intercept_"].tolist()) == (0.7, [-0.1])
 
 
@@ -179,7 +180,7 @@ def test_the_command_line_saves_what_there_is(table, place, options, monkeypatch
     if place == "before":
         press(monkeypatch, DenseOperator, "inspect", 1)
     elif place == "fit":
-        press(monkeypatch, *((search, "is_degenerate", 4) if options else (training, "best_cut", 1)))
+        press(monkeypatch, *((search, "is_degenerate", 4) if options else (certified, "best_cut", 1)))
     elif place == "score":
         press(monkeypatch, kind, "score", 1)
     elif place == "after":

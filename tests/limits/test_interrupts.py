@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 import scoreline
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline import classifier as classifier_module
-from scoreline.fitting.whole import all_at_once
+from scoreline.fitting.model import all_at_once
 from scoreline.operators import DenseOperator
 from scoreline.runtime import parallel
 

@@ -13,7 +13,7 @@ import pytest
 import scoreline.runtime.memory as own
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.fitting import memory
-from scoreline.fitting.catalog import choose
+from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.measures.registry import get_measure
 from scoreline.operators import as_operator
 from scoreline.solvers import SmoothedSolver
@@ -134,7 +134,7 @@ def test_a_fit_that_can_never_be_is_refused(name, short):
 
 def _trains(measure, solver):
     try:
-        return choose(get_measure(measure), "auto", solver.name, (1000, 3))[1] is solver
+        return plan(Request(solver=solver.name), get_measure(measure), Shape(1000, 3)).solver is solver
     except ValueError:
         return False
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier, list_solvers
-from scoreline.fitting.training import held_out_rows
+from scoreline.fitting.threshold import held_out_rows
 from scoreline.io import make_imbalanced
 from scoreline.measures import get_measure
 from scoreline.solvers import amp as amp_module
@@ -271,10 +271,10 @@ def fits(monkeypatch):
     """The fits of the solver: where each began, how much time it had, and what came out."""
     seen, solve = [], AmpSolver.solve
 
-    def watched(self, objective, w0=None, state=None):
+    def watched(self, objective, w0=None, state=None, control=None):
         start = None if w0 is None else np.array(w0)
-        result = solve(self, objective, w0, state)
-        seen.append({"w0": start, "max_time": self.max_time, "w": result.w.copy(), "passes": result.n_passes})
+        result = solve(self, objective, w0, state, control)
+        seen.append({"w0": start, "max_time": control.max_time, "w": result.w.copy(), "passes": result.n_passes})
         seen[-1]["z"], seen[-1]["objective"] = np.array(result.z), objective
         return result
 
@@ -710,10 +710,8 @@ def test_time_that_ends_in_a_later_fit_leaves_the_fits_before(level, fits, monke
     X, y = few_positives()
     solve = AmpSolver.solve
 
-    def late(self, objective, w0=None, state=None):
-        if len(fits) == 2:
-            self.max_time = 1e-9
-        return solve(self, objective, w0, state)
+    def late(self, objective, w0=None, state=None, control=None):
+        return solve(self, objective, w0, state, control.within(1e-9) if len(fits) == 2 else control)
 
     monkeypatch.setattr(AmpSolver, "solve", late)
     with pytest.warns(ConvergenceWarning, match="max_time"):
@@ -992,9 +990,9 @@ def test_the_second_solver_has_the_time_that_is_left(weak):
     with pytest.MonkeyPatch.context() as patch:
         solve = CostSearchSolver.search
 
-        def search(self, *rest, **options):
-            seen.append(self.max_time)
-            return solve(self, *rest, **options)
+        def search(self, problem, random_state, w0, control):
+            seen.append(control.max_time)
+            return solve(self, problem, random_state, w0, control)
 
         patch.setattr(CostSearchSolver, "search", search)
         MeasureClassifier("f1", max_time=100.0, **WEAK).fit(X, y)

@@ -25,7 +25,7 @@ from scoreline.solvers import (
     LbfgsSolver,
     bundle_ocas,
 )
-from scoreline.solvers.common import base as solver_base
+from scoreline.solvers.common import loop as solver_loop
 from scoreline.solvers.common.line_minimum import MOST_TRIALS, LineMinimum
 
 SOLVERS = (BundleSolver, BundleLineSearchSolver, BundleOcasSolver)
@@ -659,7 +659,7 @@ def test_max_time_ends_a_run_with_what_was_found(monkeypatch, solver_class):
     result = solver_class(tol=1e-12, max_time=1e-12).solve(problem("f1", 1e-4, 60, 5))
     assert (result.status, result.n_iter) == ("max_time", 0)
     assert not result.w.any()
-    monkeypatch.setattr(solver_base, "time", Clock())
+    monkeypatch.setattr(solver_loop, "time", Clock())
     result = solver_class(tol=1e-14, max_time=5.5).solve(problem("f1", 1e-4, 60, 5))
     assert result.status == "max_time"
     assert result.history["seconds"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]

@@ -11,7 +11,7 @@ from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import LbfgsSolver, SmoothedSolver, lbfgs
-from scoreline.solvers.common import base as solver_base
+from scoreline.solvers.common import loop as solver_loop
 from scoreline.solvers.common.base import Result, State
 from scoreline.solvers.common.run_warnings import warn_if_not_converged
 
@@ -86,7 +86,7 @@ class FakeTime:
 
 def test_max_time_stops_at_the_first_iteration_beyond_it_and_callbacks_do_not_count(monkeypatch):
     clock = FakeTime()
-    monkeypatch.setattr(solver_base, "time", clock)
+    monkeypatch.setattr(solver_loop, "time", clock)
 
     def slow(progress):
         clock.now += 1000.0
@@ -101,7 +101,7 @@ def test_max_time_stops_at_the_first_iteration_beyond_it_and_callbacks_do_not_co
 
 
 def test_time_is_measured_with_a_monotonic_clock():
-    assert solver_base.time is time
+    assert solver_loop.time is time
 
 
 @pytest.mark.parametrize("risk", ["hinge", "roc_area"])

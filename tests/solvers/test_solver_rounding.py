@@ -207,7 +207,7 @@ def test_ctrl_c_in_the_final_proof_keeps_the_model(monkeypatch):
 
 
 def test_ctrl_c_in_the_cut_keeps_the_model(monkeypatch):
-    from scoreline.fitting import training
+    from scoreline.fitting import certified
 
     rng = np.random.default_rng(6)
     X, y = rng.standard_normal((50, 3)), np.where(rng.random(50) < 0.5, 1, -1)
@@ -215,7 +215,7 @@ def test_ctrl_c_in_the_cut_keeps_the_model(monkeypatch):
     def pressed(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "best_cut", pressed)
+    monkeypatch.setattr(certified, "best_cut", pressed)
     clf = MeasureClassifier()
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from scoreline import MeasureClassifier, list_solvers
-from scoreline.fitting.training import held_out_rows
+from scoreline.fitting.threshold import held_out_rows
 from scoreline.kernels import point_updates
 from scoreline.measures import best_cut, get_measure
 from scoreline.operators import as_operator
 from scoreline.solvers import SpadeSolver, StampSolver
-from scoreline.solvers.common import row_blocks, row_method
+from scoreline.solvers.common import row_method, row_state
 
 SPADE = ("gmean", "hmean", "min_tpr_tnr", "qmean")
 STAMP = ("f1", "fbeta", "gower_legendre", "jaccard")
@@ -114,8 +114,8 @@ def test_units_of_columns_do_not_matter_for_adaptive_steps(measure):
 @one_of_each
 def test_blocks_of_rows_take_in_every_row_once_a_pass(measure, monkeypatch):
     X, y = data(n=100)
-    monkeypatch.setattr(row_blocks, "BLOCK_ROWS", 7)
-    monkeypatch.setattr(row_blocks, "BLOCK_BYTES", 8 * 4 * 7)  # 7 rows
+    monkeypatch.setattr(row_state, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 7)  # 7 rows
     solver, seen = CLASS[SOLVER[measure]], []
     take_in = solver.take_in
 
@@ -138,8 +138,8 @@ def test_blocks_of_rows_take_in_every_row_once_a_pass(measure, monkeypatch):
 @one_of_each
 def test_small_blocks_give_the_same_result_for_every_storage(measure, monkeypatch):
     X, y = data(n=100)
-    monkeypatch.setattr(row_blocks, "BLOCK_ROWS", 7)
-    monkeypatch.setattr(row_blocks, "BLOCK_BYTES", 8 * 4 * 7)
+    monkeypatch.setattr(row_state, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 7)
     weight = np.arange(100.0) % 3
     expected = decisions(measure, X, y, weight)
     for other in (sp.csr_array(X), np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):

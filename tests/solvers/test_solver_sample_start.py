@@ -451,8 +451,8 @@ def test_auto_wants_sixteen_times_the_rows_of_the_first_sample(monkeypatch, n, p
 
 @pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("lbfgs", "logistic"), ("newton", "logistic")])
 def test_a_point_worse_than_zero_is_given_up_for_zero(monkeypatch, solver, risk):
-    def misled(objective, own):
-        found = sample_start(objective, own)
+    def misled(objective, own, control=None):
+        found = sample_start(objective, own, control)
         return found._replace(w=-1e3 * found.w)
 
     zero = SOLVERS[solver](init="zero").solve(problem(risk))

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torture_data import as_float64, problems
 
 from scoreline import MeasureClassifier, MeasureClassifierCV
-from scoreline.fitting.validation import check_weights
+from scoreline.fitting.checks import check_weights
 from scoreline.measures import get_measure
 from scoreline.measures.registry import all_measures
 from scoreline.operators import as_operator

@@ -19,7 +19,7 @@ from scoreline.cli.parser import (
     number,
 )
 from scoreline.cli.reading import read, scaling_of, two_classes
-from scoreline.fitting.catalog import choose
+from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.model_selection.trials import Comparison, compare
 
 EXAMPLES = """examples:
@@ -160,7 +160,7 @@ def train_command(options: Any, found: Comparison, shape: tuple[int, int]) -> st
     best = found.best
     if not best.automatic:
         words += ["--solver", str(best.solver)]
-        default, _ = choose(found.measure, "auto", str(best.solver), shape)
+        default = plan(Request(solver=str(best.solver)), found.measure, Shape(*shape)).risk
         if default.name != best.risk:
             words += ["--risk", str(best.risk)]
     if options.scaling != "auto":

@@ -27,7 +27,7 @@ from scoreline.cli.parser import (
     number,
 )
 from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
-from scoreline.fitting.catalog import choose
+from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.io import Dataset
 from scoreline.io.columns import listed
 from scoreline.measures import get_measure
@@ -310,9 +310,8 @@ def _check_solver(options: Any) -> None:
     if options.solver == options.risk == "auto":
         return
     try:  # whatever the shape: it decides only what "auto" takes
-        _, solver = choose(
-            get_measure(options.measure, dict(options.measure_param) or None), options.risk, options.solver, (0, 1)
-        )
+        measure = get_measure(options.measure, dict(options.measure_param) or None)
+        solver = plan(Request(options.risk, options.solver), measure, Shape(0, 1)).solver
     except ValueError as error:
         raise UsageError(str(error)) from None
     if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():

@@ -12,8 +12,7 @@ from scoreline.distributed.score_space import checksum
 from scoreline.distributed.tasks import Parts
 from scoreline.measures import Measure
 from scoreline.runtime.types import AnyArray, FloatArray
-from scoreline.solvers.common.row_blocks import SEEDS
-from scoreline.solvers.common.row_passes import RowPasses
+from scoreline.solvers.common.row_passes import SEEDS, RowPasses, RowProblem
 from scoreline.solvers.common.row_state import RowState
 
 
@@ -25,14 +24,12 @@ class PartPasses(RowPasses):
     parts: one without a class learns nothing of the other in its pass.
     """
 
-    def __init__(self, method: Any, operator: Any, sign: Any, weight: Any, *rest: Any):
-        self.method, self.operator, self.sign, self.weight = copy.copy(method), operator.in_parts(), sign, weight
-        self.measure, self.alpha, self.constant = rest
-        self.method.callbacks, self.method.journal = (), None  # they stay here, as do those who watch the run
-        self.method.latest = self.method.watch = None
-        self.whole = operator
-        kinds = (sign > 0).astype(np.int8)
-        self.shares = np.bincount(kinds, weight, 2) / self.rows
+    def __init__(self, method: Any, problem: RowProblem):
+        self.method, self.problem, self.whole = copy.copy(method), problem, problem.operator
+        self.operator = problem.operator.in_parts()
+        self.method.callbacks, self.method.journal = (), None  # they stay here
+        self.sign, self.weight, self.constant = problem.sign, problem.weight, problem.constant
+        self.shares = np.bincount((problem.sign > 0).astype(np.int8), problem.weight, 2) / self.rows
 
     def checksum(self) -> int:
         """Return a number that tells one set of labels and weights from another."""
@@ -68,7 +65,7 @@ class PartPasses(RowPasses):
             start.numbers, start.behind = begin, np.zeros_like(start.behind)
             starts.append(start)
         layout.cluster.count(sum(size_of(start.record()) for start in starts))
-        arguments = self.sign, self.weight, self.measure, self.alpha, self.constant
+        arguments = self.sign, self.weight, self.problem.measure, self.problem.alpha, self.constant
         ends = layout.gather(_local_pass, self.method, self.operator.parts, *arguments, Parts(seeds), Parts(starts))
         self._average(state, ends, np.array(weights) / total)
         return in_time()
@@ -117,5 +114,6 @@ def _local_pass(
 ) -> RowState:
     """Take in the rows of a part once, from a copy of the state."""
     state = copy.deepcopy(state)
-    RowPasses(method, part, sign, weight, measure, alpha, constant).take_in(state, int(seed), lambda: True)
+    problem = RowProblem(part, sign, weight, measure, alpha, constant)
+    RowPasses(method, problem).take_in(state, int(seed), lambda: True)
     return state

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline.fitting.whole import interruption_noted
+from scoreline.fitting.model import Model, interruption_noted
 from scoreline.measures import Measure, best_cut
 from scoreline.operators import Operator
 from scoreline.operators.convert import own_operator
@@ -14,7 +14,7 @@ from scoreline.runtime import parallel
 from scoreline.runtime.memory import memory_advice
 from scoreline.runtime.messages import verbosity
 from scoreline.runtime.types import AnyArray, FloatArray
-from scoreline.solvers.common.base import Latest
+from scoreline.solvers.common.loop import Latest
 
 Unwrap = Callable[[FloatArray], tuple[FloatArray, float]]
 MOST_BYTES = 1 << 24  # of coefficients of finished fits that a fold keeps
@@ -43,6 +43,7 @@ class Interim(Latest):
         self.newest: tuple[FloatArray, Unwrap, dict[str, Any]] | None = None
         self.finished: list[Finished] = []
         self.folds: list[Interim] = []
+        self.keep: Callable[[], None] | None = None  # sets the best model so far, as soon as rows and labels are known
 
     def of_fold(self) -> "Interim":
         """Return one for a fold, which this one knows."""
@@ -67,6 +68,16 @@ class Interim(Latest):
         if np.any(coef):
             self.finished.append(Finished(judge, coef, intercept, facts))
 
+    def forget(self) -> None:
+        """Let go of X, which functions here know: Python would find that circle only when it looks for such."""
+        self.keep = self.unwrap = self.newest = None
+        self.finished, self.folds = [], []
+
+    def keep_if_known(self) -> None:
+        """Set the best model so far, if rows and labels are known."""
+        if self.keep is not None:
+            self.keep()
+
     @property
     def ready(self) -> bool:
         """Whether there is a model that tells rows apart."""
@@ -90,26 +101,23 @@ class Interim(Latest):
                 threshold = best_cut(sign, operator.matvec(coef) + intercept, measure, weight).threshold
         else:
             return None
-        return {
-            "coef_": np.array(coef).reshape(1, -1), "trained_intercept_": float(intercept),
-            "intercept_": np.array([intercept - threshold]), "n_features_in_": operator.shape[1], "cost_": 1.0,
-            "column_map_": operator.column_map,
-            "rejected_": None, "n_iter_": 0, "objective_": None, "lower_bound_": None, "gap_": None, "history_": {},
-            "status_": "interrupted", "_penalty": 0.0, **facts,
-        }  # fmt: skip
+        model = Model(coef, float(intercept), intercept - threshold, "", "", 0.0, 0, "interrupted", {})
+        return model.attributes() | facts
 
 
 @contextmanager
-def fitting(estimator: Any, X: Any, interim: Interim, keep: Callable[[], None]) -> Iterator[Operator]:
-    """Yield X as an operator while an estimator is fitted, with its threads and its verbosity.
+def fitting(estimator: Any, X: Any) -> Iterator[tuple[Operator, Interim]]:
+    """Yield X as an operator while an estimator is fitted, with its threads and its verbosity, and what keeps a model.
 
-    Meanwhile others can see whether there is a model yet (`estimator._interim.ready`). At Ctrl-C, `keep` sets the best model
-    so far where the fit has set none.
+    Meanwhile others can see whether there is a model yet (`estimator._interim.ready`). At Ctrl-C, `Interim.keep` sets the best
+    model so far where the fit has set none.
     """
-    threads, noted = parallel.thread_limit(estimator.n_jobs), interruption_noted(estimator, keep)
+    interim = Interim()
+    threads, noted = parallel.thread_limit(estimator.n_jobs), interruption_noted(estimator, interim.keep_if_known)
     estimator._interim = interim
     try:
         with verbosity(estimator.verbose), threads, memory_advice(), own_operator(X) as operator, noted:
-            yield operator
+            yield operator, interim
     finally:
         estimator.__dict__.pop("_interim", None)
+        interim.forget()

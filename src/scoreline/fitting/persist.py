@@ -9,7 +9,8 @@ import numpy as np
 import scipy
 import sklearn
 
-from scoreline.fitting.row_training import RowStream
+from scoreline.fitting.parameters import Parameters
+from scoreline.fitting.row_by_row import RowStream
 from scoreline.io.encoding import Encoding
 from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.measures import CountsBasedMeasure, Measure
@@ -106,9 +107,9 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         parameters["measure"] = _measure(parameters["measure"], measure)
         clf = classifier(**parameters)
         if isinstance(clf.measure, LostMeasure):  # all that can be checked without the function
-            classifier(**{**parameters, "measure": "f1", "measure_params": None})._check_parameters()
+            Parameters.of(classifier(**{**parameters, "measure": "f1", "measure_params": None}))
         else:
-            clf._check_parameters()
+            Parameters.of(clf)
         clf.__dict__.update(trained)
         if trained.get("column_map_") is not None:  # files of earlier versions have none
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)

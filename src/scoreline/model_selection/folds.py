@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from scoreline.fitting.rows import TrainingRows
 from scoreline.measures import CountsBasedMeasure, Measure, best_cut, steady_cut
-from scoreline.operators import Operator
 from scoreline.risks.base import Risk
 from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -43,29 +43,6 @@ class Fold(NamedTuple):
             joined(self.scores, more.scores), joined(self.values, more.values), self.passes + more.passes,
             joined(self.converged, more.converged), joined(self.degenerate, more.degenerate), ends,
         )  # fmt: skip
-
-
-class TrainingRows(NamedTuple):
-    """All rows: X, labels +1 and -1, weights as counts and for training, and the classes."""
-
-    operator: Operator
-    sign: AnyArray
-    weight: FloatArray | None
-    training_weight: FloatArray | None
-    classes: AnyArray
-
-    def counted(self, train: AnyArray) -> FloatArray:
-        """Return the weights with those of other rows 0."""
-        counted = np.zeros(len(self.sign))
-        counted[train] = 1.0 if self.weight is None else self.weight[train]
-        return counted
-
-    def judged(self, measure: Measure, rows: AnyArray, decision: FloatArray) -> float:
-        """Return the measure of decision values of some rows; NaN where these rows do not define it."""
-        weight = None if self.weight is None else self.weight[rows]
-        if weight is not None and not weight.any():
-            return np.nan
-        return measure.value(self.sign[rows] > 0, decision, weight)
 
 
 def make_splits(
@@ -147,7 +124,7 @@ def pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, An
 
 def cut_of(measure: Measure, rows: TrainingRows, scores: FloatArray, there: AnyArray) -> float:
     """Return the threshold for new rows that scores of left-out rows give; class weights count, as in every cut."""
-    weight = None if rows.training_weight is None else rows.training_weight[there]
+    weight = None if rows.weight is None else rows.weight[there]
     if isinstance(measure, CountsBasedMeasure):
         return steady_cut(rows.sign[there], scores, measure, weight).threshold
     return best_cut(rows.sign[there], scores, measure, weight).threshold

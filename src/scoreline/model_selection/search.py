@@ -8,24 +8,25 @@ from threading import Event
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from scoreline.classifier import MeasureClassifier
-from scoreline.fitting.catalog import Alternative, alternative, choose, counted_rows
+from scoreline.fitting.certified import with_cost
+from scoreline.fitting.checks import available_if, check_labels, check_weights, seen
 from scoreline.fitting.interim import Interim, fitting
-from scoreline.fitting.probabilities import CALIBRATION, Probabilities, center_of, cross_fitted_scores
-from scoreline.fitting.scoring import Scoring
-from scoreline.fitting.training import with_cost
-from scoreline.fitting.validation import check_labels, check_weights, seen
-from scoreline.fitting.whole import all_at_once
+from scoreline.fitting.job import on_device
+from scoreline.fitting.model import CALIBRATION, all_at_once, set_model
+from scoreline.fitting.parameters import Parameters
+from scoreline.fitting.plan import Choice, Shape, contenders
+from scoreline.fitting.probabilities import calibration, center_of, cross_fitted_scores
+from scoreline.fitting.rows import TrainingRows, mapped_columns
+from scoreline.fitting.threshold import ScoredRows
 from scoreline.fitting.wrapped import unwrapped
 from scoreline.measures import Measure, OperatingPoint, RankingMeasure
 from scoreline.model_selection.folds import (
     Candidate,
     Fold,
-    TrainingRows,
     cut_of,
     deviation_of,
     make_splits,
@@ -35,18 +36,20 @@ from scoreline.model_selection.folds import (
     undefined_folds,
 )
 from scoreline.objective import Objective
-from scoreline.operators import InterceptOperator
+from scoreline.operators import InterceptOperator, Operator
 from scoreline.operators.wrappers import scaled
-from scoreline.risks.base import Risk
-from scoreline.risks.registry import get_risk
 from scoreline.runtime.checks import check_choice, check_flag, check_number
+from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import space_for
-from scoreline.solvers import Solver
+from scoreline.solvers.common.base import Solver
+from scoreline.solvers.common.cost_method import CostMethod
 from scoreline.solvers.common.hessian import MAX_FEATURES
+from scoreline.solvers.common.loop import Control
+from scoreline.solvers.common.method import Method
 from scoreline.solvers.common.path import solve_path
 from scoreline.solvers.common.run_warnings import is_degenerate
-from scoreline.solvers.cost_search import CostMethod, CostSearchSolver, costs_to_try
+from scoreline.solvers.cost_search import CostSearchSolver, costs_to_try
 
 logger = logging.getLogger("scoreline")
 DECADE = 2  # alphas of the grid per factor of ten
@@ -55,7 +58,11 @@ STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
 OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
 
 
-class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator):
+def _no_stream(estimator: Any) -> None:
+    raise AttributeError("MeasureClassifierCV reads all rows many times; use MeasureClassifier for a stream")
+
+
+class MeasureClassifierCV(MeasureClassifier):
     """MeasureClassifier with alpha chosen by cross-validation: the measure itself on rows that were left out.
 
     Each fold trains the alphas from the strongest penalty to the weakest, every fit from the end of the one before, with the
@@ -143,7 +150,7 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         self.cv = cv
         self.selection = selection
         self.solver = solver
-        self.risk = risk
+        self.risk = risk  # type: ignore[assignment]
         self.solver_params = solver_params
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -186,80 +193,30 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         final = self._classifier(alphas[0])
         if hasattr(self, "_column_names"):
             final._column_names = self._column_names
-        measure = final._check_parameters()
-        refused = [name for name in ("checkpoint", "early_stopping") if final._options().get(name)]
+        parameters = Parameters.of(final)
+        refused = [name for name in ("checkpoint", "early_stopping") if parameters.options.get(name)]
         if refused:
             raise ValueError(
                 f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
             )
-        interim, begun = Interim(), None
-
-        def keep() -> None:
-            if begun is not None:
-                self._keep_interim(X, final, interim, *begun)
-
-        with fitting(self, X, interim, keep) as operator:
-            operator = final._where_asked(operator)
+        with fitting(self, X) as (operator, interim):
+            operator = on_device(operator, parameters.device)
             operator.require("rows", "cross-validation: products restricted to rows")
-            labels = operator.aligned(y, "y")
-            classes, sign = check_labels(labels, operator.shape[0])
-            sign = np.asarray(sign)
-            weight, training_weight = check_weights(
-                None if sample_weight is None else np.asarray(operator.aligned(sample_weight, "sample_weight")),
-                self.class_weight, classes, sign,
-            )  # fmt: skip
-            splits = make_splits(self.cv, sign, groups, weight, classes)
+            rows = self._rows(operator, y, sample_weight)
+            splits = make_splits(self.cv, rows.sign, groups, rows.copies, rows.classes)
             if self.selection == "one_standard_error" and len(splits) < 2:
                 raise ValueError(
                     "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
                 )
-            operator = final._mapped(X, operator, weight)  # by all rows: a map knows no labels
-            rows = TrainingRows(operator, sign, weight, training_weight, classes)
-            begun = rows, final._cut_measure(measure)
-            shape = counted_rows(len(sign), weight), operator.shape[1]
-            methods, spare = self._contenders(measure, shape, final._options())
-            contenders = [
-                (*method, cost)
-                for method in methods
-                for cost in self._costs(method[1], rows, measure, final._options())
-            ]
-            candidates: list[Candidate] = []
-            for risk, solver_class, cost in contenders:  # which may grow below
-                candidates.append(self._tried(final, rows, splits, measure, risk, solver_class, cost, alphas, interim))
-                chosen = max(candidates, key=self._merit)  # the first of equal ones
-                candidates = [each if each is chosen else each.without_scores() for each in candidates]
-                if spare is not None and chosen.degenerate[self._chosen(chosen)]:
-                    contenders.append((spare.risk, spare.solver, None))
-                    spare = None
-            undefined = undefined_folds(candidates)
-            if len(undefined) == len(splits):
-                raise ValueError(f"{measure.name} is not defined on the rows that any fold leaves out; use fewer folds")
-            best = self._chosen(chosen)
-            along, out_of_fold = chosen.along, chosen.along and self.cut == "auto"
-            final.alpha = chosen.alphas[best]
-            # What the folds have judged is named: "auto" might take another for all rows.
-            final.set_params(risk=chosen.risk.name, solver=chosen.solver)
-            if chosen.cost is not None:
-                final.set_params(solver_params={**final._options(), "cost": chosen.cost})
-            if out_of_fold:
-                final.cut = "none"
-            final.fit(operator, y, sample_weight)
-            if along:
-                scores, there = pooled(chosen.folds, splits, best)
-                center = 0.0
-                if chosen.risk.shift != "needed":
-                    own = np.asarray(operator.matvec(final.coef_[0])) + final.trained_intercept_
-                    center = center_of(own, training_weight, chosen.risk)
-                if out_of_fold:
-                    threshold = cut_of(final._cut_measure(measure), rows, scores, there)
-                    final.intercept_ = final.intercept_ - (center + threshold)
-                if self.probability:
-                    final._calibrate(sign[there], scores, None if weight is None else weight[there], center)
-            elif self.probability:
-                tests = [test for _, test in splits]
-                scores, there, center = cross_fitted_scores(final, operator, y, sign, weight, chosen.risk, tests)
-                final._calibrate(sign[there], scores[there], None if weight is None else weight[there], center)
+            # The map of columns is that of all rows: it knows no labels.
+            mapped = mapped_columns(operator, self.scaling, rows.copies, final._names_of(X))
+            search = Search(self, parameters, rows._replace(operator=mapped), splits, interim)
+            interim.keep = lambda: self._keep_interim(X, final, search)
+            candidates, chosen = search.run(alphas)
+            best = search.chosen_alpha(chosen)
+            self._train(final, search, chosen, best, (y, sample_weight))
         folds = [fold for each in candidates for fold in each.folds]
+        undefined = undefined_folds(candidates)
         with all_at_once(self) as new:
             validate_data(new, seen(X), skip_check_array=True)
             for name in CALIBRATION:  # of an earlier fit with probability=True
@@ -267,27 +224,70 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             new.__dict__.update({k: v for k, v in vars(final).items() if _is_fitted(k)})
             new.alpha_, new.cv_passes_ = final.alpha, float(sum(fold.passes for fold in folds))
             new.cv_results_ = results_table(self._given_alphas(), candidates)
-        self._tell_edge(chosen, measure)
+        self._tell_edge(chosen, parameters.measure)
         if undefined:
-            warnings.warn(
-                f"{measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out (one class "
-                "only, or no weight): means are over the other folds",
-                UserWarning,
-                stacklevel=2,
+            warn_user(
+                f"{parameters.measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out "
+                "(one class only, or no weight): means are over the other folds"
             )
         ended = [done for fold in folds for done in fold.converged]
         unproved = ended.count(False)
         if unproved:
-            warnings.warn(
+            warn_user(
                 f"{unproved} of {len(ended)} fits of the folds stopped before their gap was proved: raise "
                 "max_iter, max_time or tol, leave out the smallest alphas, or scale the features (scaling='maxabs')",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 
+    def _rows(self, operator: Operator, y: Any, sample_weight: Any) -> TrainingRows:
+        """Return all rows, their labels and weights in the memory of this process."""
+        classes, sign = check_labels(operator.aligned(y, "y"), operator.shape[0])
+        sign = np.asarray(sign)
+        if sample_weight is not None:
+            sample_weight = np.asarray(operator.aligned(sample_weight, "sample_weight"))
+        weights = check_weights(sample_weight, self.class_weight, classes, sign)
+        return TrainingRows(operator, sign, *weights, classes)
+
+    def _train(
+        self, final: MeasureClassifier, search: "Search", chosen: Candidate, best: int, labels: tuple[Any, Any]
+    ) -> None:
+        """Train the final model on all rows, with threshold and probabilities from the scores of the folds if they have any."""
+        rows, parameters = search.rows, search.parameters
+        operator, (y, sample_weight) = rows.operator, labels
+        out_of_fold = chosen.along and self.cut == "auto"
+        final.alpha = chosen.alphas[best]
+        # What the folds have judged is named: "auto" might take another for all rows.
+        final.set_params(risk=chosen.risk.name, solver=chosen.solver)
+        if chosen.cost is not None:
+            final.set_params(solver_params={**parameters.options, "cost": chosen.cost})
+        if out_of_fold:
+            final.cut = "none"
+        final.fit(operator, y, sample_weight)
+        if chosen.along:
+            scores, there = pooled(chosen.folds, search.splits, best)
+            center = 0.0
+            if chosen.risk.shift != "needed":
+                own = np.asarray(operator.matvec(final.coef_[0])) + final.trained_intercept_
+                center = center_of(own, rows.weight, chosen.risk)
+            if out_of_fold:
+                threshold = cut_of(parameters.served, rows, scores, there)
+                final.intercept_ = final.intercept_ - (center + threshold)
+            left_out = ScoredRows(rows.sign[there], scores, None if rows.copies is None else rows.copies[there])
+        elif self.probability:
+            tests = [test for _, test in search.splits]
+            left_out, center = cross_fitted_scores(final, rows, y, chosen.risk, tests)
+        if self.probability:
+            final.__dict__.update(calibration(left_out, final.trained_intercept_ - center))
+
+    @available_if(_no_stream)
+    def partial_fit(self, *blocks: Any) -> None:
+        """Not available: a search reads all rows many times."""
+
+    merge = partial_fit
+
     @property
-    def alpha(self) -> float:
+    def alpha(self) -> float:  # type: ignore[override]
         """The alpha of the final model."""
         return self.alpha_
 
@@ -301,29 +301,27 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         final = self._classifier(self.alpha_)
         final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
         if self.folds_chose_cost:
-            final.set_params(solver_params={**final._options(), "cost": self.cost_})
+            final.set_params(solver_params={**(self.solver_params or {}), "cost": self.cost_})
         final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
         for name in ("alpha_", "cv_results_", "cv_passes_"):
             final.__dict__.pop(name, None)
         final.save(path, encoding)
 
-    def _keep_interim(
-        self, X: Any, final: MeasureClassifier, interim: Interim, rows: TrainingRows, measure: Measure
-    ) -> None:
+    def _keep_interim(self, X: Any, final: MeasureClassifier, search: "Search") -> None:
         """Set the final model if Ctrl-C has come when it was there, or else the best one of the folds."""
         model: Any
+        rows, served = search.rows, search.parameters.served
         if hasattr(final, "coef_"):
             model = {k: v for k, v in vars(final).items() if _is_fitted(k)} | {"alpha_": final.alpha}
             if final.cut == "none" != self.cut:  # the threshold of the folds may have been still to come
                 z = np.asarray(rows.operator.matvec(final.coef_[0]))
-                model["intercept_"] = -np.array([cut_of(measure, rows, z, np.arange(len(z)))])
+                model["intercept_"] = -np.array([cut_of(served, rows, z, np.arange(len(z)))])
         else:
-            model = interim.model(rows.operator, rows.sign, rows.training_weight, measure)
+            model = search.interim.model(rows.operator, rows.sign, rows.weight, served)
         if model is not None:
-            with all_at_once(self) as new:
-                validate_data(new, seen(X), skip_check_array=True)
-                new.__dict__.pop("cv_results_", None)
-                new.__dict__.update(model, classes_=rows.classes, n_passes_=0.0, cv_passes_=rows.operator.n_passes)
+            self.__dict__.pop("cv_results_", None)
+            own = {"classes_": rows.classes, "n_passes_": 0.0, "cv_passes_": rows.operator.n_passes}
+            set_model(self, X, rows.operator, model | own)
 
     def _given_alphas(self) -> list[float] | None:
         return None if self.alphas is None else [float(a) for a in self.alphas]
@@ -338,11 +336,9 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
             logger.info("the best alpha, %g, is the %s of alphas; the best one may lie beyond", alpha, which)
             return
         hint = "features may be noise" if edge == "strong" else "the features may need scaling (scaling='standard')"
-        warnings.warn(
+        warn_user(
             f"The best alpha, {alpha:g}, is the {which} that is tried, and {measure.name} on held-out rows still grows "
-            f"towards it: {hint}. Pass alphas of your own to look further.",
-            UserWarning,
-            stacklevel=3,
+            f"towards it: {hint}. Pass alphas of your own to look further."
         )
 
     def _checked_alphas(self) -> list[float]:
@@ -363,75 +359,80 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         options["probability"] = False  # the scores of the folds give them
         return MeasureClassifier(alpha=alpha, **options)
 
-    def _cut_measure(self, measure: Measure) -> Measure:
-        return self._classifier(self.alpha_)._cut_measure(measure)
 
-    def _contenders(
-        self, measure: Measure, shape: tuple[float, int], options: dict[str, Any]
-    ) -> tuple[list[tuple[Risk, Any]], Alternative | None]:
-        """Return the risks to try, each with its solver, and one more for the case that the best of them is degenerate."""
-        if not isinstance(self.risk, str):
-            named = list(self.risk)
-            if not named or len(set(named)) < len(named):
-                raise ValueError(f"risk={self.risk!r} must be a name, or a list of one or more different names")
-            return [choose(measure, name, self.solver, shape) for name in named], None
-        first = choose(measure, self.risk, self.solver, shape)
-        if self.risk != "auto":
-            return [first], None
-        if first[0].name in measure.contenders:
-            others = [get_risk(name, measure) for name in measure.contenders if name != first[0].name]
-            served = [each for each in others if self.solver == "auto" or first[1].serves(each)]
-            return [first, *(choose(measure, each.name, self.solver, shape) for each in served)], None
-        other = alternative(measure, self.risk, self.solver, options, first, shape[1])
-        if other is not None and other.rival:
-            return [first, (other.risk, other.solver)], None
-        return [first], other
+class Search:
+    """The search of MeasureClassifierCV: what the folds say of each method, cost and alpha."""
 
-    def _costs(
-        self, solver_class: Any, rows: TrainingRows, measure: Measure, options: dict[str, Any]
-    ) -> Sequence[float | None]:
+    def __init__(
+        self, cv: MeasureClassifierCV, parameters: Parameters, rows: TrainingRows, splits: list[Any], interim: Interim
+    ):
+        self.cv, self.parameters, self.rows, self.splits, self.interim = cv, parameters, rows, splits, interim
+
+    def run(self, alphas: list[float]) -> tuple[list[Candidate], Candidate]:
+        """Return what was tried, and the best of it."""
+        risks = None if isinstance(self.cv.risk, str) else list(self.cv.risk)
+        rows, measure = self.rows, self.parameters.measure
+        shape = Shape.of(rows.sign, rows.copies, rows.operator.shape[1])
+        plans = contenders(self.parameters.request, risks, measure, shape)
+        spare = plans[0].fallback
+        queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
+        candidates: list[Candidate] = []
+        for choice, cost in queue:  # which may grow below
+            candidates.append(self._tried(choice, cost, alphas))
+            best = max(candidates, key=self._merit)  # the first of equal ones
+            candidates = [each if each is best else each.without_scores() for each in candidates]
+            if spare is not None and best.degenerate[self.chosen_alpha(best)]:
+                queue.append((spare, None))
+                spare = None
+        if len(undefined_folds(candidates)) == len(self.splits):
+            raise ValueError(f"{measure.name} is not defined on the rows that any fold leaves out; use fewer folds")
+        return candidates, best
+
+    def chosen_alpha(self, candidate: Candidate) -> int:
+        """Return which alpha is taken; of equal means the strongest penalty."""
+        means, values = candidate.means, candidate.values
+        best = int(np.argmax(means))
+        if self.cv.selection == "best":
+            return best
+        error = float(deviation_of(values)[best] / np.sqrt(np.count_nonzero(~np.isnan(values[best]))))
+        return int(np.flatnonzero(means >= means[best] - error)[0])
+
+    def _merit(self, candidate: Candidate) -> tuple[float, bool]:
+        """Return what contenders are compared by: the best mean, and among equal ones that the fits are not degenerate."""
+        return float(candidate.means.max()), not candidate.degenerate[self.chosen_alpha(candidate)]
+
+    def _costs(self, solver: type[Method]) -> Sequence[float | None]:
         """Return the costs of a positive for which the folds follow a path of alphas, or None where every fit has its own.
 
         Leave-one-out scores, by which a fit chooses its cost, take dozens of passes where there is no factored Hessian: there
         the held-out rows of the folds choose it. An operating point stays with the search on all rows, which says where its
         target is not reached.
         """
-        if not issubclass(solver_class, CostSearchSolver):
+        if not issubclass(solver, CostSearchSolver):
             return (None,)
-        if options.get("cost") is not None:
-            return (float(options["cost"]),)
-        if rows.operator.shape[1] < MAX_FEATURES or isinstance(measure, OperatingPoint):
+        if self.parameters.options.get("cost") is not None:
+            return (float(self.parameters.options["cost"]),)
+        if self.rows.operator.shape[1] < MAX_FEATURES or isinstance(self.parameters.measure, OperatingPoint):
             return (None,)
-        return (1.0, *costs_to_try(rows.sign, rows.training_weight, rows.weight))
+        return (1.0, *costs_to_try(self.rows.sign, self.rows.weight, self.rows.copies))
 
-    def _tried(
-        self, final: MeasureClassifier, rows: TrainingRows, splits: list[Any], measure: Measure, risk: Risk, solver_class: Any,
-        cost: float | None, alphas: list[float], interim: Interim,
-    ) -> Candidate:  # fmt: skip
-        """Return what the folds say of a risk, a solver and a cost."""
-        along = issubclass(solver_class, Solver) and (cost is not None or not issubclass(solver_class, CostMethod))
+    def _tried(self, choice: Choice, cost: float | None, alphas: list[float]) -> Candidate:
+        """Return what the folds say of a method and a cost."""
+        solver, given = choice.solver, self.cv.alphas is not None
+        along = issubclass(solver, Solver) and (cost is not None or not issubclass(solver, CostMethod))
         stop = Event()
 
-        def make_solver() -> Any:
-            solver = final._make_solver(solver_class)
-            solver.callbacks = (*solver.callbacks, lambda progress: stop.is_set())
-            return solver
-
         def run(alphas: list[float], starts: list[Any]) -> list[Fold]:
-            fold = (
-                self._path_fold(rows, measure, risk, make_solver, alphas, interim, cost)
-                if along
-                else self._fit_fold(rows, measure, risk, solver_class, alphas, interim)
-            )
+            fold = self._path_fold(choice, cost, alphas, stop) if along else self._fit_fold(choice, alphas)
             # Whole fits change the filters of warnings, which threads share; rows of a device are copied for each fold.
-            return run_folds(fold, splits, starts, stop, side_by_side=along and rows.operator.scores == "host")
+            side_by_side = along and self.rows.operator.scores == "host"
+            return run_folds(fold, self.splits, starts, stop, side_by_side=side_by_side)
 
         def candidate(alphas: list[float], folds: list[Fold]) -> Candidate:
-            values = self._values(folds, splits, rows, measure)
-            return Candidate(risk, solver_class.name, along, alphas, folds, values, cost)
+            return Candidate(choice.risk, solver.name, along, alphas, folds, self._values(folds), cost)
 
-        found = candidate(alphas, run(alphas, [None] * len(splits)))
-        edge = None if self.alphas is not None else found.open_edge(DECADE)
+        found = candidate(alphas, run(alphas, [None] * len(self.splits)))
+        edge = None if given else found.open_edge(DECADE)
         while edge is not None and WEAKEST < found.alphas[-1] and found.alphas[0] < STRONGEST:
             stronger = edge == "strong"
             more = further(found.alphas[0] if stronger else found.alphas[-1], stronger)
@@ -443,23 +444,17 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
         return found
 
     def _path_fold(
-        self,
-        rows: TrainingRows,
-        measure: Measure,
-        risk: Risk,
-        make_solver: Callable[[], Any],
-        alphas: list[float],
-        interim: Interim,
-        cost: float | None,
+        self, choice: Choice, cost: float | None, alphas: list[float], stop: Event
     ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
         """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
-        space = space_for(rows.operator.scores)
-        weights = rows.training_weight if cost is None else with_cost(rows.training_weight, rows.sign, cost)
+        rows, risk, parameters = self.rows, choice.risk, self.parameters
+        space, measure = space_for(rows.operator.scores), parameters.measure
+        weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
 
         def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
-            wrapped = scaled(rows.operator, self.scaling, rows.counted(train))
-            if self.fit_intercept and risk.shift == "needed":
-                wrapped = InterceptOperator(wrapped, self.intercept_scaling)
+            wrapped = scaled(rows.operator, parameters.scaling, rows.counted(train))
+            if parameters.fit_intercept and risk.shift == "needed":
+                wrapped = InterceptOperator(wrapped, parameters.intercept_scaling)
             part, left = wrapped.on_rows(train), wrapped.on_rows(test)
             sign = part.aligned(rows.sign[train])
             weight = None if weights is None else part.aligned(weights[train], "sample_weight")
@@ -470,12 +465,13 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
 
             def run() -> Fold:
                 scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []
-                solver, newest = make_solver(), interim.of_fold()
+                solver, newest = parameters.make_solver(choice.solver), self.interim.of_fold()
+                callbacks = (*solver.callbacks, lambda progress: stop.is_set())
+                control = Control(solver.max_time, callbacks, latest=newest)
                 facts = {"solver_": solver.name, "risk_": risk.name, "cost_": 1.0 if cost is None else cost}
-                solver.latest = newest
                 newest.begin(unwrap, **facts, alpha_=alphas[0])
                 ends: list[Any] = []
-                for k, (_, result) in enumerate(solve_path(objective, alphas, solver, start)):
+                for k, (_, result) in enumerate(solve_path(objective, alphas, solver, start, control)):
                     if result.interruption is not None:
                         raise result.interruption
                     ends = [*ends[:1], result.w]
@@ -487,28 +483,27 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     converged.append(result.status == "converged")
                     degenerate.append(is_degenerate(result, objective))
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
-                passes += self.scaling is not None
+                passes += parameters.scaling is not None
                 return Fold(scores, None, passes, converged, degenerate, (ends[0], ends[-1]))
 
             return run
 
         return prepare
 
-    def _fit_fold(
-        self, rows: TrainingRows, measure: Measure, risk: Risk, solver_class: Any, alphas: list[float], interim: Interim
-    ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
+    def _fit_fold(self, choice: Choice, alphas: list[float]) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
         """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
+        rows, measure = self.rows, self.parameters.measure
 
         def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
             part, left = rows.operator.on_rows(train), rows.operator.on_rows(test)
-            labels, weight = rows.classes[(rows.sign > 0).astype(np.intp)], rows.weight
+            labels, weight = rows.classes[(rows.sign > 0).astype(np.intp)], rows.copies
 
             def run() -> Fold:
                 values, converged, degenerate = np.empty(len(alphas)), [], []
-                clf = self._classifier(alphas[0])
-                clf.set_params(warm_start=True, risk=risk.name, solver=solver_class.name)
+                clf = self.cv._classifier(alphas[0])
+                clf.set_params(warm_start=True, risk=choice.risk.name, solver=choice.solver.name)
                 clf.__dict__.update(start or {})
-                newest = interim.of_fold()
+                newest = self.interim.of_fold()
                 ends: list[Any] = []
 
                 def note(value: float) -> None:
@@ -538,11 +533,12 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
 
         return prepare
 
-    def _values(self, folds: list[Fold], splits: list[Any], rows: TrainingRows, measure: Measure) -> FloatArray:
+    def _values(self, folds: list[Fold]) -> FloatArray:
         """Return the measure on the left-out rows, alphas by folds."""
         if folds[0].values is not None:
             return np.stack([np.asarray(fold.values) for fold in folds], axis=1)
         assert folds[0].scores is not None
+        rows, splits, measure = self.rows, self.splits, self.parameters.measure
         values = np.empty((len(folds[0].scores), len(folds)))
         needs_cut = not isinstance(measure, RankingMeasure)
         for k in range(len(values)):
@@ -554,25 +550,6 @@ class MeasureClassifierCV(Scoring, Probabilities, ClassifierMixin, BaseEstimator
                     decision = decision - cut_of(measure, rows, scores, there)
                 values[k, f] = rows.judged(measure, test, decision)
         return values
-
-    def _merit(self, candidate: Candidate) -> tuple[float, bool]:
-        """Return what contenders are compared by: the best mean, and among equal ones that the fits are not degenerate."""
-        return float(candidate.means.max()), not candidate.degenerate[self._chosen(candidate)]
-
-    def _chosen(self, candidate: Candidate) -> int:
-        """Return which alpha is taken; of equal means the strongest penalty."""
-        means, values = candidate.means, candidate.values
-        best = int(np.argmax(means))
-        if self.selection == "best":
-            return best
-        error = float(deviation_of(values)[best] / np.sqrt(np.count_nonzero(~np.isnan(values[best]))))
-        return int(np.flatnonzero(means >= means[best] - error)[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def further(edge: float, stronger: bool) -> list[float]:

@@ -15,8 +15,8 @@ from scipy import stats
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from scoreline.classifier import MeasureClassifier
-from scoreline.fitting.catalog import choose
-from scoreline.fitting.validation import check_labels
+from scoreline.fitting.checks import check_labels
+from scoreline.fitting.plan import Request, Shape, contenders, plan
 from scoreline.measures import Measure, get_measure
 from scoreline.model_selection import MeasureClassifierCV, baselines
 from scoreline.model_selection.baselines import BALANCED, BOOSTED, TUNED
@@ -325,19 +325,19 @@ def _methods(measure: Measure, solvers: Sequence[str], shape: tuple[int, int]) -
     The method may depend on the number of rows per feature, so it is resolved once, for all rows. A single automatic method
     keeps the name "auto" in its fits: it may go on with the logistic loss where its own fit is degenerate.
     """
-    automatic, _ = MeasureClassifierCV(measure)._contenders(measure, shape, {})
-    found = [_method(solver.name, risk.name, len(automatic) == 1) for risk, solver in automatic]
+    automatic = contenders(Request(), None, measure, Shape(*shape))
+    found = [_method(each.solver.name, each.risk.name, len(automatic) == 1) for each in automatic]
     for name in dict.fromkeys(solvers):
         if name == "auto":
             continue
         get_solver(name)
         try:
-            risk, solver = choose(measure, "auto", name, shape)
+            own = plan(Request(solver=name), measure, Shape(*shape))
         except ValueError as error:
             found.append(Contender(f"{OURS} {name}", OURS, failure=str(error)))
             continue
-        if (solver.name, risk.name) not in [(c.solver, c.risk) for c in found]:
-            found.append(_method(solver.name, risk.name, False))
+        if (own.solver.name, own.risk.name) not in [(c.solver, c.risk) for c in found]:
+            found.append(_method(own.solver.name, own.risk.name, False))
     return found
 
 

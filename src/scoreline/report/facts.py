@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.fitting.validation import check_labels
+from scoreline.fitting.checks import check_labels
 from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import heavy_tailed
 from scoreline.runtime.types import AnyArray

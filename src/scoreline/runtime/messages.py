@@ -1,6 +1,8 @@
 """Messages go through the logger "scoreline"; verbose sets its level while a call lasts."""
 
 import logging
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,3 +28,11 @@ def verbosity(verbose: int) -> Iterator[None]:
         logger.setLevel(level)
         if handler is not None:
             logger.removeHandler(handler)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, and name the line of the user's code that has called scoreline."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "scoreline":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level + 1)

@@ -5,9 +5,10 @@ from scoreline.solvers.amp import AmpSolver
 from scoreline.solvers.bundle import BundleSolver
 from scoreline.solvers.bundle_ls import BundleLineSearchSolver
 from scoreline.solvers.bundle_ocas import BundleOcasSolver
-from scoreline.solvers.common.base import Progress, Result, Solver
+from scoreline.solvers.common.base import Result, Solver
 from scoreline.solvers.common.checkpoint import Checkpoint
 from scoreline.solvers.common.early_stopping import EarlyStopping
+from scoreline.solvers.common.loop import Progress
 from scoreline.solvers.common.method import Method
 from scoreline.solvers.cost_search import CostSearchSolver
 from scoreline.solvers.excessive_gap import ExcessiveGapSolver

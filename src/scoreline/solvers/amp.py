@@ -1,7 +1,6 @@
 """AMP: cost-sensitive support vector machines, the cost set by the level of the measure that the last one reached."""
 
 import logging
-import time
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,7 +9,9 @@ from scoreline.measures import CountsBasedMeasure, best_cut
 from scoreline.runtime.checks import check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.base import Result
-from scoreline.solvers.cost_search import CostMethod, Problem, Trial, ended
+from scoreline.solvers.common.cost_method import CostMethod, Trial, ended
+from scoreline.solvers.common.loop import Control, Timer
+from scoreline.solvers.common.problem import Problem
 from scoreline.solvers.smoothed import SmoothedSolver
 
 logger = logging.getLogger("scoreline")
@@ -59,9 +60,12 @@ class AmpSolver(CostMethod, SmoothedSolver):
         """Rewards are 1 - hinge."""
         return bool(risk.name == "hinge")
 
-    def search(self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None) -> Trial:
+    def search(
+        self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None, control: Control | None = None
+    ) -> Trial:
         """Return the fit with the highest level; after Ctrl-C the best so far, with the exception."""
-        asked, begin = self.max_time, time.perf_counter()
+        limits = self.control() if control is None else control
+        timer = Timer(limits.max_time)
         sign, weight, measure, alpha = problem.sign, problem.weight, problem.measure, problem.alpha
         assert isinstance(measure, CountsBasedMeasure)
         base = 1.0 if weight is None else weight
@@ -70,9 +74,8 @@ class AmpSolver(CostMethod, SmoothedSolver):
 
         def attempt(cost: float, start: FloatArray | None) -> Trial:
             weights = weight if cost == 1.0 else np.where(sign > 0, cost, 1.0) * base
-            if asked is not None:
-                self.max_time = max(1e-9, asked - (time.perf_counter() - begin))
-            trial = Trial(cost, 0.0, self.solve(problem.objective(weights), start))
+            fit = self.solve(problem.objective(weights), start, control=limits.within(timer.left()))
+            trial = Trial(cost, 0.0, fit)
             trial.interruption = trial.result.interruption
             return trial
 
@@ -82,41 +85,38 @@ class AmpSolver(CostMethod, SmoothedSolver):
                 return float(best_cut(sign, z, measure, weight).value)
             return Losses.of(sign, z, base, sums, 0.5 * alpha * float(trial.result.w @ trial.result.w)).level(measure)
 
+        best = attempt(1.0, w0)
         try:
-            best = attempt(1.0, w0)
-            try:
-                if ended(best) or measure.name == "gower_legendre":
+            if ended(best) or measure.name == "gower_legendre":
+                return best
+            best.levels = [level_of(best)]
+            at = best.levels[0] or self._constant_level(problem, measure, base, sums)
+            for _ in range(self.rounds):
+                if not 0.0 < at < 1.0:
+                    break
+                positive, negative = weights_at(measure, at)
+                trial = attempt(positive / negative, best.result.w)
+                if ended(trial):
+                    best.interruption = trial.interruption
+                    best.result.status = trial.result.status
                     return best
-                best.levels = [level_of(best)]
-                at = best.levels[0] or self._constant_level(problem, measure, base, sums)
-                for _ in range(self.rounds):
-                    if not 0.0 < at < 1.0:
-                        break
-                    positive, negative = weights_at(measure, at)
-                    trial = attempt(positive / negative, best.result.w)
-                    if ended(trial):
-                        best.interruption = trial.interruption
-                        best.result.status = trial.result.status
-                        return best
-                    if self.level == "rewards":
-                        bounds = [
-                            b for b in (best.level_bound, bound_from(measure, at, sums, trial.result)) if b is not None
-                        ]
-                        best.level_bound = trial.level_bound = min(bounds, default=None)
-                    level, before = level_of(trial), best.levels[-1]
-                    logger.info("amp: cost %.4g, %s %.5g after %.5g", trial.cost, measure.name, level, before)
-                    if level <= before:
-                        break
-                    trial.levels = [*best.levels, level]
-                    best.result.z, best, at = None, trial, level  # z: n scores
-                    if level <= before + self.level_tol:
-                        break
-                return best
-            except KeyboardInterrupt as signal:  # between two fits: the best so far stays
-                best.interruption, best.result.status = signal, "interrupted"
-                return best
-        finally:
-            self.max_time = asked
+                if self.level == "rewards":
+                    bounds = [
+                        b for b in (best.level_bound, bound_from(measure, at, sums, trial.result)) if b is not None
+                    ]
+                    best.level_bound = trial.level_bound = min(bounds, default=None)
+                level, before = level_of(trial), best.levels[-1]
+                logger.info("amp: cost %.4g, %s %.5g after %.5g", trial.cost, measure.name, level, before)
+                if level <= before:
+                    break
+                trial.levels = [*best.levels, level]
+                best.result.z, best, at = None, trial, level  # z: n scores
+                if level <= before + self.level_tol:
+                    break
+            return best
+        except KeyboardInterrupt as signal:  # between two fits: the best so far stays
+            best.interruption, best.result.status = signal, "interrupted"
+            return best
 
     def _constant_level(
         self, problem: Problem, measure: CountsBasedMeasure, base: Any, sums: tuple[float, float]

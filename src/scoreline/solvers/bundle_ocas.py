@@ -29,7 +29,7 @@ class BundleOcasSolver(BundleSolver):
     """
 
     name = "bundle_ocas"
-    automatic = "otherwise"
+    automatic = "fallback"
     reason = "the risk has no smoothed version"
     _risk_best: float
     _grad_best: Scores

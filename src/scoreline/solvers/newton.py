@@ -27,7 +27,7 @@ class NewtonSolver(LbfgsSolver):
     """
 
     name = "newton"
-    automatic = "narrow"
+    automatic = "few_features"
     reason = "a Hessian of few features costs little and saves most of the passes"
     least_iterations = 3  # with a strong penalty the start, a constant, is within a few per cent of the minimum of J
 

@@ -13,8 +13,9 @@ from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks
 from scoreline.runtime import parallel
 from scoreline.runtime.types import FloatArray
-from scoreline.solvers.common.base import Progress, Solver
+from scoreline.solvers.common.base import Solver
 from scoreline.solvers.common.checkpoint import Checkpoint
+from scoreline.solvers.common.loop import Progress
 
 
 def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) -> None:

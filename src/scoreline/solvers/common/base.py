@@ -1,13 +1,12 @@
-"""What all solvers share: the loop, the clock, stopping, history, interruption, best-so-far, the final proof."""
+"""What certified solvers share: state, stopping rule, start, best-so-far and the final proof; the loop is in `loop.py`."""
 
 import copy
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from scoreline.objective import Objective, summation_error
 from scoreline.runtime.checks import check_callbacks, check_choice, check_number
 from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.common.checkpoint import RUNNING, Journal, Kept, checked_entries, same_problem
-from scoreline.solvers.common.early_stopping import STOPPED, EarlyStopping, Watch
+from scoreline.solvers.common.early_stopping import STOPPED, EarlyStopping
+from scoreline.solvers.common.loop import Clock, Control, Progress, Steps, drive
 from scoreline.solvers.common.method import Method
 
 logger = logging.getLogger("scoreline")
@@ -54,24 +54,6 @@ class State:
     def restored(cls, record: Mapping[str, Any]) -> "State":
         """Return the state that `record` described."""
         return cls(**copy.deepcopy(dict(record)))
-
-
-class Progress(NamedTuple):
-    """What a callback sees after each iteration; `w` is the best point so far (do not change it)."""
-
-    iteration: int
-    seconds: float
-    passes: float
-    objective: float
-    lower_bound: float
-    w: FloatArray
-
-
-class Latest(Protocol):
-    """Receives the best point of a run after every iteration, for a model in case of an interruption."""
-
-    def see(self, w: FloatArray) -> None:
-        """Take in the best coefficients so far; they are not changed afterwards."""
 
 
 @dataclass
@@ -119,8 +101,6 @@ class Solver(Method, ABC):
     log_level = logging.INFO  # of the line at the end of a run
     starts_on_samples: ClassVar[bool] = False  # init="auto": begin on samples of the rows where that pays
     ready = False  # between `resume` and `release`: there is something to store
-    latest: Latest | None = None  # set by who keeps a model at Ctrl-C
-    watch: Watch | None = None  # of `early_stopping`, set by who knows the measure and the validation rows
 
     def __init__(
         self,
@@ -188,17 +168,26 @@ class Solver(Method, ABC):
         if not self.serves(objective.risk):
             raise TypeError(f"solver {self.name!r} needs a {self.needs} risk, {objective.risk.name!r} is not")
 
+    def control(self) -> Control:
+        """Return the control of a run that the options ask for; early stopping needs rows, which the caller knows."""
+        return Control(self.max_time, self.callbacks, self.journal)
+
     def solve(
-        self, objective: Objective, w0: FloatArray | None = None, state: State | Mapping[str, Any] | None = None
+        self,
+        objective: Objective,
+        w0: FloatArray | None = None,
+        state: State | Mapping[str, Any] | None = None,
+        control: Control | None = None,
     ) -> Result:
         """Minimise the objective from w0 (zero by default), or go on from a state or its record.
 
         Ctrl-C ends the run with status "interrupted" and the best point so far; the exception is in
         `result.interruption`, for the caller to raise again. A callback that returns True ends it the same way,
-        without an exception.
+        without an exception. `control` is that of the options by default.
         """
         self._check_risk(objective)
-        clock, journal = Clock(), self.journal
+        clock, control = Clock(), self.control() if control is None else control
+        journal = control.journal
         problem = _fingerprint(objective, journal is not None)
         passes_before = objective.n_passes
         kept = None if journal is None else journal.begin(self)
@@ -208,7 +197,7 @@ class Solver(Method, ABC):
             kept = None
         with nullcontext() if kept is None or journal is None else journal.complete():
             given = self._checked_state(state if kept is None else kept.record)
-        now, interruption = self._begin(objective, w0) if given is None else (given, None)
+        now, interruption = self._begin(objective, w0, control) if given is None else (given, None)
         described = problem if kept is not None else {name: problem[name] for name in now.problem if name in problem}
         fits = now.w.shape == (objective.n_features,)
         if not fits or (
@@ -217,71 +206,13 @@ class Solver(Method, ABC):
             what = f"belongs to another problem: it has {now.problem}, this objective {problem}"
             raise ValueError(f"the state {what}") if kept is None or journal is None else journal.mismatch(what)
         now.problem = problem
-        status = "max_iter"
-        seconds_before, passes_before = now.seconds, passes_before - now.passes
-        floor = 1e-3 * problem["value_at_zero"]
+        clock.add(now.seconds)
+        run = _Run(self, objective, now, passes_before - now.passes)
+        run.fresh, run.noted = state is None, given is not None and bool(now.history["iteration"])
+        run.interruption = interruption
         if kept is not None and kept.status != RUNNING:
-            return self._finish(objective, now, kept.status, None, passes_before, floor)
-
-        traffic = objective.operator.traffic
-        if traffic is not None and now.history.get("bytes"):
-            traffic -= now.history["bytes"][-1]
-
-        def record() -> None:
-            now.seconds = seconds_before + clock.elapsed()
-            now.passes = objective.n_passes - passes_before
-            row = (now.iteration, now.seconds, now.passes, now.best_objective, now.lower_bound)
-            for name, value in zip(HISTORY, row, strict=True):
-                now.history[name].append(value)
-            if self.latest is not None:
-                self.latest.see(now.best_w)
-            moved = objective.operator.traffic
-            if moved is not None and traffic is not None:
-                now.history.setdefault("bytes", []).append(moved - traffic)
-            if self.watch is not None:
-                with clock.stopped():
-                    now.validated = self.watch.see(now.validated, now.best_w, now.best_objective)
-                now.history.setdefault("validation", []).append(now.validated["value"])
-            logger.debug("%s iteration %d: objective %.8g, lower bound %.8g, %.1f passes", self.name, *_log_row(row))
-
-        try:
-            self._resumed(objective, now)
-            if given is None or not now.history["iteration"]:
-                record()
-            if interruption is not None:
-                raise interruption
-            while True:
-                proved = self._proved(now.best_objective, now.lower_bound, floor)
-                fresh = state is None and not now.best_w.any()
-                least = max(self.least_iterations, LEAVING_ZERO) if fresh else self.least_iterations
-                if proved and now.iteration >= min(least, self.max_iter):
-                    status = "converged"
-                    break
-                if now.iteration >= self.max_iter:
-                    break
-                if self.max_time is not None and now.seconds >= self.max_time:
-                    status = "max_time"
-                    break
-                moved = self.step(objective, now)
-                now.iteration += 1
-                record()
-                if moved and journal is not None and journal.due(now.iteration):
-                    now = self._written(objective, now, passes_before)
-                if self._call_back(now, clock):
-                    status = "interrupted"
-                    break
-                if self.watch is not None and self.watch.over(now.validated):
-                    status = STOPPED
-                    break
-                if not moved:
-                    status = "stalled"
-                    break
-        except KeyboardInterrupt as signal:
-            status, interruption = "interrupted", signal
-        finally:
-            if journal is not None:
-                journal.flush()
-        result = self._finish(objective, now, status, interruption, passes_before, floor)
+            return self._finish(run, kept.status, None)
+        result = self._finish(run, *drive(run, control, clock))
         if journal is not None and result.status not in ("interrupted", "max_time"):
             journal.keep(result.state.record(), result.status)
         return result
@@ -302,18 +233,6 @@ class Solver(Method, ABC):
             )
         return state
 
-    def _written(self, objective: Objective, state: State, passes_before: float) -> State:
-        """Put the state into a record for the checkpoint, and go on from the record, as a run that was killed will."""
-        assert self.journal is not None
-        self.store(state)
-        self._released()
-        state.passes = objective.n_passes - passes_before
-        record = state.record()
-        self.journal.keep(record)
-        state = self.state_class.restored(record)
-        self._resumed(objective, state)
-        return state
-
     def _resumed(self, objective: Objective, state: State) -> None:
         """Resume, and know when that is done: Ctrl-C on the way leaves nothing to store."""
         self.ready = False
@@ -328,7 +247,9 @@ class Solver(Method, ABC):
         """Tell whether a run that a checkpoint has is over: also by max_iter, unless that has been raised."""
         return kept.status != "max_iter" or int(kept.record.get("iteration", 0)) >= self.max_iter
 
-    def _begin(self, objective: Objective, w0: FloatArray | None) -> tuple[State, BaseException | None]:
+    def _begin(
+        self, objective: Objective, w0: FloatArray | None, control: Control
+    ) -> tuple[State, BaseException | None]:
         """Return the state at w0, or where `init` says, and what interrupted the way there."""
         if w0 is None and self.init == "moments":
             from scoreline.solvers.common.moments_start import moments_start
@@ -340,7 +261,7 @@ class Solver(Method, ABC):
             if self.init == "auto" and not pays(objective):
                 return self.start(objective, _checked_start(objective, None)), None
             try:
-                found = sample_start(objective, self)
+                found = sample_start(objective, self, control)
             except KeyboardInterrupt as signal:  # between two samples
                 return self.start(objective, np.zeros(objective.n_features)), signal
             if found is not None:
@@ -360,16 +281,9 @@ class Solver(Method, ABC):
         """Return the state that goes on from the end of a run on a sample (`sample_start.Sampled`)."""
         return self.start(objective, sampled.w)
 
-    def _finish(
-        self,
-        objective: Objective,
-        state: State,
-        status: str,
-        interruption: BaseException | None,
-        passes_before: float,
-        floor: float,
-    ) -> Result:
+    def _finish(self, run: "_Run", status: str, interruption: BaseException | None) -> Result:
         """Prove the best point with fresh scores: what `step` carried along has drifted by rounding."""
+        objective, state = run.objective, run.state
         try:
             if self.ready:
                 self.store(state)
@@ -394,8 +308,8 @@ class Solver(Method, ABC):
             w, value, z = _at_least_a_constant(objective, w, value, z)
         bound = min(max(0.0, state.lower_bound), value)  # no risk is negative, so J >= 0 is proved from the start
         if status in ("converged", "stalled"):
-            status = "converged" if self._proved(value, bound, floor) else "stalled"
-        state.passes = objective.n_passes - passes_before
+            status = "converged" if self._proved(value, bound, run.floor) else "stalled"
+        state.passes = objective.n_passes - run.passes_before
         result = Result(w, z, value, bound, state.iteration, state.passes, state.history, status, state, interruption)
         logger.log(
             self.log_level,
@@ -411,38 +325,77 @@ class Solver(Method, ABC):
             return gap <= self.abs_tol
         return gap <= self.tol * max(lower_bound, floor)
 
-    def _call_back(self, state: State, clock: "Clock") -> bool:
-        """Show the progress to the callbacks with the clock stopped; True if one of them asks to stop."""
-        if not self.callbacks:
-            return False
-        with clock.stopped():
-            progress = Progress(
-                state.iteration, state.seconds, state.passes, state.best_objective, state.lower_bound, state.best_w
-            )
-            answers = [callback(progress) for callback in self.callbacks]  # every callback sees every iteration
-            return any(answer is True for answer in answers)
 
+class _Run(Steps):
+    """A certified run as the loop sees it."""
 
-class Clock:
-    """Seconds since the start, without the time spent in callbacks."""
+    state: State
 
-    def __init__(self) -> None:
-        self._start = time.perf_counter()
+    def __init__(self, solver: Solver, objective: Objective, state: State, passes_before: float):
+        self.solver, self.objective, self.state, self.passes_before = solver, objective, state, passes_before
+        self.floor = 1e-3 * state.problem["value_at_zero"]
+        self.interruption: BaseException | None = None  # on the way to the start
+        self.fresh = self.noted = False  # begun by this call; the history has its start already
+        traffic = objective.operator.traffic
+        if traffic is not None and state.history.get("bytes"):
+            traffic -= state.history["bytes"][-1]
+        self.traffic_before = traffic
 
-    def elapsed(self) -> float:
-        """Return the seconds so far."""
-        return time.perf_counter() - self._start
+    def begin(self) -> bool:
+        """Rebuild what the steps need beyond the state."""
+        self.solver._resumed(self.objective, self.state)
+        return not self.noted
 
-    def add(self, seconds: float) -> None:
-        """Count seconds of an earlier run too."""
-        self._start -= seconds
+    def ended(self) -> str | None:
+        """Tell whether the proof is good enough, or the iterations are used up."""
+        if self.interruption is not None:
+            raise self.interruption
+        solver, state = self.solver, self.state
+        proved = solver._proved(state.best_objective, state.lower_bound, self.floor)
+        at_zero = self.fresh and not state.best_w.any()
+        least = max(solver.least_iterations, LEAVING_ZERO) if at_zero else solver.least_iterations
+        if proved and state.iteration >= min(least, solver.max_iter):
+            return "converged"
+        return "max_iter" if state.iteration >= solver.max_iter else None
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Do not count the time within."""
-        since = time.perf_counter()
-        yield
-        self._start += time.perf_counter() - since
+    def step(self) -> str | None:
+        """Do one iteration."""
+        return None if self.solver.step(self.objective, self.state) else "stalled"
+
+    def note(self) -> tuple[FloatArray, float]:
+        """Add a row to the history."""
+        state = self.state
+        state.passes = self.objective.n_passes - self.passes_before
+        row = (state.iteration, state.seconds, state.passes, state.best_objective, state.lower_bound)
+        for name, value in zip(HISTORY, row, strict=True):
+            state.history[name].append(value)
+        logger.debug(
+            "%s iteration %d: objective %.8g, lower bound %.8g, %.1f passes",
+            self.solver.name, row[0], row[3], row[4], row[2],
+        )  # fmt: skip
+        return state.best_w, state.best_objective
+
+    def progress(self) -> Progress:
+        """Return what callbacks see."""
+        s = self.state
+        return Progress(s.iteration, s.seconds, s.passes, s.best_objective, s.lower_bound, s.best_w)
+
+    def save(self, journal: Journal) -> None:
+        """Put the state into a record for the checkpoint, and go on from the record, as a run that was killed will."""
+        if not journal.due(self.state.iteration):
+            return
+        self.solver.store(self.state)
+        self.solver._released()
+        self.state.passes = self.objective.n_passes - self.passes_before
+        record = self.state.record()
+        journal.keep(record)
+        self.state = self.solver.state_class.restored(record)
+        self.solver._resumed(self.objective, self.state)
+
+    def traffic(self) -> float | None:
+        """Return the bytes moved so far, those of earlier runs included."""
+        moved = self.objective.operator.traffic
+        return None if moved is None or self.traffic_before is None else moved - self.traffic_before
 
 
 def _at_least_a_constant(
@@ -477,7 +430,3 @@ def _fingerprint(objective: Objective, entries: bool) -> dict[str, Any]:
         "rows": n, "features": p, "alpha": objective.alpha, "magnitudes": -1.0 if largest is None else float(largest.sum()),
         "value_at_zero": risk.value_at_zero(), "risk": risk.fingerprint(),
     } | ({"entries": checked_entries(objective.operator)} if entries else {})  # fmt: skip
-
-
-def _log_row(row: tuple[float, ...]) -> tuple[Any, ...]:
-    return int(row[0]), row[3], row[4], row[2]

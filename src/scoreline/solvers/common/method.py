@@ -1,9 +1,21 @@
 """What every solver is, certified or not: a name, options, and what it trains."""
 
 import inspect
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from scoreline.runtime.checks import check_number
+from scoreline.solvers.common.loop import Control
+
+
+class When(StrEnum):
+    """When solver="auto" may choose a method."""
+
+    ALWAYS = "always"
+    NEVER = "never"
+    FALLBACK = "fallback"  # where no other serves the risk
+    FEW_FEATURES = "few_features"  # before others, where features are few enough for a Hessian
+    PER_MEASURE = "per_measure"  # before others, where risk="auto" too, so that what is trained may follow the measure
 
 
 class Method:
@@ -15,10 +27,8 @@ class Method:
         The name used in `MeasureClassifier(solver=...)`.
     alpha_means : str
         What alpha does in this method, for `list_solvers()`.
-    automatic : str
-        When solver="auto" may choose it: "always", "otherwise" (where no other serves the risk), "narrow" (before others, where
-        features are few enough for a Hessian), "never", or "measure" (where risk="auto" too, so that what is trained may follow
-        the measure).
+    automatic : When
+        When solver="auto" may choose it.
     ample : tuple of str
         Measures that solver="auto" takes it for where risk="auto" too and rows are ample, a hundred a feature.
     prefers : tuple of str
@@ -35,7 +45,7 @@ class Method:
 
     name: ClassVar[str]
     alpha_means: ClassVar[str] = "penalty alpha/2 |w|^2"
-    automatic: ClassVar[str] = "always"
+    automatic: ClassVar[str] = When.ALWAYS
     ample: ClassVar[tuple[str, ...]] = ()
     prefers: ClassVar[tuple[str, ...]] = ()
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
@@ -52,6 +62,10 @@ class Method:
         if max_time is not None:
             check_number("max_time", max_time, above=0)
         self.tol, self.max_iter, self.max_time = tol, max_iter, max_time
+
+    def control(self) -> Control:
+        """Return the control of a run that the options ask for."""
+        return Control(self.max_time)
 
     def working_bytes(self, n: int, p: int) -> float:
         """Return about how many bytes a fit of n rows and p features takes beyond X, at its highest."""

@@ -5,10 +5,15 @@ from collections.abc import Iterator, Sequence
 from scoreline.objective import Objective
 from scoreline.runtime.types import FloatArray
 from scoreline.solvers.common.base import Result, Solver
+from scoreline.solvers.common.loop import Control
 
 
 def solve_path(
-    objective: Objective, alphas: Sequence[float], solver: Solver, start: FloatArray | None = None
+    objective: Objective,
+    alphas: Sequence[float],
+    solver: Solver,
+    start: FloatArray | None = None,
+    control: Control | None = None,
 ) -> Iterator[tuple[float, Result]]:
     """Minimise J for each alpha in turn; yield (alpha, result). From strong to weak is the fastest order.
 
@@ -26,16 +31,19 @@ def solve_path(
         Certified; `init` concerns the first alpha alone.
     start : array of p numbers, optional
         Where the first run begins: the coefficients of an alpha that is near.
+    control : Control, optional
+        Limits and watchers of each run; those of the solver's options by default.
     """
     before: tuple[float, Result] | None = None
     for alpha in alphas:
         if before is None:
             own = objective.with_alpha(alpha)
-            result = solver.solve(own, start)
+            result = solver.solve(own, start, control=control)
         else:
             last = before[1]
             own = objective.with_alpha(alpha, last.w, last.z)
-            result = solver.solve(own, state=solver.onward(own, last.state, before[0]))
+            state = solver.onward(own, last.state, before[0])
+            result = solver.solve(own, state=state, control=control)
         yield alpha, result
         if result.interruption is not None or result.z is None:
             return

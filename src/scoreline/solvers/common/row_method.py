@@ -13,13 +13,12 @@ from sklearn.utils import check_random_state
 from scoreline import kernels
 from scoreline.measures import Measure
 from scoreline.runtime.checks import check_callbacks, check_choice, check_number
-from scoreline.runtime.types import AnyArray, FloatArray
-from scoreline.solvers.common.base import Clock, Latest, Progress
-from scoreline.solvers.common.checkpoint import RUNNING, Journal, checked_entries, same_problem
-from scoreline.solvers.common.early_stopping import STOPPED, EarlyStopping, Watch
+from scoreline.runtime.types import FloatArray
+from scoreline.solvers.common.checkpoint import Journal, checked_entries, same_problem
+from scoreline.solvers.common.early_stopping import STOPPED, EarlyStopping
+from scoreline.solvers.common.loop import Clock, Control, Progress, Steps, drive
 from scoreline.solvers.common.method import Method
-from scoreline.solvers.common.row_blocks import SEEDS
-from scoreline.solvers.common.row_passes import RowPasses
+from scoreline.solvers.common.row_passes import SEEDS, RowProblem
 from scoreline.solvers.common.row_state import RowState
 
 logger = logging.getLogger("scoreline")
@@ -30,17 +29,16 @@ TRIAL = 5  # one in so many passes tells which of several starts to go on with
 
 @dataclass
 class RowRun:
-    """The end of a run: averaged coefficients, the constant feature's last; passes, seconds after each, why it ended; rows."""
+    """Where a run stands, and its end: averaged coefficients, the constant feature's last, the rows taken in, why it ended."""
 
     w: FloatArray
-    passes: int
-    seconds: list[float]
-    status: str
+    iteration: int = 0
+    seconds: float = 0.0
+    history: dict[str, list[float]] = field(default_factory=lambda: {"iteration": [], "seconds": [], "passes": []})
+    validated: dict[str, Any] = field(default_factory=dict)
+    status: str = "max_iter"
     interruption: BaseException | None = None
     rows: float = 0.0
-    traffic: list[float] = field(default_factory=list)  # bytes moved over the network after each pass
-    validation: list[float] = field(default_factory=list)  # measure on validation rows after each pass
-    validated: dict[str, Any] = field(default_factory=dict)  # what early stopping has seen
 
 
 class RowMethod(Method):
@@ -69,8 +67,6 @@ class RowMethod(Method):
     certified = False
     row_vectors, feature_vectors = 5.0, 25.0
     streams = True
-    latest: Latest | None = None  # set by who keeps a model at Ctrl-C
-    watch: Watch | None = None  # of `early_stopping`, set by who knows the validation rows
     alpha_means = "coefficients of features divided by their root mean square stay within |w| <= sqrt(2 / alpha)"
 
     def __init__(
@@ -110,37 +106,26 @@ class RowMethod(Method):
         own = state.v, state.units, state.behind, state.numbers
         kernels.point_updates.take_in_rows(*rows, state.kind, beta2, self.step == "paper", radius, *own)
 
-    def take_in_block(
-        self,
-        operator: Any,
-        start: int,
-        stop: int,
-        sign: AnyArray,
-        weight: FloatArray | None,
-        measure: Measure,
-        alpha: float,
-        constant: float,
-        seed: int,
-        state: RowState,
-    ) -> None:
-        """Update the state by the rows start..stop in random order; they are read where they lie, X is not copied."""
-        arrays = operator.row_arrays(start, stop)
+    def take_in_block(self, rows: RowProblem, block: tuple[int, int, int], state: RowState) -> None:
+        """Update the state by a block (first row, one past the last, seed) in random order; X is not copied."""
+        start, stop, seed = block
+        arrays = rows.operator.row_arrays(start, stop)
         first = arrays.first
         order = kernels.shuffle.shuffled(np.uint64(start - first), stop - start, np.uint64(seed))
-        own = None if weight is None else weight[first:]
-        rows = (*arrays[:5], order, sign[first:], own, constant)
-        self.take_in(rows, measure, float(np.sqrt(2.0 / alpha)), state)
+        own = None if rows.weight is None else rows.weight[first:]
+        arguments = (*arrays[:5], order, rows.sign[first:], own, rows.constant)
+        self.take_in(arguments, rows.measure, float(np.sqrt(2.0 / rows.alpha)), state)
+
+    def control(self) -> Control:
+        """Return the control of a run that the options ask for."""
+        return Control(self.max_time, self.callbacks, self.journal)
 
     def train(
         self,
-        operator: Any,
-        sign: AnyArray,
-        weight: FloatArray | None,
-        measure: Measure,
-        alpha: float,
-        constant: float,
+        rows: RowProblem,
         random_state: Any,
         judge: Callable[[FloatArray], float] | None = None,
+        control: Control | None = None,
     ) -> RowRun:
         """Return the averaged coefficients after `passes` passes, or at Ctrl-C or max_time those so far.
 
@@ -148,119 +133,146 @@ class RowMethod(Method):
         trains each for a fifth of the passes, and goes on with the one that `judge`, a value of coefficients, prefers; without
         `judge`, or with fewer than five passes, with the first.
         """
-        (n, p), rng, clock = operator.shape, check_random_state(random_state), Clock()
-        (state, *others), run = self.starts(p, measure), RowRun(np.zeros(p + 1), 0, [], "max_iter")
-        passes = default_passes(n, p) if self.passes is None else self.passes
-        trial = passes // TRIAL if judge is not None else 0
-        kind: Any = RowPasses
-        if operator.scores == "blocks":
-            from scoreline.distributed.row_passes import PartPasses
+        clock, control = Clock(), self.control() if control is None else control
+        run = _Passes(self, rows, judge, control, clock)
+        run.learn_units()
+        run.draw_seeds(check_random_state(random_state))
+        state = run.state
+        state.status, state.interruption = drive(run, control, clock)
+        run.rows_state.check()
+        state.w, state.rows = run.rows_state.average(), float(run.rows_state.numbers[kernels.point_updates.TIME])
+        if state.validated and state.validated["objective"] != state.iteration:
+            state.w = state.validated["w"]
+            state.status = STOPPED if state.status == "max_iter" else state.status
+        if control.journal is not None and state.status in ("max_iter", STOPPED):
+            control.journal.keep(run.record(), state.status)
+        logger.info("%s: %s after %d passes, %.3g s", self.name, state.status, state.iteration, clock.elapsed())
+        return state
 
-            kind = PartPasses
-        passing = kind(self, operator, sign, weight, measure, alpha, constant)
-        rows = passing.rows
-        kept = None if self.journal is None else self.journal.begin(self)
-        problem: dict[str, Any] = {}
-        if self.journal is not None:
-            problem = {"shape": [n, p], "alpha": alpha, "passes": passes, "constant": constant, "measure": measure.name}
-            problem |= {
-                "parameters": vars(measure),
-                "rows": passing.checksum(),
-                "entries": checked_entries(operator),
-            }
-        if kept is not None:
-            state = self._restored(kept.record, problem, run, p, clock)
-        else:
-            passing.learn_units(state)
-        for each in others if kept is not None else (state, *others):
-            each.units = state.units
-            if passes > 1:
-                each.fade(rows, passes * rows)
 
-        def ticking() -> bool:
-            """Tell whether there is time left, and note if not."""
-            if self.max_time is not None and clock.elapsed() > self.max_time:
-                run.status = "max_time"
-            return run.status == "max_iter"
+class _Passes(Steps):
+    """Passes of a row method as the loop sees them; a step is one pass."""
 
-        def in_time(state: RowState, seed: int) -> bool:
-            return passing.take_in(state, seed, ticking)
+    state: RowRun
 
-        traffic = operator.traffic
-        seeds = rng.randint(SEEDS, size=passes, dtype=np.int64).tolist()
-        try:
-            while run.passes < passes and run.status == "max_iter":
-                if run.passes == trial > 0 and judge is not None:
-                    for other in others:
-                        if all(in_time(other, seed) for seed in seeds[:trial]):
-                            state = max(state, other, key=lambda each: judge(each.average()))  # the first of equal ones
-                if run.status == "max_iter" and in_time(state, seeds[run.passes]):
-                    run.passes += 1
-                    run.seconds.append(clock.elapsed())
-                    if traffic is not None:
-                        run.traffic.append(operator.traffic - traffic)
-                    if self.latest is not None:
-                        self.latest.see(state.average())
-                    logger.debug("%s: pass %d of %d, %.3g s", self.name, run.passes, passes, run.seconds[-1])
-                    if self.watch is not None:
-                        with clock.stopped():
-                            run.validated = self.watch.see(run.validated, state.average(), float(run.passes))
-                        run.validation.append(run.validated["value"])
-                        run.status = STOPPED if self.watch.over(run.validated) else run.status
-                    if self.journal is not None:
-                        self._write(
-                            state,
-                            problem,
-                            run,
-                            RUNNING if run.passes < passes and run.status != STOPPED else run.status,
-                        )
-                    if self._stopped(run, state, clock):
-                        run.status = "interrupted"
-        except KeyboardInterrupt as signal:
-            run.status, run.interruption = "interrupted", signal
-        finally:
-            if self.journal is not None:
-                self.journal.flush()
-        state.check()
-        run.w, run.rows = state.average(), float(state.numbers[kernels.point_updates.TIME])
-        if run.validated and run.validated["objective"] != run.passes:
-            run.w = run.validated["w"]
-            run.status = STOPPED if run.status == "max_iter" else run.status
-        logger.info("%s: %s after %d passes, %.3g s", self.name, run.status, run.passes, clock.elapsed())
-        return run
+    def __init__(
+        self,
+        method: RowMethod,
+        rows: RowProblem,
+        judge: Callable[[FloatArray], float] | None,
+        control: Control,
+        clock: Clock,
+    ):
+        n, p = rows.operator.shape
+        self.method, self.judge, self.control, self.clock = method, judge, control, clock
+        self.passes = default_passes(n, p) if method.passes is None else method.passes
+        self.trial = self.passes // TRIAL if judge is not None else 0
+        (self.rows_state, *self.others), self.state = method.starts(p, rows.measure), RowRun(np.zeros(p + 1))
+        self.passing = rows.passing(method)
+        self.restored = False
+        self.problem: dict[str, Any] = {}
+        if control.journal is not None:
+            self.problem = {
+                "shape": [n, p], "alpha": rows.alpha, "passes": self.passes, "constant": rows.constant,
+                "measure": rows.measure.name, "parameters": vars(rows.measure), "rows": self.passing.checksum(),
+                "entries": checked_entries(rows.operator),
+            }  # fmt: skip
+            kept = control.journal.begin(method)
+            if kept is not None:
+                self._restore(control.journal, kept.record, p)
 
-    def _write(self, state: RowState, problem: dict[str, Any], run: RowRun, status: str) -> None:
-        """Hand the state after a pass to the checkpoint."""
-        assert self.journal is not None
-        record = {"problem": problem, "passes": run.passes, "seconds": list(run.seconds), "state": state.record()}
-        record |= {"validation": list(run.validation), "validated": run.validated}
-        self.journal.keep(record, status)
-
-    def _restored(
-        self, record: Mapping[str, Any], problem: dict[str, Any], run: RowRun, p: int, clock: Clock
-    ) -> RowState:
+    def _restore(self, journal: Journal, record: Mapping[str, Any], p: int) -> None:
         """Go on from a record of the checkpoint."""
-        assert self.journal is not None
-        with self.journal.complete():
-            if not same_problem(record["problem"], problem):
-                raise self.journal.mismatch(
-                    f"belongs to another problem: it has {record['problem']}, this fit {problem}"
+        with journal.complete():
+            if not same_problem(record["problem"], self.problem):
+                raise journal.mismatch(
+                    f"belongs to another problem: it has {record['problem']}, this fit {self.problem}"
                 )
-            run.passes, run.seconds = record["passes"], list(record["seconds"])
-            run.validation, run.validated = list(record["validation"]), record["validated"]
-            if self.watch is not None and self.watch.over(run.validated):
-                run.status = STOPPED
-            clock.add(run.seconds[-1] if run.seconds else 0.0)
-            return RowState.restored(record["state"], p)
+            state, seconds = self.state, list(record["seconds"])
+            state.iteration, state.validated = record["passes"], record["validated"]
+            count = [float(k) for k in range(1, state.iteration + 1)]
+            state.history |= {"iteration": count, "seconds": seconds, "passes": list(count)}
+            if record["validation"]:
+                state.history["validation"] = list(record["validation"])
+            state.seconds = seconds[-1] if seconds else 0.0
+            self.clock.add(state.seconds)
+            self.rows_state, self.restored = RowState.restored(record["state"], p), True
 
-    def _stopped(self, run: RowRun, state: RowState, clock: Clock) -> bool:
-        """Show the progress to the callbacks with the clock stopped; True if one of them asks to stop."""
-        if not self.callbacks:
-            return False
-        with clock.stopped():
-            now = Progress(run.passes, run.seconds[-1], float(run.passes), np.nan, -np.inf, state.average())
-            answers = [callback(now) for callback in self.callbacks]
-            return any(answer is True for answer in answers)
+    def learn_units(self) -> None:
+        """Learn the units of the columns, and let steps fade."""
+        if not self.restored:
+            self.passing.learn_units(self.rows_state)
+        rows = self.passing.rows
+        for each in self.others if self.restored else (self.rows_state, *self.others):
+            each.units = self.rows_state.units
+            if self.passes > 1:
+                each.fade(rows, self.passes * rows)
+
+    def draw_seeds(self, rng: np.random.RandomState) -> None:
+        """Draw the seed of each pass."""
+        self.seeds = rng.randint(SEEDS, size=self.passes, dtype=np.int64).tolist()
+
+    def begin(self) -> bool:
+        """Begin without a row of the history: passes have none for their start."""
+        self.traffic_before = self.passing.operator.traffic
+        return False
+
+    def ended(self) -> str | None:
+        """Tell whether all passes are made, or a restored run was over."""
+        watch = self.control.watch
+        if self.restored and watch is not None and watch.over(self.state.validated):
+            return STOPPED
+        return "max_iter" if self.state.iteration >= self.passes else None
+
+    def step(self) -> str | None:
+        """Make one pass; before it, choose among several starts when their trial is over."""
+        if self.state.iteration == self.trial > 0 and self.judge is not None:
+            judge = self.judge
+            for other in self.others:
+                if all(self._pass(other, seed) for seed in self.seeds[: self.trial]):
+                    # The first of equal ones.
+                    self.rows_state = max(self.rows_state, other, key=lambda each: judge(each.average()))
+            if not self._in_time():
+                return "max_time"
+        return None if self._pass(self.rows_state, self.seeds[self.state.iteration]) else "max_time"
+
+    def _pass(self, state: RowState, seed: int) -> bool:
+        return self.passing.take_in(state, seed, self._in_time)
+
+    def _in_time(self) -> bool:
+        return self.control.max_time is None or self.clock.elapsed() <= self.control.max_time
+
+    def note(self) -> tuple[FloatArray, float]:
+        """Add a row to the history."""
+        state, w = self.state, self.rows_state.average()
+        for name, value in (("iteration", state.iteration), ("seconds", state.seconds), ("passes", state.iteration)):
+            state.history[name].append(float(value))
+        logger.debug("%s: pass %d of %d, %.3g s", self.method.name, state.iteration, self.passes, state.seconds)
+        return w, float(state.iteration)
+
+    def progress(self) -> Progress:
+        """Return what callbacks see: there is no objective."""
+        state = self.state
+        w = self.rows_state.average()
+        return Progress(state.iteration, state.seconds, float(state.iteration), np.nan, -np.inf, w)
+
+    def record(self) -> dict[str, Any]:
+        """Return what the checkpoint keeps."""
+        state = self.state
+        return {
+            "problem": self.problem, "passes": state.iteration, "seconds": list(state.history["seconds"]),
+            "state": self.rows_state.record(), "validation": list(state.history.get("validation", [])),
+            "validated": state.validated,
+        }  # fmt: skip
+
+    def save(self, journal: Journal) -> None:
+        """Hand the state after every pass to the checkpoint."""
+        journal.keep(self.record())
+
+    def traffic(self) -> float | None:
+        """Return the bytes moved over the network in this run."""
+        moved = self.passing.operator.traffic
+        return None if self.traffic_before is None else moved - self.traffic_before
 
 
 def default_passes(n: int, p: int) -> int:

@@ -1,58 +1,76 @@
-"""One pass of a row-by-row method over all rows; `distributed/row_passes.py` makes it on workers."""
+"""The rows of a row-by-row method, the order in which it reads them, and one pass over all of them.
+
+`distributed/row_passes.py` makes a pass over rows on workers.
+"""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from scoreline.measures import Measure
 from scoreline.runtime.types import AnyArray, FloatArray
-from scoreline.solvers.common.row_blocks import blocks_in_random_order
-from scoreline.solvers.common.row_state import RowState
+from scoreline.solvers.common.row_state import RowState, blocks
+
+SEEDS = 1 << 62
+
+
+@dataclass
+class RowProblem:
+    """What a row method trains on: rows, labels +1 and -1, relative weights, the measure, alpha and the constant feature."""
+
+    operator: Any
+    sign: AnyArray
+    weight: FloatArray | None
+    measure: Measure
+    alpha: float
+    constant: float
+
+    def passing(self, method: Any) -> "RowPasses":
+        """Return what makes passes over these rows, here or on the workers that have them."""
+        if self.operator.scores == "blocks":
+            from scoreline.distributed.row_passes import PartPasses
+
+            return PartPasses(method, self)
+        return RowPasses(method, self)
 
 
 class RowPasses:
     """Passes over rows that can be read here, block by block, each block in random order."""
 
-    def __init__(
-        self,
-        method: Any,
-        operator: Any,
-        sign: AnyArray,
-        weight: FloatArray | None,
-        measure: Measure,
-        alpha: float,
-        constant: float,
-    ):
-        self.method, self.operator, self.measure, self.constant = method, operator, measure, constant
-        self.sign, self.weight, self.alpha = np.ascontiguousarray(sign, dtype=np.int8), weight, alpha
+    def __init__(self, method: Any, problem: RowProblem):
+        self.method, self.problem, self.operator = method, problem, problem.operator
+        problem.sign = np.ascontiguousarray(problem.sign, dtype=np.int8)
 
     @property
     def rows(self) -> float:
         """Weight of all rows."""
-        return float(self.operator.shape[0]) if self.weight is None else float(self.weight.sum())
+        weight = self.problem.weight
+        return float(self.operator.shape[0]) if weight is None else float(weight.sum())
 
     def checksum(self) -> int:
         """Return a number that tells one set of labels and weights from another."""
-        return _checksum(self.sign, self.weight)
+        sign, weight = self.problem.sign, self.problem.weight
+        parts = [sign] if weight is None else [sign, weight]
+        return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part).data).to_bytes(4, "big") for part in parts))
 
     def learn_units(self, state: RowState) -> None:
         """Take in all rows as to the units of their columns."""
-        state.learn_units(self.operator, self.weight, self.constant)
+        state.learn_units(self.operator, self.problem.weight, self.problem.constant)
 
     def take_in(self, state: RowState, seed: int, in_time: Callable[[], bool]) -> bool:
         """Take in all rows once; False if time was up before."""
-        for start, stop, block_seed in blocks_in_random_order(self.operator, np.random.default_rng(seed)):
-            self.method.take_in_block(
-                self.operator, start, stop, self.sign, self.weight, self.measure, self.alpha, self.constant, block_seed,
-                state,
-            )  # fmt: skip
+        for block in blocks_in_random_order(self.operator, np.random.default_rng(seed)):
+            self.method.take_in_block(self.problem, block, state)
             if not in_time():
                 return False
         return True
 
 
-def _checksum(sign: AnyArray, weight: FloatArray | None) -> int:
-    parts = [sign] if weight is None else [sign, weight]
-    return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part).data).to_bytes(4, "big") for part in parts))
+def blocks_in_random_order(operator: Any, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+    """Yield (first row, one past the last row, seed of the order within) of blocks that cover all rows."""
+    there = blocks(operator)
+    for k in rng.permutation(len(there)).tolist():
+        yield *there[k], int(rng.integers(SEEDS))

@@ -9,8 +9,10 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline.runtime.types import FloatArray
-from scoreline.solvers.common.row_blocks import blocks
 
+# Rows are shuffled within blocks of about this size as if dense, so that the order is the same for every storage (but for more
+# than 8192 dense features), of so many rows at least, unless these take more memory.
+BLOCK_BYTES, BLOCK_ROWS, LARGE_BLOCK = 8 << 20, 4096, 256 << 20
 OUT_OF_RANGE = "squares of X or of Xw leave the range of floats; divide its columns by their largest magnitude first"
 
 
@@ -105,3 +107,11 @@ class RowState:
         module = kernels.point_updates
         total, weight = self.numbers[module.TOTAL], self.numbers[module.WEIGHT]
         return (total * self.v - self.behind) / weight if weight > 0.0 else np.zeros_like(self.v)
+
+
+def blocks(operator: Any) -> list[tuple[int, int]]:
+    """Return (first row, one past the last row) of blocks that cover all rows."""
+    n, p = operator.shape
+    least = min(BLOCK_ROWS, LARGE_BLOCK / max(1.0, operator.row_bytes))
+    size = int(max(1.0, min(n, max(least, BLOCK_BYTES / (8.0 * max(1, p))))))
+    return [(start, min(start + size, n)) for start in range(0, n, size)]

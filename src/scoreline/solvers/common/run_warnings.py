@@ -1,11 +1,10 @@
 """What a run that ended says to the user: a gap that is too large, a model that ranks nothing."""
 
-import warnings
-
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline.measures.ties import TIE
 from scoreline.objective import Objective
+from scoreline.runtime.messages import warn_user
 from scoreline.solvers.common.base import Result, Solver
 
 
@@ -24,11 +23,10 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
         if solver.abs_tol is None
         else f"abs_tol={solver.abs_tol:g}"
     )
-    warnings.warn(
+    warn_user(
         f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
         f"asked for {asked}. {advice[result.status]}",
         ConvergenceWarning,
-        stacklevel=4,
     )
 
 
@@ -42,10 +40,8 @@ def warn_if_degenerate(result: Result, objective: Objective) -> None:
     """Warn if a proved result gives all rows the same score: a model that ranks nothing should not look like a success."""
     if result.status != "converged" or not is_degenerate(result, objective):
         return
-    warnings.warn(
+    warn_user(
         f"Degenerate fit: all rows have the same score. For risk {objective.risk.name!r} and alpha={objective.alpha:g} no "
         f"better model was found within the proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or "
-        "alpha, scale the features, or choose another risk, such as risk='logistic'.",
-        UserWarning,
-        stacklevel=6,
+        "alpha, scale the features, or choose another risk, such as risk='logistic'."
     )

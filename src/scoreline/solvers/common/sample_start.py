@@ -2,13 +2,13 @@
 
 import copy
 import logging
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scoreline.objective import Objective
 from scoreline.runtime.types import FloatArray
+from scoreline.solvers.common.loop import Control, Timer
 
 logger = logging.getLogger("scoreline")
 
@@ -87,28 +87,27 @@ class Samples:
         return Objective(objective.operator.on_rows(rows), risk, max(objective.alpha, PENALTY / m))
 
 
-def sample_start(objective: Objective, solver: Any) -> Sampled | None:
+def sample_start(objective: Objective, solver: Any, control: Control | None = None) -> Sampled | None:
     """Minimise the objective on growing samples by copies of `solver`, a few iterations on each, from the end of the last.
 
     None where that does not pay: rows that cannot be read one by one, or not many times as many as features. The passes of
     samples count as the fractions of a pass that they are. What is proved for a sample says nothing of all rows and is dropped.
     """
+    control = solver.control() if control is None else control
     operator = objective.operator
     n, p = operator.shape
     steps = sizes(n, p) if operator.scores != "blocks" and operator.cheap_rows and objective.risk.samples else []
     if not steps:
         return None
-    begin, found, samples = time.perf_counter(), None, Samples(objective, steps[-1])
+    timer, found, samples = Timer(control.max_time), None, Samples(objective, steps[-1])
     for m in steps:
         own = copy.copy(solver)
-        own.tol, own.callbacks, own.init = max(solver.tol, 0.5 * EXCESS * p / m), (), "zero"
-        own.journal = own.watch = None
+        own.tol, own.init = max(solver.tol, 0.5 * EXCESS * p / m), "zero"
         own.log_level = logging.DEBUG
         own.max_iter, own.eager = min(solver.max_iter, ITERATIONS), True
-        if solver.max_time is not None:
-            own.max_time = max(1e-9, solver.max_time - (time.perf_counter() - begin))
         part = samples.of(m)
-        result = own.solve(part, None if found is None else found.w)
+        limits = Control(timer.left(), latest=control.latest)
+        result = own.solve(part, None if found is None else found.w, control=limits)
         operator._count(part.operator.n_passes * part.operator.shape[0] / n)
         found = Sampled(result.w, result.state, part.risk.ramp_scale, result.interruption)
         logger.info("start on %d of %d rows: %d iterations, J %.6g there", m, n, result.n_iter, result.objective)

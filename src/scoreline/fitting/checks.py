@@ -1,6 +1,9 @@
 """Checks of what users pass in: argument, what was given, what is expected, how to repair it."""
 
 import numbers
+from collections.abc import Callable
+from functools import partial
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -207,3 +210,25 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; give at least one row of each class a positive weight")
     return None if (weight == 1.0).all() else tame_weights(weight)
+
+
+class _ConditionalMethod:
+    """A method that raises the AttributeError of its check where it is not available."""
+
+    def __init__(self, check: Callable[[Any], None], function: Callable[..., Any]):
+        self.check, self.function = check, function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self.function
+        self.check(instance)
+        return MethodType(self.function, instance)
+
+
+def available_if(check: Callable[[Any], None]) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator for a method that an estimator has unless `check` raises an AttributeError.
+
+    scikit-learn's decorator of this name raises "has no attribute" and leaves the reason to the cause of the exception.
+    """
+    return partial(_ConditionalMethod, check)

@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from scoreline.fitting.training import held_out_rows
-from scoreline.fitting.validation import check_sample_weight, check_truth, seen
+from scoreline.fitting.checks import check_sample_weight, check_truth, seen
+from scoreline.fitting.rows import GivenRows
+from scoreline.fitting.threshold import held_out_rows
 from scoreline.measures import Measure, RankingMeasure, best_cut
 from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import mapped_like
@@ -25,6 +26,7 @@ class ValidationRows(NamedTuple):
     sign: AnyArray
     weight: FloatArray | None
     measure: Measure
+    held: AnyArray | None = None  # mask of the training rows that these are; None for rows of the user
 
     def scores(self, coef: FloatArray, intercept: float) -> Any:
         """Return the scores of these coefficients."""
@@ -83,11 +85,11 @@ def given_rows(
     return ValidationRows(operator, sign, weight, measure)
 
 
-def held_rows(
-    settings: EarlyStopping, operator: Operator, sign: AnyArray, weight: FloatArray | None, measure: Measure, random_state: Any
-) -> tuple[ValidationRows, AnyArray]:  # fmt: skip
-    """Return a stratified share of the training rows, and their mask; they must not weigh anything in the fit."""
+def held_rows(settings: EarlyStopping, given: GivenRows, measure: Measure, random_state: Any) -> ValidationRows:
+    """Return a stratified share of the training rows; they must not weigh anything in the fit."""
     assert settings.share is not None
+    operator, sign = given.operator, given.sign
+    weight = check_sample_weight(given.sample_weight, operator.shape[0])
     if "rows" not in operator.capabilities:
         raise TypeError(
             f"early_stopping={settings.share:g} holds rows of X out, and X ({type(operator).__name__}) cannot be read row by "
@@ -98,4 +100,4 @@ def held_rows(
     part = operator.on_rows(rows)
     own = part.aligned(np.asarray(sign)[rows], "y")
     counted = None if weight is None else part.aligned(np.asarray(weight)[rows], "sample_weight")
-    return ValidationRows(part, own, counted, measure), held
+    return ValidationRows(part, own, counted, measure, held)

@@ -1,0 +1,320 @@
+"""The certified fit path: minimise J with a proof, set the threshold, and go on to the fallback where that is called for."""
+
+import logging
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreline import kernels
+from scoreline.fitting.job import Job
+from scoreline.fitting.memory import check_memory
+from scoreline.fitting.model import Model
+from scoreline.fitting.plan import Choice, ThresholdRule
+from scoreline.fitting.threshold import ScoredRows, careful_threshold, few_flagged, held_out_rows, target_missed
+from scoreline.fitting.wrapped import unwrapped, wrapped_again
+from scoreline.measures import CountsBasedMeasure, best_cut, steady_cut
+from scoreline.objective import Objective
+from scoreline.operators import InterceptOperator
+from scoreline.operators.wrappers import linear_scaling, scaled
+from scoreline.risks.base import Risk
+from scoreline.runtime.messages import warn_user
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.scores import space_for
+from scoreline.solvers import Result, Solver
+from scoreline.solvers.common.cost_method import CostMethod, paired_gain
+from scoreline.solvers.common.early_stopping import STOPPED
+from scoreline.solvers.common.leave_one_out import leave_one_out
+from scoreline.solvers.common.loop import Control, Timer
+from scoreline.solvers.common.problem import Problem
+from scoreline.solvers.common.run_warnings import is_degenerate, warn_if_degenerate, warn_if_not_converged
+
+logger = logging.getLogger("scoreline")
+# Share of J at the best constant score. Over 27 data sets and two alphas (docs/choose.md), cost_search was ahead of amp by more
+# than 0.003 in F1 only where the hinge of amp had stayed above 0.84 of that, on made data above 0.75.
+DOUBTFUL_SHARE_OF_CONSTANT = 0.7
+FEWEST_ROWS_TO_COMPARE = 25  # of a class: from here on two methods are compared on a fifth of them
+
+
+class Trained(NamedTuple):
+    """The end of one method: what it was, its result, its threshold, and what the choice between two methods needs.
+
+    `intercept` is what the risk itself adds to scores. `left_out` are leave-one-out scores where they were asked for and cost
+    no further fit, `left_out_positive` the predictions of a cost search for each row by a model without it. `missed` is what to
+    warn of an operating point.
+    """
+
+    problem: Problem
+    solver: Solver
+    control: Control
+    result: Result
+    threshold: float
+    intercept: float
+    cost: float = 1.0
+    levels: dict[str, Any] | None = None
+    interruption: BaseException | None = None
+    missed: str | None = None
+    left_out: Any = None
+    left_out_positive: AnyArray | None = None
+    degenerate: bool = False
+
+    def interrupted(self, signal: BaseException | None) -> "Trained":
+        """Return the same model, after which Ctrl-C or a callback has ended the fit."""
+        self.result.status = "interrupted"
+        return self._replace(interruption=signal)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing may follow: Ctrl-C, a callback, or no time left."""
+        return self.interruption is not None or self.result.status in ("interrupted", "max_time")
+
+
+class CertifiedFit:
+    """Trains by a solver that proves how close to optimal it is."""
+
+    def __init__(self, job: Job):
+        self.job, self.operator = job, job.rows.operator
+        self.timer = Timer(job.parameters.max_time)
+        self.base = scaled(self.operator, job.parameters.scaling, job.rows.copies)
+
+    def fit(self) -> Model:
+        """Return the model of the plan's method, or of its fallback."""
+        job, plan = self.job, self.job.plan
+        if plan.risk.shift == "linear" and linear_scaling(self.operator, job.parameters.scaling) != "standard":
+            warn_user(
+                f"risk {plan.risk.name!r} for measure {plan.measure.name!r} falls as all scores rise or fall together, which "
+                "features of a mean other than 0 allow without ranking: use scaling='standard', or risk='logistic'"
+            )
+        trained = self._train(plan.risk, job.solver, job.control, job.seed, plan.fallback is not None)
+        rejected = None
+        if plan.fallback is not None and not trained.ended and self._needs_fallback(trained):
+            trained, rejected = self._with_fallback(trained, plan.fallback)
+        return self._model(trained, rejected)
+
+    def _train(self, risk: Risk, solver: Solver, control: Control, seed: Any, has_fallback: bool) -> Trained:
+        """Train one method and set its threshold."""
+        job, wrapped = self.job, self.base
+        if job.parameters.fit_intercept and risk.shift == "needed":
+            wrapped = InterceptOperator(self.base, job.parameters.intercept_scaling)
+
+        def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
+            return unwrapped(w, wrapped, self.operator)
+
+        control = replace(control.within(self.timer.left()), latest=job.interim)
+        if job.validation is not None and solver.early_stopping is not None:
+            control = replace(control, watch=job.validation.watch(solver.early_stopping, unwrap))
+        job.interim.begin(unwrap, solver_=solver.name, risk_=risk.name)
+        rows = job.rows
+        problem = Problem(
+            wrapped, space_for(self.operator.scores), rows.sign, rows.weight, rows.copies, risk, job.parameters.alpha,
+            job.plan.measure, job.plan.served,
+        )  # fmt: skip
+        w0 = None if job.start is None else wrapped_again(*job.start, wrapped, self.operator)
+        if control.journal is not None:
+            seed = control.journal.seeded(solver, seed)
+        return self._with_threshold(problem, solver, control, seed, w0, has_fallback)
+
+    def _with_threshold(
+        self, problem: Problem, solver: Solver, control: Control, seed: Any, w0: FloatArray | None, has_fallback: bool
+    ) -> Trained:  # fmt: skip
+        """Search for the cost, fit without held-out rows, fit, and set the threshold: in this order, each if it is needed.
+
+        A cost search brings its own threshold. Leave-one-out scores are kept for probabilities where the risk has them. With a
+        fallback, a degenerate fit will be refitted, so it gives no warning.
+        """
+        rule, timer = self._rule(problem.risk), Timer(control.max_time)
+        cost, threshold, given, judged, trial = 1.0, 0.0, None, None, None
+        interruption: BaseException | None = None
+        if isinstance(solver, CostMethod):
+            share = 0.5 if rule is ThresholdRule.HELD_OUT_ROWS else 1.0
+            left = timer.left()
+            trial = solver.search(problem, seed, w0, control.within(None if left is None else share * left))
+            cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
+            if rule is ThresholdRule.LEAVE_ONE_OUT and trial.cut is not None:
+                given = trial.cut.threshold
+                if trial.unseen is not None:
+                    judged = ScoredRows(problem.sign, trial.unseen, problem.weight)
+        weight = with_cost(problem.weight, problem.sign, cost)
+        if rule is ThresholdRule.HELD_OUT_ROWS and interruption is None:
+            held = held_out_rows(problem.sign, weight, seed)
+            left = timer.left()
+            limits = control.within(None if left is None else 0.5 * left)
+            rest = np.where(held, 0.0, 1.0 if weight is None else weight)
+            part = solver.solve(problem.objective(rest), w0, control=limits)
+            if part.interruption is None:
+                own = None if problem.weight is None else problem.weight[held]
+                judged = ScoredRows(problem.sign[held], part.z[held], own)
+                given, w0 = careful_threshold(problem.cut_measure, judged), part.w
+            elif trial is not None:
+                interruption = part.interruption  # the search has left a model to keep
+            else:
+                raise part.interruption  # the caller keeps the model of the other rows (`Interim`)
+        objective = problem.objective(weight)
+        if trial is None:
+            result = solver.solve(objective, w0, control=control.within(timer.left()))
+            interruption = result.interruption
+        intercept = 0.0 if result.z is None else objective.risk.intercept(result.z)
+        degenerate = is_degenerate(result, objective)
+        if degenerate and rule is not ThresholdRule.NONE:
+            given, judged = None, None  # leave-one-out scores would only say which class is the rarer one
+        left_out, missed = None, None
+        for_probabilities = self.job.parameters.probability and self.job.validation is None
+        try:
+            if given is not None:
+                threshold = given
+            elif rule is ThresholdRule.NONE or result.z is None:
+                threshold = -intercept
+            elif rule is ThresholdRule.LEAVE_ONE_OUT and not degenerate:
+                assert isinstance(problem.cut_measure, CountsBasedMeasure)
+                left_out = leave_one_out(objective, result.z, problem.copies, seed)
+                judged = ScoredRows(problem.sign, left_out, problem.weight)
+                threshold = steady_cut(problem.sign, left_out, problem.cut_measure, problem.weight).threshold
+            else:
+                judged = ScoredRows(problem.sign, result.z, problem.weight)
+                threshold = best_cut(problem.sign, result.z, problem.cut_measure, problem.weight).threshold
+            near = _near_optimum(problem.risk, result)
+            if for_probabilities and left_out is None and result.z is not None and near:
+                left_out = leave_one_out(objective, result.z, problem.copies, seed)
+            missed = target_missed(problem.cut_measure, judged)
+            if missed is not None:
+                assert judged is not None
+                threshold = best_cut(judged.sign, judged.scores, problem.cut_measure, judged.weight).threshold
+            else:
+                missed = few_flagged(problem.cut_measure, judged, threshold)
+        except KeyboardInterrupt as signal:
+            interruption, missed = signal, None
+        if result.z is not None and interruption is None:
+            if not has_fallback:
+                warn_if_degenerate(result, objective)
+            if control.journal is not None and result.status in ("converged", "stalled", STOPPED):
+                control.journal.remove()
+        if not (for_probabilities and _near_optimum(problem.risk, result)):
+            left_out = None
+        levels: dict[str, Any] | None = None
+        if trial is not None and trial.levels is not None:
+            levels = {"levels_": trial.levels, "level_bound_": trial.level_bound}
+        return Trained(
+            problem, solver, control, result, threshold, intercept, cost, levels, interruption, missed, left_out,
+            None if trial is None else trial.positive, degenerate,
+        )  # fmt: skip
+
+    def _rule(self, risk: Risk) -> ThresholdRule:
+        """Return the plan's rule for its own risk; a fallback has a curved risk, whose leave-one-out scores it takes."""
+        rule, served = self.job.plan.threshold, self.job.plan.served
+        if rule is ThresholdRule.VALIDATION_ROWS:
+            return ThresholdRule.TRAINING_SCORES  # until the validation rows have their say
+        own = rule in (ThresholdRule.HELD_OUT_ROWS, ThresholdRule.TRAINING_SCORES) and self.job.parameters.cut == "auto"
+        if own and self.job.validation is None and risk.curved and isinstance(served, CountsBasedMeasure):
+            return ThresholdRule.LEAVE_ONE_OUT
+        return rule
+
+    def _needs_fallback(self, trained: Trained) -> bool:
+        """Tell whether a fit is degenerate, or has found so little that its rival may serve the measure better."""
+        return trained.degenerate or (self.job.plan.rival and is_doubtful(trained))
+
+    def _with_fallback(self, first: Trained, fallback: Choice) -> tuple[Trained, str | None]:
+        """Train the fallback too; return the method to keep, and why the first one is not kept if it is not."""
+        job, seed = self.job, self.job.seed
+        if first.control.journal is not None:
+            seed = first.control.journal.seeded(first.solver, seed)
+            first.control.journal.remove()  # also where it ended by max_iter: the fallback has a record of its own
+        solver = job.parameters.make_solver(fallback.solver, early_stopping=first.solver.early_stopping)
+        check_memory(solver, self.operator)
+        control = solver.control()
+        second = self._train(fallback.risk, solver, control, seed, not first.degenerate)
+        rejected = None
+        name = f"{first.solver.name} with risk {first.problem.risk.name}"
+        if first.degenerate:
+            rejected = f"{name} gave all rows the same score (a degenerate fit)"
+        elif second.interruption is not None or second.result.status == "interrupted":
+            first = first.interrupted(second.interruption)
+        elif not self.timer.over:
+            try:
+                if self._is_better(first, second):
+                    rejected = f"{name} had a lower {job.plan.measure.name} on held-out rows"
+            except KeyboardInterrupt as signal:
+                first = first.interrupted(signal)
+        if rejected is not None:
+            logger.info("%s: %s with risk %s is kept", rejected, solver.name, fallback.risk.name)
+            return second, rejected
+        if control.journal is not None and first.interruption is None:
+            control.journal.remove()
+        return first, None
+
+    def _is_better(self, first: Trained, second: Trained) -> bool:
+        """Tell whether the second model serves the measure better than the first, on rows that neither was trained on.
+
+        Early stopping has such rows. Otherwise the second is a cost search, which has predictions for each row by a model
+        without it; for the first, one more fit holds a fifth of the rows out. On these the second must be ahead by more than
+        the standard error of the difference.
+        """
+        if self.job.validation is not None:
+            one, other = (max(each.result.history["validation"], default=-np.inf) for each in (first, second))
+            return bool(other > one)
+        problem = first.problem
+        sign, weight, kinds = problem.sign, problem.weight, (problem.sign > 0).astype(np.int8)
+        rows = np.bincount(kinds, problem.copies, 2)
+        different = np.bincount(kinds, None if weight is None else (weight > 0.0).astype(np.int8), 2)
+        few = min(rows) < FEWEST_ROWS_TO_COMPARE or min(different) < 2
+        if second.left_out_positive is None or second.degenerate or few:
+            return False
+        assert isinstance(problem.measure, CountsBasedMeasure)
+        # The fit is internal, and so is the choice of rows: without a seed from the user, it is the same in every run.
+        seed = self.job.parameters.random_state
+        held = held_out_rows(sign, weight, seed if isinstance(seed, (int, np.integer)) else 0)
+        rest = np.where(held, 0.0, 1.0 if weight is None else weight)
+        part = first.solver.solve(_weighted(problem, rest, first.cost), control=Control(self.timer.left()))
+        if part.interruption is not None:
+            raise part.interruption
+        if part.status == "max_time":
+            return False
+        positive = part.z > best_cut(sign, part.z, problem.cut_measure, rest).threshold
+        own = None if weight is None else weight[held]
+        gain, error = paired_gain(problem.measure, sign[held], own, second.left_out_positive[held], positive[held])
+        logger.info("the cost search is ahead by %.4g on held-out rows, standard error %.4g", gain, error)
+        return gain > error
+
+    def _model(self, trained: Trained, rejected: str | None) -> Model:
+        result, interim = trained.result, self.job.interim
+        coef, intercept = unwrapped(result.w, trained.problem.operator, self.operator)
+        if trained.interruption is not None and not np.any(coef) and interim.ready:
+            raise trained.interruption  # a run before, on a sample of the rows perhaps, has a model that tells rows apart
+
+        def finish() -> None:
+            warn_if_not_converged(result, trained.solver)
+            if trained.missed is not None:
+                warn_user(trained.missed)
+
+        left_out = None if trained.left_out is None else trained.left_out + trained.intercept
+        return Model(
+            coef, float(intercept) + trained.intercept, float(intercept) - trained.threshold, trained.solver.name,
+            trained.problem.risk.name, 0.5 * trained.problem.alpha * kernels.vectors.dot(result.w, result.w),
+            result.n_iter, result.status, result.history, trained.cost, rejected, result.objective, result.lower_bound,
+            result.gap, trained.levels or {}, left_out, trained.interruption, finish,
+        )  # fmt: skip
+
+
+def with_cost(weight: FloatArray | None, sign: AnyArray, cost: float) -> FloatArray | None:
+    """Return the weights with those of positives multiplied by the cost."""
+    if cost == 1.0:
+        return weight
+    return np.where(sign > 0, cost, 1.0) * (1.0 if weight is None else weight)
+
+
+def is_doubtful(trained: Trained) -> bool:
+    """Tell whether a fit has found so little that another method may serve the measure better."""
+    objective = _weighted(trained.problem, trained.problem.weight, trained.cost)
+    _, constant = objective.best_constant(trained.result.z)
+    return trained.result.objective > DOUBTFUL_SHARE_OF_CONSTANT * constant
+
+
+def _weighted(problem: Problem, weight: FloatArray | None, cost: float) -> Objective:
+    return problem.objective(with_cost(weight, problem.sign, cost))
+
+
+def _near_optimum(risk: Risk, result: Result) -> bool:
+    """Tell whether leave-one-out scores can be trusted: a curved risk, proved within a tenth of its minimum.
+
+    A fit that ended by J(0)/1000 where the minimum is far smaller may still be far from it.
+    """
+    return bool(risk.curved and result.gap is not None and result.gap <= 0.1 * (result.lower_bound or 0.0))

@@ -1,0 +1,93 @@
+"""The parameters of MeasureClassifier, checked: what the fit paths take in place of the estimator."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreline.fitting.plan import Request, measure_of_threshold
+from scoreline.measures import Measure, get_measure
+from scoreline.operators.column_maps import KINDS
+from scoreline.runtime.checks import check_choice, check_flag, check_number
+from scoreline.runtime.registry import unknown_name
+from scoreline.solvers.common.method import Method
+
+OWN_LIMITS = {"tol", "max_iter", "max_time"}  # parameters of the classifier that solvers take too
+
+
+class Parameters(NamedTuple):
+    """The parameters of a classifier; `measure` is the object, `options` are solver_params as a dict of their own."""
+
+    measure: Measure
+    options: dict[str, Any]
+    risk: str
+    solver: str
+    alpha: float
+    fit_intercept: bool
+    intercept_scaling: float
+    scaling: str | None
+    cut: str
+    class_weight: Any
+    tol: float
+    max_iter: int
+    max_time: float | None
+    warm_start: bool
+    random_state: Any
+    probability: bool
+
+    @classmethod
+    def of(cls, clf: Any) -> "Parameters":
+        """Check the parameters of a classifier, and return them."""
+        check_number("alpha", clf.alpha, above=0)
+        check_number("tol", clf.tol, above=0)
+        check_number("max_iter", clf.max_iter, least=1, integer=True)
+        if clf.max_time is not None:
+            check_number("max_time", clf.max_time, above=0)
+        check_number("intercept_scaling", clf.intercept_scaling, above=0)
+        if not 1e-50 <= clf.intercept_scaling <= 1e50:
+            raise ValueError(f"intercept_scaling={clf.intercept_scaling!r} must lie between 1e-50 and 1e50")
+        for name in ("fit_intercept", "warm_start", "probability"):
+            check_flag(name, getattr(clf, name))
+        check_number("verbose", int(clf.verbose) if isinstance(clf.verbose, bool) else clf.verbose, least=0)
+        check_choice("scaling", clf.scaling, (None, "maxabs", "standard", *KINDS))
+        check_choice("cut", clf.cut, ("auto", "train", "holdout", "none"))
+        if clf.n_jobs is not None and (not isinstance(clf.n_jobs, (int, np.integer)) or clf.n_jobs == 0):
+            raise ValueError(f"n_jobs={clf.n_jobs!r} must be None, a positive number of threads, or -1 for all")
+        measure = get_measure(clf.measure, clf.measure_params)
+        if clf.solver_params is not None and not isinstance(clf.solver_params, dict):
+            raise ValueError(f"solver_params={clf.solver_params!r} must be a dict of options of the solver, or None")
+        same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "options")}
+        return cls(measure, dict(clf.solver_params or {}), **same)
+
+    @property
+    def request(self) -> Request:
+        """What the plan of a fit is made of."""
+        return Request(self.risk, self.solver, self.cut, self.options, self.class_weight)
+
+    @property
+    def served(self) -> Measure:
+        """The measure that the threshold serves."""
+        return measure_of_threshold(self.measure, self.class_weight)
+
+    @property
+    def device(self) -> Any:
+        """Where X is to be moved, None to leave it where it is."""
+        return self.options.get("device")
+
+    def make_solver(self, solver: type[Method], **changed: Any) -> Any:
+        """Return the solver with the options of the user, some of them changed."""
+        params = {name: value for name, value in self.options.items() if name != "device"}  # which is about X
+        own = OWN_LIMITS & set(params)
+        if own:
+            raise ValueError(
+                f"solver_params={params!r} sets {sorted(own)}, which are parameters of MeasureClassifier itself"
+            )
+        known = solver.options()
+        for name in params:
+            if name not in known:
+                hint = unknown_name("key", name, known)
+                raise ValueError(f"solver_params={params!r} does not fit solver {solver.name!r}: {hint}")
+        try:
+            limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "max_time": self.max_time}
+            return solver(**limits, **params | changed)
+        except TypeError as error:
+            raise ValueError(f"solver_params={params!r} does not fit solver {solver.name!r}: {error}") from None

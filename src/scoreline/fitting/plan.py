@@ -1,0 +1,226 @@
+"""The plan of a fit, decided once: measure, risk, solver, fallback and threshold rule, with the reason in one sentence.
+
+`fit`, cross-validation and its folds, `partial_fit`, probabilities, the command line and `compare` all ask `plan`.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure
+from scoreline.risks.base import Risk
+from scoreline.risks.registry import all_risks, get_risk
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.solvers.common.hessian import MAX_FEATURES
+from scoreline.solvers.common.method import Method, When
+from scoreline.solvers.registry import all_solvers, get_solver
+
+AMPLE_ROWS_PER_FEATURE = 100  # from here on "auto" takes the solver that is made for F-beta and Jaccard
+FEW_ROWS_PER_FEATURE = 10  # below, training scores say too little about held-out rows
+FEWEST_ROWS_TO_HOLD_OUT = 50  # of the rarer class, before a fifth of them
+
+
+class Shape(NamedTuple):
+    """The size of the data: rows, each counted as often as its weight says, features, and rows of the rarer class."""
+
+    rows: float
+    features: int
+    rarer: float = 0.0
+
+    @classmethod
+    def of(cls, sign: AnyArray, weight: FloatArray | None, features: int) -> "Shape":
+        """Return the shape of labels +1 and -1 with their weights as counts."""
+        counts = np.bincount((sign > 0).astype(np.int8), weight, 2)
+        return cls(float(len(sign) if weight is None else weight.sum()), features, float(min(counts)))
+
+
+class ThresholdRule(Enum):
+    """Where the decision threshold of a fit comes from."""
+
+    NONE = "the threshold stays that of the trained intercept"
+    TRAINING_SCORES = "the threshold is the best one on the training scores"
+    HELD_OUT_ROWS = "the threshold comes from a fifth of the rows that a first fit does not see"
+    LEAVE_ONE_OUT = "the threshold comes from leave-one-out scores"
+    VALIDATION_ROWS = "the threshold comes from the validation rows of early stopping"
+
+
+class Request(NamedTuple):
+    """What the user asked for: names of risk and solver or "auto", `cut`, options of the solver, class weights."""
+
+    risk: str = "auto"
+    solver: str = "auto"
+    cut: str = "auto"
+    options: Mapping[str, Any] = {}
+    class_weight: Any = None
+
+
+class Choice(NamedTuple):
+    """A risk and the solver that minimises it."""
+
+    risk: Risk
+    solver: type[Method]
+
+
+class Plan(NamedTuple):
+    """What will be trained.
+
+    `served` is the measure that the threshold serves. `fallback` is trained if the first fit is degenerate, and with `rival`
+    also if it has found little; the better of the two on held-out rows is kept.
+    """
+
+    measure: Measure
+    served: Measure
+    risk: Risk
+    solver: type[Method]
+    threshold: ThresholdRule
+    fallback: Choice | None
+    rival: bool
+    reason: str
+
+    def __str__(self) -> str:
+        certified = "minimises" if self.solver.certified else "trains"
+        text = f"{self.measure.name}: {self.solver.name} {certified} the {self.risk.name} risk because {self.reason}; "
+        text += self.threshold.value
+        if self.fallback is not None:
+            case = "has found little or is degenerate" if self.rival else "is degenerate"
+            text += (
+                f"; if that fit {case}, {self.fallback.solver.name} with the {self.fallback.risk.name} risk is tried"
+            )
+        return text
+
+
+def plan(request: Request, measure: Measure, shape: Shape) -> Plan:
+    """Return what is trained for a measure on data of some shape.
+
+    With risk and solver "auto": for F-beta and Jaccard `amp` if there are at least a hundred rows per feature (docs/choose.md
+    has the evidence). Otherwise the measure's first risk, and `cost_search` for count-based measures whose first risk it serves
+    (all but accuracy), because over 17 data sets it was ahead of a tuned threshold in every measure
+    (benchmarks/results/tuned_threshold.md). Otherwise the first solver that serves the risk: `newton` for the logistic loss and
+    the squared hinge below a thousand features, `lbfgs` for smooth risks, `smoothed` for those that can be smoothed,
+    `bundle_ocas` for the others. With one of the two given, the other is the first that fits; cutting planes take the risk that
+    was made for the measure before others.
+    """
+    choice = _choice(request, measure, shape)
+    served = measure_of_threshold(measure, request.class_weight)
+    fallback = _fallback(request, measure, choice, shape.features)
+    rival = fallback is not None and measure.name in choice.solver.ample
+    reason = "it was asked for" if request.solver != "auto" else choice.solver.reason
+    rule = _threshold_rule(request, choice, served, shape)
+    return Plan(measure, served, choice.risk, choice.solver, rule, fallback, rival, reason)
+
+
+def contenders(request: Request, risks: Sequence[str] | None, measure: Measure, shape: Shape) -> list[Plan]:
+    """Return the plans that cross-validation compares: those of the risks that the user lists, or what "auto" may take.
+
+    A fallback that is no rival stays in the first plan, for the case that the best of all is degenerate.
+    """
+    if risks is not None:
+        if not risks or len(set(risks)) < len(risks):
+            raise ValueError(f"risk={list(risks)!r} must be a name, or a list of one or more different names")
+        return [plan(request._replace(risk=name), measure, shape)._replace(fallback=None) for name in risks]
+    first = plan(request, measure, shape)
+    if request.risk != "auto":
+        return [first._replace(fallback=None)]
+    if first.risk.name in measure.contenders:
+        others = [get_risk(name, measure) for name in measure.contenders if name != first.risk.name]
+        served = [each for each in others if request.solver == "auto" or first.solver.serves(each)]
+        plans = [first, *(plan(request._replace(risk=each.name), measure, shape) for each in served)]
+        return [each._replace(fallback=None) for each in plans]
+    if first.fallback is not None and first.rival:
+        second = first._replace(risk=first.fallback.risk, solver=first.fallback.solver, fallback=None)
+        return [first._replace(fallback=None), second]
+    return [first]
+
+
+def measure_of_threshold(measure: Measure, class_weight: Any) -> Measure:
+    """Return what the threshold serves: the measure, or class-weighted accuracy for rankings with class weights."""
+    if class_weight is None or not isinstance(measure, RankingMeasure) or isinstance(measure, AtKMeasure):
+        return measure
+    return get_measure("accuracy")
+
+
+def solvers_for(risks: tuple[str, ...], measure: Measure | type[Measure] | None = None) -> tuple[str, ...]:
+    """Return the solvers that serve one of the risks, and train for the measure if one is given."""
+    return tuple(
+        name
+        for name, solver in all_solvers().items()
+        if any(solver.serves(all_risks()[risk]) for risk in risks) and (measure is None or solver.trains(measure))
+    )
+
+
+def _choice(request: Request, measure: Measure, shape: Shape) -> Choice:
+    """Return risk and solver, either of which may be asked for by name."""
+    risk, solver = request.risk, request.solver
+    named = None if solver == "auto" else get_solver(solver)
+    if named is not None and not named.trains(measure):
+        raise ValueError(
+            f"solver={solver!r} does not train for measure {measure.name!r}: it needs {named.trains_for}. "
+            f"Use solver='auto' or one of {list(solvers_for(measure.risks, measure))}."
+        )
+    if risk == solver == "auto" and shape.rows >= AMPLE_ROWS_PER_FEATURE * shape.features:
+        for each in all_solvers().values():
+            if measure.name in each.ample:
+                served = next(name for name in measure.risks if each.serves(get_risk(name, measure)))
+                return Choice(get_risk(served, measure), each)
+    candidates = list(measure.risks) if risk == "auto" else [risk]
+    if named is not None and risk == "auto":
+        candidates.sort(key=lambda name: name not in named.prefers or get_risk(name, measure).shift == "linear")
+    for name in candidates:
+        chosen = get_risk(name, measure)
+        if named is None:
+            return Choice(chosen, _solver_for(chosen, measure, shape.features, risk == "auto"))
+        if named.serves(chosen):
+            return Choice(chosen, named)
+    minimised = [name for name, r in all_risks().items() if named is not None and named.serves(r)]
+    raise ValueError(
+        f"solver={solver!r} does not minimise risk={candidates[0]!r}; it serves {minimised}. "
+        f"For that risk use solver='auto' or {list(solvers_for(tuple(candidates)))}."
+    )
+
+
+def _fallback(request: Request, measure: Measure, first: Choice, features: int) -> Choice | None:
+    """Return what risk="auto" and solver="auto" train beside `first`: the first smooth risk of the measure.
+
+    A hinge, over rows or pairs, can have a constant score as its optimum although features carry information, above all
+    where one class is rare. The logistic loss then finds it. None where the user has named the risk or the solver, or given
+    options that the other solver does not have, or where `first` has that risk already.
+    """
+    served = next((get_risk(name, measure) for name in measure.risks if get_risk(name, measure).curved), None)
+    if request.risk != "auto" or request.solver != "auto" or served is None or served.name == first.risk.name:
+        return None
+    other = _solver_for(served, measure, features, True)
+    return Choice(served, other) if set(request.options) <= {"device", *other.options()} else None
+
+
+def _solver_for(risk: Risk, measure: Measure, features: int, any_risk: bool) -> type[Method]:
+    """Return the solver that "auto" takes for a risk; `any_risk`: the risk was not named by the user."""
+    order: list[str] = [When.PER_MEASURE] * any_risk
+    order += [When.FEW_FEATURES] * (features < MAX_FEATURES)  # a constant feature may come
+    order += [When.ALWAYS, When.FALLBACK]
+    fitting = [s for s in all_solvers().values() if s.serves(risk) and s.trains(measure)]
+    return min((s for s in fitting if s.automatic in order), key=lambda s: order.index(s.automatic))
+
+
+def _threshold_rule(request: Request, choice: Choice, served: Measure, shape: Shape) -> ThresholdRule:
+    """Return where the threshold comes from.
+
+    A model with many features gives its training rows far better scores than held-out rows, and a threshold between those
+    calls few held-out rows positive: on reuters-mfx (5439 rows, 8315 features) the Q-mean of `spade` was 0.67 so, and 0.96 with
+    a threshold from held-out rows. With few rows of a class there would be too few to hold out.
+    """
+    if request.cut != "auto":
+        given = {"none": ThresholdRule.NONE, "holdout": ThresholdRule.HELD_OUT_ROWS}
+        return given.get(request.cut, ThresholdRule.TRAINING_SCORES)
+    counts = isinstance(served, CountsBasedMeasure)
+    if request.options.get("early_stopping"):
+        return ThresholdRule.VALIDATION_ROWS if counts else ThresholdRule.TRAINING_SCORES
+    if not counts or choice.solver.name == "moments":
+        return ThresholdRule.TRAINING_SCORES
+    if choice.solver.certified and choice.risk.curved:
+        return ThresholdRule.LEAVE_ONE_OUT
+    few_rows = shape.rows < FEW_ROWS_PER_FEATURE * shape.features
+    if few_rows and shape.rarer >= FEWEST_ROWS_TO_HOLD_OUT:
+        return ThresholdRule.HELD_OUT_ROWS
+    return ThresholdRule.TRAINING_SCORES

@@ -1,0 +1,76 @@
+"""What methods share that choose the weight of a positive by several fits."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scoreline.measures import CountsBasedMeasure, Cut
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.solvers.common.base import Result
+from scoreline.solvers.common.loop import Control
+from scoreline.solvers.common.method import Method
+from scoreline.solvers.common.problem import Problem
+
+
+@dataclass
+class Trial:
+    """One cost: the best constant score, the fit, what left-out rows are called, their cut and, if they are asked for, scores.
+
+    These three are None if Ctrl-C came before. `levels` and what bounds the best of them belong to `amp`.
+    """
+
+    cost: float
+    constant: float
+    result: Result
+    positive: AnyArray | None = None
+    cut: Cut | None = None
+    unseen: FloatArray | None = None
+    interruption: BaseException | None = None
+    levels: list[float] | None = None
+    level_bound: float | None = None
+
+
+class CostMethod(Method):
+    """A method that chooses what a positive weighs, by several fits."""
+
+    @abstractmethod
+    def search(
+        self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None, control: Control | None = None
+    ) -> Trial:
+        """Return the trial that is best; after Ctrl-C the best so far, with the exception. `control` is that of all fits."""
+
+
+def ended(trial: Trial) -> bool:
+    """Tell whether the search is to end with this fit: Ctrl-C, a callback, or no time left."""
+    return trial.interruption is not None or trial.result.status in ("interrupted", "max_time")
+
+
+def paired_gain(
+    measure: CountsBasedMeasure, sign: AnyArray, weight: FloatArray | None, new: AnyArray, old: AnyArray
+) -> tuple[float, float]:
+    """Return how much better the new predictions are than the old ones, and the standard error (eq. paired-gain).
+
+    A row matters only through its class and its two predictions, so there are eight kinds of rows. Their weights are taken
+    as independent counts; moving each by its deviation, the root of the count, gives its part of the variance.
+    """
+    kind = 4 * (sign > 0).astype(np.int8) + 2 * new.astype(np.int8) + old
+    weights = np.bincount(kind, weight, 8).astype(np.float64)
+    moved = np.tile(weights, (17, 1))
+    deviation = np.sqrt(weights)
+    moved[1:9] += np.diag(deviation)
+    moved[9:] -= np.diag(np.minimum(deviation, weights))
+
+    def value(bit: int) -> FloatArray:
+        def total(positive: int, predicted: int) -> FloatArray:
+            columns = [k for k in range(8) if k >> 2 == positive and (k >> bit) & 1 == predicted]
+            return np.asarray(moved[:, columns].sum(axis=1))
+
+        return np.asarray(measure.steady_value(total(1, 1), total(0, 1), total(1, 0), total(0, 0)), dtype=np.float64)
+
+    with np.errstate(invalid="ignore"):  # a function of the user's may be infinite: then the gain is NaN, which is none
+        gains = value(1) - value(0)
+        changes = gains[1:9] - gains[9:]
+    parts = np.where(np.isfinite(changes), changes, 0.0) / 2.0
+    return float(gains[0]), float(np.sqrt((parts**2).sum()))
