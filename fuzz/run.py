@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-VERBS = ("train", "predict", "evaluate", "compare", "export", "convert", "info", "measures", "reproduce")
+VERBS = ("train", "predict", "evaluate", "compare", "export", "convert", "info", "measures")
 MODULES = (
     *(f"kernels.{name}" for name in ("libsvm_text", "decimals", "csr", "dense", "point_updates")),
     *(f"data.{name}" for name in ("survey", "frames")),

@@ -18,7 +18,6 @@ VERBS = {
     "convert": "convert data to a folder that is trained from disk, whatever its size",
     "info": "look at data or at a model: shape, balance, scale, problems, advice",
     "measures": "list what can be trained for, and by which solvers",
-    "reproduce": "reproduce what the papers behind the solvers claim",
 }
 EPILOG = """examples:
   scoreline info payments.csv --label outcome
