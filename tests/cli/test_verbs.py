@@ -214,6 +214,14 @@ def test_measures(scoreline, as_json):
     assert {"moments", "amp"} <= {info["name"] for info in as_json("measures", "--solvers")["solvers"]}
 
 
+@pytest.mark.parametrize("arguments", [("measures",), ("measures", "--solvers")])
+def test_research_is_listed_last(scoreline, as_json, arguments):
+    (listed,) = as_json(*arguments).values()
+    usual, research = scoreline(*arguments)[1].split("\n\n  research ")
+    assert [line.split()[0] for line in usual.splitlines()[1:]] == [i["name"] for i in listed if not i["research"]]
+    assert [line.split()[0] for line in research.splitlines()[1:]] == [i["name"] for i in listed if i["research"]]
+
+
 @pytest.mark.parametrize("name", ["breast-cancer", "digits"])
 def test_built_in_data(as_json, name):
     assert as_json("train", f"demo:{name}", "--out", "d.npz")["train"] > 0.9

@@ -22,8 +22,9 @@ def run(options: Any, output: Output) -> int:
     """Print the list."""
     found: list[Any] = list(list_solvers() if options.solvers else list_measures())
     output.result("solvers" if options.solvers else "measures", [info._asdict() for info in found])
-    if options.solvers:
-        output.table([("solver", "what it does"), *((info.name, info.summary) for info in found)])
-    else:
-        output.table([("measure", "what it is"), *((info.name, info.summary) for info in found)])
+    head = ("solver", "what it does") if options.solvers else ("measure", "what it is")
+    usual, research = (
+        [(info.name, info.summary) for info in found if info.research is asked] for asked in (False, True)
+    )
+    output.table([head, *usual, ("", ""), ("research", "only of scientific interest"), *research])
     return 0

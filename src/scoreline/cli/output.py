@@ -173,7 +173,7 @@ class Output:
             cells = [
                 f"{c:>{w}}" if k in right else f"{c:<{w}}" for k, (c, w) in enumerate(zip(row, widths, strict=True))
             ]
-            self.text("  " + "  ".join(cells).rstrip())
+            self.text(("  " + "  ".join(cells)).rstrip())
 
     def note(self, line: str) -> None:
         """Print a message to standard error, unless quiet."""
