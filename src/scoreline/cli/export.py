@@ -8,7 +8,7 @@ from scoreline.classifier import load_model
 from scoreline.cli.output import Output, write_stdout, writing
 from scoreline.cli.parser import UsageError, add_output, check_outputs, names
 from scoreline.export import to_json, to_onnx, to_sql
-from scoreline.export.dialects import DIALECTS
+from scoreline.export.as_sql import DIALECTS
 from scoreline.io.files import whole_file
 
 EXAMPLES = """examples:

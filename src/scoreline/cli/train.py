@@ -17,15 +17,7 @@ import numpy as np
 from scoreline.classifier import MeasureClassifier
 from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, as_options, reported, writing
-from scoreline.cli.parser import (
-    UsageError,
-    add_output,
-    add_reading,
-    add_training,
-    check_measure,
-    check_outputs,
-    number,
-)
+from scoreline.cli.parser import UsageError, add_output, add_reading, add_training, check_measure, check_outputs, number
 from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
 from scoreline.fitting.catalog import choose
 from scoreline.io import Dataset
