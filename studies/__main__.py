@@ -79,11 +79,10 @@ def run(options: Any, output: Output) -> None:
             f"{claim.text}: {claim.found} (paper: {claim.paper}): {claim.verdict}"
             + (f", {claim.reason}" if claim.reason else "")
         )
-    output.result("study", study.name)
-    output.result("tables", [table._asdict() for table in findings.tables])
-    output.result("claims", [claim._asdict() for claim in findings.claims])
-    output.result("missing", findings.missing)
-    output.result("reproduces", findings.reproduces)
+    tables, claims = ([each._asdict() for each in group] for group in (findings.tables, findings.claims))
+    output.results(
+        study=study.name, tables=tables, claims=claims, missing=findings.missing, reproduces=findings.reproduces
+    )
     judged = {
         True: "All claims that were judged reproduce.",
         False: "NOT all claims reproduce.",

@@ -47,12 +47,10 @@ def run(options: Any, output: Output) -> int:
     others = {name: measure.value(truth, scores) for name, measure in measures.items()}
     values = {own.name: others.pop(own.name), **rates, **others}
     labels = {name: measures[name].label if name in measures else name for name in values}
-    results = {
-        "rows": len(truth), "measure": own.name, "target": own.label, "values": values, "counts": counts, "flagged": flagged,
-        "labels": {name: label for name, label in labels.items() if label != name},
-    }  # fmt: skip
-    for name, value in results.items():
-        output.result(name, value)
+    output.results(
+        rows=len(truth), measure=own.name, target=own.label, values=values, counts=counts, flagged=flagged,
+        labels={name: label for name, label in labels.items() if label != name},
+    )  # fmt: skip
     output.text(
         f"{own.label} (trained for): {values[own.name]:.4f} on {len(truth):,} rows, {truth.mean():.2%} positive"
     )

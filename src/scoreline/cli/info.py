@@ -56,10 +56,8 @@ def _data(options: Any, output: Output) -> int:
         data = read(options, output)
     facts = describe(data.X, data.y, data.names, data.class_names)
     facts.warnings[:0] = lacking
-    for name, value in facts.numbers.items():
-        output.result(name, value)
-    output.result("warnings", output.content.get("warnings", []) + facts.warnings)
-    output.result("advice", facts.advice)
+    output.results(**facts.numbers)
+    output.results(warnings=output.content.get("warnings", []) + facts.warnings, advice=facts.advice)
     output.table([("", options.file), *facts.lines])
     for text in facts.warnings:
         output.text(f"warning: {text}")
@@ -91,7 +89,6 @@ def _model(options: Any, output: Output) -> int:
     if gain is not None:
         numbers["calibration_gain"] = gain
         rows.append(("probabilities", f"log loss {gain:.4g} below that of the share of positives, on held-out rows"))
-    for name, value in numbers.items():
-        output.result(name, value)
+    output.results(**numbers)
     output.table([("", options.file), *rows])
     return 0

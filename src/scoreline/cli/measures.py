@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: Any, output: Output) -> int:
     """Print the list."""
     found: list[Any] = list(list_solvers() if options.solvers else list_measures())
-    output.result("solvers" if options.solvers else "measures", [info._asdict() for info in found])
+    output.results(**{"solvers" if options.solvers else "measures": [info._asdict() for info in found]})
     head = ("solver", "what it does") if options.solvers else ("measure", "what it is")
     usual, research = (
         [(info.name, info.summary) for info in found if info.research is asked] for asked in (False, True)

@@ -115,57 +115,47 @@ class Completion(argparse.Action):
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add what every verb has."""
-    group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print one JSON object")
-    group.add_argument("--quiet", action="store_true", help="no progress and no notes, only results and errors")
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="print one JSON object")
+    add("--quiet", action="store_true", help="no progress and no notes, only results and errors")
 
 
 def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
     """Add how files are read."""
-    group = parser.add_argument_group("reading the file")
+    add = parser.add_argument_group("reading the file").add_argument
     if label:
-        group.add_argument("--label", metavar="COLUMN", help="column of the labels (tables)")
-        group.add_argument(
-            "--positive", metavar="VALUE", help="the class to find; by default the larger label in sorted order"
-        )
-        group.add_argument(
-            "--categories", type=names, default=(), metavar="A,B", help="columns of numbers that are categories"
-        )
-        group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
-        group.add_argument(
+        add("--label", metavar="COLUMN", help="column of the labels (tables)")
+        add("--positive", metavar="VALUE", help="the class to find; by default the larger label in sorted order")
+        add("--categories", type=names, default=(), metavar="A,B", help="columns of numbers that are categories")
+        add("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
+        add(
             "--impute",
             choices=("mean", "zero", "none"),
             help="value of missing numbers (mean); none: they are an error",
         )
-        group.add_argument(
+        add(
             "--no-indicators",
             dest="indicators",
             action="store_const",
             const=False,
             help="no features that mark missing numbers",
         )
-        group.add_argument(
+        add(
             "--min-category-rows",
             type=number(least=1, integer=True),
             metavar="ROWS",
             help="group the rarer categories of a column that has more than 50 (10); 1: none",
         )
-    group.add_argument(
-        "--missing", type=names, default=(), metavar="A,B", help="texts that stand for missing values, like ?"
-    )
-    group.add_argument(
-        "--separator", metavar="CHAR", help="between the values of CSV (by default a comma, a tab for .tsv)"
-    )
-    group.add_argument("--zero-based", action=argparse.BooleanOptionalAction, help="LIBSVM text: indices begin at 0")
+    add("--missing", type=names, default=(), metavar="A,B", help="texts that stand for missing values, like ?")
+    add("--separator", metavar="CHAR", help="between the values of CSV (by default a comma, a tab for .tsv)")
+    add("--zero-based", action=argparse.BooleanOptionalAction, help="LIBSVM text: indices begin at 0")
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
     """Add what is trained for."""
-    group = parser.add_argument_group("training")
-    group.add_argument(
-        "--measure", default="roc_auc", help="what to train for; `scoreline measures` lists them (roc_auc)"
-    )
-    group.add_argument(
+    add = parser.add_argument_group("training").add_argument
+    add("--measure", default="roc_auc", help="what to train for; `scoreline measures` lists them (roc_auc)")
+    add(
         "--measure-param",
         type=pair,
         action="append",
@@ -174,17 +164,17 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="parameter of the measure: beta=2",
     )
     scales = ("auto", "none", "maxabs", "standard", "robust", "quantile")
-    group.add_argument(
+    add(
         "--scaling",
         choices=scales,
         default="auto",
         help="auto: standard if dense, maxabs if sparse; for heavy tails: robust (clips) or quantile (normal scores)",
     )
-    group.add_argument("--seed", type=number(least=0, integer=True), default=0, help="of everything random (0)")
+    add("--seed", type=number(least=0, integer=True), default=0, help="of everything random (0)")
 
 
 def check_measure(options: Any, solvers: Sequence[str] = ()) -> None:
-    """Raise before anything is read where a measure or a solver is unknown, or a measure has other parameters."""
+    """Raise before anything is read if a measure, its parameters or a solver are unknown."""
     from scoreline.measures import get_measure
     from scoreline.solvers.registry import get_solver
 

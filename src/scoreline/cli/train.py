@@ -18,7 +18,18 @@ from scoreline.classifier import MeasureClassifier
 from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, as_options, reported, writing
 from scoreline.cli.parser import UsageError, add_output, add_reading, add_training, check_measure, check_outputs, number
-from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
+from scoreline.cli.reading import (
+    FILE_OPTIONS,
+    classes_of,
+    connected,
+    is_table,
+    is_text,
+    labels_of,
+    read,
+    read_on_cluster,
+    scaling_of,
+    two_classes,
+)
 from scoreline.fitting.catalog import choose
 from scoreline.io import Dataset
 from scoreline.io.columns import listed
@@ -46,37 +57,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="FILE", help="rows to evaluate on")
     parser.add_argument("--report", metavar="HTML", help="write a page with pictures")
     add_training(parser)
-    group = parser.add_argument_group("solver")
-    group.add_argument("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
-    group.add_argument("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (auto)")
-    group.add_argument(
-        "--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation"
-    )
-    group.add_argument(
+    add = parser.add_argument_group("solver").add_argument
+    add("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
+    add("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (auto)")
+    add("--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation")
+    add(
         "--early-stopping",
         type=number(above=0),
         metavar="SHARE",
         help="hold out this share of the rows, and end where their measure is best",
     )
-    group.add_argument("--probability", action="store_true", help="calibrate, so that predict has probabilities")
-    group.add_argument(
+    add("--probability", action="store_true", help="calibrate, so that predict has probabilities")
+    add(
         "--tol", type=number(above=0), default=1e-2, help="stop when the proved gap is this share of the optimum (0.01)"
     )
-    group.add_argument("--max-iter", type=number(least=1, integer=True), default=5000, help="iterations at most (5000)")
-    group.add_argument(
-        "--max-time", type=number(above=0), metavar="SECONDS", help="stop then, with the best model so far"
-    )
-    group.add_argument(
+    add("--max-iter", type=number(least=1, integer=True), default=5000, help="iterations at most (5000)")
+    add("--max-time", type=number(above=0), metavar="SECONDS", help="stop then, with the best model so far")
+    add(
         "--dask",
         metavar="ADDRESS",
         help="train on a Dask cluster: the address of its scheduler, or local for workers on this machine",
     )
-    group.add_argument(
+    add(
         "--device",
         metavar="NAME",
         help="train on a GPU: cuda, cuda:1 (PyTorch, or CuPy without it), cupy; rows are moved there block by block",
     )
-    group.add_argument("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
+    add("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
     add_reading(parser)
     add_output(parser)
 
@@ -89,30 +96,23 @@ def run(options: Any, output: Output) -> int:
     _check_search(options)
     check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
     if not options.dask:
-        return trained(options, output, None)
+        begin = time.perf_counter()
+        return _train(options, output, read(options, output, left_out=_for_test_only(options)), begin)
     if options.report:
         raise UsageError(
             "--report draws all rows here, and --dask leaves them on the workers; evaluate a sample: see evaluate"
         )
-    from scoreline.cli.cluster import connected
-
     with connected(options.dask, output) as client:
-        return trained(options, output, client)
+        begin = time.perf_counter()
+        return _train(options, output, read_on_cluster(options, output, client), begin)
 
 
-def trained(options: Any, output: Output, client: Any) -> int:
-    """Read, train, save, evaluate, with the rows here or on a cluster."""
-    begin = time.perf_counter()
-    if client is None:
-        data = read(options, output, left_out=_for_test_only(options))
-    else:
-        from scoreline.cli.cluster import read_on_cluster
-
-        data = read_on_cluster(options, output, client)
+def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
+    """Train, save and evaluate, with rows here or on a cluster that were read since `begin`."""
     y = two_classes(data)
     output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
     tested = _test_rows(options, output, data)
-    clf = classifier(options, data)
+    clf = _classifier(options, data)
     begin, reached = time.perf_counter(), None
     with Signals() as signals:
         try:
@@ -136,50 +136,50 @@ def trained(options: Any, output: Output, client: Any) -> int:
         with output.messages(), writing(options.out):
             clf.save(options.out, data.encoding)
     try:
-        return _report_result(options, output, client, clf, data, tested, seconds, reached)
+        _summarize(options, output, clf, data, seconds, reached)
+        if clf.status_ == "interrupted":
+            output.note(f"interrupted: the best model so far is saved in {options.out}")
+            return 130
+        output.text(f"{_measure_name(clf)} on the training rows: {reached:.4f}")
+        _evaluate(options, output, clf, data, tested)
+        return 0
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the model is saved in {options.out}") from None
 
 
-def _report_result(
-    options: Any, output: Output, client: Any, clf: Any, data: Dataset, tested: Dataset | None, seconds: float,
-    reached: float | None,
-) -> int:  # fmt: skip
-    """Say what was trained, evaluate it and write the page; return the exit code."""
-    interrupted = clf.status_ == "interrupted"
-    summary = {
-        "model": str(options.out), "measure": clf.measure, "solver": clf.solver_, "risk": clf.risk_, "status": clf.status_,
-        "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_, "iterations": clf.n_iter_,
-        "passes": clf.n_passes_, "alpha": clf.alpha, "seconds": seconds, "rows": data.X.shape[0], "features": data.X.shape[1],
-    }  # fmt: skip
-    if client is not None:
-        summary["bytes"] = clf.history_.get("bytes", [None])[-1]
+def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: float, reached: float | None) -> None:
+    """Say what was trained and what was proved."""
+    output.results(
+        model=str(options.out), measure=clf.measure, solver=clf.solver_, risk=clf.risk_, status=clf.status_,
+        objective=clf.objective_, lower_bound=clf.lower_bound_, gap=clf.gap_, iterations=clf.n_iter_, passes=clf.n_passes_,
+        alpha=clf.alpha, seconds=seconds, rows=data.X.shape[0], features=data.X.shape[1],
+    )  # fmt: skip
+    if options.dask:
+        output.results(bytes=clf.history_.get("bytes", [None])[-1])
     if reached is not None:
-        summary["train"] = reached
-    for name, value in summary.items():
-        output.result(name, value)
-    if options.alpha == "auto" and not interrupted:
-        output.text(f"alpha {clf.alpha:g} by the {_measure_name(clf)} of rows left out, {_left_out(clf):.4f}")
-    output.text(_sentence(clf, summary))
+        output.results(train=reached)
+    if options.alpha == "auto" and clf.status_ != "interrupted":
+        table = clf.cv_results_
+        left_out = max(table["mean_test_score"][table["alpha"] == clf.alpha_])
+        output.text(f"alpha {clf.alpha:g} by the {_measure_name(clf)} of rows left out, {left_out:.4f}")
+    output.text(_sentence(clf, seconds))
     if clf.rejected_ is not None:
         output.text(f"{clf.solver_} was kept: {clf.rejected_}")
-    if interrupted:
-        output.note(f"interrupted: the best model so far is saved in {options.out}")
-        return 130
-    output.text(f"{_measure_name(clf)} on the training rows: {summary['train']:.4f}")
+
+
+def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:
+    """Say how good the model is on test rows, and write the page."""
     if tested is not None:
-        value = clf.score(tested.X, _original(tested, clf, options))
-        output.result("test", value)
+        y = np.asarray(labels_of(tested))
+        in_words = y.dtype == bool and clf.classes_.dtype != bool
+        value = clf.score(tested.X, clf.classes_[y.astype(int)] if in_words else y)
+        output.results(test=value)
         output.text(f"{_measure_name(clf)} on {options.test}: {value:.4f}")
     output.text(f"saved in {options.out}")
     if options.report:
         from scoreline.cli.pages import training_page
 
-        with writing(options.report):
-            training_page(options, clf, data, tested)
-        output.result("report", options.report)
-        output.text(f"report in {options.report}")
-    return 0
+        training_page(options, output, clf, data, tested)
 
 
 class ProgressOfModel:
@@ -227,19 +227,13 @@ class Signals:
 
 
 def _alpha(text: str) -> Any:
-    """Return a number above 0, or "auto"."""
     return text if text == "auto" else number(above=0)(text)
 
 
-def classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClassifierCV:
-    """Return the classifier that the options describe."""
-    params: dict[str, Any] = {}
+def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClassifierCV:
+    params = {name: value for name in ("checkpoint", "device", "early_stopping") if (value := getattr(options, name))}
     if options.checkpoint:
         params["checkpoint"] = Checkpoint(options.checkpoint)
-    if options.device:
-        params["device"] = options.device
-    if options.early_stopping:
-        params["early_stopping"] = options.early_stopping
     kind = MeasureClassifierCV if options.alpha == "auto" else functools.partial(MeasureClassifier, alpha=options.alpha)
     return kind(
         options.measure,
@@ -274,21 +268,12 @@ def name_classes(clf: Any, data: Dataset) -> None:
         clf.classes_ = np.array(data.class_names)
 
 
-def _original(data: Dataset, clf: Any, options: Any) -> Any:
-    """Return the labels of other rows in the words of the model."""
-    y = np.asarray(labels_of(data))
-    return clf.classes_[y.astype(int)] if y.dtype == bool and clf.classes_.dtype != bool else y
-
-
 def _measure_name(clf: Any) -> str:
     return clf.measure if isinstance(clf.measure, str) else clf.measure.name
 
 
-def _sentence(clf: Any, summary: dict[str, Any]) -> str:
-    """Say what was proved."""
-    head = (
-        f"{clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {summary['seconds']:.2f} s"
-    )
+def _sentence(clf: Any, seconds: float) -> str:
+    head = f"{clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {seconds:.2f} s"
     if clf.gap_ is None:
         return f"{head} (no certificate)"
     proved = f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"
@@ -309,12 +294,6 @@ def _check_solver(options: Any) -> None:
         raise UsageError(str(error)) from None
     if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():
         raise UsageError(f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver")
-
-
-def _left_out(clf: Any) -> float:
-    """Return the measure of left-out rows at the chosen alpha."""
-    table = clf.cv_results_
-    return float(max(table["mean_test_score"][table["alpha"] == clf.alpha_]))
 
 
 def _check_search(options: Any) -> None:
