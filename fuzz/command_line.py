@@ -89,7 +89,7 @@ def inside(folder: Path) -> Iterator[None]:
     try:
         with (
             mock.patch("scoreline.cli.compare.compare", too_long),
-            mock.patch("scoreline.cli.train.connected", too_long),
+            mock.patch("scoreline.cli.reading.connected", too_long),
             mock.patch("scoreline.gpu.backend.named_device", too_long),
         ):
             yield

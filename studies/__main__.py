@@ -1,5 +1,6 @@
 """Reproduce what the papers behind the solvers claim, and say whether it holds: `python -m studies NAME`."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 from scoreline.cli.main import entry, exit_code_of
 from scoreline.cli.output import Output, plain, writing
-from scoreline.cli.parser import Formatter, Parser, add_output
+from scoreline.cli.parser import Parser, add_output
 from studies import STUDIES, get_study, reproduce
 from studies.datasets import Datasets
 from studies.pages import write
@@ -42,7 +43,7 @@ def make_parser() -> Parser:
         prog="python -m studies",
         description="Reproduce what the papers behind the solvers claim.",
         epilog=EXAMPLES,
-        formatter_class=Formatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     about = "; ".join(f"{name}: {study.claim}" for name, study in STUDIES.items())
     parser.add_argument("name", choices=sorted(STUDIES), help=about.replace("%", "%%"))

@@ -10,7 +10,6 @@ import numpy as np
 from scoreline.cli.output import Output, as_options
 from scoreline.cli.parser import (
     UsageError,
-    add_output,
     add_reading,
     add_training,
     check_measure,
@@ -26,6 +25,7 @@ EXAMPLES = """examples:
   scoreline compare payments.csv --label outcome --positive fraud --measure average_precision --report compare.html
   scoreline compare a9a.svm --measure f1 --solvers amp,cost_search --splits 20
   scoreline compare demo:fraud"""
+SAME_NAMES = ("solvers", "splits", "test_share", "alphas", "max_rows", "max_time")  # as arguments of `compare`
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,14 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time limit: no further split begins after it, but at least two are run",
     )
     add_reading(parser)
-    add_output(parser)
 
 
 def _numbers(text: str) -> tuple[float, ...]:
     return tuple(number(above=0)(part) for part in text.split(","))
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Read, compare, print the table and the verdict."""
     check_measure(options, options.solvers or ())
     if options.test_share >= 1.0:
@@ -74,14 +73,9 @@ def run(options: Any, output: Output) -> int:
             y,
             options.measure,
             dict(options.measure_param) or None,
-            solvers=options.solvers,
-            splits=options.splits,
-            test_share=options.test_share,
-            alphas=options.alphas,
             scaling=scaling_of(options, data.X),
-            max_rows=options.max_rows,
-            max_time=options.max_time,
             random_state=options.seed,
+            **{name: getattr(options, name) for name in SAME_NAMES},
             progress=lambda done, total, what: progress.update(what, done, total),
             note=lambda line: output.note(as_options(line)),
         )
@@ -90,7 +84,6 @@ def run(options: Any, output: Output) -> int:
         from scoreline.cli.pages import comparison_page
 
         comparison_page(options, output, found, data)
-    return 0
 
 
 def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:

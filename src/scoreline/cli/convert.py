@@ -6,7 +6,7 @@ from typing import Any
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output, reported, writing
-from scoreline.cli.parser import UsageError, add_output, add_reading
+from scoreline.cli.parser import UsageError, add_reading
 from scoreline.cli.reading import LEARNT_OPTIONS, is_text, reading_options
 from scoreline.io import convert, open_mapped
 from scoreline.io.tables import Table
@@ -29,10 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace a folder that is there")
     add_reading(parser)
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Convert, and open what was made."""
     if Path(options.folder).exists() and not options.overwrite:
         raise ValueError(f"{options.folder} exists already; choose another folder, or replace it with --overwrite")
@@ -44,7 +43,7 @@ def run(options: Any, output: Output) -> int:
     dtype = "float32" if options.float32 else "float64"
     with (
         output.progress(f"converting {options.file}") as progress,
-        reported(progress),
+        reported(progress.update),
         output.messages(),
         writing(options.folder),
     ):
@@ -54,7 +53,6 @@ def run(options: Any, output: Output) -> int:
     rows, features = data.X.shape
     output.results(folder=str(folder), rows=rows, features=features, bytes=size)
     output.text(f"{rows:,} rows, {features:,} features, {size / 1e6:.1f} MB in {options.folder}")
-    return 0
 
 
 def _like(options: Any) -> dict[str, Any]:

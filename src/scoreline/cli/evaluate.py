@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output
-from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.parser import add_reading
 from scoreline.cli.reading import labels_of, read
 from scoreline.measures import OperatingPoint, all_measures, get_measure
 
@@ -22,10 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model that train has saved")
     parser.add_argument("file", help="labelled rows")
     add_reading(parser)
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Load, read, score, print."""
     clf = load_model(options.model)
     encoding = getattr(clf, "encoding_", None)
@@ -63,7 +62,6 @@ def run(options: Any, output: Output) -> int:
     if isinstance(own, OperatingPoint) and not own.kept(**counts):
         output.text(f"the target is missed: {own.constraint()} does not hold on these rows, so {own.name} is 0")
     output.table([("other measures", "value"), *table[3:]], right=(1,))
-    return 0
 
 
 COUNTS = (("tp", True, True), ("fp", False, True), ("fn", True, False), ("tn", False, False))

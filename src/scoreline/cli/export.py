@@ -6,7 +6,7 @@ from typing import Any
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output, write_stdout, writing
-from scoreline.cli.parser import UsageError, add_output, check_outputs, names
+from scoreline.cli.parser import UsageError, check_outputs, names
 from scoreline.export import to_json, to_onnx, to_sql
 from scoreline.export.as_sql import DIALECTS
 from scoreline.io.files import whole_file
@@ -36,10 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("columns", "features"),
         help="inputs of the model: raw columns of the table (default if they are known), or encoded features",
     )
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Load, export, write."""
     _check(options)
     check_outputs(options, ("out",), ("model",))
@@ -68,11 +67,9 @@ def run(options: Any, output: Output) -> int:
         output.results(**{options.to: content})
     else:
         write_stdout(written.decode())
-    return 0
 
 
 def _signature(graph: Any) -> str:
-    """Return the inputs and outputs of an ONNX graph, in words."""
     kinds = {1: "float32", 8: "text", 11: "float64"}
     inputs = [f"{each.name} ({kinds[each.type.tensor_type.elem_type]})" for each in graph.input]
     more = f" and {len(inputs) - SHOWN} more" if len(inputs) > SHOWN else ""
@@ -82,7 +79,6 @@ def _signature(graph: Any) -> str:
 
 
 def _check(options: Any) -> None:
-    """Raise where options do not fit the format."""
     for owner, own in OPTIONS.items():
         for name in own:
             if getattr(options, name) is not None and options.to != owner:

@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output, as_options
-from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.parser import add_reading
 from scoreline.cli.reading import read
 from scoreline.io.columns import MissingValuesError
 from scoreline.io.model_archive import HEADER
@@ -25,12 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("file", help="data, or a model")
     add_reading(parser)
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Describe what the file holds."""
-    return _model(options, output) if _is_model(Path(options.file)) else _data(options, output)
+    show = _model if _is_model(Path(options.file)) else _data
+    show(options, output)
 
 
 def _is_model(path: Path) -> bool:
@@ -44,7 +44,7 @@ def _is_model(path: Path) -> bool:
         return False  # a damaged one: its reader says how
 
 
-def _data(options: Any, output: Output) -> int:
+def _data(options: Any, output: Output) -> None:
     lacking = []
     try:
         data = read(options, output)
@@ -63,10 +63,9 @@ def _data(options: Any, output: Output) -> int:
         output.text(f"warning: {text}")
     for text in facts.advice:
         output.text(f"advice: {text}")
-    return 0
 
 
-def _model(options: Any, output: Output) -> int:
+def _model(options: Any, output: Output) -> None:
     clf = load_model(options.file)
     own = get_measure(clf.measure, clf.measure_params)
     measure, threshold = own.name, -float(clf.intercept_[0])
@@ -91,4 +90,3 @@ def _model(options: Any, output: Output) -> int:
         rows.append(("probabilities", f"log loss {gain:.4g} below that of the share of positives, on held-out rows"))
     output.results(**numbers)
     output.table([("", options.file), *rows])
-    return 0

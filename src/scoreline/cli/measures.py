@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from scoreline.cli.output import Output
-from scoreline.cli.parser import add_output
 from scoreline.fitting.catalog import list_measures, list_solvers
 
 EXAMPLES = """examples:
@@ -15,10 +14,9 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("--solvers", action="store_true", help="list solvers instead")
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Print the list."""
     found: list[Any] = list(list_solvers() if options.solvers else list_measures())
     output.results(**{"solvers" if options.solvers else "measures": [info._asdict() for info in found]})
@@ -27,4 +25,3 @@ def run(options: Any, output: Output) -> int:
         [(info.name, info.summary) for info in found if info.research is asked] for asked in (False, True)
     )
     output.table([head, *usual, ("", ""), ("research", "only of scientific interest"), *research])
-    return 0

@@ -267,9 +267,9 @@ def _bar() -> Any:
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
-def reported(progress: Any) -> AbstractContextManager[None]:
+def reported(update: Callable[[str], None]) -> AbstractContextManager[None]:
     """Show the messages of the library's logger as progress, but for notes."""
-    return _listening(lambda text, is_note: None if is_note else progress.update(text))
+    return _listening(lambda text, is_note: None if is_note else update(text))
 
 
 class _Listener(logging.Handler):

@@ -46,14 +46,11 @@ class Parser(argparse.ArgumentParser):
         return f"; did you mean {' and '.join(near)}?" if near else ""
 
 
-class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps examples as they are."""
-
-
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
     """Return the parser of the command line; of the verbs that `arguments` do not name only the help is there.
 
-    A verb is a module of this folder, imported only where it is needed, so that asking for help or for a version is quick.
+    A verb is a module of this folder: `EXAMPLES`, `add_arguments`, and `run`, which returns an exit code other than 0. It is
+    imported only where it is needed, so that asking for help or for a version is quick.
     """
     from scoreline import __version__
 
@@ -61,7 +58,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         prog="scoreline",
         description="Linear classifiers trained for the score you report, with a proof of optimality.",
         epilog=EPILOG,
-        formatter_class=Formatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"scoreline {__version__}")
     parser.add_argument(
@@ -73,12 +70,13 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
             name,
             help=summary,
             description=summary[0].upper() + summary[1:] + ("" if summary.endswith("?") else "."),
-            formatter_class=Formatter,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in arguments or any(argument.startswith("--completion") for argument in arguments):
             module = importlib.import_module(f"scoreline.cli.{name}")
             verb.epilog = module.EXAMPLES
             module.add_arguments(verb)
+            add_output(verb)
             verb.set_defaults(run=module.run, verb=verb)
     return parser
 

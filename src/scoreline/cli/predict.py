@@ -5,7 +5,7 @@ from typing import Any
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output, finish_stdout, write_stdout, writing
-from scoreline.cli.parser import add_output, add_reading, check_outputs, names
+from scoreline.cli.parser import add_reading, check_outputs, names
 from scoreline.cli.reading import read
 from scoreline.io.files import whole_file
 from scoreline.io.tables import Table
@@ -32,10 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--label", type=lambda text: int(text) if text.lstrip("-").isdigit() else text, help=argparse.SUPPRESS
     )
     add_reading(parser, label=False)
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Load, read, predict, write."""
     check_outputs(options, ("out",), ("model", "file"))
     clf = load_model(options.model)
@@ -63,7 +62,6 @@ def run(options: Any, output: Output) -> int:
         finish_stdout()
         called = int((scores > 0).sum())
         output.note(f"{len(scores):,} predictions, {called:,} of them {classes[1]}")
-    return 0
 
 
 def _kept(options: Any, rows: int) -> dict[str, list[str]]:

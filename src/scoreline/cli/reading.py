@@ -59,7 +59,7 @@ def read(
         given = {name: value for name, value in given.items() if name not in LEARNT_OPTIONS} | {"encoding": encoding}
     if n_features is not None and encoding is None and is_text(path):
         given["n_features"] = n_features
-    with output.progress(f"reading {path}") as progress, reported(progress), output.messages():
+    with output.progress(f"reading {path}") as progress, reported(progress.update), output.messages():
         data = read_data(path, **given)
     try:
         check_width(data.X.shape[1])

@@ -8,28 +8,18 @@ import functools
 import signal
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from scoreline.classifier import MeasureClassifier
+from scoreline.cli import reading
 from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, as_options, reported, writing
-from scoreline.cli.parser import UsageError, add_output, add_reading, add_training, check_measure, check_outputs, number
-from scoreline.cli.reading import (
-    FILE_OPTIONS,
-    classes_of,
-    connected,
-    is_table,
-    is_text,
-    labels_of,
-    read,
-    read_on_cluster,
-    scaling_of,
-    two_classes,
-)
+from scoreline.cli.parser import UsageError, add_reading, add_training, check_measure, check_outputs, number
+from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
 from scoreline.fitting.catalog import choose
 from scoreline.io import Dataset
 from scoreline.io.columns import listed
@@ -48,6 +38,7 @@ EXAMPLES = """examples:
   scoreline train clicks/ --measure roc_auc --max-time 600 --checkpoint clicks.ckpt
   scoreline train clicks/ --measure roc_auc --dask tcp://10.0.0.1:8786 --checkpoint clicks.ckpt
   scoreline train genes.parquet --label outcome --measure roc_auc --device cuda"""
+SAME_NAMES = ("solver", "risk", "probability", "tol", "max_iter", "max_time")  # as parameters of the classifier
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +76,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
     add_reading(parser)
-    add_output(parser)
 
 
 def run(options: Any, output: Output) -> int:
@@ -102,9 +92,9 @@ def run(options: Any, output: Output) -> int:
         raise UsageError(
             "--report draws all rows here, and --dask leaves them on the workers; evaluate a sample: see evaluate"
         )
-    with connected(options.dask, output) as client:
+    with reading.connected(options.dask, output) as client:
         begin = time.perf_counter()
-        return _train(options, output, read_on_cluster(options, output, client), begin)
+        return _train(options, output, reading.read_on_cluster(options, output, client), begin)
 
 
 def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
@@ -116,10 +106,10 @@ def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
     begin, reached = time.perf_counter(), None
     with Signals() as signals:
         try:
-            with output.progress("training") as bar, output.messages():
-                progress = ProgressOfModel(bar, clf)
-                with reported(progress):
-                    _watch(clf, progress)
+            with output.progress("training") as progress, output.messages():
+                update = functools.partial(_update_if_ready, progress, clf)
+                with reported(update):
+                    _watch(clf, update)
                     try:
                         clf._column_names = data.names
                         clf.fit(data.X, y)
@@ -182,17 +172,11 @@ def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dat
         training_page(options, output, clf, data, tested)
 
 
-class ProgressOfModel:
-    """Progress that is shown once there is a model: from the first line on, Ctrl-C saves one."""
-
-    def __init__(self, progress: Progress, clf: Any):
-        self.progress, self.clf = progress, clf
-
-    def update(self, text: str) -> None:
-        """Say how far it is."""
-        interim = getattr(self.clf, "_interim", None)
-        if interim is not None and interim.ready:
-            self.progress.update(text)
+def _update_if_ready(progress: Progress, clf: Any, text: str) -> None:
+    """Show progress once there is a model: from the first line on, Ctrl-C saves one."""
+    interim = getattr(clf, "_interim", None)
+    if interim is not None and interim.ready:
+        progress.update(text)
 
 
 class Signals:
@@ -238,26 +222,21 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
     return kind(
         options.measure,
         dict(options.measure_param) or None,
-        solver=options.solver,
-        risk=options.risk,
         solver_params=params or None,
-        probability=options.probability,
         scaling=scaling_of(options, data.X),
-        tol=options.tol,
-        max_iter=options.max_iter,
-        max_time=options.max_time,
         random_state=options.seed,
+        **{name: getattr(options, name) for name in SAME_NAMES},
     )
 
 
-def _watch(clf: Any, progress: Any) -> None:
+def _watch(clf: Any, update: Callable[[str], None]) -> None:
     """Show the proved gap of every iteration, where the solver calls back."""
     if clf.solver != "auto" and issubclass(get_solver(clf.solver), MomentsSolver):
         return
 
     def show(now: Iteration) -> None:
         gap = (now.objective - now.lower_bound) / max(now.lower_bound, 1e-300)
-        progress.update(f"iteration {now.iteration}, {now.passes:.0f} passes, {proof_so_far(gap)}")
+        update(f"iteration {now.iteration}, {now.passes:.0f} passes, {proof_so_far(gap)}")
 
     clf.solver_params = {**(clf.solver_params or {}), "callbacks": [show]}
 
@@ -286,10 +265,9 @@ def _check_solver(options: Any) -> None:
     """Raise before anything is read where the solver or the risk that was named cannot train for the measure."""
     if options.solver == options.risk == "auto":
         return
+    measure = get_measure(options.measure, dict(options.measure_param) or None)
     try:  # whatever the shape: it decides only what "auto" takes
-        _, solver = choose(
-            get_measure(options.measure, dict(options.measure_param) or None), options.risk, options.solver, (0, 1)
-        )
+        _, solver = choose(measure, options.risk, options.solver, (0, 1))
     except ValueError as error:
         raise UsageError(str(error)) from None
     if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():
