@@ -4,10 +4,11 @@ import argparse
 import difflib
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_number, is_finite
 
 VERBS = {
     "train": "train a model for a measure and save it",
@@ -216,20 +217,13 @@ def number(**limits: Any) -> Callable[[str], Any]:
     """Return what reads a number within limits (those of `check_number`)."""
 
     def read(text: str) -> Any:
-        value: Any = text
-        for kind in (int,) if limits.get("integer") else (int, float):
-            try:
-                value = kind(text)
-                break
-            except ValueError:
-                continue
+        integer = limits.get("integer", False)
+        value = _as_number(text, (int,) if integer else (int, float))
         try:
             check_number("", value, **limits)
-            return value if limits.get("integer") else float(value)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{text!r:.100} {str(error).partition(' ')[2]:.200}") from None
-        except OverflowError:
-            raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold") from None
+        return value if integer else float(value)
 
     return read
 
@@ -239,13 +233,14 @@ def pair(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    for kind in (int, float):
-        try:
-            found = kind(value)
-            float(found)
-            return name, found
-        except ValueError:
-            continue
-        except OverflowError:
-            raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold") from None
-    return name, value
+    found = _as_number(value, (int, float))
+    if isinstance(found, int) and not is_finite(found):
+        raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold")
+    return name, found
+
+
+def _as_number(text: str, kinds: tuple[type, ...]) -> Any:
+    for kind in kinds:
+        with suppress(ValueError):
+            return kind(text)
+    return text

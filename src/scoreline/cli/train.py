@@ -39,6 +39,11 @@ EXAMPLES = """examples:
   scoreline train clicks/ --measure roc_auc --dask tcp://10.0.0.1:8786 --checkpoint clicks.ckpt
   scoreline train genes.parquet --label outcome --measure roc_auc --device cuda"""
 SAME_NAMES = ("solver", "risk", "probability", "tol", "max_iter", "max_time")  # as parameters of the classifier
+CONFLICTS_OF_ALPHA_AUTO = {
+    "dask": "folds are lists of rows, which a cluster has not: give a number",
+    "checkpoint": "a checkpoint is the file of one fit, and a search makes many",
+    "early_stopping": "a search looks for the best penalty, and early stopping takes its place",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,18 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: Any, output: Output) -> int:
     """Read, train, save, evaluate; 130 if Ctrl-C ended the training."""
-    check_measure(options, [options.solver])
-    _check_solver(options)
-    _check_device(options)
-    _check_search(options)
-    check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
+    _check_options(options)
     if not options.dask:
         begin = time.perf_counter()
         return _train(options, output, read(options, output, left_out=_for_test_only(options)), begin)
-    if options.report:
-        raise UsageError(
-            "--report draws all rows here, and --dask leaves them on the workers; evaluate a sample: see evaluate"
-        )
     with reading.connected(options.dask, output) as client:
         begin = time.perf_counter()
         return _train(options, output, reading.read_on_cluster(options, output, client), begin)
@@ -261,56 +258,48 @@ def _sentence(clf: Any, seconds: float) -> str:
     return f"{head}; proved: {proved}"
 
 
-def _check_solver(options: Any) -> None:
-    """Raise before anything is read where the solver or the risk that was named cannot train for the measure."""
-    if options.solver == options.risk == "auto":
-        return
-    measure = get_measure(options.measure, dict(options.measure_param) or None)
-    try:  # whatever the shape: it decides only what "auto" takes
-        _, solver = choose(measure, options.risk, options.solver, (0, 1))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():
-        raise UsageError(f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver")
+def _check_options(options: Any) -> None:
+    """Raise before anything is read where options do not go together, or the device is not there."""
+    check_measure(options, [options.solver])
+    if not options.solver == options.risk == "auto":
+        measure = get_measure(options.measure, dict(options.measure_param) or None)
+        try:  # whatever the shape: it decides only what "auto" takes
+            _, solver = choose(measure, options.risk, options.solver, (0, 1))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():
+            raise UsageError(
+                f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver"
+            )
+    if options.device:
+        if options.dask:
+            raise UsageError(
+                "--device and --dask: rows are on one device or on the workers of a cluster; leave one out"
+            )
+        if options.solver in ("spade", "stamp", "hybrid"):
+            raise UsageError(
+                f"--device: the solver {options.solver} reads rows one by one on the host; leave --device out, or --solver"
+            )
+        from scoreline.gpu.backend import named_device
 
-
-def _check_search(options: Any) -> None:
-    """Raise before anything is read where a search over alpha and another option do not go together."""
+        try:
+            named_device(options.device)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     if options.early_stopping and options.solver == "moments":
         raise UsageError(
             "--early-stopping: the solver moments has no iterations; leave it out, or choose another solver"
         )
     if options.early_stopping and options.early_stopping > 0.5:
         raise UsageError(f"--early-stopping {options.early_stopping:g} must be a share of the rows, at most 0.5")
-    if options.alpha != "auto":
-        return
-    for name, why in (
-        ("dask", "folds are lists of rows, which a cluster has not: give a number"),
-        ("checkpoint", "a checkpoint is the file of one fit, and a search makes many"),
-        ("early_stopping", "a search looks for the best penalty, and early stopping takes its place"),
-    ):
-        if getattr(options, name):
+    for name, why in CONFLICTS_OF_ALPHA_AUTO.items():
+        if options.alpha == "auto" and getattr(options, name):
             raise UsageError(f"--alpha auto and --{name.replace('_', '-')}: {why}; leave one out")
-
-
-def _check_device(options: Any) -> None:
-    """Raise before anything is read where the device is not there."""
-    if not options.device:
-        return
-    if options.dask:
+    check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
+    if options.dask and options.report:
         raise UsageError(
-            "--device and --dask: rows are either on one device or on the workers of a cluster; leave one out"
+            "--report draws all rows here, and --dask leaves them on the workers; evaluate a sample: see evaluate"
         )
-    if options.solver in ("spade", "stamp", "hybrid"):
-        raise UsageError(
-            f"--device: the solver {options.solver} reads rows one by one on the host; leave --device out, or --solver"
-        )
-    try:
-        from scoreline.gpu.backend import named_device
-
-        named_device(options.device)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def _for_test_only(options: Any) -> Collection[str]:
