@@ -274,7 +274,7 @@ def _check_options(options: Any) -> None:
     if options.device:
         if options.dask:
             raise UsageError(
-                "--device and --dask: rows are on one device or on the workers of a cluster; leave one out"
+                "--device and --dask: rows are either on one device or on the workers of a cluster; leave one out"
             )
         if options.solver in ("spade", "stamp", "hybrid"):
             raise UsageError(
