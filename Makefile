@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-slow test-oldest test-cpus test-busy coverage mutants fuzz lint format bench bench-compare rivals docs clean
+.PHONY: help setup demo test test-slow test-oldest test-cpus test-busy coverage mutants fuzz lint format bench bench-compare rivals reproduce docs clean
 
 help:
 	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench      the figures of the README and the docs"
 	@echo "make bench-compare  is the working tree slower than BASE (origin/main)? fails if so"
 	@echo "make rivals     other libraries on the same splits; needs SCORELINE_DATA, and hours with all sets (ARGS=...)"
+	@echo "make reproduce NAME=zhang2012  a paper's tables and figures (ARGS=--quick: seconds instead of hours)"
 	@echo "make docs       HTML documentation in docs/_build"
 
 $(VENV)/made:
@@ -98,6 +99,9 @@ bench-compare: $(VENV)/core $(VENV)/bench
 rivals: $(VENV)/core $(VENV)/bench $(VENV)/rivals
 	@$(PIP) "liblinear-official>=2.50" || echo "liblinear-official was not installed: it wants a C++ compiler"
 	@$(BIN)/python benchmarks/side_by_side.py $(ARGS)
+
+reproduce: $(VENV)/core $(VENV)/cli
+	@$(BIN)/python -m studies $(NAME) $(ARGS)
 
 docs: $(VENV)/core $(VENV)/doc
 	@$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html

@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LEAST = 95.0
-SLOW = ("cluster", "reproduce")  # folders whose slow tests are the only ones of a part of the package
+SLOW = ("cluster",)  # folders whose slow tests are the only ones of a part of the package
 PLAIN = ("kernels", "risks", "measures", "operators", "scorespace", "solvers", "data", "torture", "export", "device")
 
 

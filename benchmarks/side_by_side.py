@@ -19,12 +19,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # studies/ is not installed
+
 from common import OUTPUT, header
 from rivals.base import MEASURES
 from rivals.protocol import Rows, split_of, work
 from rivals.registry import all_rivals
 from rivals.summary import markdown
-from scoreline.reproduce.datasets import Datasets
+from studies.datasets import Datasets
 
 SETS = (  # noqa: SIM905
     "a9a ijcnn1 covtype mnist letter poker shuttle adult-raw kddcup99 kdd99-http cover-4v2 census-income campaign hiva sylva "

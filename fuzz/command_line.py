@@ -41,9 +41,7 @@ def words(draw: Draw) -> list[str]:
     """Return a command line."""
     if draw.number(12) == 0:
         return [draw.text() for _ in range(draw.number(4))]
-    verb = draw.pick(
-        [name for name in VERBS if name not in ("compare", "reproduce")] if draw.number(8) else list(VERBS)
-    )
+    verb = draw.pick([name for name in VERBS if name != "compare"] if draw.number(8) else list(VERBS))
     found = [verb, *(draw.pick(FILES[:6] if draw.number(3) else FILES) for _ in range(draw.number(3)))]
     if verb in ("predict", "evaluate", "export") and draw.number(4):
         found.insert(1, "model.npz")
@@ -81,7 +79,7 @@ def furnish(folder: Path) -> None:
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """Work in a folder, without what takes long: comparisons, papers, clusters, devices."""
+    """Work in a folder, without what takes long: comparisons, clusters, devices."""
 
     def too_long(*_: object, **__: object) -> None:
         raise ValueError("not while fuzzing")
@@ -91,8 +89,7 @@ def inside(folder: Path) -> Iterator[None]:
     try:
         with (
             mock.patch("scoreline.cli.compare.compare", too_long),
-            mock.patch("scoreline.reproduce.reproduce", too_long),
-            mock.patch("scoreline.cli.cluster.connected", too_long),
+            mock.patch("scoreline.cli.reading.connected", too_long),
             mock.patch("scoreline.gpu.backend.named_device", too_long),
         ):
             yield

@@ -15,7 +15,6 @@ LAYERS = [
     "testing",
     "__main__",
     "cli",
-    "reproduce",
     "report",
     "export",
     "model_selection",

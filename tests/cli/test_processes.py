@@ -279,7 +279,6 @@ def test_a_full_disk_leaves_what_was_there(small_disk, scoreline):
         (*TRAIN, "--report", disk / "old"),
         ("predict", "model.npz", "today.csv", "--out", disk / "old"),
         ("convert", "payments.csv", disk / "folder", "--label", "outcome"),
-        ("reproduce", "zhang2010", "--quick", "--out", disk / "z"),
     ):
         code, _, err = scoreline(*arguments)
         assert code == 1

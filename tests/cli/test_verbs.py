@@ -1,7 +1,6 @@
 """Every verb does what its help says: text for people, one JSON object for programs, files where they were asked for."""
 
 import csv
-import json
 import sys
 
 import numpy as np
@@ -215,14 +214,12 @@ def test_measures(scoreline, as_json):
     assert {"moments", "amp"} <= {info["name"] for info in as_json("measures", "--solvers")["solvers"]}
 
 
-def test_reproduce(scoreline, as_json, folder):
-    code, out, _ = scoreline("reproduce", "zhang2010", "--quick", "--out", "z")
-    assert code == 0
-    assert "All claims that were judged reproduce" in out
-    assert len(json.loads((folder / "z.json").read_text())["claims"]) == 5
-    assert (folder / "z.md").read_text().startswith("# zhang2010")
-    assert (folder / "z-curves.png").exists()
-    assert as_json("reproduce", "zhang2010", "--quick")["reproduces"] is True
+@pytest.mark.parametrize("arguments", [("measures",), ("measures", "--solvers")])
+def test_research_is_listed_last(scoreline, as_json, arguments):
+    (listed,) = as_json(*arguments).values()
+    usual, research = scoreline(*arguments)[1].split("\n\n  research ")
+    assert [line.split()[0] for line in usual.splitlines()[1:]] == [i["name"] for i in listed if not i["research"]]
+    assert [line.split()[0] for line in research.splitlines()[1:]] == [i["name"] for i in listed if i["research"]]
 
 
 @pytest.mark.parametrize("name", ["breast-cancer", "digits"])

@@ -1,19 +1,14 @@
 """Numbers that are mapped by linear interpolation between knots, in every format."""
 
 import json
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import onnx
 import pytest
 from databases import DATABASES
 from export_models import encoded, made, onnx_columns, run_onnx
 
-from scoreline.export.as_json import json_document
-from scoreline.export.as_onnx import onnx_model
-from scoreline.export.as_sql import sql_statement
-from scoreline.export.fitted import fitted
+from scoreline.export import to_json, to_onnx, to_sql
 from scoreline.io import Encoding
 from scoreline.io.columns import Column
 
@@ -37,16 +32,24 @@ def database(request):
     return DATABASES[request.param]
 
 
-def mapped(X):
-    """Return the features with the maps applied."""
-    maps = zip(X.T, KNOTS, strict=True)
-    return np.column_stack([x if knots is None else np.interp(x, *knots) for x, knots in maps])
+class Maps:
+    """Stands for the `column_map_` of a classifier, with knots of our own."""
+
+    def __init__(self, knots):
+        self.of_features = knots
+
+    def knots(self, k):
+        return self.of_features[k]
+
+    def transform(self, X):
+        maps = zip(X.T, self.of_features, strict=True)
+        return np.column_stack([x if knots is None else np.interp(x, *knots) for x, knots in maps])
 
 
 def model():
-    clf = made(COEF, 0.1, ("no", "yes"), encoding_=Encoding(COLUMNS, impute="mean"))
-    found = replace(fitted(clf), knots=KNOTS)
-    return found, mapped(encoded(clf.encoding_, ROWS)) @ found.coef + found.intercept
+    maps = Maps(KNOTS)
+    clf = made(COEF, 0.1, ("no", "yes"), encoding_=Encoding(COLUMNS, impute="mean"), column_map_=maps)
+    return clf, maps.transform(encoded(clf.encoding_, ROWS)) @ COEF + 0.1
 
 
 def interpolated(knots, value):
@@ -61,7 +64,7 @@ def interpolated(knots, value):
 
 def test_json():
     fit, expected = model()
-    document = json.loads(json.dumps(json_document(fit)))
+    document = json.loads(json.dumps(to_json(fit)))
     assert "linear interpolation" in document["formula"]["knots"]
     assert ["knots" in column for column in document["columns"]] == [True, True, False, False]
     found = []
@@ -81,19 +84,19 @@ def test_json():
 def test_sql(database):
     fit, expected = model()
     types = ["DOUBLE PRECISION", "DOUBLE PRECISION", "TEXT", "DOUBLE PRECISION"]
-    found = database(sql_statement(fit, "t", keep=[]), "t", ["a", "b", "c", "d"], ROWS, types)
+    found = database(to_sql(fit, "t", keep=[]), "t", ["a", "b", "c", "d"], ROWS, types)
     np.testing.assert_allclose(found["score"], expected, rtol=0, atol=1e-14)
     odd = [(1.0, value, "x", 1.0) for value in (None, np.nan, np.inf, -np.inf)]
-    found = database(sql_statement(fit, "t", keep=[]), "t", ["a", "b", "c", "d"], odd, types)
+    found = database(to_sql(fit, "t", keep=[]), "t", ["a", "b", "c", "d"], odd, types)
     assert found["prediction"] == [None] * 4
 
 
 def test_onnx_columns():
     fit, expected = model()
-    found = run_onnx(onnx_model(onnx, fit, 11, columns=True), onnx_columns(COLUMNS, ROWS))
+    found = run_onnx(to_onnx(fit), onnx_columns(COLUMNS, ROWS))
     np.testing.assert_allclose(found["score"], expected, rtol=0, atol=1e-14)
     odd = [(1.0, value, "x", 1.0) for value in (None, np.inf, -np.inf)] + [(np.inf, 1.0, "x", 1.0)]
-    found = run_onnx(onnx_model(onnx, fit, 11, columns=True), onnx_columns(COLUMNS, odd))
+    found = run_onnx(to_onnx(fit), onnx_columns(COLUMNS, odd))
     assert not found["valid"].any()
 
 
@@ -103,7 +106,8 @@ def test_onnx_features(count):
     rng = np.random.default_rng(0)
     knots = np.sort(rng.lognormal(0.0, 2.0, count)), np.linspace(-3.0, 3.0, count)
     X = rng.lognormal(0.0, 2.0, (500, 3))
-    fit = replace(fitted(made([2.0, -1.0, 0.5])), knots=[knots, None, knots])
-    mapped = np.column_stack([np.interp(X[:, 0], *knots), X[:, 1], np.interp(X[:, 2], *knots)])
-    found = run_onnx(onnx_model(onnx, fit, 11, columns=False), X)
-    np.testing.assert_allclose(found["score"], mapped @ fit.coef, rtol=0, atol=1e-13 * np.abs(X).max())
+    maps = Maps([knots, None, knots])
+    found = run_onnx(to_onnx(made([2.0, -1.0, 0.5], column_map_=maps), dtype="float64"), X)
+    np.testing.assert_allclose(
+        found["score"], maps.transform(X) @ [2.0, -1.0, 0.5], rtol=0, atol=1e-13 * np.abs(X).max()
+    )

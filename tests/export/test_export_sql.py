@@ -300,7 +300,7 @@ def test_any_text_is_only_text(name, table, categories, values, classes):
 @settings(max_examples=60, deadline=None)
 @given(text=TEXT | ODD)
 def test_literals_of_other_dialects_end_where_they_should(text):
-    from scoreline.export.dialects import DIALECTS
+    from scoreline.export.as_sql import DIALECTS
 
     mysql, bigquery = DIALECTS["mysql"], DIALECTS["bigquery"]
     body = bigquery.text(text)[1:-1]

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.cli.output import Output, as_options, writing
+from scoreline.cli.output import Output, as_options
 from scoreline.cli.parser import (
     UsageError,
-    add_output,
     add_reading,
     add_training,
     check_measure,
@@ -26,6 +25,7 @@ EXAMPLES = """examples:
   scoreline compare payments.csv --label outcome --positive fraud --measure average_precision --report compare.html
   scoreline compare a9a.svm --measure f1 --solvers amp,cost_search --splits 20
   scoreline compare demo:fraud"""
+SAME_NAMES = ("solvers", "splits", "test_share", "alphas", "max_rows", "max_time")  # as arguments of `compare`
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,36 +35,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--report", metavar="HTML", help="write a page with pictures")
     add_training(parser)
-    group = parser.add_argument_group("comparison")
-    group.add_argument(
+    add = parser.add_argument_group("comparison").add_argument
+    add(
         "--solvers",
         type=names,
         metavar="A,B",
         help="scoreline solvers beside those of auto (by default those made for the measure)",
     )
-    group.add_argument("--splits", type=number(least=2, integer=True), help="random splits (10, or 5 for large data)")
-    group.add_argument("--test-share", type=number(above=0), default=0.3, help="share of the rows to test on (0.3)")
-    group.add_argument(
-        "--alphas", type=_numbers, metavar="A,B", help="penalties to choose from (those of train --alpha auto)"
-    )
-    group.add_argument(
-        "--max-rows", type=number(least=8, integer=True), default=200_000, help="take a sample of larger sets (200000)"
-    )
-    group.add_argument(
+    add("--splits", type=number(least=2, integer=True), help="random splits (10, or 5 for large data)")
+    add("--test-share", type=number(above=0), default=0.3, help="share of the rows to test on (0.3)")
+    add("--alphas", type=_numbers, metavar="A,B", help="penalties to choose from (those of train --alpha auto)")
+    add("--max-rows", type=number(least=8, integer=True), default=200_000, help="take a sample of larger sets (200000)")
+    add(
         "--max-time",
         type=number(above=0),
         metavar="SECONDS",
         help="time limit: no further split begins after it, but at least two are run",
     )
     add_reading(parser)
-    add_output(parser)
 
 
 def _numbers(text: str) -> tuple[float, ...]:
     return tuple(number(above=0)(part) for part in text.split(","))
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Read, compare, print the table and the verdict."""
     check_measure(options, options.solvers or ())
     if options.test_share >= 1.0:
@@ -78,14 +73,9 @@ def run(options: Any, output: Output) -> int:
             y,
             options.measure,
             dict(options.measure_param) or None,
-            solvers=options.solvers,
-            splits=options.splits,
-            test_share=options.test_share,
-            alphas=options.alphas,
             scaling=scaling_of(options, data.X),
-            max_rows=options.max_rows,
-            max_time=options.max_time,
             random_state=options.seed,
+            **{name: getattr(options, name) for name in SAME_NAMES},
             progress=lambda done, total, what: progress.update(what, done, total),
             note=lambda line: output.note(as_options(line)),
         )
@@ -93,34 +83,16 @@ def run(options: Any, output: Output) -> int:
     if options.report:
         from scoreline.cli.pages import comparison_page
 
-        with writing(options.report):
-            comparison_page(options, found, data)
-        output.result("report", options.report)
-        output.text(f"report in {options.report}")
-    return 0
+        comparison_page(options, output, found, data)
 
 
 def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
-    output.result("verdict", found.verdict)
-    output.result("kind", found.kind)
-    output.result("best", found.best.name)
-    output.result("tree_verdict", found.tree_verdict)
-    output.result("trees_win", found.trees_win)
-    output.result("measure", found.measure.name)
-    output.result("rows", found.rows)
-    output.result("rows_used", found.rows_used)
-    output.result("splits", found.splits)
-    output.result("splits_planned", found.splits_planned)
-    output.result("notes", [as_options(line) for line in found.notes])
-    output.result(
-        "contenders",
-        [
-            {
-                "name": c.name, "kind": c.kind, "solver": c.solver, "risk": c.risk, "value": c.value,
-                "values": c.values, "seconds": c.seconds, "alphas": c.alphas, "difference": c.difference, "failure": c.failure,
-            }
-            for c in found.contenders
-        ],
+    told = ("name", "kind", "solver", "risk", "value", "values", "seconds", "alphas", "difference", "failure")
+    output.results(
+        verdict=found.verdict, kind=found.kind, best=found.best.name, tree_verdict=found.tree_verdict,
+        trees_win=found.trees_win, measure=found.measure.name, rows=found.rows, rows_used=found.rows_used,
+        splits=found.splits, splits_planned=found.splits_planned, notes=[as_options(line) for line in found.notes],
+        contenders=[{name: getattr(each, name) for name in told} for each in found.contenders],
     )  # fmt: skip
     used = f" ({found.rows_used:,} used)" if found.rows_used < found.rows else ""
     output.text(
@@ -135,7 +107,7 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
     if found.tree_verdict:
         output.text(found.tree_verdict)
     command = train_command(options, found, shape)
-    output.result("train", command)
+    output.results(train=command)
     output.text(f"on all rows: {command}")
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output, reported, writing
-from scoreline.cli.parser import UsageError, add_output, add_reading
+from scoreline.cli.parser import UsageError, add_reading
 from scoreline.cli.reading import LEARNT_OPTIONS, is_text, reading_options
-from scoreline.io import Encoding, convert, open_mapped
+from scoreline.io import convert, open_mapped
 from scoreline.io.tables import Table
 
 EXAMPLES = """examples:
@@ -29,10 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace a folder that is there")
     add_reading(parser)
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Convert, and open what was made."""
     if Path(options.folder).exists() and not options.overwrite:
         raise ValueError(f"{options.folder} exists already; choose another folder, or replace it with --overwrite")
@@ -44,22 +43,16 @@ def run(options: Any, output: Output) -> int:
     dtype = "float32" if options.float32 else "float64"
     with (
         output.progress(f"converting {options.file}") as progress,
-        reported(progress),
+        reported(progress.update),
         output.messages(),
         writing(options.folder),
     ):
         folder = convert(options.file, options.folder, dtype=dtype, overwrite=options.overwrite, **given)
     data = open_mapped(folder)
     size = sum(path.stat().st_size for path in folder.iterdir())
-    for name, value in (
-        ("folder", str(folder)),
-        ("rows", data.X.shape[0]),
-        ("features", data.X.shape[1]),
-        ("bytes", size),
-    ):
-        output.result(name, value)
-    output.text(f"{data.X.shape[0]:,} rows, {data.X.shape[1]:,} features, {size / 1e6:.1f} MB in {options.folder}")
-    return 0
+    rows, features = data.X.shape
+    output.results(folder=str(folder), rows=rows, features=features, bytes=size)
+    output.text(f"{rows:,} rows, {features:,} features, {size / 1e6:.1f} MB in {options.folder}")
 
 
 def _like(options: Any) -> dict[str, Any]:
@@ -79,13 +72,8 @@ def _like(options: Any) -> dict[str, Any]:
             return {"n_features": width}
         raise ValueError(f"--like {options.like} was not made from a table and has no encoding; leave --like out")
     found: dict[str, Any] = {"encoding": encoding}
-    if options.label is None and _has_labels(options, encoding):
-        found["label"] = encoding.label
+    if options.label is None and Table.open(options.file, separator=options.separator).has(encoding.label):
+        found["label"] = encoding.label  # rows to predict have none
     if options.positive is None and class_names is not None and (options.label or "label" in found):
         found["positive"] = class_names[1]
     return found
-
-
-def _has_labels(options: Any, encoding: Encoding) -> bool:
-    """Tell whether the table has the column of labels of the encoding; rows to predict have none."""
-    return Table.open(options.file, separator=options.separator).has(encoding.label)

@@ -8,7 +8,7 @@ import numpy as np
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output
-from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.parser import add_reading
 from scoreline.cli.reading import labels_of, read
 from scoreline.measures import OperatingPoint, all_measures, get_measure
 
@@ -22,10 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model that train has saved")
     parser.add_argument("file", help="labelled rows")
     add_reading(parser)
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Load, read, score, print."""
     clf = load_model(options.model)
     encoding = getattr(clf, "encoding_", None)
@@ -47,12 +46,10 @@ def run(options: Any, output: Output) -> int:
     others = {name: measure.value(truth, scores) for name, measure in measures.items()}
     values = {own.name: others.pop(own.name), **rates, **others}
     labels = {name: measures[name].label if name in measures else name for name in values}
-    results = {
-        "rows": len(truth), "measure": own.name, "target": own.label, "values": values, "counts": counts, "flagged": flagged,
-        "labels": {name: label for name, label in labels.items() if label != name},
-    }  # fmt: skip
-    for name, value in results.items():
-        output.result(name, value)
+    output.results(
+        rows=len(truth), measure=own.name, target=own.label, values=values, counts=counts, flagged=flagged,
+        labels={name: label for name, label in labels.items() if label != name},
+    )  # fmt: skip
     output.text(
         f"{own.label} (trained for): {values[own.name]:.4f} on {len(truth):,} rows, {truth.mean():.2%} positive"
     )
@@ -65,7 +62,6 @@ def run(options: Any, output: Output) -> int:
     if isinstance(own, OperatingPoint) and not own.kept(**counts):
         output.text(f"the target is missed: {own.constraint()} does not hold on these rows, so {own.name} is 0")
     output.table([("other measures", "value"), *table[3:]], right=(1,))
-    return 0
 
 
 COUNTS = (("tp", True, True), ("fp", False, True), ("fn", True, False), ("tn", False, False))

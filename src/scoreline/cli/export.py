@@ -6,9 +6,9 @@ from typing import Any
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output, write_stdout, writing
-from scoreline.cli.parser import UsageError, add_output, check_outputs, names
+from scoreline.cli.parser import UsageError, check_outputs, names
 from scoreline.export import to_json, to_onnx, to_sql
-from scoreline.export.dialects import DIALECTS
+from scoreline.export.as_sql import DIALECTS
 from scoreline.io.files import whole_file
 
 EXAMPLES = """examples:
@@ -16,14 +16,7 @@ EXAMPLES = """examples:
   scoreline export model.npz --to onnx --out model.onnx
   scoreline export model.npz --to json --out model.json"""
 SHOWN = 20  # inputs that are named in the note about a model
-OWN = {  # options that one format has
-    "table": "sql",
-    "keep": "sql",
-    "booleans": "sql",
-    "dialect": "sql",
-    "dtype": "onnx",
-    "inputs": "onnx",
-}
+OPTIONS = {"sql": ("table", "keep", "booleans", "dialect"), "onnx": ("dtype", "inputs")}  # that only one format has
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,26 +24,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a model that train has saved")
     parser.add_argument("--to", choices=("onnx", "sql", "json"), required=True, help="the format")
     parser.add_argument("--out", metavar="FILE", help="where to write (by default to standard output; onnx needs it)")
-    group = parser.add_argument_group("sql")
-    group.add_argument("--table", metavar="NAME", help="table to score; SCHEMA.NAME for one of a schema")
-    group.add_argument("--keep", type=names, metavar="A,B", help="columns to have beside the results (all)")
-    group.add_argument(
-        "--dialect", choices=tuple(DIALECTS), help="SQL dialect (ansi: PostgreSQL, SQLite, DuckDB and others)"
-    )
-    group.add_argument("--booleans", type=names, metavar="A,B", help="columns whose type in the database is BOOLEAN")
-    group = parser.add_argument_group("onnx")
-    group.add_argument(
-        "--dtype", choices=("float32", "float64"), help="type of numbers (float64 for columns, float32 for features)"
-    )
-    group.add_argument(
+    add = parser.add_argument_group("sql").add_argument
+    add("--table", metavar="NAME", help="table to score; SCHEMA.NAME for one of a schema")
+    add("--keep", type=names, metavar="A,B", help="columns to have beside the results (all)")
+    add("--dialect", choices=tuple(DIALECTS), help="SQL dialect (ansi: PostgreSQL, SQLite, DuckDB and others)")
+    add("--booleans", type=names, metavar="A,B", help="columns whose type in the database is BOOLEAN")
+    add = parser.add_argument_group("onnx").add_argument
+    add("--dtype", choices=("float32", "float64"), help="type of numbers (float64 for columns, float32 for features)")
+    add(
         "--inputs",
         choices=("columns", "features"),
         help="inputs of the model: raw columns of the table (default if they are known), or encoded features",
     )
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Load, export, write."""
     _check(options)
     check_outputs(options, ("out",), ("model",))
@@ -59,37 +47,29 @@ def run(options: Any, output: Output) -> int:
     if options.to == "onnx":
         content = to_onnx(clf, dtype=options.dtype, inputs=options.inputs)
         written = content.SerializeToString()
-        output.result("inputs", [each.name for each in content.graph.input])
-        output.result("outputs", [each.name for each in content.graph.output])
+        inputs, outputs = ([each.name for each in side] for side in (content.graph.input, content.graph.output))
+        output.results(inputs=inputs, outputs=outputs)
         output.note(_signature(content.graph))
     elif options.to == "sql":
-        content = to_sql(
-            clf,
-            options.table.split("."),
-            keep=options.keep or "*",
-            dialect=options.dialect or "ansi",
-            booleans=options.booleans or (),
-        )
+        given = {name: value for name in ("keep", "dialect", "booleans") if (value := getattr(options, name))}
+        content = to_sql(clf, options.table.split("."), **given)
         written = f"{content};\n".encode()
     else:
         content = to_json(clf)
         written = (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    output.result("to", options.to)
-    output.result("features", clf.n_features_in_)
+    output.results(to=options.to, features=clf.n_features_in_)
     if options.out:
         with writing(options.out), whole_file(options.out) as file:
             file.write(written)
-        output.result("out", options.out)
+        output.results(out=options.out)
         output.note(f"{options.to} of {clf.n_features_in_:,} features in {options.out}")
     elif output.json:
-        output.result(options.to, content)
+        output.results(**{options.to: content})
     else:
         write_stdout(written.decode())
-    return 0
 
 
 def _signature(graph: Any) -> str:
-    """Return the inputs and outputs of an ONNX graph, in words."""
     kinds = {1: "float32", 8: "text", 11: "float64"}
     inputs = [f"{each.name} ({kinds[each.type.tensor_type.elem_type]})" for each in graph.input]
     more = f" and {len(inputs) - SHOWN} more" if len(inputs) > SHOWN else ""
@@ -99,10 +79,10 @@ def _signature(graph: Any) -> str:
 
 
 def _check(options: Any) -> None:
-    """Raise where options do not fit the format."""
-    for name, owner in OWN.items():
-        if getattr(options, name) is not None and options.to != owner:
-            raise UsageError(f"--{name} is for --to {owner}, not for --to {options.to}; leave it out")
+    for owner, own in OPTIONS.items():
+        for name in own:
+            if getattr(options, name) is not None and options.to != owner:
+                raise UsageError(f"--{name} is for --to {owner}, not for --to {options.to}; leave it out")
     if options.to == "sql" and not options.table:
         raise UsageError("--to sql needs the table whose rows are scored: --table NAME")
     if options.to == "onnx" and not options.out:

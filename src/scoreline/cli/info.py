@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output, as_options
-from scoreline.cli.parser import add_output, add_reading
+from scoreline.cli.parser import add_reading
 from scoreline.cli.reading import read
 from scoreline.io.columns import MissingValuesError
 from scoreline.io.model_archive import HEADER
@@ -25,12 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("file", help="data, or a model")
     add_reading(parser)
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Describe what the file holds."""
-    return _model(options, output) if _is_model(Path(options.file)) else _data(options, output)
+    show = _model if _is_model(Path(options.file)) else _data
+    show(options, output)
 
 
 def _is_model(path: Path) -> bool:
@@ -44,7 +44,7 @@ def _is_model(path: Path) -> bool:
         return False  # a damaged one: its reader says how
 
 
-def _data(options: Any, output: Output) -> int:
+def _data(options: Any, output: Output) -> None:
     lacking = []
     try:
         data = read(options, output)
@@ -56,19 +56,16 @@ def _data(options: Any, output: Output) -> int:
         data = read(options, output)
     facts = describe(data.X, data.y, data.names, data.class_names)
     facts.warnings[:0] = lacking
-    for name, value in facts.numbers.items():
-        output.result(name, value)
-    output.result("warnings", output.content.get("warnings", []) + facts.warnings)
-    output.result("advice", facts.advice)
+    output.results(**facts.numbers)
+    output.results(warnings=output.content.get("warnings", []) + facts.warnings, advice=facts.advice)
     output.table([("", options.file), *facts.lines])
     for text in facts.warnings:
         output.text(f"warning: {text}")
     for text in facts.advice:
         output.text(f"advice: {text}")
-    return 0
 
 
-def _model(options: Any, output: Output) -> int:
+def _model(options: Any, output: Output) -> None:
     clf = load_model(options.file)
     own = get_measure(clf.measure, clf.measure_params)
     measure, threshold = own.name, -float(clf.intercept_[0])
@@ -91,7 +88,5 @@ def _model(options: Any, output: Output) -> int:
     if gain is not None:
         numbers["calibration_gain"] = gain
         rows.append(("probabilities", f"log loss {gain:.4g} below that of the share of positives, on held-out rows"))
-    for name, value in numbers.items():
-        output.result(name, value)
+    output.results(**numbers)
     output.table([("", options.file), *rows])
-    return 0

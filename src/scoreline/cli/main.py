@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from scoreline.cli.output import Output, as_options, finish_stdout
@@ -20,9 +20,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: done. 1: failed, with a message on standard error. 2: wrong usage. 130: Ctrl-C (what was learnt so far is saved, and a
     line says where).
     """
+    return exit_code_of(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def exit_code_of(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code; expected errors become a message on standard error and a code."""
     output = Output()
     try:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        code = command()
         finish_stdout()
         return code
     except BrokenPipeError:  # `| head` has what it wanted: nothing failed
@@ -80,10 +85,10 @@ def _message(error: Exception) -> str:
     return as_options(str(error)) or type(error).__name__
 
 
-def entry() -> None:
+def entry(program: Callable[[], int] = main) -> None:
     """Run as a program."""
     signal.signal(signal.SIGTERM, _stop)  # from a scheduler: what was learnt is saved as with Ctrl-C
-    sys.exit(main())
+    sys.exit(program())
 
 
 def _stop(*_: object) -> None:

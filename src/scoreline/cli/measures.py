@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from scoreline.cli.output import Output
-from scoreline.cli.parser import add_output
 from scoreline.fitting.catalog import list_measures, list_solvers
 
 EXAMPLES = """examples:
@@ -15,15 +14,14 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("--solvers", action="store_true", help="list solvers instead")
-    add_output(parser)
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Print the list."""
     found: list[Any] = list(list_solvers() if options.solvers else list_measures())
-    output.result("solvers" if options.solvers else "measures", [info._asdict() for info in found])
-    if options.solvers:
-        output.table([("solver", "what it does"), *((info.name, info.summary) for info in found)])
-    else:
-        output.table([("measure", "what it is"), *((info.name, info.summary) for info in found)])
-    return 0
+    output.results(**{"solvers" if options.solvers else "measures": [info._asdict() for info in found]})
+    head = ("solver", "what it does") if options.solvers else ("measure", "what it is")
+    usual, research = (
+        [(info.name, info.summary) for info in found if info.research is asked] for asked in (False, True)
+    )
+    output.table([head, *usual, ("", ""), ("research", "only of scientific interest"), *research])

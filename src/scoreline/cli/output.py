@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
@@ -21,8 +21,6 @@ import numpy as np
 
 STDOUT = "standard output"
 EVERY = 5.0  # seconds between two lines of progress where there is no terminal
-
-
 # Control characters but the end of a line and the tab, and halves of surrogate pairs, as escapes: names of columns and labels
 # are printed, and come from files that could tell a terminal what to do.
 CONTROLS = {k: f"\\x{k:02x}" for k in (*range(9), *range(11, 32), *range(127, 160))}
@@ -153,27 +151,24 @@ class Output:
         self.json, self.quiet = json, quiet
         self.content: dict[str, Any] = {}
 
-    def result(self, name: str, value: Any) -> None:
-        """Note a result for the JSON object."""
-        self.content[name] = value
+    def results(self, /, **values: Any) -> None:
+        """Note results for the JSON object."""
+        self.content |= values
 
     def text(self, line: str = "") -> None:
         """Print a line for people."""
         if not self.json:
             encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-            line = (
-                line.translate(CONTROLS).encode(encoding, "backslashreplace").decode(encoding)
-            )  # people can read that
-            write_stdout(line + "\n")
+            written = line.translate(CONTROLS).encode(encoding, "backslashreplace")  # people can read that
+            write_stdout(written.decode(encoding) + "\n")
 
     def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
         """Print rows as columns, the first row as their heads; columns in `right` end flush."""
         widths = [max(len(str(row[k])) for row in rows) for k in range(len(rows[0]))]
         for row in rows:
-            cells = [
-                f"{c:>{w}}" if k in right else f"{c:<{w}}" for k, (c, w) in enumerate(zip(row, widths, strict=True))
-            ]
-            self.text("  " + "  ".join(cells).rstrip())
+            columns = enumerate(zip(row, widths, strict=True))
+            cells = [f"{c:>{w}}" if k in right else f"{c:<{w}}" for k, (c, w) in columns]
+            self.text(("  " + "  ".join(cells)).rstrip())
 
     def note(self, line: str) -> None:
         """Print a message to standard error, unless quiet."""
@@ -192,20 +187,17 @@ class Output:
     @contextmanager
     def messages(self) -> Iterator[None]:
         """Show warnings, and notes of the library's logger, as plain lines, and keep them for the JSON object."""
-        notes = LogNotes()
-        with warnings.catch_warnings(record=True) as caught, _listening(notes):
+        logged: list[tuple[str, bool]] = []
+        with warnings.catch_warnings(record=True) as caught, _listening(lambda *message: logged.append(message)):
             warnings.simplefilter("always")
             yield
-        if notes.texts:
-            self.content.setdefault("notes", []).extend(notes.texts)
-        for text in notes.texts:
-            self.note(f"note: {text}")
-        told = (w.message for w in caught if not issubclass(w.category, DeprecationWarning))
-        texts = list(dict.fromkeys(as_options(str(message)) for message in told))
-        if texts:
-            self.content.setdefault("warnings", []).extend(texts)
-        for text in texts:
-            self.note(f"warning: {text}")
+        notes = [text for text, is_note in logged if is_note]
+        warned = [as_options(str(w.message)) for w in caught if not issubclass(w.category, DeprecationWarning)]
+        for kind, texts in (("note", dict.fromkeys(notes)), ("warning", dict.fromkeys(warned))):
+            if texts:
+                self.content.setdefault(f"{kind}s", []).extend(texts)
+            for text in texts:
+                self.note(f"{kind}: {text}")
 
     @contextmanager
     def progress(self, what: str, steady: bool = False) -> Iterator["Progress"]:
@@ -275,42 +267,25 @@ def _bar() -> Any:
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
-class LogLines(logging.Handler):
-    """Shows what the library reports as progress."""
+def reported(update: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Show the messages of the library's logger as progress, but for notes."""
+    return _listening(lambda text, is_note: None if is_note else update(text))
 
-    def __init__(self, progress: Any):
+
+class _Listener(logging.Handler):
+    """Hands the messages of the library on in the words of the command line, and whether they are notes to be read."""
+
+    def __init__(self, take: Callable[[str, bool], Any]):
         super().__init__(logging.INFO)
-        self.progress = progress
+        self.take = take
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a message, unless it is a note."""
-        if not hasattr(record, "note"):
-            self.progress.update(as_options(record.getMessage()))
-
-
-class LogNotes(logging.Handler):
-    """Collects the messages of the library that are meant to be read: what it did about a table."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a note once."""
-        text = as_options(record.getMessage())
-        if hasattr(record, "note") and text not in self.texts:
-            self.texts.append(text)
-
-
-def reported(progress: Any) -> AbstractContextManager[None]:
-    """Show the messages of the library's logger as progress."""
-    return _listening(LogLines(progress))
+        self.take(as_options(record.getMessage()), hasattr(record, "note"))
 
 
 @contextmanager
-def _listening(handler: logging.Handler) -> Iterator[None]:
-    """Give the messages of the library's logger to a handler as well."""
-    logger = logging.getLogger("scoreline")
+def _listening(take: Callable[[str, bool], Any]) -> Iterator[None]:
+    logger, handler = logging.getLogger("scoreline"), _Listener(take)
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from scoreline import __version__
-from scoreline.classifier import MeasureClassifier
 from scoreline.cli.compare import table, train_command
-from scoreline.cli.output import as_options
+from scoreline.cli.output import Output, as_options, writing
 from scoreline.cli.reading import labels_of
 from scoreline.cli.train import name_classes
 from scoreline.io import Dataset
@@ -18,12 +17,12 @@ from scoreline.measures import get_measure
 from scoreline.model_selection.trials import Comparison
 from scoreline.operators import as_operator
 from scoreline.report import PageContent, write_page
-from scoreline.report.facts import Facts, describe
+from scoreline.report.facts import describe
 
-MOST_COLUMNS = 100_000  # beyond, weights are shown as they are: deviations of so many columns take as long as a fit
+MOST_COLUMNS_TO_SCALE = 100_000  # beyond, weights are shown as they are: their deviations take as long as a fit
 
 
-def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: Dataset | None) -> None:
+def training_page(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:
     """Write the page of `train`: the model on test rows, or on the rows it was trained on."""
     rows = data if tested is None else tested
     decision = clf.decision_function(rows.X)
@@ -32,13 +31,11 @@ def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: D
     where = f"the {len(y):,} rows of {options.test}" if tested is not None else f"the {len(y):,} training rows"
     measure = get_measure(clf.measure, clf.measure_params).label
     value = clf.score(rows.X, clf.classes_[truth.astype(int)])
-    facts = describe(data.X, data.y, data.names, data.class_names)
-    warnings = list(facts.warnings)
-    if tested is None:
-        warnings.insert(
-            0, "All figures are those of the rows that the model was trained on: new rows will do worse. Use --test."
-        )
-    content = PageContent(
+    trained_on = "All figures are those of the rows that the model was trained on: new rows will do worse. Use --test."
+    _write(
+        options,
+        output,
+        data,
         title=f"{measure} on {options.file}",
         verdict=f"{measure} is {value:.4f} on {where}. {_at_threshold(truth, decision > 0)}",
         verdict_kind="model",
@@ -47,14 +44,8 @@ def training_page(options: Any, clf: MeasureClassifier, data: Dataset, tested: D
         y_true=truth,
         decisions={clf.solver_: decision},
         evaluated_on=where,
-        names=data.names,
-        facts=facts.lines + [("advice", text) for text in facts.advice],
-        warnings=warnings,
-        commands=[command()],
-        column_scale=_deviations(data),
-        created=_created(),
+        warnings=[trained_on] if tested is None else [],
     )
-    write_page(options.report, content)
 
 
 def _at_threshold(truth: Any, flagged: Any) -> str:
@@ -64,12 +55,17 @@ def _at_threshold(truth: Any, flagged: Any) -> str:
     return f"At its threshold: {precision}recall {right / max(positives, 1):.4f}, {called:,} rows flagged."
 
 
-def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:
+def comparison_page(options: Any, output: Output, found: Comparison, data: Dataset) -> None:
     """Write the page of `compare`: the table, and the models of the last split on its test rows."""
     head, *rows = table(found)
     name_classes(found.classifier, data)
-    facts: Facts = describe(data.X, data.y, data.names, data.class_names)
-    content = PageContent(
+    caption = f"Means over {found.splits} splits, and differences to the best linear baseline, paired by split"
+    if found.methods > 1:
+        caption += f". The intervals of the {found.methods} scoreline methods hold for all of them at once"
+    _write(
+        options,
+        output,
+        data,
         title=f"{found.measure.name} on {options.file}",
         verdict=found.verdict,
         verdict_kind=found.kind,
@@ -79,36 +75,30 @@ def comparison_page(options: Any, found: Comparison, data: Dataset) -> None:
         y_true=found.truth,
         decisions=found.decisions,
         evaluated_on=f"the {found.test_rows:,} test rows of the last of {found.splits} splits",
-        table_caption=f"Means over {found.splits} splits, and differences to the best linear baseline, paired by split"
-        + (
-            f". The intervals of the {found.methods} scoreline methods hold for all of them at once"
-            * (found.methods > 1)
-        ),
-        names=data.names,
-        facts=[
-            ("rows compared on", f"{found.rows_used:,} of {found.rows:,}"),
-            *facts.lines,
-            *(("advice", text) for text in facts.advice),
-        ],
-        warnings=[*map(as_options, found.notes), *facts.warnings],
-        commands=[command(), train_command(options, found, data.X.shape)],
-        column_scale=_deviations(data),
-        created=_created(),
+        table_caption=caption,
+        facts=[("rows compared on", f"{found.rows_used:,} of {found.rows:,}")],
+        warnings=[*map(as_options, found.notes)],
+        commands=[train_command(options, found, data.X.shape)],
     )
-    write_page(options.report, content)
 
 
-def command() -> str:
-    """Return the command that was typed."""
-    return shlex.join(["scoreline", *sys.argv[1:]])
-
-
-def _deviations(data: Dataset) -> Any:
+def _write(
+    options: Any, output: Output, data: Dataset, facts: Any = (), warnings: Any = (), commands: Any = (), **content: Any
+) -> None:
+    """Write a page with what all pages have: facts of the data, the command that was typed, the date."""
+    found = describe(data.X, data.y, data.names, data.class_names)
     operator = as_operator(data.X, check_finite=False)
-    if operator.shape[1] > MOST_COLUMNS or "statistics" not in operator.capabilities:
-        return None
-    return np.sqrt(operator.column_statistics().variance)
-
-
-def _created() -> str:
-    return f"{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}, scoreline {__version__}"
+    scaled = operator.shape[1] <= MOST_COLUMNS_TO_SCALE and "statistics" in operator.capabilities
+    page = PageContent(
+        names=data.names,
+        facts=[*facts, *found.lines, *(("advice", text) for text in found.advice)],
+        warnings=[*warnings, *found.warnings],
+        commands=[shlex.join(["scoreline", *sys.argv[1:]]), *commands],
+        column_scale=np.sqrt(operator.column_statistics().variance) if scaled else None,
+        created=f"{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}, scoreline {__version__}",
+        **content,
+    )
+    with writing(options.report):
+        write_page(options.report, page)
+    output.results(report=options.report)
+    output.text(f"report in {options.report}")

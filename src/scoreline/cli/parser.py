@@ -4,10 +4,11 @@ import argparse
 import difflib
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_number, is_finite
 
 VERBS = {
     "train": "train a model for a measure and save it",
@@ -18,7 +19,6 @@ VERBS = {
     "convert": "convert data to a folder that is trained from disk, whatever its size",
     "info": "look at data or at a model: shape, balance, scale, problems, advice",
     "measures": "list what can be trained for, and by which solvers",
-    "reproduce": "reproduce what the papers behind the solvers claim",
 }
 EPILOG = """examples:
   scoreline info payments.csv --label outcome
@@ -47,14 +47,11 @@ class Parser(argparse.ArgumentParser):
         return f"; did you mean {' and '.join(near)}?" if near else ""
 
 
-class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps examples as they are."""
-
-
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
     """Return the parser of the command line; of the verbs that `arguments` do not name only the help is there.
 
-    A verb is a module of this folder, imported only where it is needed, so that asking for help or for a version is quick.
+    A verb is a module of this folder: `EXAMPLES`, `add_arguments`, and `run`, which returns an exit code other than 0. It is
+    imported only where it is needed, so that asking for help or for a version is quick.
     """
     from scoreline import __version__
 
@@ -62,7 +59,7 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         prog="scoreline",
         description="Linear classifiers trained for the score you report, with a proof of optimality.",
         epilog=EPILOG,
-        formatter_class=Formatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"scoreline {__version__}")
     parser.add_argument(
@@ -74,12 +71,13 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
             name,
             help=summary,
             description=summary[0].upper() + summary[1:] + ("" if summary.endswith("?") else "."),
-            formatter_class=Formatter,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in arguments or any(argument.startswith("--completion") for argument in arguments):
             module = importlib.import_module(f"scoreline.cli.{name}")
             verb.epilog = module.EXAMPLES
             module.add_arguments(verb)
+            add_output(verb)
             verb.set_defaults(run=module.run, verb=verb)
     return parser
 
@@ -116,57 +114,47 @@ class Completion(argparse.Action):
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add what every verb has."""
-    group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print one JSON object")
-    group.add_argument("--quiet", action="store_true", help="no progress and no notes, only results and errors")
+    add = parser.add_argument_group("output").add_argument
+    add("--json", action="store_true", help="print one JSON object")
+    add("--quiet", action="store_true", help="no progress and no notes, only results and errors")
 
 
 def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
     """Add how files are read."""
-    group = parser.add_argument_group("reading the file")
+    add = parser.add_argument_group("reading the file").add_argument
     if label:
-        group.add_argument("--label", metavar="COLUMN", help="column of the labels (tables)")
-        group.add_argument(
-            "--positive", metavar="VALUE", help="the class to find; by default the larger label in sorted order"
-        )
-        group.add_argument(
-            "--categories", type=names, default=(), metavar="A,B", help="columns of numbers that are categories"
-        )
-        group.add_argument("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
-        group.add_argument(
+        add("--label", metavar="COLUMN", help="column of the labels (tables)")
+        add("--positive", metavar="VALUE", help="the class to find; by default the larger label in sorted order")
+        add("--categories", type=names, default=(), metavar="A,B", help="columns of numbers that are categories")
+        add("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
+        add(
             "--impute",
             choices=("mean", "zero", "none"),
             help="value of missing numbers (mean); none: they are an error",
         )
-        group.add_argument(
+        add(
             "--no-indicators",
             dest="indicators",
             action="store_const",
             const=False,
             help="no features that mark missing numbers",
         )
-        group.add_argument(
+        add(
             "--min-category-rows",
             type=number(least=1, integer=True),
             metavar="ROWS",
             help="group the rarer categories of a column that has more than 50 (10); 1: none",
         )
-    group.add_argument(
-        "--missing", type=names, default=(), metavar="A,B", help="texts that stand for missing values, like ?"
-    )
-    group.add_argument(
-        "--separator", metavar="CHAR", help="between the values of CSV (by default a comma, a tab for .tsv)"
-    )
-    group.add_argument("--zero-based", action=argparse.BooleanOptionalAction, help="LIBSVM text: indices begin at 0")
+    add("--missing", type=names, default=(), metavar="A,B", help="texts that stand for missing values, like ?")
+    add("--separator", metavar="CHAR", help="between the values of CSV (by default a comma, a tab for .tsv)")
+    add("--zero-based", action=argparse.BooleanOptionalAction, help="LIBSVM text: indices begin at 0")
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
     """Add what is trained for."""
-    group = parser.add_argument_group("training")
-    group.add_argument(
-        "--measure", default="roc_auc", help="what to train for; `scoreline measures` lists them (roc_auc)"
-    )
-    group.add_argument(
+    add = parser.add_argument_group("training").add_argument
+    add("--measure", default="roc_auc", help="what to train for; `scoreline measures` lists them (roc_auc)")
+    add(
         "--measure-param",
         type=pair,
         action="append",
@@ -175,17 +163,17 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         help="parameter of the measure: beta=2",
     )
     scales = ("auto", "none", "maxabs", "standard", "robust", "quantile")
-    group.add_argument(
+    add(
         "--scaling",
         choices=scales,
         default="auto",
         help="auto: standard if dense, maxabs if sparse; for heavy tails: robust (clips) or quantile (normal scores)",
     )
-    group.add_argument("--seed", type=number(least=0, integer=True), default=0, help="of everything random (0)")
+    add("--seed", type=number(least=0, integer=True), default=0, help="of everything random (0)")
 
 
 def check_measure(options: Any, solvers: Sequence[str] = ()) -> None:
-    """Raise before anything is read where a measure or a solver is unknown, or a measure has other parameters."""
+    """Raise before anything is read if a measure, its parameters or a solver are unknown."""
     from scoreline.measures import get_measure
     from scoreline.solvers.registry import get_solver
 
@@ -229,20 +217,13 @@ def number(**limits: Any) -> Callable[[str], Any]:
     """Return what reads a number within limits (those of `check_number`)."""
 
     def read(text: str) -> Any:
-        value: Any = text
-        for kind in (int,) if limits.get("integer") else (int, float):
-            try:
-                value = kind(text)
-                break
-            except ValueError:
-                continue
+        integer = limits.get("integer", False)
+        value = _as_number(text, (int,) if integer else (int, float))
         try:
             check_number("", value, **limits)
-            return value if limits.get("integer") else float(value)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{text!r:.100} {str(error).partition(' ')[2]:.200}") from None
-        except OverflowError:
-            raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold") from None
+        return value if integer else float(value)
 
     return read
 
@@ -252,13 +233,14 @@ def pair(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    for kind in (int, float):
-        try:
-            found = kind(value)
-            float(found)
-            return name, found
-        except ValueError:
-            continue
-        except OverflowError:
-            raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold") from None
-    return name, value
+    found = _as_number(value, (int, float))
+    if isinstance(found, int) and not is_finite(found):
+        raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold")
+    return name, found
+
+
+def _as_number(text: str, kinds: tuple[type, ...]) -> Any:
+    for kind in kinds:
+        with suppress(ValueError):
+            return kind(text)
+    return text

@@ -5,7 +5,7 @@ from typing import Any
 
 from scoreline.classifier import load_model
 from scoreline.cli.output import Output, finish_stdout, write_stdout, writing
-from scoreline.cli.parser import add_output, add_reading, check_outputs, names
+from scoreline.cli.parser import add_reading, check_outputs, names
 from scoreline.cli.reading import read
 from scoreline.io.files import whole_file
 from scoreline.io.tables import Table
@@ -28,16 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="columns of the table to write beside the predictions: a key",
     )
-    parser.add_argument("--label", metavar="COLUMN", type=_number, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--label", type=lambda text: int(text) if text.lstrip("-").isdigit() else text, help=argparse.SUPPRESS
+    )
     add_reading(parser, label=False)
-    add_output(parser)
 
 
-def _number(text: str) -> Any:
-    return int(text) if text.lstrip("-").isdigit() else text
-
-
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Load, read, predict, write."""
     check_outputs(options, ("out",), ("model", "file"))
     clf = load_model(options.model)
@@ -47,27 +44,24 @@ def run(options: Any, output: Output) -> int:
     likely = clf.probability_of(scores) if hasattr(clf, "calibration_") else None
     classes = [str(label) for label in clf.classes_.tolist()]
     kept = _kept(options, len(scores))
-    output.result("rows", len(scores))
+    output.results(rows=len(scores))
     if options.out:
         with writing(options.out), whole_file(options.out) as file:
             for text in _lines(scores, classes, likely, kept):
                 file.write(text.encode())
-        output.result("out", options.out)
+        output.results(out=options.out)
         output.note(f"{len(scores):,} predictions in {options.out}")
     elif output.json:
-        output.result("predictions", [classes[int(score > 0)] for score in scores])
-        output.result("scores", scores)
+        output.results(predictions=[classes[int(score > 0)] for score in scores], scores=scores)
         if likely is not None:
-            output.result("probabilities", likely)
-        for name, values in kept.items():
-            output.result(name, values)
+            output.results(probabilities=likely)
+        output.results(**kept)
     else:
         for text in _lines(scores, classes, likely, kept):
             write_stdout(text)
         finish_stdout()
         called = int((scores > 0).sum())
         output.note(f"{len(scores):,} predictions, {called:,} of them {classes[1]}")
-    return 0
 
 
 def _kept(options: Any, rows: int) -> dict[str, list[str]]:

@@ -1,7 +1,9 @@
 """From the arguments of a verb to data: files, folders, and the built-in sets that need no file."""
 
 import shlex
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,12 @@ from scoreline.io import Dataset, make_imbalanced, read_data
 from scoreline.io.mapped_folder import HEADER, source_name
 from scoreline.io.mapped_writer import UnfitError, check_width
 from scoreline.io.sources import ARRAYS, TABLES
+from scoreline.runtime.optional import require
 from scoreline.runtime.registry import unknown_name
+from scoreline.runtime.vectors import room_module
 
 BUILT_IN = "demo:"
+SECONDS_TO_CONNECT = 10
 LEARNT_OPTIONS = ("categories", "drop", "impute", "indicators", "min_category_rows")  # how columns become features
 FILE_OPTIONS = ("label", "positive", "missing", "separator", "zero_based")  # how the file is read
 
@@ -54,7 +59,7 @@ def read(
         given = {name: value for name, value in given.items() if name not in LEARNT_OPTIONS} | {"encoding": encoding}
     if n_features is not None and encoding is None and is_text(path):
         given["n_features"] = n_features
-    with output.progress(f"reading {path}") as progress, reported(progress), output.messages():
+    with output.progress(f"reading {path}") as progress, reported(progress.update), output.messages():
         data = read_data(path, **given)
     try:
         check_width(data.X.shape[1])
@@ -144,3 +149,42 @@ def two_classes(data: Dataset) -> Any:
     raise ValueError(
         f"the labels have {len(classes)} classes ({shown}), expected two; --positive names the one to find against all others"
     )
+
+
+@contextmanager
+def connected(address: str, output: Output) -> Iterator[Any]:
+    """Connect to a scheduler, or start workers on this machine, and let go of them at the end."""
+    distributed = require("distributed", "dask", "--dask")
+    with ExitStack() as stack:
+        if address == "local":
+            cluster = stack.enter_context(distributed.LocalCluster(dashboard_address=None, processes=True))
+            client = stack.enter_context(distributed.Client(cluster))
+        else:
+            try:
+                known = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+                client = stack.enter_context(distributed.Client(**known, timeout=SECONDS_TO_CONNECT))
+            except (OSError, ValueError) as error:
+                raise ValueError(
+                    f"--dask {address}: no Dask scheduler answers there ({type(error).__name__}); expected an address like "
+                    "tcp://10.0.0.1:8786, a file that a scheduler wrote, or local for workers on this machine"
+                ) from error
+        threads = client.nthreads()
+        output.note(f"{len(threads)} workers with {sum(threads.values())} threads at {client.scheduler.address}")
+        yield client
+
+
+def read_on_cluster(options: Any, output: Output, client: Any) -> Dataset:
+    """Open folders on the workers; read any other file here, and send its rows to them."""
+    place = Path(options.file)
+    if place.is_dir():
+        inner = sorted(path.parent for path in place.glob(f"*/{HEADER}"))
+        if (place / HEADER).exists() or inner:
+            folders = [place] if (place / HEADER).exists() else inner
+            return room_module("blocks", "mapped_parts").open_on_workers(folders, client)
+    data = read(options, output)
+    if not hasattr(data.X, "__array__") and not hasattr(data.X, "indptr"):
+        raise ValueError(f"{options.file} is no file of rows that can be sent; convert it to a folder first")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph")  # that is what was asked for
+        operator = room_module("blocks", "dask_operator").sent(data.X, client)
+        return data._replace(X=operator, y=None if data.y is None else operator.aligned(data.y))

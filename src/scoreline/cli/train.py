@@ -8,24 +8,17 @@ import functools
 import signal
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from scoreline.classifier import MeasureClassifier
+from scoreline.cli import reading
 from scoreline.cli.evaluate import words_of
 from scoreline.cli.output import Output, Progress, as_options, reported, writing
-from scoreline.cli.parser import (
-    UsageError,
-    add_output,
-    add_reading,
-    add_training,
-    check_measure,
-    check_outputs,
-    number,
-)
+from scoreline.cli.parser import UsageError, add_reading, add_training, check_measure, check_outputs, number
 from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.io import Dataset
@@ -45,6 +38,12 @@ EXAMPLES = """examples:
   scoreline train clicks/ --measure roc_auc --max-time 600 --checkpoint clicks.ckpt
   scoreline train clicks/ --measure roc_auc --dask tcp://10.0.0.1:8786 --checkpoint clicks.ckpt
   scoreline train genes.parquet --label outcome --measure roc_auc --device cuda"""
+SAME_NAMES = ("solver", "risk", "probability", "tol", "max_iter", "max_time")  # as parameters of the classifier
+CONFLICTS_OF_ALPHA_AUTO = {
+    "dask": "folds are lists of rows, which a cluster has not: give a number",
+    "checkpoint": "a checkpoint is the file of one fit, and a search makes many",
+    "early_stopping": "a search looks for the best penalty, and early stopping takes its place",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,80 +53,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="FILE", help="rows to evaluate on")
     parser.add_argument("--report", metavar="HTML", help="write a page with pictures")
     add_training(parser)
-    group = parser.add_argument_group("solver")
-    group.add_argument("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
-    group.add_argument("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (auto)")
-    group.add_argument(
-        "--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation"
-    )
-    group.add_argument(
+    add = parser.add_argument_group("solver").add_argument
+    add("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
+    add("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (auto)")
+    add("--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation")
+    add(
         "--early-stopping",
         type=number(above=0),
         metavar="SHARE",
         help="hold out this share of the rows, and end where their measure is best",
     )
-    group.add_argument("--probability", action="store_true", help="calibrate, so that predict has probabilities")
-    group.add_argument(
+    add("--probability", action="store_true", help="calibrate, so that predict has probabilities")
+    add(
         "--tol", type=number(above=0), default=1e-2, help="stop when the proved gap is this share of the optimum (0.01)"
     )
-    group.add_argument("--max-iter", type=number(least=1, integer=True), default=5000, help="iterations at most (5000)")
-    group.add_argument(
-        "--max-time", type=number(above=0), metavar="SECONDS", help="stop then, with the best model so far"
-    )
-    group.add_argument(
+    add("--max-iter", type=number(least=1, integer=True), default=5000, help="iterations at most (5000)")
+    add("--max-time", type=number(above=0), metavar="SECONDS", help="stop then, with the best model so far")
+    add(
         "--dask",
         metavar="ADDRESS",
         help="train on a Dask cluster: the address of its scheduler, or local for workers on this machine",
     )
-    group.add_argument(
+    add(
         "--device",
         metavar="NAME",
         help="train on a GPU: cuda, cuda:1 (PyTorch, or CuPy without it), cupy; rows are moved there block by block",
     )
-    group.add_argument("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
+    add("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
     add_reading(parser)
-    add_output(parser)
 
 
 def run(options: Any, output: Output) -> int:
     """Read, train, save, evaluate; 130 if Ctrl-C ended the training."""
-    check_measure(options, [options.solver])
-    _check_solver(options)
-    _check_device(options)
-    _check_search(options)
-    check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
+    _check_options(options)
     if not options.dask:
-        return trained(options, output, None)
-    if options.report:
-        raise UsageError(
-            "--report draws all rows here, and --dask leaves them on the workers; evaluate a sample: see evaluate"
-        )
-    from scoreline.cli.cluster import connected
-
-    with connected(options.dask, output) as client:
-        return trained(options, output, client)
+        begin = time.perf_counter()
+        return _train(options, output, read(options, output, left_out=_for_test_only(options)), begin)
+    with reading.connected(options.dask, output) as client:
+        begin = time.perf_counter()
+        return _train(options, output, reading.read_on_cluster(options, output, client), begin)
 
 
-def trained(options: Any, output: Output, client: Any) -> int:
-    """Read, train, save, evaluate, with the rows here or on a cluster."""
-    begin = time.perf_counter()
-    if client is None:
-        data = read(options, output, left_out=_for_test_only(options))
-    else:
-        from scoreline.cli.cluster import read_on_cluster
-
-        data = read_on_cluster(options, output, client)
+def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
+    """Train, save and evaluate, with rows here or on a cluster that were read since `begin`."""
     y = two_classes(data)
     output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
     tested = _test_rows(options, output, data)
-    clf = classifier(options, data)
+    clf = _classifier(options, data)
     begin, reached = time.perf_counter(), None
     with Signals() as signals:
         try:
-            with output.progress("training") as bar, output.messages():
-                progress = ProgressOfModel(bar, clf)
-                with reported(progress):
-                    _watch(clf, progress)
+            with output.progress("training") as progress, output.messages():
+                update = functools.partial(_update_if_ready, progress, clf)
+                with reported(update):
+                    _watch(clf, update)
                     try:
                         clf._column_names = data.names
                         clf.fit(data.X, y)
@@ -144,63 +123,57 @@ def trained(options: Any, output: Output, client: Any) -> int:
         with output.messages(), writing(options.out):
             clf.save(options.out, data.encoding)
     try:
-        return _report_result(options, output, client, clf, data, tested, seconds, reached)
+        _summarize(options, output, clf, data, seconds, reached)
+        if clf.status_ == "interrupted":
+            output.note(f"interrupted: the best model so far is saved in {options.out}")
+            return 130
+        output.text(f"{_measure_name(clf)} on the training rows: {reached:.4f}")
+        _evaluate(options, output, clf, data, tested)
+        return 0
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the model is saved in {options.out}") from None
 
 
-def _report_result(
-    options: Any, output: Output, client: Any, clf: Any, data: Dataset, tested: Dataset | None, seconds: float,
-    reached: float | None,
-) -> int:  # fmt: skip
-    """Say what was trained, evaluate it and write the page; return the exit code."""
-    interrupted = clf.status_ == "interrupted"
-    summary = {
-        "model": str(options.out), "measure": clf.measure, "solver": clf.solver_, "risk": clf.risk_, "status": clf.status_,
-        "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_, "iterations": clf.n_iter_,
-        "passes": clf.n_passes_, "alpha": clf.alpha, "seconds": seconds, "rows": data.X.shape[0], "features": data.X.shape[1],
-    }  # fmt: skip
-    if client is not None:
-        summary["bytes"] = clf.history_.get("bytes", [None])[-1]
+def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: float, reached: float | None) -> None:
+    """Say what was trained and what was proved."""
+    output.results(
+        model=str(options.out), measure=clf.measure, solver=clf.solver_, risk=clf.risk_, status=clf.status_,
+        objective=clf.objective_, lower_bound=clf.lower_bound_, gap=clf.gap_, iterations=clf.n_iter_, passes=clf.n_passes_,
+        alpha=clf.alpha, seconds=seconds, rows=data.X.shape[0], features=data.X.shape[1],
+    )  # fmt: skip
+    if options.dask:
+        output.results(bytes=clf.history_.get("bytes", [None])[-1])
     if reached is not None:
-        summary["train"] = reached
-    for name, value in summary.items():
-        output.result(name, value)
-    if options.alpha == "auto" and not interrupted:
-        output.text(f"alpha {clf.alpha:g} by the {_measure_name(clf)} of rows left out, {_left_out(clf):.4f}")
-    output.text(_sentence(clf, summary))
+        output.results(train=reached)
+    if options.alpha == "auto" and clf.status_ != "interrupted":
+        table = clf.cv_results_
+        left_out = max(table["mean_test_score"][table["alpha"] == clf.alpha_])
+        output.text(f"alpha {clf.alpha:g} by the {_measure_name(clf)} of rows left out, {left_out:.4f}")
+    output.text(_sentence(clf, seconds))
     if clf.rejected_ is not None:
         output.text(f"{clf.solver_} was kept: {clf.rejected_}")
-    if interrupted:
-        output.note(f"interrupted: the best model so far is saved in {options.out}")
-        return 130
-    output.text(f"{_measure_name(clf)} on the training rows: {summary['train']:.4f}")
+
+
+def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:
+    """Say how good the model is on test rows, and write the page."""
     if tested is not None:
-        value = clf.score(tested.X, _original(tested, clf, options))
-        output.result("test", value)
+        y = np.asarray(labels_of(tested))
+        in_words = y.dtype == bool and clf.classes_.dtype != bool
+        value = clf.score(tested.X, clf.classes_[y.astype(int)] if in_words else y)
+        output.results(test=value)
         output.text(f"{_measure_name(clf)} on {options.test}: {value:.4f}")
     output.text(f"saved in {options.out}")
     if options.report:
         from scoreline.cli.pages import training_page
 
-        with writing(options.report):
-            training_page(options, clf, data, tested)
-        output.result("report", options.report)
-        output.text(f"report in {options.report}")
-    return 0
+        training_page(options, output, clf, data, tested)
 
 
-class ProgressOfModel:
-    """Progress that is shown once there is a model: from the first line on, Ctrl-C saves one."""
-
-    def __init__(self, progress: Progress, clf: Any):
-        self.progress, self.clf = progress, clf
-
-    def update(self, text: str) -> None:
-        """Say how far it is."""
-        interim = getattr(self.clf, "_interim", None)
-        if interim is not None and interim.ready:
-            self.progress.update(text)
+def _update_if_ready(progress: Progress, clf: Any, text: str) -> None:
+    """Show progress once there is a model: from the first line on, Ctrl-C saves one."""
+    interim = getattr(clf, "_interim", None)
+    if interim is not None and interim.ready:
+        progress.update(text)
 
 
 class Signals:
@@ -235,43 +208,32 @@ class Signals:
 
 
 def _alpha(text: str) -> Any:
-    """Return a number above 0, or "auto"."""
     return text if text == "auto" else number(above=0)(text)
 
 
-def classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClassifierCV:
-    """Return the classifier that the options describe."""
-    params: dict[str, Any] = {}
+def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClassifierCV:
+    params = {name: value for name in ("checkpoint", "device", "early_stopping") if (value := getattr(options, name))}
     if options.checkpoint:
         params["checkpoint"] = Checkpoint(options.checkpoint)
-    if options.device:
-        params["device"] = options.device
-    if options.early_stopping:
-        params["early_stopping"] = options.early_stopping
     kind = MeasureClassifierCV if options.alpha == "auto" else functools.partial(MeasureClassifier, alpha=options.alpha)
     return kind(
         options.measure,
         dict(options.measure_param) or None,
-        solver=options.solver,
-        risk=options.risk,
         solver_params=params or None,
-        probability=options.probability,
         scaling=scaling_of(options, data.X),
-        tol=options.tol,
-        max_iter=options.max_iter,
-        max_time=options.max_time,
         random_state=options.seed,
+        **{name: getattr(options, name) for name in SAME_NAMES},
     )
 
 
-def _watch(clf: Any, progress: Any) -> None:
+def _watch(clf: Any, update: Callable[[str], None]) -> None:
     """Show the proved gap of every iteration, where the solver calls back."""
     if clf.solver != "auto" and issubclass(get_solver(clf.solver), MomentsSolver):
         return
 
     def show(now: Iteration) -> None:
         gap = (now.objective - now.lower_bound) / max(now.lower_bound, 1e-300)
-        progress.update(f"iteration {now.iteration}, {now.passes:.0f} passes, {proof_so_far(gap)}")
+        update(f"iteration {now.iteration}, {now.passes:.0f} passes, {proof_so_far(gap)}")
 
     clf.solver_params = {**(clf.solver_params or {}), "callbacks": [show]}
 
@@ -282,21 +244,12 @@ def name_classes(clf: Any, data: Dataset) -> None:
         clf.classes_ = np.array(data.class_names)
 
 
-def _original(data: Dataset, clf: Any, options: Any) -> Any:
-    """Return the labels of other rows in the words of the model."""
-    y = np.asarray(labels_of(data))
-    return clf.classes_[y.astype(int)] if y.dtype == bool and clf.classes_.dtype != bool else y
-
-
 def _measure_name(clf: Any) -> str:
     return clf.measure if isinstance(clf.measure, str) else clf.measure.name
 
 
-def _sentence(clf: Any, summary: dict[str, Any]) -> str:
-    """Say what was proved."""
-    head = (
-        f"{clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {summary['seconds']:.2f} s"
-    )
+def _sentence(clf: Any, seconds: float) -> str:
+    head = f"{clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {seconds:.2f} s"
     if clf.gap_ is None:
         return f"{head} (no certificate)"
     proved = f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"
@@ -305,62 +258,48 @@ def _sentence(clf: Any, summary: dict[str, Any]) -> str:
     return f"{head}; proved: {proved}"
 
 
-def _check_solver(options: Any) -> None:
-    """Raise before anything is read where the solver or the risk that was named cannot train for the measure."""
-    if options.solver == options.risk == "auto":
-        return
-    try:  # whatever the shape: it decides only what "auto" takes
+def _check_options(options: Any) -> None:
+    """Raise before anything is read where options do not go together, or the device is not there."""
+    check_measure(options, [options.solver])
+    if not options.solver == options.risk == "auto":
         measure = get_measure(options.measure, dict(options.measure_param) or None)
-        solver = plan(Request(options.risk, options.solver), measure, Shape(0, 1)).solver
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():
-        raise UsageError(f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver")
+        try:  # whatever the shape: it decides only what "auto" takes
+            solver = plan(Request(options.risk, options.solver), measure, Shape(0, 1)).solver
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():
+            raise UsageError(
+                f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver"
+            )
+    if options.device:
+        if options.dask:
+            raise UsageError(
+                "--device and --dask: rows are either on one device or on the workers of a cluster; leave one out"
+            )
+        if options.solver in ("spade", "stamp", "hybrid"):
+            raise UsageError(
+                f"--device: the solver {options.solver} reads rows one by one on the host; leave --device out, or --solver"
+            )
+        from scoreline.gpu.backend import named_device
 
-
-def _left_out(clf: Any) -> float:
-    """Return the measure of left-out rows at the chosen alpha."""
-    table = clf.cv_results_
-    return float(max(table["mean_test_score"][table["alpha"] == clf.alpha_]))
-
-
-def _check_search(options: Any) -> None:
-    """Raise before anything is read where a search over alpha and another option do not go together."""
+        try:
+            named_device(options.device)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     if options.early_stopping and options.solver == "moments":
         raise UsageError(
             "--early-stopping: the solver moments has no iterations; leave it out, or choose another solver"
         )
     if options.early_stopping and options.early_stopping > 0.5:
         raise UsageError(f"--early-stopping {options.early_stopping:g} must be a share of the rows, at most 0.5")
-    if options.alpha != "auto":
-        return
-    for name, why in (
-        ("dask", "folds are lists of rows, which a cluster has not: give a number"),
-        ("checkpoint", "a checkpoint is the file of one fit, and a search makes many"),
-        ("early_stopping", "a search looks for the best penalty, and early stopping takes its place"),
-    ):
-        if getattr(options, name):
+    for name, why in CONFLICTS_OF_ALPHA_AUTO.items():
+        if options.alpha == "auto" and getattr(options, name):
             raise UsageError(f"--alpha auto and --{name.replace('_', '-')}: {why}; leave one out")
-
-
-def _check_device(options: Any) -> None:
-    """Raise before anything is read where the device is not there."""
-    if not options.device:
-        return
-    if options.dask:
+    check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
+    if options.dask and options.report:
         raise UsageError(
-            "--device and --dask: rows are either on one device or on the workers of a cluster; leave one out"
+            "--report draws all rows here, and --dask leaves them on the workers; evaluate a sample: see evaluate"
         )
-    if options.solver in ("spade", "stamp", "hybrid"):
-        raise UsageError(
-            f"--device: the solver {options.solver} reads rows one by one on the host; leave --device out, or --solver"
-        )
-    try:
-        from scoreline.gpu.backend import named_device
-
-        named_device(options.device)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def _for_test_only(options: Any) -> Collection[str]:

@@ -1,8 +1,7 @@
 """Trained classifiers for other programs: ONNX, SQL and plain JSON, each with the cut inside."""
 
 from scoreline.export.as_json import to_json
-from scoreline.export.as_onnx import to_onnx
+from scoreline.export.as_onnx import register_with_skl2onnx, to_onnx
 from scoreline.export.as_sql import to_sql
-from scoreline.export.skl2onnx_converter import register_with_skl2onnx
 
 __all__ = ["register_with_skl2onnx", "to_json", "to_onnx", "to_sql"]

@@ -5,8 +5,7 @@ import math
 import os
 from typing import Any
 
-from scoreline.export.fitted import Fitted, fitted
-from scoreline.export.terms import CategoryTerm, NumberTerm, column_terms, feature_terms
+from scoreline.export.model import CategoryTerm, NumberTerm, column_terms, feature_terms, linear_model
 from scoreline.io.encoding import Encoding
 from scoreline.io.files import whole_file
 
@@ -57,36 +56,25 @@ def to_json(clf: Any, path: Any = None, *, encoding: Encoding | None = None) -> 
     >>> document["classes"], document["features"][0]["name"]
     ([0, 1], 'mean radius')
     """
-    document = json_document(fitted(clf, encoding))
-    if path is not None:
-        with whole_file(os.fspath(path)) as file:
-            file.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
-    return document
-
-
-def json_document(model: Fitted) -> dict[str, Any]:
-    """Return the document of a model."""
-    score, terms = ("features", feature_terms(model)) if model.encoding is None else ("columns", column_terms(model))
+    model = linear_model(clf, encoding)
+    kind, terms = ("features", feature_terms(model)) if model.encoding is None else ("columns", column_terms(model))
     document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "measure": model.measure,
-        "classes": list(model.classes),
-        "intercept": model.intercept,
-        "calibration": None,
-        score: [_term(term, score) for term in terms],
-    }
+        "format": FORMAT, "version": VERSION, "measure": model.measure, "classes": list(model.classes),
+        "intercept": model.intercept, "calibration": None, kind: [_term(term, kind) for term in terms],
+    }  # fmt: skip
     words = ["predict"]
     if model.encoding is not None:
         document["missing_texts"] = list(model.encoding.missing)
     if model.knots is not None:
         words.append("knots")
     if model.calibration is not None:
-        document["calibration"] = {
-            name: value if math.isfinite(value) else None for name, value in model.calibration._asdict().items()
-        }
+        limits = model.calibration._asdict().items()
+        document["calibration"] = {name: value if math.isfinite(value) else None for name, value in limits}
         words.append("probability")
-    document["formula"] = {"score": FORMULA[score], **{word: FORMULA[word] for word in words}}
+    document["formula"] = {"score": FORMULA[kind], **{word: FORMULA[word] for word in words}}
+    if path is not None:
+        with whole_file(os.fspath(path)) as file:
+            file.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
     return document
 
 
@@ -94,13 +82,9 @@ def _term(term: NumberTerm | CategoryTerm, kind: str) -> dict[str, Any]:
     """Return a feature or a column; `missing` is what a missing value adds to the score, None where it is an error."""
     if isinstance(term, CategoryTerm):
         return {
-            "name": term.name,
-            "kind": "category",
-            "coefficients": term.coefficients,
-            "other": term.other,
-            "canonical": term.canonical,
-            "missing": term.missing,
-        }
+            "name": term.name, "kind": "category", "coefficients": term.coefficients, "other": term.other,
+            "canonical": term.canonical, "missing": term.missing,
+        }  # fmt: skip
     found: dict[str, Any] = {"name": term.name, "coefficient": term.coefficient}
     if kind == "columns":
         found = {"name": term.name, "kind": "number", "coefficient": term.coefficient, "missing": term.missing}

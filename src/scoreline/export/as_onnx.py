@@ -1,31 +1,49 @@
-"""ONNX: a graph of a few nodes that any ONNX runtime computes, without Python and without scoreline."""
+"""ONNX: a graph of a few nodes that any ONNX runtime computes, without Python and without scoreline; also by skl2onnx."""
 
 import json
+import math
 import os
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from scoreline.export.fitted import Fitted, check_name, fitted
-from scoreline.export.onnx_nodes import BOOL, DOUBLE, ML_DOMAIN, STRING, Nodes, label_kind
-from scoreline.export.terms import CategoryTerm, NumberTerm, column_terms
+import numpy as np
+
+from scoreline.export.model import (
+    ESTIMATORS,
+    Calibration,
+    CategoryTerm,
+    LinearModel,
+    NumberTerm,
+    check_name,
+    column_terms,
+    feature_terms,
+    linear_model,
+    text_coefficients,
+)
 from scoreline.io.encoding import Encoding
 from scoreline.io.files import whole_file
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.optional import require
 
 OPSET, ML_OPSET, FORMAT = 15, 2, 8  # old enough for every runtime of the last years
+ML_DOMAIN = "ai.onnx.ml"
 INPUT = "X"
 OUTPUTS = ("label", "score", "probabilities", "valid")
-DTYPES = {"float32": 1, "float64": DOUBLE}
+FLOAT, DOUBLE, STRING, INT64, BOOL = 1, 11, 8, 7, 9  # of onnx.TensorProto, whose numbers are part of the format
+DTYPES = {"float32": FLOAT, "float64": DOUBLE}
+# Labels of rows without a finite score. NumPy and pandas write "not a time" with this integer, and R "not available".
+NO_LABEL = {INT64: -(2**63), DOUBLE: math.nan, STRING: ""}
+SKL2ONNX_OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "nocl": [True, False],
+    "output_class_labels": [False, True],
+    "raw_scores": [True, False],
+}
 
 
 def to_onnx(
-    clf: Any,
-    path: Any = None,
-    *,
-    dtype: str | None = None,
-    encoding: Encoding | None = None,
-    inputs: str | None = None,
+    clf: Any, path: Any = None, *, dtype: str | None = None, encoding: Encoding | None = None, inputs: str | None = None
 ) -> Any:
     """Return a trained classifier as an ONNX model, and write it to a file if a path is given.
 
@@ -71,7 +89,7 @@ def to_onnx(
     >>> [output.name for output in to_onnx(clf).graph.output]
     ['label', 'score', 'valid']
     """
-    model = fitted(clf, encoding)
+    model = linear_model(clf, encoding)
     check_choice("inputs", inputs, (None, "columns", "features"))
     if inputs == "columns" and model.encoding is None:
         raise ValueError(
@@ -81,17 +99,51 @@ def to_onnx(
     columns = model.encoding is not None and inputs != "features"
     check_choice("dtype", dtype, (None, *DTYPES))
     kind = DTYPES[dtype or ("float64" if columns else "float32")]
-    proto = onnx_model(require("onnx", "onnx", "to_onnx"), model, kind, columns)
+    proto = _onnx_model(require("onnx", "onnx", "to_onnx"), model, kind, columns)
     if path is not None:
         with whole_file(os.fspath(path)) as file:
             file.write(proto.SerializeToString())
     return proto
 
 
-def onnx_model(onnx: Any, model: Fitted, kind: int, columns: bool) -> Any:
+def register_with_skl2onnx() -> None:
+    """Teach skl2onnx to convert MeasureClassifier and MeasureClassifierCV, alone or inside pipelines.
+
+    Call it once, before `skl2onnx.to_onnx`. The outputs are those that skl2onnx gives every classifier: the label, by the
+    cut that serves the measure, and a table with a column for each class: probabilities if the classifier was trained with
+    `probability=True`, else (or with the option `raw_scores`) -score and score. They have the type of the input; sums
+    are of doubles. skl2onnx's OneVsRestClassifier and others derive classes from this table: docs/deploy.md says what
+    to pass for them.
+
+    Examples
+    --------
+    >>> import skl2onnx
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from scoreline import MeasureClassifier
+    >>> from scoreline.export import register_with_skl2onnx
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), MeasureClassifier("f1")).fit(X, y)
+    >>> register_with_skl2onnx()
+    >>> model = skl2onnx.to_onnx(pipeline, X[:1], options={"zipmap": False})
+    >>> [output.name for output in model.graph.output]
+    ['label', 'probabilities']
+    """
+    skl2onnx = require("skl2onnx", "onnx", "register_with_skl2onnx")
+    for estimator in ESTIMATORS:
+        alias = f"Scoreline{estimator.__name__}"
+        skl2onnx.update_registered_converter(estimator, alias, _set_types, _convert, options=SKL2ONNX_OPTIONS)
+
+
+def _onnx_model(onnx: Any, model: LinearModel, kind: int, columns: bool) -> Any:
     """Return the graph with its metadata; it takes the columns of a table, or features."""
     helper, nodes, constants, counts = onnx.helper, [], [], Counter[str]()
-    terms = _inputs(model) if columns else []
+    terms: list[NumberTerm | CategoryTerm] = []
+    if columns:  # that can change the score, or the first, for the number of rows
+        terms = [term for term in column_terms(model) if term.used] or column_terms(model)[:1]
+        for term in terms:
+            check_name(term.name)
     taken = {term.name for term in terms} if columns else {INPUT}
 
     def unique(name: str) -> str:
@@ -115,7 +167,7 @@ def onnx_model(onnx: Any, model: Fitted, kind: int, columns: bool) -> Any:
         constants.append(helper.make_tensor(name, element, shape, content))
 
     label, score, probabilities, valid = map(output, OUTPUTS)
-    writer = Nodes(add_node, add_constant, unique)
+    writer = _Nodes(add_node, add_constant, unique)
     if columns:
         assert model.encoding is not None
         kinds = [kind if isinstance(term, NumberTerm) else STRING for term in terms]
@@ -123,11 +175,11 @@ def onnx_model(onnx: Any, model: Fitted, kind: int, columns: bool) -> Any:
         product = writer.column_sum(terms, model.encoding.missing)
     else:
         inputs, product = [(INPUT, kind, ["rows", len(model.coef)])], writer.product(model, INPUT)
-    finite = writer.score(model, product, score, valid)
-    writer.label(model.classes, *finite, label)
-    outputs: list[Any] = [(label, label_kind(model.classes), ["rows"]), (score, DOUBLE, ["rows"])]
+    writer.score(model.intercept, product, score, valid)
+    writer.label(model.classes, score, valid, label)
+    outputs: list[Any] = [(label, _label_kind(model.classes), ["rows"]), (score, DOUBLE, ["rows"])]
     if model.calibration is not None:
-        writer.columns(*writer.probabilities(model, score), output=probabilities)
+        writer.columns(*writer.probabilities(model.calibration, score), output=probabilities)
         outputs.append((probabilities, DOUBLE, ["rows", 2]))
     outputs.append((valid, BOOL, ["rows"]))
     graph = helper.make_graph(
@@ -143,24 +195,14 @@ def onnx_model(onnx: Any, model: Fitted, kind: int, columns: bool) -> Any:
     domains = [helper.make_opsetid("", OPSET)]
     if any(isinstance(term, CategoryTerm) for term in terms):
         domains.append(helper.make_opsetid(ML_DOMAIN, ML_OPSET))
-    proto = helper.make_model(
-        graph, opset_imports=domains, ir_version=FORMAT, producer_name="scoreline", producer_version=__version__
-    )
+    producer = {"producer_name": "scoreline", "producer_version": __version__}
+    proto = helper.make_model(graph, opset_imports=domains, ir_version=FORMAT, **producer)
     helper.set_model_props(proto, _metadata(model, columns))
     onnx.checker.check_model(proto)
     return proto
 
 
-def _inputs(model: Fitted) -> list[NumberTerm | CategoryTerm]:
-    """Return the terms of columns that are inputs: those that can change the score, or the first, for the number of rows."""
-    terms = column_terms(model)
-    used = [term for term in terms if term.used] or terms[:1]
-    for term in used:
-        check_name(term.name)
-    return used
-
-
-def _metadata(model: Fitted, columns: bool) -> dict[str, str]:
+def _metadata(model: LinearModel, columns: bool) -> dict[str, str]:
     found = {"measure": model.measure, "features": json.dumps(model.names)}
     if model.encoding is not None:
         found["encoding"] = json.dumps(model.encoding.to_json(), allow_nan=False)
@@ -170,3 +212,183 @@ def _metadata(model: Fitted, columns: bool) -> dict[str, str]:
             else "features made of the columns of a table as encoding says; scoreline.io.Encoding.from_json reads it"
         )
     return found
+
+
+def _classes(operator: Any, model: LinearModel) -> tuple[Any, Any]:
+    """Return the labels that skl2onnx puts out: its own kinds are integers and text."""
+    if operator.scope_inst.get_options(operator.raw_operator, {"nocl": False})["nocl"]:
+        return 0, 1
+    if isinstance(model.classes[0], str):
+        return model.classes
+    whole = (int(model.classes[0]), int(model.classes[1]))
+    if whole != model.classes:
+        raise ValueError(
+            f"classes_ {list(model.classes)} are not whole, and labels of skl2onnx are integers or text; train with such "
+            "labels, or export the classifier with scoreline.export.to_onnx"
+        )
+    return whole
+
+
+def _set_types(operator: Any) -> None:
+    types = require("skl2onnx.common.data_types", "onnx", "register_with_skl2onnx")
+    utils = require("skl2onnx.common.utils", "onnx", "register_with_skl2onnx")
+    kinds = [getattr(types, f"{name}TensorType") for name in ("Boolean", "Double", "Float", "Int64", "Int32")]
+    utils.check_input_and_output_numbers(operator, input_count_range=1, output_count_range=2)
+    utils.check_input_and_output_types(operator, good_input_types=kinds)
+    rows = operator.inputs[0].get_first_dimension()
+    text = isinstance(_classes(operator, linear_model(operator.raw_operator))[0], str)
+    operator.outputs[0].set_type((types.StringTensorType if text else types.Int64TensorType)([rows]))
+    operator.outputs[1].type.shape = [rows, 2]
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    types = require("skl2onnx.common.data_types", "onnx", "register_with_skl2onnx")
+    model = linear_model(operator.raw_operator)
+
+    def add_node(kind: str, inputs: Any, outputs: Any, attributes: dict[str, Any]) -> None:
+        container.add_node(kind, list(inputs), list(outputs), name=scope.get_unique_operator_name(kind), **attributes)
+
+    def add_constant(name: str, element: int, shape: tuple[int, ...], values: list[Any]) -> None:
+        content = [value.encode() if isinstance(value, str) else value for value in values]
+        container.add_initializer(name, element, list(shape), content)
+
+    writer = _Nodes(add_node, add_constant, scope.get_unique_variable_name)
+    score, valid = writer.score(model.intercept, writer.product(model, operator.inputs[0].full_name))
+    writer.label(_classes(operator, model), score, valid, operator.outputs[0].full_name)
+    raw = container.get_options(operator.raw_operator, {"raw_scores": False})["raw_scores"]
+    if model.calibration is None or raw:
+        both = writer.columns(writer.node("Neg", score), score)
+    else:
+        both = writer.columns(*writer.probabilities(model.calibration, score))
+    asked = types.guess_proto_type(operator.outputs[1].type)
+    writer.node("Cast", both, output=operator.outputs[1].full_name, to=DOUBLE if asked == DOUBLE else FLOAT)
+
+
+class _Nodes:
+    """Writes nodes and constants wherever they are collected; methods return the names of what they add.
+
+    `add_node` takes (operator, names of inputs, names of outputs, attributes), `add_constant` takes (name, type of its
+    elements, shape, flat list of values), and `unique` makes a name that nothing else has.
+    """
+
+    def __init__(self, add_node: Callable[..., None], add_constant: Callable[..., None], unique: Callable[[str], str]):
+        self.add_node, self.add_constant, self.unique = add_node, add_constant, unique
+
+    def constant(self, name: str, kind: int, values: Any) -> str:
+        name, values = self.unique(name), np.asarray(values, dtype=object)
+        self.add_constant(name, kind, values.shape, values.reshape(-1).tolist())
+        return name
+
+    def node(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        output = self.unique(operator.lower()) if output is None else output
+        self.add_node(operator, inputs, (output,), attributes)
+        return output
+
+    def product(self, model: LinearModel, x: str) -> str:
+        """Add the sum of the terms of the features, X coef, in double whatever X is."""
+        return self.squeezed(self.numbers(self.node("Cast", x, to=DOUBLE), feature_terms(model)))
+
+    def column_sum(self, terms: Sequence[NumberTerm | CategoryTerm], missing_texts: Sequence[str]) -> str:
+        """Add the sum of the terms of the columns of a table, inputs of their name and shape (rows, 1)."""
+        numbers = [term for term in terms if isinstance(term, NumberTerm)]
+        found = [self.category(term, missing_texts) for term in terms if isinstance(term, CategoryTerm)]
+        if numbers:
+            casts = [self.node("Cast", term.name, to=DOUBLE) for term in numbers]
+            found.insert(0, self.numbers(self.node("Concat", *casts, axis=1), numbers))
+        return self.squeezed(self.node("Sum", *found))
+
+    def squeezed(self, column: str) -> str:
+        return self.node("Squeeze", column, self.constant("axes", INT64, [1]))  # runtimes refuse no rows times a vector
+
+    def numbers(self, table: str, terms: Sequence[NumberTerm]) -> str:
+        """Add the sum of the terms of numbers, the columns of a table of doubles, of shape (rows, 1)."""
+        found = []
+        if any(term.fill is not None for term in terms):
+            gaps = self.node("IsNaN", table)
+            # NaN stays NaN where missing values are an error, and so does the score.
+            fills = [math.nan if term.fill is None else term.fill for term in terms]
+            table = self.node("Where", gaps, self.constant("fill", DOUBLE, fills), table)
+            indicators = [term.indicator for term in terms]
+            if any(indicators):
+                found.append(self.weighted(self.node("Cast", gaps, to=DOUBLE), "indicator", indicators))
+        linear = [0.0 if term.knots is not None else term.coefficient for term in terms]
+        # Also with coefficients of 0 for terms with knots: 0 * NaN and 0 * infinity are NaN, which clipping would hide.
+        found.append(self.weighted(table, "coef", linear))
+        found += self.interpolated(table, terms)
+        return self.node("Sum", *found)
+
+    def weighted(self, table: str, name: str, weights: Sequence[float]) -> str:
+        return self.node("MatMul", table, self.constant(name, DOUBLE, [[weight] for weight in weights]))
+
+    def interpolated(self, table: str, terms: Sequence[NumberTerm]) -> list[str]:
+        """Add the terms that have knots, as sums of clipped segments, each of shape (rows, 1)."""
+        at = [k for k, term in enumerate(terms) if term.knots is not None]
+        if not at:
+            return []
+        if len(at) < len(terms):
+            table = self.node("Gather", table, self.constant("mapped", INT64, at), axis=1)
+        pieces = [(terms[k].coefficient, *terms[k].knots) for k in at]  # type: ignore[misc]
+        constant = math.fsum(coefficient * float(y[0]) for coefficient, _, y in pieces)
+        found = [self.constant("base", DOUBLE, [[constant]])]
+        for segment in range(max(len(x) for _, x, _ in pieces) - 1):
+            # A term with fewer knots has an empty segment, of weight 0.
+            low, high = ([float(x[min(segment + k, len(x) - 1)]) for _, x, _ in pieces] for k in (0, 1))
+            rises = [float(y[segment + 1] - y[segment]) if segment + 1 < len(y) else 0.0 for _, _, y in pieces]
+            weights = [
+                coefficient * rise / (end - start) if end > start else 0.0
+                for (coefficient, *_), rise, start, end in zip(pieces, rises, low, high, strict=True)
+            ]
+            bottom = self.constant("low", DOUBLE, low)
+            clipped = self.node("Min", self.node("Max", table, bottom), self.constant("high", DOUBLE, high))
+            found.append(self.weighted(self.node("Sub", clipped, bottom), "rise", weights))
+        return found
+
+    def category(self, term: CategoryTerm, missing_texts: Sequence[str]) -> str:
+        """Add the term of a column of categories: one lookup of the text, of shape (rows, 1)."""
+        coefficients = text_coefficients(term, missing_texts)
+        table = self.constant("texts", DOUBLE, [*coefficients.values(), term.other])
+        known: dict[str, Any] = {"keys_strings": list(coefficients), "values_int64s": list(range(len(coefficients)))}
+        index = self.node("LabelEncoder", term.name, domain=ML_DOMAIN, default_int64=len(coefficients), **known)
+        return self.node("Gather", table, index)
+
+    def score(
+        self, intercept: float, product: str, output: str | None = None, valid: str | None = None
+    ) -> tuple[str, str]:
+        """Add the score, NaN where it is not finite, and whether it is finite."""
+        score = self.node("Add", product, self.constant("intercept", DOUBLE, intercept))
+        size = self.node("Abs", score)
+        valid = self.node("Less", size, self.constant("infinity", DOUBLE, math.inf), output=valid)
+        return self.node("Where", valid, score, self.constant("nan", DOUBLE, math.nan), output=output), valid
+
+    def label(self, classes: tuple[Any, Any], score: str, valid: str, output: str) -> None:
+        """Add the class of each row: the second one where the score is positive, no class where it is not valid."""
+        positive = self.node("Greater", score, self.constant("zero", DOUBLE, 0.0))
+        if type(classes[0]) is bool:  # False and True, always: they are sorted
+            self.node("Identity", positive, output=output)
+            return
+        kind = _label_kind(classes)
+        labels = {"negative": classes[0], "positive": classes[1], "none": NO_LABEL[kind]}
+        no, yes, none = (self.constant(name, kind, value) for name, value in labels.items())
+        self.node("Where", valid, self.node("Where", positive, yes, no), none, output=output)
+
+    def probabilities(self, calibration: Calibration, score: str) -> tuple[str, str]:
+        """Add the probabilities of both classes."""
+        slope, offset, low, high = calibration
+        if math.isfinite(low) and math.isfinite(high):
+            above = self.node("Max", score, self.constant("low", DOUBLE, low))
+            score = self.node("Min", above, self.constant("high", DOUBLE, high))
+        scaled = self.node("Mul", score, self.constant("slope", DOUBLE, slope))
+        logit = self.node("Add", scaled, self.constant("offset", DOUBLE, offset))
+        # exp may be infinite, and then 1 / (1 + exp) is the 0 that it should be; no 1 - p: it would lose the digits of small p.
+        one, minus = self.constant("one", DOUBLE, 1.0), self.node("Neg", logit)
+        no, yes = (self.node("Reciprocal", self.node("Add", one, self.node("Exp", each))) for each in (logit, minus))
+        return no, yes
+
+    def columns(self, no: str, yes: str, output: str | None = None) -> str:
+        axes = self.constant("axes", INT64, [1])
+        both = (self.node("Unsqueeze", each, axes) for each in (no, yes))
+        return self.node("Concat", *both, output=output, axis=1)
+
+
+def _label_kind(classes: tuple[Any, Any]) -> int:
+    return {bool: BOOL, int: INT64, float: DOUBLE, str: STRING}[type(classes[0])]

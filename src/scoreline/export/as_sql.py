@@ -1,24 +1,110 @@
-"""SQL: one SELECT that scores the rows of a table where they are."""
+"""SQL: one SELECT that scores the rows of a table where they are, and how databases write names, texts and numbers."""
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from scipy.special import expit
 
-from scoreline.export.dialects import DIALECTS, Dialect, get_dialect, number
-from scoreline.export.fitted import Fitted, fitted
-from scoreline.export.terms import CategoryTerm, Knots, NumberTerm, column_terms, feature_terms
+from scoreline.export.model import (
+    CategoryTerm,
+    Knots,
+    LinearModel,
+    NumberTerm,
+    check_name,
+    check_text,
+    column_terms,
+    feature_terms,
+    linear_model,
+)
 from scoreline.io.columns import names_of, twice
 from scoreline.io.encoding import Encoding
+from scoreline.runtime.checks import check_choice
 
-GROUP = 50  # terms that are added in one go: databases limit how deep an expression is (SQLite: 1000)
-MOST = 32_767  # columns that a table can have in the databases we know
+TERMS_PER_SUM = 50  # databases limit how deep an expression is (SQLite: 1000)
+MOST_COLUMNS = 32_767  # that a table can have in the databases we know
 TRUTH = {"true", "false"}
 OUTPUTS = ("score", "prediction", "probability")
 LARGEST = sys.float_info.max
 SURE, NEVER = 40.0, -700.0  # beyond, a sigmoid is 1 to the last bit, or exp would underflow, an error in PostgreSQL
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a database writes what standard SQL leaves open, or what it does otherwise.
+
+    `backslash`: one in a text means something; `doubled`: a quote inside a text is written twice, not with a backslash;
+    `double` and `varchar` are types of CAST, None where numbers with an exponent are doubles anyway; `trimmed` takes
+    characters from the end of a text; `cast_compares_exactly`: a column cast to text is compared letter by letter, also if
+    the column is.
+    """
+
+    quote: str
+    backslash: bool
+    doubled: bool
+    double: str | None
+    varchar: str
+    trimmed: str
+    cast_compares_exactly: bool
+
+    def name(self, name: str) -> str:
+        """Return an identifier, quoted so that nothing in it can end it."""
+        check_name(name)
+        if not self.doubled:
+            return self.quote + _slashed(name, self.quote) + self.quote
+        return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
+
+    def text(self, text: str) -> str:
+        """Return a literal, quoted so that nothing in it can end it."""
+        check_text("a category or class", text)
+        if not self.doubled:
+            return "'" + _slashed(text, "'") + "'"
+        return "'" + (text.replace("\\", "\\\\") if self.backslash else text).replace("'", "''") + "'"
+
+    def value(self, value: Any) -> str:
+        """Return a class as a literal."""
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, str):
+            return self.text(value)
+        return number(value) if isinstance(value, float) else str(value)
+
+    def as_double(self, expression: str) -> str:
+        """Return an expression that is a double, also where its literals would be decimals."""
+        return expression if self.double is None else f"CAST({expression} AS {self.double})"
+
+    def as_text(self, expression: str) -> str:
+        """Return a value as text."""
+        return f"CAST({expression} AS {self.varchar})"
+
+    def shortest(self, text: str) -> str:
+        """Return a text without the zeros at its end if it is written like a number: 3.0 as 3, 1.50 as 1.5."""
+        inner = self.trimmed.format(text=self.trimmed.format(text=text, end="'0'"), end="'.'")
+        others = " ".join(f"AND {text} NOT LIKE '{pattern}'" for pattern in ("%.%.%", "%e%"))
+        return f"CASE WHEN {text} LIKE '%.%0' {others} THEN {inner} ELSE {text} END"
+
+
+def number(value: float) -> str:
+    """Return a double that reads back to the same bits; the exponent makes it a double and no decimal."""
+    text = repr(float(value))
+    return text if "e" in text else text + "e0"
+
+
+def _slashed(text: str, quote: str) -> str:
+    """Return text with backslashes before what would end it, and line ends, which may not occur, spelled."""
+    for plain, escaped in (("\\", "\\\\"), (quote, "\\" + quote), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(plain, escaped)
+    return text
+
+
+RTRIM = "RTRIM({text}, {end})"
+DIALECTS = {
+    "ansi": Dialect('"', False, True, "DOUBLE PRECISION", "VARCHAR", RTRIM, True),
+    "mysql": Dialect("`", True, True, None, "CHAR", "TRIM(TRAILING {end} FROM {text})", False),
+    "bigquery": Dialect("`", True, False, None, "STRING", RTRIM, True),
+}
 
 
 def to_sql(
@@ -86,27 +172,22 @@ def to_sql(
       FROM "visits" AS src
     ) AS scored
     """
-    return sql_statement(fitted(clf, encoding), table, columns, keep, outputs, get_dialect(dialect), booleans)
-
-
-def sql_statement(
-    model: Fitted,
-    table: Any,
-    columns: Any = None,
-    keep: Any = "*",
-    outputs: Any = OUTPUTS,
-    words: Dialect = DIALECTS["ansi"],
-    booleans: Any = (),
-) -> str:
-    """Return the statement of a model."""
+    model = linear_model(clf, encoding)
+    check_choice("dialect", dialect, tuple(DIALECTS))
+    words = DIALECTS[dialect]
     source = _table_columns(model, columns)
     results = names_of("outputs", outputs)
     if len(results) != len(OUTPUTS) or twice(name.casefold() for name in results):
         raise ValueError(f"outputs={outputs!r} must be three different names, for {', '.join(OUTPUTS)}")
     results = results[: 2 if model.calibration is None else 3]
-    label = None if model.encoding is None else model.encoding.label
-    kept = _kept(keep)
-    _check_outputs(results, [*source, *([] if label is None else [label])] if kept is None else kept)
+    kept = None if isinstance(keep, str) and keep == "*" else names_of("keep", keep)
+    if kept is not None and twice(name.casefold() for name in kept):
+        raise ValueError(f"keep={keep!r} has a name twice")
+    label = [] if model.encoding is None or model.encoding.label is None else [model.encoding.label]
+    beside = {name.casefold() for name in ([*source, *label] if kept is None else kept)}
+    for name in results:  # databases do not look at upper and lower case
+        if name.casefold() in beside:
+            raise ValueError(f"the result {name!r} has the name of a column; choose others with outputs=[...]")
     terms = _terms(model, source, words, names_of("booleans", booleans))
     score, prediction = words.name(results[0]), words.name(results[1])
     inner = ["src.*"] if kept is None else [f"src.{words.name(name)}" for name in kept]
@@ -120,7 +201,7 @@ def sql_statement(
     ]
     if model.calibration is not None:
         lines[-1] += ","
-        lines += [f"  {line}" for line in _probability(model, f"scored.{score}")]
+        lines += [f"  {line}" for line in _probability(*model.calibration, f"scored.{score}")]
         lines[-1] += f" AS {words.name(results[2])}"
     lines += [
         "FROM (",
@@ -139,8 +220,7 @@ def _table(table: Any, words: Dialect) -> str:
     return ".".join(words.name(part) for part in parts)
 
 
-def _table_columns(model: Fitted, columns: Any) -> list[str]:
-    """Return the columns to read, one for each feature or for each column of the encoding."""
+def _table_columns(model: LinearModel, columns: Any) -> list[str]:
     known = model.names if model.encoding is None else [column.name for column in model.encoding.columns]
     given = known if columns is None else names_of("columns", columns)
     if len(given) != len(known):
@@ -151,26 +231,8 @@ def _table_columns(model: Fitted, columns: Any) -> list[str]:
     return given
 
 
-def _kept(keep: Any) -> list[str] | None:
-    """Return the columns to have beside the results, None for all of them."""
-    if isinstance(keep, str) and keep == "*":
-        return None
-    names = names_of("keep", keep)
-    if twice(name.casefold() for name in names):
-        raise ValueError(f"keep={keep!r} has a name twice")
-    return names
-
-
-def _check_outputs(results: list[str], beside: list[str]) -> None:
-    """Raise where a result would have the name of a column beside it; databases do not look at upper and lower case."""
-    taken = {name.casefold() for name in beside}
-    for name in results:
-        if name.casefold() in taken:
-            raise ValueError(f"the result {name!r} has the name of a column; choose others with outputs=[...]")
-
-
-def _terms(model: Fitted, source: list[str], words: Dialect, booleans: list[str]) -> list[tuple[str, str]]:
-    """Return sign and text of the terms of features, or of the columns of an encoding."""
+def _terms(model: LinearModel, source: list[str], words: Dialect, booleans: list[str]) -> list[tuple[str, str]]:
+    """Return sign and text of the terms."""
     known = feature_terms(model) if model.encoding is None else column_terms(model)
     marks = () if model.encoding is None else model.encoding.missing
     absent = set(booleans) - set(source)
@@ -187,20 +249,15 @@ def _terms(model: Fitted, source: list[str], words: Dialect, booleans: list[str]
             terms.append(_number(term, place))
         else:
             terms.append(("+", _category(term, place, marks, words)))
-    _check_many(len(terms))
+    if len(terms) > MOST_COLUMNS:
+        raise ValueError(
+            f"the model reads {len(terms)} columns, and tables have {MOST_COLUMNS} at most; keep such data in a table of (row, "
+            "feature, value), as docs/deploy.md shows, or train with fewer features"
+        )
     return terms
 
 
-def _check_many(count: int) -> None:
-    if count > MOST:
-        raise ValueError(
-            f"the model reads {count} columns, and tables have {MOST} at most; keep such data in a table of (row, feature, "
-            "value), as docs/deploy.md shows, or train with fewer features"
-        )
-
-
 def _boolean(term: NumberTerm | CategoryTerm, place: str) -> str:
-    """Return the term of a truth value."""
     if isinstance(term, NumberTerm):
         yes, no = term.at(1.0), term.at(0.0)
     elif set(term.coefficients) - {term.fill} <= TRUTH:
@@ -217,7 +274,6 @@ def _missing(term: NumberTerm | CategoryTerm) -> str:
 
 
 def _number(term: NumberTerm, place: str) -> tuple[str, str]:
-    """Return sign and text of the term of a number."""
     value = place if term.knots is None else _interpolated(term.knots, place)
     if term.missing is None:
         return "-" if term.coefficient < 0.0 else "+", f"{number(abs(term.coefficient))} * {value}"
@@ -262,24 +318,21 @@ def _category(term: CategoryTerm, place: str, marks: Sequence[str], words: Diale
     return "\n      ".join([f"{head} CASE {text}", *lines, f"  ELSE {number(term.other)} END END"])
 
 
-def _sum(terms: Iterable[tuple[str, str]], indent: str) -> str:
+def _sum(terms: list[tuple[str, str]], indent: str) -> str:
     """Return the sum of terms; beyond fifty as a sum of sums, so that it is never deep."""
-    terms = list(terms)
-    while len(terms) > GROUP:
-        groups = [terms[at : at + GROUP] for at in range(0, len(terms), GROUP)]
-        terms = [("+", f"({_flat(group, indent + '  ')})") for group in groups]
-    return _flat(terms, indent)
+    while len(terms) > TERMS_PER_SUM:
+        groups = [terms[at : at + TERMS_PER_SUM] for at in range(0, len(terms), TERMS_PER_SUM)]
+        terms = [("+", f"({_flat_sum(group, indent + '  ')})") for group in groups]
+    return _flat_sum(terms, indent)
 
 
-def _flat(terms: list[tuple[str, str]], indent: str) -> str:
+def _flat_sum(terms: list[tuple[str, str]], indent: str) -> str:
     (sign, first), *rest = terms
     return ("-" if sign == "-" else "") + first + "".join(f"\n{indent}  {sign} {text}" for sign, text in rest)
 
 
-def _probability(model: Fitted, score: str) -> list[str]:
+def _probability(slope: float, offset: float, low: float, high: float, score: str) -> list[str]:
     """Return the sigmoid as a CASE in which no exp is too large or too small."""
-    assert model.calibration is not None
-    slope, offset, low, high = model.calibration
     logit = f"({number(slope)} * {score} + {number(offset)})"
     clipped = [
         f"WHEN {score} BETWEEN {first} AND {last} THEN {number(float(expit(slope * end + offset)))}"

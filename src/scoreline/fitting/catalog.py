@@ -9,23 +9,25 @@ from scoreline.solvers.registry import all_solvers
 
 
 class MeasureInfo(NamedTuple):
-    """A measure: name, what it is, its range, and the risks and solvers that train it."""
+    """A measure: name, what it is, its range, the risks and solvers that train it, whether it is for research only."""
 
     name: str
     summary: str
     range: tuple[float, float]
     risks: tuple[str, ...]
     solvers: tuple[str, ...]
+    research: bool
 
 
 class SolverInfo(NamedTuple):
-    """A solver: name, what it does, the risks and measures it serves, and what alpha means for it."""
+    """A solver: name, what it does, the risks and measures it serves, what alpha means, whether it is for research only."""
 
     name: str
     summary: str
     risks: tuple[str, ...]
     measures: tuple[str, ...]
     alpha: str
+    research: bool
 
 
 def list_measures() -> list[MeasureInfo]:
@@ -42,7 +44,10 @@ def list_measures() -> list[MeasureInfo]:
     >>> [info.name for info in list_measures()][:3]
     ['accuracy', 'average_precision', 'balanced_accuracy']
     """
-    return [MeasureInfo(m.name, m.summary, m.range, m.risks, solvers_for(m.risks, m)) for m in all_measures().values()]
+    return [
+        MeasureInfo(m.name, m.summary, m.range, m.risks, solvers_for(m.risks, m), m.research)
+        for m in all_measures().values()
+    ]
 
 
 def list_solvers() -> list[SolverInfo]:
@@ -64,5 +69,5 @@ def list_solvers() -> list[SolverInfo]:
         risks = tuple(name for name, risk in all_risks().items() if solver.serves(risk))
         measures = tuple(m.name for m in all_measures().values() if set(m.risks) & set(risks) and solver.trains(m))
         summary = (solver.__doc__ or "").strip().splitlines()[0]
-        table.append(SolverInfo(solver.name, summary, risks, measures, solver.alpha_means))
+        table.append(SolverInfo(solver.name, summary, risks, measures, solver.alpha_means, solver.research))
     return table

@@ -31,6 +31,8 @@ class Measure(ABC):
         What its cut maximises never falls with true positives nor rises with false ones.
     scale_free : bool
         Only ratios of weights matter to it and to its cut: all of them times one number change nothing.
+    research : bool
+        Whether it is only of scientific interest: lists show it last.
     """
 
     name: ClassVar[str]
@@ -41,6 +43,7 @@ class Measure(ABC):
     uses_order: ClassVar[bool]
     rises: ClassVar[bool] = True
     scale_free: bool = True
+    research: ClassVar[bool] = False
 
     @property
     def label(self) -> str:

@@ -110,9 +110,16 @@ class Jaccard(CountsBasedMeasure):
 
 
 class GowerLegendre(CountsBasedMeasure):
-    """Gower-Legendre: accuracy with errors counted sigma times."""
+    """Gower-Legendre: accuracy with errors counted sigma times.
+
+    Parameters
+    ----------
+    sigma : float
+        Weight of an error; positive.
+    """
 
     name = "gower_legendre"
+    research = True
     summary = "Gower-Legendre: right over right plus sigma times wrong"
     risks = ALL_RISKS
 

@@ -64,6 +64,8 @@ class Risk(ABC):
         On a sample of the rows it is an estimate of what it is on all: not so where it counts rows.
     at_zero : float or None
         R(0) where it is the same for all labels and weights.
+    research : bool
+        Whether it is only of scientific interest: lists show it last, and risk="auto" never chooses it.
     """
 
     name: ClassVar[str]
@@ -75,6 +77,7 @@ class Risk(ABC):
     real_weights: bool = True
     at_zero: ClassVar[float | None] = None
     samples: bool = True
+    research: ClassVar[bool] = False
 
     space: ScoreSpace
     labels: Labels

@@ -37,6 +37,7 @@ class EntropyContingencyRisk(Risk):
     """
 
     name = "contingency_entropy"
+    research = True
     smooth = True
     real_weights = False
     most_rows: ClassVar[int] = 5000

@@ -12,6 +12,7 @@ class FreeInterceptHingeRisk(BalancedRisk):
     """
 
     name = "hinge_free_intercept"
+    research = True
 
     @staticmethod
     def shape(positive: float, total: float) -> tuple[float, float]:

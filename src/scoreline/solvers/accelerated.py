@@ -55,6 +55,7 @@ class AcceleratedSolver(Solver):
     name = "accelerated"
     needs = "smoothable"
     automatic = "never"
+    research = True
     row_vectors = 18.0  # scores of the point, of the estimate sequence and of its slopes
     state_class = AcceleratedState
 

@@ -39,6 +39,7 @@ class BundleSolver(Solver):
 
     name = "bundle"
     automatic = "never"
+    research = True
     needs = "convex"
     prefers = ("prbep", "partial_roc", "average_precision", "contingency")  # risks made for the measure
     state_class: ClassVar[type[State]] = BundleState

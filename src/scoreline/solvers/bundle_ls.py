@@ -33,6 +33,7 @@ class BundleLineSearchSolver(Solver):
 
     name = "bundle_ls"
     automatic = "never"
+    research = True
     needs = "convex"
     prefers = BundleSolver.prefers
     slow = True

@@ -30,6 +30,7 @@ class BundleOcasSolver(BundleSolver):
 
     name = "bundle_ocas"
     automatic = "fallback"
+    research = False
     reason = "the risk has no smoothed version"
     _risk_best: float
     _grad_best: Scores

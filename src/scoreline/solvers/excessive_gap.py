@@ -51,6 +51,7 @@ class ExcessiveGapSolver(Solver):
 
     name = "excessive_gap"
     automatic = "never"
+    research = True
     needs = "hinge_free_intercept"
     prefers = ("hinge_free_intercept",)
     slow = True

@@ -73,6 +73,7 @@ class HybridSolver(Solver):
 
     name = "hybrid"
     automatic = "never"
+    research_options = ("shrink",)
     needs = "curved"
     state_class = HybridState
 

@@ -39,6 +39,10 @@ class Method:
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
     streams : bool
         Whether it can learn block by block (`partial_fit`).
+    research : bool
+        Whether it is only of scientific interest: lists show it last, and solver="auto" never chooses it.
+    research_options : tuple of str
+        Options of which the same is true.
     row_vectors, feature_vectors : float
         About how many vectors of float64 of n and of p a fit holds beyond X at its highest (`working_bytes`).
     """
@@ -52,6 +56,8 @@ class Method:
     measures: ClassVar[tuple[str, ...]] = ()
     certified: ClassVar[bool] = True
     streams: ClassVar[bool] = False
+    research: ClassVar[bool] = False
+    research_options: ClassVar[tuple[str, ...]] = ()
     row_vectors: ClassVar[float] = 16.0
     feature_vectors: ClassVar[float] = 80.0
     trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures

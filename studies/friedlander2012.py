@@ -10,11 +10,11 @@ import numpy as np
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
-from scoreline.reproduce.datasets import SEED, Split
-from scoreline.reproduce.study import Cell, Claim, Findings, Study, Table
-from scoreline.reproduce.watched import POINTS
 from scoreline.risks import LogisticRisk, SquaredHingeRisk
 from scoreline.solvers import HybridSolver, LbfgsSolver, NewtonSolver, Solver
+from studies.datasets import SEED, Split
+from studies.study import Cell, Claim, Findings, Study, Table
+from studies.watched import POINTS
 
 RISKS: dict[str, Any] = {"squared_hinge": SquaredHingeRisk, "logistic": LogisticRisk}
 PAPER: dict[str, Any] = {"growth": "paper", "precondition": False, "first_rows": 1}

@@ -10,12 +10,12 @@ from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 from sklearn.preprocessing import MaxAbsScaler
 
 from scoreline.report.palette import ABOVE, BELOW, MODELS, MUTED
-from scoreline.reproduce.datasets import SEED, Split
-from scoreline.reproduce.ghanbari2018_claims import NAMES, beside, growth_claims, moves, path_claims, table_claims
-from scoreline.reproduce.ghanbari2018_paper import GAUSSIAN, PAPER_NAMES, Figure, Figures, paper_figures
-from scoreline.reproduce.moments_trials import KnownSet, drawn, gaussian_tried, growth, known_set, path, tried
-from scoreline.reproduce.study import Cell, Findings, Study, Table
 from scoreline.runtime.types import AnyArray
+from studies.datasets import SEED, Split
+from studies.ghanbari2018_claims import NAMES, beside, growth_claims, moves, path_claims, table_claims
+from studies.ghanbari2018_paper import GAUSSIAN, PAPER_NAMES, Figure, Figures, paper_figures
+from studies.moments_trials import KnownSet, drawn, gaussian_tried, growth, known_set, path, tried
+from studies.study import Cell, Findings, Study, Table
 
 MEASURES = {"4.2": "accuracy", "4.3": "roc_auc", "4.5": "accuracy", "4.6": "roc_auc"}
 FIGURES = {"4.3": "accuracy", "4.4": "roc_auc"}

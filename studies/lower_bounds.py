@@ -10,13 +10,7 @@ from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks import ContingencyRisk, HingeRisk, PrbepRisk, RocAreaRisk
 from scoreline.runtime.types import FloatArray
-from scoreline.solvers import (
-    AcceleratedSolver,
-    BundleLineSearchSolver,
-    BundleOcasSolver,
-    BundleSolver,
-    SmoothedSolver,
-)
+from scoreline.solvers import AcceleratedSolver, BundleLineSearchSolver, BundleOcasSolver, BundleSolver, SmoothedSolver
 
 PLANES: dict[str, Any] = {"bundle": BundleSolver, "bundle_ls": BundleLineSearchSolver, "bundle_ocas": BundleOcasSolver}
 SMOOTHING: dict[str, Any] = {"smoothed": SmoothedSolver, "accelerated": AcceleratedSolver}

@@ -11,11 +11,11 @@ from scoreline.measures import get_measure
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
-from scoreline.reproduce.datasets import SEED, Split
-from scoreline.reproduce.study import Cell, Claim, Findings, Study, Table
-from scoreline.reproduce.watched import seconds_to, watched
 from scoreline.risks import PrbepRisk, RocAreaRisk
 from scoreline.solvers import AcceleratedSolver, BundleSolver, SmoothedSolver
+from studies.datasets import SEED, Split
+from studies.study import Cell, Claim, Findings, Study, Table
+from studies.watched import seconds_to, watched
 
 RISKS: dict[str, Any] = {"prbep": PrbepRisk, "roc_area": RocAreaRisk}
 MEASURES = {"prbep": "prbep", "roc_area": "roc_auc"}

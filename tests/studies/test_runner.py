@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from scoreline.reproduce import STUDIES, Cell, Claim, Findings, Study, Table, get_study, reproduce
-from scoreline.reproduce.datasets import Datasets
-from scoreline.reproduce.pages import grid, write
+from studies import STUDIES, Cell, Claim, Findings, Study, Table, get_study, reproduce
+from studies.datasets import Datasets
+from studies.pages import grid, write
 
 
 class Small(Study):

@@ -13,8 +13,6 @@ from scoreline.classifier import MeasureClassifier
 from scoreline.measures import get_measure
 from scoreline.operators import as_operator
 from scoreline.operators.moments import ClassMoments, Moments
-from scoreline.reproduce.datasets import SEED, Split
-from scoreline.reproduce.ghanbari2018_paper import GaussianSet
 from scoreline.risks import LogisticRisk, RocAreaRisk
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers import MomentsSolver
@@ -27,6 +25,8 @@ from scoreline.solvers.normal_model import (
     ranking_error,
     shape_of_scores,
 )
+from studies.datasets import SEED, Split
+from studies.ghanbari2018_paper import GaussianSet
 
 TINY_PENALTY = 1e-6  # the paper's 0 on Gaussian sets, yet with a minimum where the classes are separable
 TOL = 1e-3

@@ -1,22 +1,50 @@
-"""Reproduce what the papers behind the solvers claim, and say whether it holds."""
+"""Reproduce what the papers behind the solvers claim, and say whether it holds: `python -m studies NAME`."""
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from scoreline.cli.main import entry, exit_code_of
 from scoreline.cli.output import Output, plain, writing
-from scoreline.cli.parser import add_output
+from scoreline.cli.parser import Parser, add_output
+from studies import STUDIES, get_study, reproduce
+from studies.datasets import Datasets
+from studies.pages import write
 
 EXAMPLES = """examples:
-  scoreline reproduce zhang2010
-  scoreline reproduce zhang2012 --data datasets --out zhang2012
-  scoreline reproduce zhang2012 --quick --out try"""
+  make reproduce NAME=zhang2010
+  make reproduce NAME=zhang2012 ARGS="--data datasets --out zhang2012"
+  make reproduce NAME=zhang2012 ARGS="--quick --out try"
+
+exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted"""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    from scoreline.reproduce import STUDIES
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a study from the command line; return the exit code."""
+    return exit_code_of(lambda: _parse_and_run(list(sys.argv[1:] if arguments is None else arguments)))
 
+
+def _parse_and_run(arguments: list[str]) -> int:
+    try:
+        options = make_parser().parse_args(arguments)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    output = Output(options.json, options.quiet)
+    run(options, output)
+    output.finish()
+    return 0
+
+
+def make_parser() -> Parser:
+    """Return the parser of the arguments."""
+    parser = Parser(
+        prog="python -m studies",
+        description="Reproduce what the papers behind the solvers claim.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     about = "; ".join(f"{name}: {study.claim}" for name, study in STUDIES.items())
     parser.add_argument("name", choices=sorted(STUDIES), help=about.replace("%", "%%"))
     parser.add_argument(
@@ -30,16 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fresh", action="store_true", help="begin anew, whatever NAME.jsonl has")
     add_output(parser)
+    return parser
 
 
-def run(options: Any, output: Output) -> int:
+def run(options: Any, output: Output) -> None:
     """Run a study and print what the paper says beside what was found."""
     if options.out and not Path(options.out).absolute().parent.is_dir():
         raise ValueError(f"--out {options.out}: its folder does not exist; make it first")
-    from scoreline.reproduce import get_study, reproduce
-    from scoreline.reproduce.datasets import Datasets
-    from scoreline.reproduce.pages import write
-
     study = get_study(options.name)(Datasets(options.data), options.quick)
     out = Path(options.out) if options.out else None
     kept = None if out is None else out.with_name(out.name + ".jsonl")
@@ -55,11 +80,10 @@ def run(options: Any, output: Output) -> int:
             f"{claim.text}: {claim.found} (paper: {claim.paper}): {claim.verdict}"
             + (f", {claim.reason}" if claim.reason else "")
         )
-    output.result("study", study.name)
-    output.result("tables", [table._asdict() for table in findings.tables])
-    output.result("claims", [claim._asdict() for claim in findings.claims])
-    output.result("missing", findings.missing)
-    output.result("reproduces", findings.reproduces)
+    tables, claims = ([each._asdict() for each in group] for group in (findings.tables, findings.claims))
+    output.results(
+        study=study.name, tables=tables, claims=claims, missing=findings.missing, reproduces=findings.reproduces
+    )
     judged = {
         True: "All claims that were judged reproduce.",
         False: "NOT all claims reproduce.",
@@ -72,4 +96,7 @@ def run(options: Any, output: Output) -> int:
         for note in notes:
             output.note(note)
         output.text(f"written to {options.out}.json and {options.out}.md")
-    return 0
+
+
+if __name__ == "__main__":
+    entry(main)

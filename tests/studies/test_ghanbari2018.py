@@ -5,12 +5,12 @@ import pytest
 from scipy import sparse
 
 from scoreline.operators import as_operator
-from scoreline.reproduce.datasets import SEED, Datasets
-from scoreline.reproduce.ghanbari2018 import ORDER, PATHS, QUICK, Ghanbari2018
-from scoreline.reproduce.ghanbari2018_claims import beside, growth_claims, path_claims, table_claims
-from scoreline.reproduce.ghanbari2018_paper import GAUSSIAN, LARGE, PAPER_NAMES, REASONS, Figure, paper_figures
-from scoreline.reproduce.moments_trials import GaussianSet, correlation, drawn, gaussian_splits, known_set, path, value
 from scoreline.solvers import MomentsSolver
+from studies.datasets import SEED, Datasets
+from studies.ghanbari2018 import ORDER, PATHS, QUICK, Ghanbari2018
+from studies.ghanbari2018_claims import beside, growth_claims, path_claims, table_claims
+from studies.ghanbari2018_paper import GAUSSIAN, LARGE, PAPER_NAMES, REASONS, Figure, paper_figures
+from studies.moments_trials import GaussianSet, correlation, drawn, gaussian_splits, known_set, path, value
 
 PAPER = paper_figures()
 

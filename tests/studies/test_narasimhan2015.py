@@ -2,9 +2,9 @@
 
 import pytest
 
-from scoreline.reproduce import narasimhan2015
-from scoreline.reproduce.datasets import Datasets
-from scoreline.reproduce.narasimhan2015 import BATCH, FIGURES, Narasimhan2015, claims, compared, methods_for, seconds_at
+from studies import narasimhan2015
+from studies.datasets import Datasets
+from studies.narasimhan2015 import BATCH, FIGURES, Narasimhan2015, claims, compared, methods_for, seconds_at
 
 SPADE, QUICK, DIGITS, STAMP, SPADE_PLANES, STAMP_PLANES = 0, 3, 4, 1, 6, 7
 

@@ -12,8 +12,8 @@ import scipy
 import sklearn
 
 from scoreline.io.files import whole_file
-from scoreline.reproduce.study import Findings, Study, Table
 from scoreline.runtime.optional import require
+from studies.study import Findings, Study, Table
 
 
 def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
@@ -23,7 +23,7 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
     made = (
         f"scoreline {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {datetime.date.today()}"
     )
-    command = f"scoreline reproduce {study.name}" + (" --quick" if study.quick else "")
+    command = f"make reproduce NAME={study.name}" + (" ARGS=--quick" if study.quick else "")
     parts = [f"# {study.name}", study.paper + ".", f"`{command}`; {made}."]
     if study.quick:
         parts.append("Quick run: small problems, whose figures say little about the paper's.")

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline.reproduce.ghanbari2018_paper import LARGE, PAPER_NAMES, REASONS, Figure, Figures
-from scoreline.reproduce.study import Claim
+from studies.ghanbari2018_paper import LARGE, PAPER_NAMES, REASONS, Figure, Figures
+from studies.study import Claim
 
 # Of a table: the function of the moments and its rival.
 NAMES = {

@@ -8,8 +8,8 @@ import numpy as np
 
 from scoreline.io import hard_for_cutting_planes
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
-from scoreline.reproduce.lower_bounds import PLANES, SMOOTHING, LowerBoundCase, gaps_of, proved
-from scoreline.reproduce.study import Cell, Claim, Findings, Study, Table
+from studies.lower_bounds import PLANES, SMOOTHING, LowerBoundCase, gaps_of, proved
+from studies.study import Cell, Claim, Findings, Study, Table
 
 LOOKS = {  # colour and width: curves of cutting planes lie upon each other, the wider ones below
     "bundle": ("#f1b5ae", 5.0), "bundle_ls": (ABOVE, 2.4), "bundle_ocas": (MODELS[2], 1.4), "smoothed": (BELOW, 1.8),

@@ -14,8 +14,8 @@ from scoreline.classifier import MeasureClassifier
 from scoreline.io import make_imbalanced
 from scoreline.measures import best_cut, get_measure
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
-from scoreline.reproduce.datasets import SEED, Split
-from scoreline.reproduce.study import Cell, Claim, Findings, Study, Table
+from studies.datasets import SEED, Split
+from studies.study import Cell, Claim, Findings, Study, Table
 
 # Measure to its figure in the paper; the paper has SPADE for the H-mean, too, but no figure of it.
 SPADE, STAMP = {"qmean": "1", "min_tpr_tnr": "2", "hmean": "-"}, {"f1": "3", "jaccard": "4"}

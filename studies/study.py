@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from scoreline.reproduce.datasets import Datasets
+from studies.datasets import Datasets
 
 
 class Cell(NamedTuple):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from scoreline.reproduce import friedlander2012
-from scoreline.reproduce.datasets import Datasets
-from scoreline.reproduce.friedlander2012 import LEVELS, METHODS, SHRINKS, Friedlander2012, claims
+from studies import friedlander2012
+from studies.datasets import Datasets
+from studies.friedlander2012 import LEVELS, METHODS, SHRINKS, Friedlander2012, claims
 
 
 def run(to, error=1.0, passes=None, skipped=(0.1, 0.5)):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scoreline.io.files import whole_file
-from scoreline.reproduce.study import Findings, Study
+from studies.study import Findings, Study
 
 
 def reproduce(

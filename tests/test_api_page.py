@@ -1,0 +1,133 @@
+"""docs/api.md: ten names first, then groups; what the code marks as research comes last, there and in all lists."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import scoreline
+from scoreline.measures import Measure, all_measures
+from scoreline.risks.base import Risk
+from scoreline.risks.registry import all_risks
+from scoreline.solvers.common.method import Method
+from scoreline.solvers.registry import all_solvers
+
+PAGE = (Path(__file__).parents[1] / "docs/api.md").read_text(encoding="utf-8")
+FIRST = (
+    "MeasureClassifier", "MeasureClassifierCV", "load_model", "CountMeasure", "list_measures", "list_solvers",
+    "get_scorer", "best_cut", "read_data", "compare",
+)  # fmt: skip
+GROUPS = {
+    title: re.findall(r"^\.\. auto(?:class|function):: (\S+)$", text, re.MULTILINE)
+    for title, _, text in (section.partition("\n") for section in PAGE.split("\n## ")[1:])
+}
+PATHS = [path for paths in GROUPS.values() for path in paths]
+
+
+def documented(path):
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def test_ten_names_come_first():
+    assert tuple(path.rpartition(".")[2] for path in next(iter(GROUPS.values()))) == FIRST
+
+
+def test_groups_and_their_order():
+    names = ["Measures", "Risks", "Solvers", "Data", "Report", "Export", "Extending", "Research"]
+    assert list(GROUPS)[1:] == names
+    assert all(GROUPS.values())
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_name_exists_and_stands_once(path):
+    assert documented(path).__doc__
+    assert PATHS.count(path) == 1
+
+
+def test_the_names_of_the_package_are_there():
+    assert {f"scoreline.{name}" for name in scoreline.__all__ if not name.startswith("_")} <= set(PATHS)
+
+
+def marked():
+    """Return the classes that the code marks as research."""
+    known = [*all_solvers().values(), *all_risks().values(), *all_measures().values()]
+    return {each for each in known if each.research}
+
+
+def test_the_research_group_is_what_the_code_marks():
+    named = {path: documented(path) for path in PATHS}
+    kinds = {
+        path: each
+        for path, each in named.items()
+        if inspect.isclass(each) and issubclass(each, (Method, Risk, Measure))
+    }
+    assert {kinds[path] for path in GROUPS["Research"] if path in kinds} == marked()
+    assert not {kinds[path] for path in kinds if path not in GROUPS["Research"]} & marked()
+    assert {each.name for each in marked()} == {
+        "bundle", "bundle_ls", "accelerated", "excessive_gap", "contingency_entropy", "hinge_free_intercept", "gower_legendre",
+    }  # fmt: skip
+
+
+def test_the_research_group_names_the_options_that_the_code_marks():
+    options = {(solver, option) for solver in all_solvers().values() for option in solver.research_options}
+    prose = " ".join(PAGE.split("\n## Research\n")[1].split("```")[0].split())
+    assert set(re.findall(r"`(\w+)` of `(\w+)`", prose)) == {(option, solver.__name__) for solver, option in options}
+    assert options == {(all_solvers()["hybrid"], "shrink")}
+    assert all(option in solver.options() for solver, option in options)
+
+
+def test_every_other_solver_and_risk_is_on_the_page():
+    classes = {documented(path) for path in PATHS}
+    assert {*all_solvers().values(), *all_risks().values()} <= classes
+
+
+@pytest.mark.parametrize("kind", ["Measures", "Risks", "Solvers"])
+def test_the_tables_of_the_mathematics_have_research_last(kind):
+    page = (Path(__file__).parents[1] / "docs/math/index.md").read_text(encoding="utf-8")
+    usual, _, research = page.split(f"\n## {kind}\n")[1].split("\n## ")[0].partition("\n### Research")
+    first, last = (
+        {
+            name
+            for line in text.splitlines()
+            if line.startswith("| `")
+            for name in re.findall(r"`(\w+)`", line.split("|")[1])
+        }
+        for text in (usual, research)
+    )
+    known = {"Measures": all_measures, "Risks": all_risks, "Solvers": all_solvers}[kind]().values()
+    assert last == {each.name for each in known if each.research}
+    assert first == {each.name for each in known if not each.research}
+
+
+def test_lists_tell_what_is_research():
+    told = {info.name for info in [*scoreline.list_measures(), *scoreline.list_solvers()] if info.research}
+    assert told == {each.name for each in marked() if not issubclass(each, Risk)}
+
+
+@pytest.mark.parametrize("shape", [(240, 2), (40, 6)], ids=["ample rows", "few rows"])
+@pytest.mark.parametrize("measure", sorted(set(all_measures()) - {"gower_legendre"}))
+@pytest.mark.filterwarnings("ignore")
+def test_auto_never_chooses_research(measure, shape):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    y = X[:, 0] + rng.standard_normal(shape[0]) > 0.3
+    clf = scoreline.MeasureClassifier(measure, max_iter=3).fit(X, y)
+    assert not all_solvers()[clf.solver_].research
+    assert not all_risks()[clf.risk_].research
+    assert not any(all_risks()[name].research for name in all_measures()[measure].contenders)
+
+
+@pytest.mark.parametrize("risk", sorted(all_risks()))
+@pytest.mark.filterwarnings("ignore")
+def test_auto_chooses_no_research_solver_for_any_risk(risk):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = X[:, 0] + rng.standard_normal(40) > 0.3
+    measure = next(info.name for info in scoreline.list_measures() if risk in info.risks)
+    clf = scoreline.MeasureClassifier(measure, risk=risk, max_iter=3).fit(X, y)
+    assert clf.risk_ == risk
+    assert not all_solvers()[clf.solver_].research
