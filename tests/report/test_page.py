@@ -15,7 +15,7 @@ from examples import EXAMPLES, NASTY, content_of, degenerate, easy  # noqa: E402
 from scoreline import MeasureClassifier  # noqa: E402
 from scoreline.report import PageContent, write_page  # noqa: E402
 from scoreline.report.page import page_text  # noqa: E402
-from scoreline.report.palette import DARK, LIGHT, contrast  # noqa: E402
+from scoreline.report.palette import DARK, LIGHT  # noqa: E402
 from scoreline.report.wording import apart, clean, percent, rate, shorten  # noqa: E402
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -227,6 +227,18 @@ def test_a_page_that_fails_leaves_the_old_one(tmp_path):
     with pytest.raises(ValueError, match="finite"):
         write_page(path, degenerate(decisions={"a": np.full(12, np.nan)}))
     assert path.read_text() == "old"
+
+
+def contrast(first, second):
+    """Return the contrast ratio of two colours as WCAG 2 defines it, from 1 to 21."""
+    lighter, darker = sorted((luminance(first), luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour):
+    channels = [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 # WCAG 2 AA: 4.5 for text, 3 for what a figure draws.
