@@ -7,7 +7,7 @@ import numpy as np
 
 from scoreline.report.axes import Display, LegendEntries, label, note, plain_log_ticks, thin, tidy
 from scoreline.report.palette import ABOVE, BAND, BELOW, GRID, INK, MUTED
-from scoreline.report.wording import apart, clean, count, joined, number, percent, shorten
+from scoreline.report.wording import clean, count, distinct_digits, joined, number, percent, shorten
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import FloatArray
 
@@ -78,7 +78,7 @@ class ConvergenceDisplay(Display):
             which = f"The solver {self.solver}" if self.solver else "This solver"
             return f"{which} gives no certificate: it does not minimise one objective, so there is no gap to show."
         above, below, passes = (self.history[name] for name in ("objective", "lower_bound", "passes"))
-        low, high = apart(float(below[-1]), float(above[-1]))
+        low, high = distinct_digits(float(below[-1]), float(above[-1]))
         text = (
             f"After {count(passes[-1], 'pass', 'passes')} over the data the objective fell from {number(above[0])} to "
             f"{high} and the lower bound rose to {low}"

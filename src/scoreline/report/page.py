@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from scoreline.report.score_displays import (
     ScoreDistributionDisplay,
     ThresholdDisplay,
     check_scores,
+    check_truth,
 )
 from scoreline.report.svg import draw
 from scoreline.report.wording import clean, number, percent, rate
@@ -91,12 +93,14 @@ class PageContent:
             raise ValueError(f"verdict_kind={self.verdict_kind!r} must be one of {list(KINDS)}")
         if not self.decisions:
             raise ValueError("decisions must hold the decision values of the classifier")
-        rows = np.shape(self.y_true)
+        rows = len(check_truth(self.y_true))
         for name, values in self.decisions.items():
-            if np.shape(values) != rows or len(rows) != 1 or rows[0] == 0:
-                raise ValueError(
-                    f"decisions[{name!r}] has shape {np.shape(values)} and y_true {rows}: they must be vectors of one length"
-                )
+            check_scores(values, rows, f"decisions[{name!r}]")
+
+    @property
+    def scores(self) -> FloatArray:
+        """Decision values of the classifier itself."""
+        return np.asarray(next(iter(self.decisions.values())), dtype=np.float64)
 
 
 def write_page(path: Any, content: PageContent) -> Path:
@@ -126,6 +130,7 @@ def write_page(path: Any, content: PageContent) -> Path:
 def page_text(content: PageContent) -> str:
     """Return the whole HTML document of a page."""
     caption = content.table_caption or f"On {content.evaluated_on}"
+    known = parts.warning_list(content.warnings), parts.definitions(content.facts)
     sections = [
         ("results", "Results", parts.section("results", "Results", parts.table(content.table, caption, True))),
         ("proof", "Certificate", _proof_section(content)),
@@ -133,57 +138,24 @@ def page_text(content: PageContent) -> str:
         ("cut", "Cut", _cut_section(content)),
         ("scores", "Scores", _score_section(content)),
         ("weights", "Weights", _weight_section(content)),
-        ("data", "Data", _data_section(content)),
+        ("data", "Data", parts.section("data", "Data and warnings", *known)),
         ("reproduce", "Reproduce", parts.section("reproduce", "How to reproduce it", parts.code(content.commands))),
     ]
-    links = "".join(f'<li><a href="#{key}">{name}</a></li>' for key, name, body in sections if body)
-    body = "\n".join(body for _, _, body in sections if body)
-    title = parts.escaped(content.title)
-    return f"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>
-{_style_sheet()}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the results</a>
-<header class="wrap">
-<p class="kicker">scoreline report</p>
-<h1>{title}</h1>
-<p class="meta">Evaluated on {parts.escaped(content.evaluated_on)}.</p>
-</header>
-<main id="main" class="wrap" tabindex="-1">
-<div class="verdict {content.verdict_kind}" role="region" aria-labelledby="verdict-h">
-<h2 id="verdict-h">{KINDS[content.verdict_kind]}</h2>
-<p>{parts.escaped(content.verdict)}</p>
-{parts.paragraph(content.second_verdict)}
-</div>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
-{body}
-</main>
-<footer class="wrap">
-{parts.paragraph(content.created, "small")}
-<p class="small">Made by scoreline. This page is one file and loads nothing.</p>
-</footer>
-</body>
-</html>
-"""
-
-
-def _style_sheet() -> str:
-    """Return the CSS of a page: light and dark, phone and desk, screen and paper."""
     light, dark = (" ".join(f"--{name}: {value};" for name, value in scheme.items()) for scheme in (LIGHT, DARK))
-    return (
-        f":root {{ color-scheme: light dark; {light} }}\n"
-        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
-        f"@media print {{ :root {{ color-scheme: light; {light} --paper: #ffffff; }} }}\n"
-    ) + Path(__file__).with_name("page.css").read_text("utf-8")
+    template = Template(Path(__file__).with_name("page.html").read_text("utf-8"))
+    return template.substitute(
+        light=light,
+        dark=dark,
+        title=parts.escaped(content.title),
+        evaluated_on=parts.escaped(content.evaluated_on),
+        verdict_kind=content.verdict_kind,
+        verdict_heading=KINDS[content.verdict_kind],
+        verdict=parts.escaped(content.verdict),
+        second_verdict=parts.paragraph(content.second_verdict),
+        links="".join(f'<li><a href="#{key}">{name}</a></li>' for key, name, body in sections if body),
+        sections="\n".join(body for _, _, body in sections if body),
+        created=parts.paragraph(content.created, "small"),
+    )
 
 
 def _figure(key: str, title: str, display: Display) -> str:
@@ -216,7 +188,7 @@ def _curve_section(content: PageContent) -> str:
 
 def _cut_section(content: PageContent) -> str:
     """Return the measure against the threshold, and the confusion table at the cut."""
-    clf, scores = content.classifier, _own_scores(content)
+    clf, scores = content.classifier, content.scores
     measure = get_measure(clf.measure, clf.measure_params)
     display = ThresholdDisplay(content.y_true, scores, measure=measure)
     tp, fp, fn, tn = display.counts_at_cut
@@ -249,7 +221,7 @@ def _cut_section(content: PageContent) -> str:
 
 def _score_section(content: PageContent) -> str:
     """Return the distribution of the scores, and the share of positives by score."""
-    clf, scores = content.classifier, _own_scores(content)
+    clf, scores = content.classifier, content.scores
     spread = ScoreDistributionDisplay(content.y_true, scores, class_names=[clean(name) for name in clf.classes_])
     calibrated = hasattr(clf, "calibration_")
     likely = clf.probability_of(scores) if calibrated else None
@@ -288,17 +260,5 @@ def _weight_section(content: PageContent) -> str:
     return parts.section("weights", "Largest weights", parts.paragraph(text), drawn)
 
 
-def _data_section(content: PageContent) -> str:
-    return parts.section(
-        "data", "Data and warnings", parts.warning_list(content.warnings), parts.definitions(content.facts)
-    )
-
-
 def _part_of(part: float, whole: float) -> str:
     return f"{part:,.0f} of {whole:,.0f}" + (f", {percent(part / whole)}" if whole else "")
-
-
-def _own_scores(content: PageContent) -> FloatArray:
-    """Return the decision values of the classifier itself: the first."""
-    name, values = next(iter(content.decisions.items()))
-    return check_scores(values, len(content.y_true), f"decisions[{name!r}]")

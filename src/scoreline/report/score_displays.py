@@ -1,5 +1,6 @@
 """Displays of scores: curves over all thresholds, the scores of both classes, and the share of positives they stand for."""
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -32,10 +33,8 @@ class ScoreDisplay(Display):
 
         Parameters
         ----------
-        y_true : array of n labels
-            The truth.
-        scores : array of n numbers
-            Decision values, cut at 0.
+        y_true, scores : array of n labels, array of n numbers
+            The truth, and decision values that are cut at 0.
         **options : dict
             The other parameters of the class.
 
@@ -54,10 +53,8 @@ class ScoreDisplay(Display):
         ----------
         clf : classifier
             With decision_function and two classes_, the second of them positive.
-        X : array of shape (n, p)
-            Rows.
-        y : array of n labels
-            Their classes.
+        X, y : array of shape (n, p), array of n labels
+            Rows and their classes.
         **options : dict
             The other parameters of the class; by default what the classifier says of itself.
 
@@ -67,12 +64,16 @@ class ScoreDisplay(Display):
             The display.
         """
         scores = clf.decision_function(X)
-        return cls(y, scores, **({"pos_label": clf.classes_[1]} | cls._options_of(clf, scores) | options))
-
-    @classmethod
-    @abstractmethod
-    def _options_of(cls, clf: Any, scores: FloatArray) -> dict[str, Any]:
-        """Return the parameters that a classifier decides."""
+        known = {
+            "pos_label": clf.classes_[1],
+            "name": type(clf).__name__,
+            "class_names": tuple(clf.classes_),
+            "measure": getattr(clf, "measure", "f1"),
+            "measure_params": getattr(clf, "measure_params", None),
+            "probabilities": clf.probability_of(scores) if hasattr(clf, "calibration_") else None,
+        }
+        asked = inspect.signature(cls).parameters
+        return cls(y, scores, **({name: value for name, value in known.items() if name in asked} | options))
 
 
 class CurveDisplay(ScoreDisplay):
@@ -97,10 +98,6 @@ class CurveDisplay(ScoreDisplay):
         for key, given in scores.items() if named else [(name or "model", scores)]:
             z = check_scores(given, len(truth), f"scores[{key!r}]" if named else "scores")
             self.curves[str(key)], self.areas[str(key)], self.points[str(key)] = self._curve(levels_of(truth, z))
-
-    @classmethod
-    def _options_of(cls, clf: Any, scores: FloatArray) -> dict[str, Any]:
-        return {"name": type(clf).__name__}
 
     @staticmethod
     @abstractmethod
@@ -131,9 +128,8 @@ class CurveDisplay(ScoreDisplay):
             return "There is no curve: these rows are all of one class."
         named = joined([f"{rate(area)} for {clean(name)}" for name, area in self.areas.items()])
         first, point = next(iter(self.points.items()))
-        title = self.area_name[0].upper() + self.area_name[1:]
         chance = f"chance: {rate(0.5 * sum(self._chance()))}"
-        return f"{title}: {named}; {chance}. {self._point_words(clean(first), *point)}"
+        return f"{self.area_name}: {named}; {chance}. {self._point_words(clean(first), *point)}"
 
     def _draw(self, ax: Any) -> LegendEntries:
         if not self.is_defined:
@@ -185,7 +181,7 @@ class RocDisplay(CurveDisplay):
     """
 
     title = "ROC curve"
-    area_name = "area under the ROC curve"
+    area_name = "Area under the ROC curve"
     area_label = "area"
     axes_labels = ("false positive rate", "true positive rate")
 
@@ -223,7 +219,7 @@ class PrecisionRecallDisplay(CurveDisplay):
     """
 
     title = "Precision-recall curve"
-    area_name = "average precision"
+    area_name = "Average precision"
     area_label = "AP"
     axes_labels = ("recall", "precision")
     drawstyle = "steps-pre"
@@ -311,10 +307,6 @@ class ThresholdDisplay(ScoreDisplay):
         with suppress(ValueError):  # NaN at every threshold
             self.best = best_cut(truth, z, judge)
         self.window = score_window(truth, z, (0.0,) if self.best is None else (0.0, self.best.threshold))
-
-    @classmethod
-    def _options_of(cls, clf: Any, scores: FloatArray) -> dict[str, Any]:
-        return {"measure": clf.measure, "measure_params": clf.measure_params}
 
     def describe(self) -> str:
         """Return what the figure shows, in numbers."""
@@ -414,10 +406,6 @@ class ScoreDistributionDisplay(ScoreDisplay):
         self.class_names = str(class_names[0]), str(class_names[1])
         self.positive_scores, self.negative_scores = z[truth], z[~truth]
         self.edges = np.linspace(low, high, bins + 1)
-
-    @classmethod
-    def _options_of(cls, clf: Any, scores: FloatArray) -> dict[str, Any]:
-        return {"class_names": tuple(clf.classes_)}
 
     def describe(self) -> str:
         """Return what the figure shows, in numbers."""
@@ -527,10 +515,6 @@ class ReliabilityDisplay(ScoreDisplay):
                 raise ValueError(f"probabilities must lie between 0 and 1, got {P.min():g} to {P.max():g}")
             sums = np.cumsum(P[np.argsort(-z, kind="stable")])[rows_above[ends].astype(np.intp) - 1]
             self.predicted = np.diff(sums, prepend=0.0)[::-1] / self.rows
-
-    @classmethod
-    def _options_of(cls, clf: Any, scores: FloatArray) -> dict[str, Any]:
-        return {"probabilities": clf.probability_of(scores) if hasattr(clf, "calibration_") else None}
 
     @property
     def distance(self) -> float:

@@ -48,12 +48,10 @@ def rate(value: float) -> str:
 
 def number(value: float) -> str:
     """Return a number with four significant digits."""
-    if not np.isfinite(value):
-        return "not defined"
-    return f"{value:.4g}"
+    return f"{value:.4g}" if np.isfinite(value) else "not defined"
 
 
-def apart(low: float, high: float) -> tuple[str, str]:
+def distinct_digits(low: float, high: float) -> tuple[str, str]:
     """Return two numbers with as many digits as tell them apart, four at least."""
     for digits in range(4, 13):
         texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
@@ -109,7 +107,7 @@ def what_was_proved(clf: Any) -> str:
     gap = relative_gap(clf)
     if not np.isfinite(gap):
         return f"The model found has J = {number(clf.objective_)}, and no lower bound above 0 was proved."
-    low, high = apart(clf.lower_bound_, clf.objective_)
+    low, high = distinct_digits(clf.lower_bound_, clf.objective_)
     if gap > LARGEST_USEFUL_GAP:
         text = (
             f"There is no useful proof yet: the model found has J = {high}, and all that is known of the best one is that its "
@@ -142,7 +140,7 @@ def fit_facts(clf: Any) -> list[tuple[str, str]]:
     """Return the numbers of the fit, named."""
     facts = [("solver and risk", f"{clf.solver_}, {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("status", clf.status_)]
     if has_certificate(clf):
-        low, high = apart(clf.lower_bound_, clf.objective_)
+        low, high = distinct_digits(clf.lower_bound_, clf.objective_)
         facts += [("objective J", high), ("lower bound", low)]
         gap = relative_gap(clf)
         share = f", {percent(gap)} of the bound" if gap <= LARGEST_USEFUL_GAP else ", no useful proof"
