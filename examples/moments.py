@@ -52,7 +52,7 @@ print(f"LogisticRegression {roc_auc_score(y_test, rival.decision_function(X_test
 # The features have heavy tails, yet a score adds up forty of them and comes close to the normal curve that the method assumes.
 # Positives, of several kinds, deviate a little more.
 
-figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ScoreDistributionDisplay.from_estimator(joined, X_test, y_test).plot(ax, normals=True)
+figure, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
+ScoreDistributionDisplay.from_estimator(joined, X_test, y_test).plot(ax, normals=True, legend_at="below")
 ax.set_title("Scores of test rows, and the normal distributions that the moments assume", fontsize=11, loc="left")
 plt.show()

@@ -1,4 +1,7 @@
-"""Displays of a fit and of its scores, facts about data, and a page about a model; matplotlib is imported when one is drawn."""
+"""Displays of a model and of its scores, facts about data, and the HTML page about a model.
+
+This room reads fitted classifiers and decision values, never files of data; matplotlib is imported when a figure is drawn.
+"""
 
 from scoreline.report.facts import Facts, describe
 from scoreline.report.model_displays import ConvergenceDisplay, GapDisplay, WeightsDisplay, plot_alpha_path

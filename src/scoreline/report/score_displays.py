@@ -436,7 +436,7 @@ class ScoreDistributionDisplay(ScoreDisplay):
                     x = np.linspace(self.edges[0], self.edges[-1], 400)
                     density = norm.pdf(x, z.mean(), z.std(ddof=1)) * (self.edges[1] - self.edges[0])
                     line = ax.plot(x, 100.0 * density, color=colour, linewidth=1.8, dashes=(4.0, 2.0))[0]
-                    entries.append((line, "normal with its mean and variance"))
+                    entries.append((line, f"normal distribution of class {shorten(name, 24)}"))
             elif len(z):
                 few.append((z, colour, words))
         top = ax.get_ylim()[1] if len(few) < 2 else 1.0
