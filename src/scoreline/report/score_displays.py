@@ -83,7 +83,7 @@ class CurveDisplay(ScoreDisplay):
     area_name: ClassVar[str]
     area_label: ClassVar[str]
     axes_labels: ClassVar[tuple[str, str]]
-    drawstyle: ClassVar[str] = "default"
+    has_steps: ClassVar[bool] = False
 
     def __init__(self, y_true: Any, scores: Any, *, name: str | None = None, pos_label: Any = None):
         truth = check_truth(y_true, pos_label)
@@ -97,12 +97,19 @@ class CurveDisplay(ScoreDisplay):
         self.points: dict[str, tuple[float, float]] = {}
         for key, given in scores.items() if named else [(name or "model", scores)]:
             z = check_scores(given, len(truth), f"scores[{key!r}]" if named else "scores")
-            self.curves[str(key)], self.areas[str(key)], self.points[str(key)] = self._curve(levels_of(truth, z))
+            at = levels_of(truth, z)
+            x, y = self._rates(at.tp, at.fp)
+            x, y = np.append(0.0, x), np.append(y[0] if self.has_steps else 0.0, y)
+            self.curves[str(key)] = x, y
+            area = np.diff(x) @ y[1:] if self.has_steps else np.trapezoid(y, x)
+            has_area = self.is_defined or (self.has_steps and self.positives)
+            self.areas[str(key)] = float(area) if has_area else float("nan")
+            across, up = self._rates(at.tp_at_cut, at.fp_at_cut)
+            self.points[str(key)] = float(across), float(up)
 
-    @staticmethod
     @abstractmethod
-    def _curve(at: "Levels") -> tuple[tuple[FloatArray, FloatArray], float, tuple[float, float]]:
-        """Return the curve of a model, its area, and the point of its cut."""
+    def _rates(self, tp: Any, fp: Any) -> tuple[Any, Any]:
+        """Return x and y of predictions with these counts."""
 
     @abstractmethod
     def _chance(self) -> tuple[float, float]:
@@ -136,11 +143,12 @@ class CurveDisplay(ScoreDisplay):
             return note(ax, "no curve:\nall of these rows are of one class")
         (line,) = ax.plot([0.0, 1.0], self._chance(), color=MUTED, linewidth=1.0, dashes=(2.0, 2.0))
         entries = [(line, f"chance: {rate(0.5 * sum(self._chance()))}")]
+        drawstyle = "steps-pre" if self.has_steps else "default"
         for k, (name, (x, y)) in reversed(list(enumerate(self.curves.items()))):  # the first model lies on top
             keep = thin(DRAWN_POINTS, x, y)
             # The seventh model has the first colour again, but not its dashes.
             colour, dashes = MODELS[k % len(MODELS)], DASHES[(k + k // len(MODELS)) % len(DASHES)]
-            style = {"color": colour, "linewidth": 2.0 if k == 0 else 1.4, "drawstyle": self.drawstyle}
+            style = {"color": colour, "linewidth": 2.0 if k == 0 else 1.4, "drawstyle": drawstyle}
             (line,) = ax.plot(x[keep], y[keep], **style, **({"dashes": dashes} if dashes else {}))
             entries.insert(0, (line, f"{shorten(name, 26)}, {self.area_label} {rate(self.areas[name])}"))
             ax.plot(*self.points[name], "o", markersize=6.0, color=colour, markeredgecolor="white", clip_on=False)
@@ -185,11 +193,8 @@ class RocDisplay(CurveDisplay):
     area_label = "area"
     axes_labels = ("false positive rate", "true positive rate")
 
-    @staticmethod
-    def _curve(at: "Levels") -> tuple[tuple[FloatArray, FloatArray], float, tuple[float, float]]:
-        x, y = (np.append(0.0, ratio(c, total)) for c, total in ((at.fp, at.negatives), (at.tp, at.positives)))
-        area = float(np.trapezoid(y, x)) if at.positives and at.negatives else float("nan")
-        return (x, y), area, (float(ratio(at.fp_at_cut, at.negatives)), float(ratio(at.tp_at_cut, at.positives)))
+    def _rates(self, tp: Any, fp: Any) -> tuple[Any, Any]:
+        return ratio(fp, self.negatives), ratio(tp, self.positives)
 
     def _chance(self) -> tuple[float, float]:
         return 0.0, 1.0
@@ -222,14 +227,10 @@ class PrecisionRecallDisplay(CurveDisplay):
     area_name = "Average precision"
     area_label = "AP"
     axes_labels = ("recall", "precision")
-    drawstyle = "steps-pre"
+    has_steps = True
 
-    @staticmethod
-    def _curve(at: "Levels") -> tuple[tuple[FloatArray, FloatArray], float, tuple[float, float]]:
-        recall, precision = ratio(at.tp, at.positives), at.tp / (at.tp + at.fp)
-        area = float(np.diff(recall, prepend=0.0) @ precision) if at.positives else float("nan")
-        point = float(ratio(at.tp_at_cut, at.positives)), float(ratio(at.tp_at_cut, at.tp_at_cut + at.fp_at_cut))
-        return (np.append(0.0, recall), np.append(precision[0], precision)), area, point
+    def _rates(self, tp: Any, fp: Any) -> tuple[Any, Any]:
+        return ratio(tp, self.positives), ratio(tp, tp + fp)
 
     def _chance(self) -> tuple[float, float]:
         share = self.positives / (self.positives + self.negatives)
