@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from scoreline import MeasureClassifier
 from scoreline.io import make_imbalanced
-from scoreline.report import plot_convergence
+from scoreline.report import ConvergenceDisplay
 from scoreline.report.axes import tidy
 from scoreline.report.palette import ABOVE, BELOW, MUTED
 
@@ -57,9 +57,8 @@ def draw_auc(ax, rows, name):
 by_tol = fits("tol", np.logspace(0, -4, 9))
 clf = MeasureClassifier("roc_auc", alpha=ALPHA, scaling="standard", tol=1e-3).fit(X, y)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
-plot_convergence(clf.history_, left)
-left.set(xlabel="passes over the data", ylabel="alpha/2 |w|² + pairwise hinge")
-left.legend(frameon=False, fontsize=9)
+ConvergenceDisplay.from_estimator(clf).plot(left)
+left.set(ylabel="alpha/2 |w|² + pairwise hinge")
 left.set_title("The proof: the optimum lies in the band", fontsize=11, loc="left")
 draw_auc(right, by_tol, "tol")
 right.axvline(1e-2, color=MUTED, linewidth=0.9, linestyle=":")

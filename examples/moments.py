@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from scoreline import MeasureClassifier
 from scoreline.io import make_imbalanced
-from scoreline.report import plot_score_distributions
+from scoreline.report import ScoreDistributionDisplay
 
 X, y = make_imbalanced(120_000, 40, positive_share=0.03, tail=5.0, random_state=0)
 X_train, y_train, X_test, y_test = X[:80_000], y[:80_000], X[80_000:], y[80_000:]
@@ -52,7 +52,7 @@ print(f"LogisticRegression {roc_auc_score(y_test, rival.decision_function(X_test
 # The features have heavy tails, yet a score adds up forty of them and comes close to the normal curve that the method assumes.
 # Positives, of several kinds, deviate a little more.
 
-figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-plot_score_distributions(joined.decision_function(X_test), y_test, ax)
+figure, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
+ScoreDistributionDisplay.from_estimator(joined, X_test, y_test).plot(ax, normals=True, legend_at="below")
 ax.set_title("Scores of test rows, and the normal distributions that the moments assume", fontsize=11, loc="left")
 plt.show()

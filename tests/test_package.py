@@ -9,8 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 import scoreline
 from scoreline.io import make_imbalanced
-from scoreline.report import plot_convergence
-from scoreline.runtime.optional import require
+from scoreline.report import ConvergenceDisplay, GapDisplay
 from scoreline.runtime.registry import unknown_name
 
 
@@ -34,8 +33,8 @@ def test_typing_marker_ships():
 
 def test_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"plot_convergence needs matplotlib.*scoreline\[plot\]"):
-        require("matplotlib.pyplot", "plot", "plot_convergence")
+    with pytest.raises(ImportError, match=r"ConvergenceDisplay needs matplotlib.*scoreline\[plot\]"):
+        ConvergenceDisplay({}).plot()
 
 
 def test_unknown_name_suggests_the_nearest_and_nothing_far_away():
@@ -67,11 +66,12 @@ def test_plot_shows_what_the_history_says():
         "lower_bound": [0.0, 0.1, 0.39],
     }
     figure, (top, bottom) = plt.subplots(2)
-    assert plot_convergence(history, top, gap_ax=bottom) is top
+    assert ConvergenceDisplay(history).plot(top).ax_ is top
+    GapDisplay(history).plot(bottom)
     above, below = (line.get_ydata() for line in top.get_lines())
     assert list(above[:3]) == history["objective"]
-    assert list(below[:3]) == history["lower_bound"]
+    np.testing.assert_allclose(below[:3], history["lower_bound"], atol=1e-300)  # a bound of 0 is drawn below the figure
     gap = bottom.get_lines()[0].get_ydata()
     np.testing.assert_allclose(gap[:2], [400.0, 100 * 0.01 / 0.39])
     plt.close(figure)
-    plt.close(plot_convergence(history, x="seconds").figure)
+    plt.close(ConvergenceDisplay(history).plot(x="seconds").figure_)

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import MeasureClassifier
 from scoreline.io import convert, open_mapped
-from scoreline.report.certificate_words import fit_facts, proof_so_far, what_was_proved
 from scoreline.report.facts import describe
+from scoreline.report.wording import fit_facts, proof_so_far, what_was_proved
 
 
 def counted(X, y):

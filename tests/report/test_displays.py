@@ -10,16 +10,18 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402
 
-from scoreline import MeasureClassifier  # noqa: E402
+from scoreline import MeasureClassifier, MeasureClassifierCV  # noqa: E402
 from scoreline.measures import all_measures, get_measure  # noqa: E402
 from scoreline.report import (  # noqa: E402
     ConvergenceDisplay,
+    GapDisplay,
     PrecisionRecallDisplay,
     ReliabilityDisplay,
     RocDisplay,
     ScoreDistributionDisplay,
     ThresholdDisplay,
     WeightsDisplay,
+    plot_alpha_path,
 )
 
 OF_SCORES = [RocDisplay, PrecisionRecallDisplay, ThresholdDisplay, ScoreDistributionDisplay, ReliabilityDisplay]
@@ -161,7 +163,7 @@ def test_a_million_rows_leave_a_small_picture(kind, tmp_path):
 
 
 def test_thinned_curves_stay_where_they_were():
-    from scoreline.report.curves import thin
+    from scoreline.report.axes import thin
 
     y, z = sample(n=100_000, share=0.2)
     x, up = RocDisplay.from_predictions(y, z).curves["model"]
@@ -183,6 +185,27 @@ def test_histograms_share_bins_and_single_rows_are_needles():
     few = ScoreDistributionDisplay.from_predictions(*DATA["one positive"]).plot()
     texts = [text.get_text() for text in few.figure_.legends[0].get_texts()]
     assert "class positive (1 row), one by one" in texts
+
+
+def test_normals_have_the_mean_and_the_variance_of_their_class():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(2000) < 0.1, "yes", "no")
+    scores = rng.standard_normal(2000) + 2.0 * (y == "yes")
+    display = ScoreDistributionDisplay.from_predictions(y, scores, pos_label="yes").plot(normals=True)
+    texts = [text.get_text() for text in display.figure_.legends[0].get_texts()]
+    assert [text.startswith("normal") for text in texts] == [False, True, False, True, False]
+    width = display.edges[1] - display.edges[0]
+    for line, side in zip(display.ax_.get_lines(), (y == "no", y == "yes"), strict=False):
+        x, share = line.get_data()
+        own = scores[side]
+        assert x[np.argmax(share)] == pytest.approx(own.mean(), abs=x[1] - x[0])  # one step of the grid
+        assert share.max() == pytest.approx(
+            100 * width / (own.std(ddof=1) * np.sqrt(2 * np.pi)), rel=1e-3
+        )  # 400 points
+    assert x[0] <= np.quantile(scores, 0.01)
+    assert x[-1] >= np.quantile(scores[y == "yes"], 0.99), "the tail of the rare class belongs to the picture"
+    for name in ("equal scores", "one positive", "no positive"):
+        ScoreDistributionDisplay(*DATA[name]).plot(normals=True)
 
 
 def test_bins_of_reliability_hold_all_rows_with_wilson_intervals():
@@ -248,14 +271,15 @@ def test_estimators_and_their_labels_are_understood():
 
 def test_convergence_is_drawn_from_the_history():
     clf, _, _ = fitted(tol=1e-4)
-    display = ConvergenceDisplay.from_estimator(clf)
+    display, gap = ConvergenceDisplay.from_estimator(clf), GapDisplay.from_estimator(clf)
+    assert gap.tol == 1e-4
     for x in ("passes", "seconds", "iteration"):
         display.plot(x=x).figure_.canvas.draw()
-        display.plot_gap(x=x, tol=1e-4).figure_.canvas.draw()
+        gap.plot(x=x).figure_.canvas.draw()
     assert display.has_certificate
     assert display.gap[-1] == pytest.approx(clf.gap_ / clf.lower_bound_, rel=1e-6)
     assert display.describe().startswith(f"After {clf.history_['passes'][-1]:.0f} passes over the data")
-    assert "%" in display.describe_gap()
+    assert "%" in gap.describe()
     with pytest.raises(ValueError, match="x='time'"):
         display.plot(x="time")
 
@@ -268,8 +292,9 @@ def test_no_certificate_is_said_in_words(measure, solver):
     assert not display.has_certificate
     assert f"solver {solver} gives no certificate" in display.describe()
     assert "no certificate" in display.plot().ax_.texts[0].get_text()
-    assert "no gap" in display.plot_gap().ax_.texts[0].get_text()
-    assert "no gap" in display.describe_gap()
+    gap = GapDisplay.from_estimator(clf)
+    assert "no gap" in gap.plot().ax_.texts[0].get_text()
+    assert "no gap" in gap.describe()
 
 
 @pytest.mark.parametrize(
@@ -284,10 +309,9 @@ def test_no_certificate_is_said_in_words(measure, solver):
 )
 @pytest.mark.filterwarnings("error")
 def test_any_history_can_be_drawn(history):
-    display = ConvergenceDisplay(history)
-    display.plot().figure_.canvas.draw()
-    display.plot_gap(tol=0.01).figure_.canvas.draw()
-    assert "nan" not in display.describe() + display.describe_gap()
+    for display in (ConvergenceDisplay(history), GapDisplay(history, tol=0.01)):
+        display.plot().figure_.canvas.draw()
+        assert "nan" not in display.describe()
 
 
 def test_long_histories_are_thinned():
@@ -321,6 +345,21 @@ def test_any_weights_can_be_drawn(coef):
     display.figure_.canvas.draw()
     assert max((len(text.get_text()) for text in display.ax_.get_yticklabels()), default=0) <= 24
     assert display.describe().endswith(".")
+
+
+def test_the_path_shows_means_errors_folds_and_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = X[:, 0] + rng.standard_normal(300) > 0
+    clf = MeasureClassifierCV(alphas=[1e-3, 1.0, 0.1], cv=3).fit(X, y)
+    ax = plot_alpha_path(clf)
+    lines = {line.get_label(): line.get_data() for line in ax.get_lines()}
+    alphas, means = lines["mean of 3 folds"]
+    np.testing.assert_array_equal(alphas, [1e-3, 0.1, 1.0])
+    np.testing.assert_allclose(means, clf.cv_results_["mean_test_score"][[0, 2, 1]])
+    assert len(ax.get_lines()) == 5  # three folds, their mean, the choice
+    assert any(text.get_text() == f"alpha {clf.alpha_:.3g}" for text in ax.texts)
+    assert ax.get_ylabel() == "roc_auc of rows left out"
 
 
 def test_nothing_of_matplotlib_is_imported_before_a_figure_is_drawn():

@@ -15,8 +15,8 @@ from examples import EXAMPLES, NASTY, content_of, degenerate, easy  # noqa: E402
 from scoreline import MeasureClassifier  # noqa: E402
 from scoreline.report import PageContent, write_page  # noqa: E402
 from scoreline.report.page import page_text  # noqa: E402
-from scoreline.report.palette import DARK, LIGHT, contrast  # noqa: E402
-from scoreline.report.wording import apart, clean, percent, rate, shorten  # noqa: E402
+from scoreline.report.palette import DARK, LIGHT  # noqa: E402
+from scoreline.report.wording import clean, distinct_digits, percent, rate, shorten  # noqa: E402
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -213,7 +213,9 @@ def test_wrong_content_is_refused():
     for changes, message in (
         ({"verdict_kind": "great"}, "verdict_kind='great' must be one of"),
         ({"decisions": {}}, "decisions must hold"),
-        ({"decisions": {"a": np.zeros(3)}}, r"decisions\['a'\] has shape \(3,\)"),
+        ({"decisions": {"a": np.zeros(3)}}, r"decisions\['a'\] must be a vector of 143 numbers .* got shape \(3,\)"),
+        ({"decisions": {"a": np.full(143, np.inf)}}, r"decisions\['a'\] must be finite, got inf in row 0"),
+        ({"y_true": np.zeros((143, 1))}, "y_true must be a vector"),
     ):
         with pytest.raises(ValueError, match=message):
             easy(**changes)
@@ -224,9 +226,21 @@ def test_wrong_content_is_refused():
 def test_a_page_that_fails_leaves_the_old_one(tmp_path):
     path = tmp_path / "page.html"
     path.write_text("old")
-    with pytest.raises(ValueError, match="finite"):
-        write_page(path, degenerate(decisions={"a": np.full(12, np.nan)}))
+    with pytest.raises(ValueError, match="4 numbers for 1 features"):
+        write_page(path, degenerate(column_scale=np.ones(4)))
     assert path.read_text() == "old"
+
+
+def contrast(first, second):
+    """Return the contrast ratio of two colours as WCAG 2 defines it, from 1 to 21."""
+    lighter, darker = sorted((luminance(first), luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour):
+    channels = [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 # WCAG 2 AA: 4.5 for text, 3 for what a figure draws.
@@ -276,4 +290,4 @@ def test_words():
         "99.99 %",
         "less than 0.001 %",
     ]
-    assert apart(0.44438812, 0.44438845) == ("0.4443881", "0.4443884")
+    assert distinct_digits(0.44438812, 0.44438845) == ("0.4443881", "0.4443884")

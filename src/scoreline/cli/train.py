@@ -25,7 +25,7 @@ from scoreline.io import Dataset
 from scoreline.io.columns import listed
 from scoreline.measures import get_measure
 from scoreline.model_selection import MeasureClassifierCV
-from scoreline.report.certificate_words import MORE_PROOF, USELESS, proof_so_far, relative_gap
+from scoreline.report.wording import LARGEST_USEFUL_GAP, MORE_PROOF, proof_so_far, relative_gap
 from scoreline.solvers import Checkpoint
 from scoreline.solvers import Progress as Iteration
 from scoreline.solvers.moments import MomentsSolver
@@ -253,7 +253,7 @@ def _sentence(clf: Any, seconds: float) -> str:
     if clf.gap_ is None:
         return f"{head} (no certificate)"
     proved = f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"
-    if relative_gap(clf) > USELESS:
+    if relative_gap(clf) > LARGEST_USEFUL_GAP:
         return f"{head}; no useful proof yet ({proved}). {as_options(MORE_PROOF)}"
     return f"{head}; proved: {proved}"
 

@@ -1,21 +1,23 @@
-"""Pictures of a fit and a page about a model; matplotlib is imported when one is drawn."""
+"""Displays of a model and of its scores, facts about data, and the HTML page about a model.
 
-from scoreline.report.displays import (
-    ConvergenceDisplay,
+This room reads fitted classifiers and decision values, never files of data; matplotlib is imported when a figure is drawn.
+"""
+
+from scoreline.report.facts import Facts, describe
+from scoreline.report.model_displays import ConvergenceDisplay, GapDisplay, WeightsDisplay, plot_alpha_path
+from scoreline.report.page import PageContent, write_page
+from scoreline.report.score_displays import (
     PrecisionRecallDisplay,
     ReliabilityDisplay,
     RocDisplay,
     ScoreDistributionDisplay,
     ThresholdDisplay,
-    WeightsDisplay,
 )
-from scoreline.report.facts import Facts, describe
-from scoreline.report.page import PageContent, write_page
-from scoreline.report.plots import plot_alpha_path, plot_convergence, plot_score_distributions
 
 __all__ = [
     "ConvergenceDisplay",
     "Facts",
+    "GapDisplay",
     "PageContent",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
@@ -25,7 +27,5 @@ __all__ = [
     "WeightsDisplay",
     "describe",
     "plot_alpha_path",
-    "plot_convergence",
-    "plot_score_distributions",
     "write_page",
 ]

@@ -7,8 +7,8 @@ from typing import Any
 
 from scoreline.report.wording import clean
 
-NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?( ?%| ?s| ?ms)?")  # noqa: RUF001 (a minus sign of print)
-LONG = 12  # rows of a table that are shown at once
+NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?( ?%| ?s| ?ms)?|[-–]?")  # noqa: RUF001 (minus and dash of print)
+LONGEST_TABLE = 12  # rows that are shown at once
 
 
 def escaped(text: Any) -> str:
@@ -22,48 +22,41 @@ def paragraph(text: str, kind: str = "") -> str:
 
 
 def section(key: str, heading: str, *parts: str) -> str:
-    """Return a section with its heading."""
+    """Return a section with its heading, or nothing if all parts are empty."""
     body = "\n".join(part for part in parts if part)
-    return (
-        f'<section id="{key}" aria-labelledby="{key}-h">\n<h2 id="{key}-h">{escaped(heading)}</h2>\n{body}\n</section>'
-    )
+    head = f'<section id="{key}" aria-labelledby="{key}-h">\n<h2 id="{key}-h">{escaped(heading)}</h2>'
+    return f"{head}\n{body}\n</section>" if body else ""
 
 
-def figure(svg: str, caption: str) -> str:
-    """Return a figure with its caption; svg is an element that is already safe."""
-    return f"<figure>\n{svg}\n<figcaption>{escaped(caption)}</figcaption>\n</figure>"
-
-
-def figures(*parts: str) -> str:
-    """Return figures side by side where there is room."""
+def side_by_side(*parts: str) -> str:
+    """Return figures and tables side by side where there is room."""
     return f'<div class="figures">\n{"".join(parts)}\n</div>'
 
 
 def table(rows: Sequence[dict[str, str]], caption: str, mark_first: bool = False) -> str:
     """Return a table in a container that scrolls on its own; what is beyond the first rows is folded away."""
-    if not rows:
-        return ""
-    if len(rows) <= LONG:
-        return _scrolling(rows, caption, mark_first)
+    if len(rows) <= LONGEST_TABLE:
+        return _scrolling(rows, caption, mark_first) if rows else ""
+    first = LONGEST_TABLE - 4
     folded = _scrolling(rows, f"{caption}, all of them", mark_first)
     return (
-        _scrolling(rows[: LONG - 4], f"{caption}: the first {LONG - 4} of {len(rows)}", mark_first)
+        _scrolling(rows[:first], f"{caption}: the first {first} of {len(rows)}", mark_first)
         + f"\n<details><summary>All {len(rows)} rows</summary>\n{folded}\n</details>"
     )
 
 
 def _scrolling(rows: Sequence[dict[str, str]], caption: str, mark_first: bool) -> str:
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    numeric = {name for name in columns[1:] if all(_is_number(row.get(name, "")) for row in rows)}
+    numeric = {name for name in columns[1:] if all(NUMBER.fullmatch(clean(row.get(name, ""))) for row in rows)}
     head = "".join(f'<th scope="col"{_class("number" * (name in numeric))}>{escaped(name)}</th>' for name in columns)
     body = []
     for k, row in enumerate(rows):
-        cells = [f'<th scope="row">{escaped(row.get(columns[0], ""))}</th>']
-        cells += [
-            f"<td{_class('number' if name in numeric else _short(row.get(name, '')))}>{escaped(row.get(name, ''))}</td>"
-            for name in columns[1:]
-        ]
-        body.append(f"<tr{_class('first' * (mark_first and k == 0))}>{''.join(cells)}</tr>")
+        cells = f'<th scope="row">{escaped(row.get(columns[0], ""))}</th>'
+        for name in columns[1:]:
+            text = row.get(name, "")
+            kind = "number" if name in numeric else "short" * (len(clean(text)) <= 28)
+            cells += f"<td{_class(kind)}>{escaped(text)}</td>"
+        body.append(f"<tr{_class('first' * (mark_first and k == 0))}>{cells}</tr>")
     # A region that scrolls must be reached by the keyboard, and so needs a name. The caption is no part of the table: it
     # would scroll away with it.
     name = escaped(caption)
@@ -76,34 +69,22 @@ def _scrolling(rows: Sequence[dict[str, str]], caption: str, mark_first: bool) -
 
 def definitions(pairs: Sequence[tuple[str, str]]) -> str:
     """Return a list of names and values."""
-    if not pairs:
-        return ""
-    return "<dl>\n" + "\n".join(f"<dt>{escaped(k)}</dt><dd>{escaped(v)}</dd>" for k, v in pairs) + "\n</dl>"
+    items = "\n".join(f"<dt>{escaped(name)}</dt><dd>{escaped(value)}</dd>" for name, value in pairs)
+    return f"<dl>\n{items}\n</dl>" if pairs else ""
 
 
 def warning_list(warnings: Sequence[str]) -> str:
     """Return warnings as a list."""
-    if not warnings:
-        return ""
     items = "\n".join(f"<li><strong>Warning:</strong> {escaped(text)}</li>" for text in warnings)
-    return f'<ul class="warnings">\n{items}\n</ul>'
+    return f'<ul class="warnings">\n{items}\n</ul>' if warnings else ""
 
 
 def code(lines: Sequence[str]) -> str:
     """Return commands as they are to be typed, line breaks kept."""
     kept = ("".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in str(line)) for line in lines)
     words = html.escape("\n".join(kept), quote=True)
-    return f'<pre tabindex="0" role="region" aria-label="Commands"><code>{words}</code></pre>'
+    return f'<pre tabindex="0" role="region" aria-label="Commands"><code>{words}</code></pre>' if lines else ""
 
 
 def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
-
-
-def _short(text: Any) -> str:
-    return "short" if len(clean(text)) <= 28 else ""
-
-
-def _is_number(text: Any) -> bool:
-    text = clean(text)
-    return text in ("", "-", "–") or NUMBER.fullmatch(text) is not None  # noqa: RUF001 (a dash of print)

@@ -1,23 +1,31 @@
 """A page about a model: one HTML file without scripts or anything from the network."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
 
 from scoreline.io.files import whole_file
+from scoreline.measures import CountsBasedMeasure, OperatingPoint, get_measure
 from scoreline.report import html_parts as parts
-from scoreline.report.page_sections import (
-    curve_section,
-    cut_section,
-    data_section,
-    proof_section,
-    reproduce_section,
-    score_section,
-    weight_section,
+from scoreline.report import wording
+from scoreline.report.axes import Display
+from scoreline.report.model_displays import ConvergenceDisplay, GapDisplay, WeightsDisplay
+from scoreline.report.palette import DARK, LIGHT
+from scoreline.report.score_displays import (
+    PrecisionRecallDisplay,
+    ReliabilityDisplay,
+    RocDisplay,
+    ScoreDistributionDisplay,
+    ThresholdDisplay,
+    check_scores,
+    check_truth,
 )
-from scoreline.report.page_style import style_sheet
+from scoreline.report.svg import draw
+from scoreline.report.wording import clean, number, percent, rate
 from scoreline.runtime.types import AnyArray, FloatArray
 
 KINDS = {"pays": "Training for the measure pays", "tie": "A tie", "loses": "It does not pay here", "model": "The model"}
@@ -85,12 +93,14 @@ class PageContent:
             raise ValueError(f"verdict_kind={self.verdict_kind!r} must be one of {list(KINDS)}")
         if not self.decisions:
             raise ValueError("decisions must hold the decision values of the classifier")
-        rows = np.shape(self.y_true)
+        rows = len(check_truth(self.y_true))
         for name, values in self.decisions.items():
-            if np.shape(values) != rows or len(rows) != 1 or rows[0] == 0:
-                raise ValueError(
-                    f"decisions[{name!r}] has shape {np.shape(values)} and y_true {rows}: they must be vectors of one length"
-                )
+            check_scores(values, rows, f"decisions[{name!r}]")
+
+    @property
+    def scores(self) -> FloatArray:
+        """Decision values of the classifier itself."""
+        return np.asarray(next(iter(self.decisions.values())), dtype=np.float64)
 
 
 def write_page(path: Any, content: PageContent) -> Path:
@@ -118,73 +128,137 @@ def write_page(path: Any, content: PageContent) -> Path:
 
 
 def page_text(content: PageContent) -> str:
-    """Return the HTML of a page.
-
-    Parameters
-    ----------
-    content : PageContent
-        What it says.
-
-    Returns
-    -------
-    str
-        The whole document.
-    """
+    """Return the whole HTML document of a page."""
+    caption = content.table_caption or f"On {content.evaluated_on}"
+    known = parts.warning_list(content.warnings), parts.definitions(content.facts)
     sections = [
-        ("results", "Results", _results(content)),
-        ("proof", "Certificate", proof_section(content)),
-        ("curves", "Curves", curve_section(content)),
-        ("cut", "Cut", cut_section(content)),
-        ("scores", "Scores", score_section(content)),
-        ("weights", "Weights", weight_section(content)),
-        ("data", "Data", data_section(content)),
-        ("reproduce", "Reproduce", reproduce_section(content)),
+        ("results", "Results", parts.section("results", "Results", parts.table(content.table, caption, True))),
+        ("proof", "Certificate", _proof_section(content)),
+        ("curves", "Curves", _curve_section(content)),
+        ("cut", "Cut", _cut_section(content)),
+        ("scores", "Scores", _score_section(content)),
+        ("weights", "Weights", _weight_section(content)),
+        ("data", "Data", parts.section("data", "Data and warnings", *known)),
+        ("reproduce", "Reproduce", parts.section("reproduce", "How to reproduce it", parts.code(content.commands))),
     ]
-    shown = [(key, name, body) for key, name, body in sections if body]
-    links = "".join(f'<li><a href="#{key}">{name}</a></li>' for key, name, _ in shown)
-    created = parts.paragraph(content.created, "small")
-    title = parts.escaped(content.title)
-    body = "\n".join(body for _, _, body in shown)
-    return f"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{title}</title>
-<style>
-{style_sheet()}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the results</a>
-<header class="wrap">
-<p class="kicker">scoreline report</p>
-<h1>{title}</h1>
-<p class="meta">Evaluated on {parts.escaped(content.evaluated_on)}.</p>
-</header>
-<main id="main" class="wrap" tabindex="-1">
-<div class="verdict {content.verdict_kind}" role="region" aria-labelledby="verdict-h">
-<h2 id="verdict-h">{KINDS[content.verdict_kind]}</h2>
-<p>{parts.escaped(content.verdict)}</p>
-{parts.paragraph(content.second_verdict)}
-</div>
-<nav aria-label="Sections"><ul>{links}</ul></nav>
-{body}
-</main>
-<footer class="wrap">
-{created}
-<p class="small">Made by scoreline. This page is one file and loads nothing.</p>
-</footer>
-</body>
-</html>
-"""
-
-
-def _results(content: PageContent) -> str:
-    if not content.table:
-        return ""
-    return parts.section(
-        "results", "Results", parts.table(content.table, content.table_caption or f"On {content.evaluated_on}", True)
+    light, dark = (" ".join(f"--{name}: {value};" for name, value in scheme.items()) for scheme in (LIGHT, DARK))
+    template = Template(Path(__file__).with_name("page.html").read_text("utf-8"))
+    return template.substitute(
+        light=light,
+        dark=dark,
+        title=parts.escaped(content.title),
+        evaluated_on=parts.escaped(content.evaluated_on),
+        verdict_kind=content.verdict_kind,
+        verdict_heading=KINDS[content.verdict_kind],
+        verdict=parts.escaped(content.verdict),
+        second_verdict=parts.paragraph(content.second_verdict),
+        links="".join(f'<li><a href="#{key}">{name}</a></li>' for key, name, body in sections if body),
+        sections="\n".join(body for _, _, body in sections if body),
+        created=parts.paragraph(content.created, "small"),
     )
+
+
+def _figure(key: str, title: str, display: Display) -> str:
+    words = display.describe()
+    svg = draw(partial(display.plot, legend_at="below"), key, title, words, display.height)
+    return f"<figure>\n{svg}\n<figcaption>{parts.escaped(words)}</figcaption>\n</figure>"
+
+
+def _proof_section(content: PageContent) -> str:
+    clf, drawn = content.classifier, ""
+    bounds = ConvergenceDisplay.from_estimator(clf)
+    if bounds.has_certificate:
+        gap = GapDisplay.from_estimator(clf)
+        drawn = parts.side_by_side(
+            _figure("convergence", "Objective and lower bound", bounds), _figure("gap", "Proved gap", gap)
+        )
+    heading = "What was proved" if wording.has_certificate(clf) else "No certificate"
+    words = parts.paragraph(wording.what_was_proved(clf)) + parts.paragraph(wording.what_was_not_proved(clf), "small")
+    return parts.section("proof", heading, words, drawn, parts.definitions(wording.fit_facts(clf)))
+
+
+def _curve_section(content: PageContent) -> str:
+    kinds = ("roc", RocDisplay), ("pr", PrecisionRecallDisplay)
+    drawn = [_figure(key, kind.title, kind(content.y_true, content.decisions)) for key, kind in kinds]
+    text = "Each curve goes through all cuts of a model's scores; the dot is the cut that the model makes."
+    return parts.section(
+        "curves", "Ranking: ROC and precision-recall", parts.paragraph(text), parts.side_by_side(*drawn)
+    )
+
+
+def _cut_section(content: PageContent) -> str:
+    """Return the measure against the threshold, and the confusion table at the cut."""
+    clf, scores = content.classifier, content.scores
+    measure = get_measure(clf.measure, clf.measure_params)
+    display = ThresholdDisplay(content.y_true, scores, measure=measure)
+    tp, fp, fn, tn = display.counts_at_cut
+    negative, positive = (clean(name) for name in clf.classes_)
+    rows = [
+        {"truth": positive, f"called {positive}": f"{tp:,.0f}", f"called {negative}": f"{fn:,.0f}"},
+        {"truth": negative, f"called {positive}": f"{fp:,.0f}", f"called {negative}": f"{tn:,.0f}"},
+    ]
+    shares = [
+        ("precision", _part_of(tp, tp + fp)),
+        ("recall", _part_of(tp, tp + fn)),
+        ("false positive rate", _part_of(fp, fp + tn)),
+        ("flagged rows", _part_of(tp + fp, len(scores))),
+    ]
+    if isinstance(measure, OperatingPoint):
+        held = measure.kept(tp, fp, fn, tn)
+        shares.insert(0, ("target", f"{measure.constraint()}: {'met' if held else 'missed'} on these rows"))
+    text = "The intercept holds the cut, so the threshold is 0 here; another one would have given what the curve says."
+    if not isinstance(measure, CountsBasedMeasure):
+        truth = np.asarray(content.y_true, dtype=bool)
+        value = measure.value(truth, scores) if 0 < truth.sum() < len(truth) else float("nan")
+        text = (
+            f"{measure.name} ({rate(value)} on these rows) judges the ranking and does not depend on the cut; precision, "
+            "recall and F1 do."
+        )
+    counts = f"<div>{parts.table(rows, 'Rows at the chosen cut')}{parts.definitions(shares)}</div>"
+    drawn = parts.side_by_side(_figure("threshold", "Measure against the threshold", display), counts)
+    return parts.section("cut", "The cut", parts.paragraph(text), drawn)
+
+
+def _score_section(content: PageContent) -> str:
+    """Return the distribution of the scores, and the share of positives by score."""
+    clf, scores = content.classifier, content.scores
+    spread = ScoreDistributionDisplay(content.y_true, scores, class_names=[clean(name) for name in clf.classes_])
+    calibrated = hasattr(clf, "calibration_")
+    likely = clf.probability_of(scores) if calibrated else None
+    reliable = ReliabilityDisplay(content.y_true, scores, probabilities=likely)
+    drawn = parts.side_by_side(
+        _figure("scores-of-classes", "Scores of both classes", spread),
+        _figure("reliability", f"Share of positives by {'probability' if calibrated else 'score'}", reliable),
+    )
+    text = (
+        "Scores are distances from the cut, not probabilities: the second figure says what share of positives a score has "
+        "stood for, in bins of about equally many rows."
+    )
+    if calibrated:
+        text = (
+            "Scores are distances from the cut. Probabilities were learnt from scores of rows left out of the training: in the "
+            "second figure, bins of about equally many rows should lie on the diagonal."
+        )
+    return parts.section("scores", "Scores: distribution and reliability", parts.paragraph(text), drawn)
+
+
+def _weight_section(content: PageContent) -> str:
+    """Return the largest weights, as a figure and as a table with whole names."""
+    scale = content.column_scale
+    many = WeightsDisplay.from_estimator(content.classifier, names=content.names, column_scale=scale, k=50)
+    few = WeightsDisplay(many.weights[:15], many.names[:15], many.total, many.scaled)
+    rows = [{"feature": clean(n), "weight": number(w)} for n, w in zip(many.names, many.weights, strict=True)]
+    if many.scaled:
+        caption = "Weights times standard deviation, by size"
+        text = "Weights are per standard deviation of a column, so their sizes compare."
+    else:
+        caption = "Weights by size"
+        text = "Weights are in the units of their columns: sizes compare only where columns have one scale."
+    drawn = parts.side_by_side(
+        _figure("largest-weights", "Largest weights", few), f"<div>{parts.table(rows, caption)}</div>"
+    )
+    return parts.section("weights", "Largest weights", parts.paragraph(text), drawn)
+
+
+def _part_of(part: float, whole: float) -> str:
+    return f"{part:,.0f} of {whole:,.0f}" + (f", {percent(part / whole)}" if whole else "")

@@ -1,25 +1,391 @@
-"""The scores of both classes: where they lie, and what share of positives they stand for."""
+"""Displays of scores: curves over all thresholds, the scores of both classes, and the share of positives they stand for."""
 
-from typing import Any
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.stats import binomtest, norm
 
-from scoreline.report.axes import label, tidy
-from scoreline.report.curves import check_scores, check_truth, levels_of, score_window, wilson
-from scoreline.report.display import Display
-from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
-from scoreline.report.wording import count, joined, number, percent, shorten
-from scoreline.runtime.types import FloatArray
+from scoreline.measures import CountsBasedMeasure, Cut, Measure, best_cut, get_measure
+from scoreline.measures.base import ratio
+from scoreline.report.axes import HEIGHT, Display, LegendEntries, label, note, thin, tidy
+from scoreline.report.palette import ABOVE, BELOW, DASHES, INK, MODELS, MUTED
+from scoreline.report.wording import clean, count, joined, number, percent, rate, shorten
+from scoreline.runtime.types import AnyArray, FloatArray
 
-FEW = 10  # rows of a class that are drawn one by one
+DRAWN_POINTS = 800  # of a curve, at most: more cannot be seen, and each costs bytes in a page
+ROWS_DRAWN_ONE_BY_ONE = 10  # a class of fewer rows has no histogram
 
 
-class ScoreDistributionDisplay(Display):
-    """Histograms of the scores of both classes, on the same bins, each as shares of its class.
+class ScoreDisplay(Display):
+    """A display of decision values: it is made from labels and scores."""
 
-    Made by `from_predictions` or `from_estimator`; `plot` draws it. A class of fewer than ten rows is drawn row by row.
+    @abstractmethod
+    def __init__(self, y_true: Any, scores: Any, **options: Any):
+        """Make the arrays."""
+
+    @classmethod
+    def from_predictions(cls, y_true: Any, scores: Any, **options: Any) -> Any:
+        """Return the display of scores.
+
+        Parameters
+        ----------
+        y_true, scores : array of n labels, array of n numbers
+            The truth, and decision values that are cut at 0.
+        **options : dict
+            The other parameters of the class.
+
+        Returns
+        -------
+        ScoreDisplay
+            The display.
+        """
+        return cls(y_true, scores, **options)
+
+    @classmethod
+    def from_estimator(cls, clf: Any, X: Any, y: Any, **options: Any) -> Any:
+        """Return the display of a fitted classifier on (X, y).
+
+        Parameters
+        ----------
+        clf : classifier
+            With decision_function and two classes_, the second of them positive.
+        X, y : array of shape (n, p), array of n labels
+            Rows and their classes.
+        **options : dict
+            The other parameters of the class; by default what the classifier says of itself.
+
+        Returns
+        -------
+        ScoreDisplay
+            The display.
+        """
+        scores = clf.decision_function(X)
+        known = {
+            "pos_label": clf.classes_[1],
+            "name": type(clf).__name__,
+            "class_names": tuple(clf.classes_),
+            "measure": getattr(clf, "measure", "f1"),
+            "measure_params": getattr(clf, "measure_params", None),
+            "probabilities": clf.probability_of(scores) if hasattr(clf, "calibration_") else None,
+        }
+        asked = inspect.signature(cls).parameters
+        return cls(y, scores, **({name: value for name, value in known.items() if name in asked} | options))
+
+
+class CurveDisplay(ScoreDisplay):
+    """One curve for each model, and the point where its decision values are cut."""
+
+    title: ClassVar[str]
+    area_name: ClassVar[str]
+    area_label: ClassVar[str]
+    axes_labels: ClassVar[tuple[str, str]]
+    has_steps: ClassVar[bool] = False
+
+    def __init__(self, y_true: Any, scores: Any, *, name: str | None = None, pos_label: Any = None):
+        truth = check_truth(y_true, pos_label)
+        self.positives = int(np.count_nonzero(truth))
+        self.negatives = len(truth) - self.positives
+        named = isinstance(scores, Mapping)
+        if named and not scores:
+            raise ValueError("scores must hold at least one model")
+        self.curves: dict[str, tuple[FloatArray, FloatArray]] = {}
+        self.areas: dict[str, float] = {}
+        self.points: dict[str, tuple[float, float]] = {}
+        for key, given in scores.items() if named else [(name or "model", scores)]:
+            z = check_scores(given, len(truth), f"scores[{key!r}]" if named else "scores")
+            at = levels_of(truth, z)
+            x, y = self._rates(at.tp, at.fp)
+            x, y = np.append(0.0, x), np.append(y[0] if self.has_steps else 0.0, y)
+            self.curves[str(key)] = x, y
+            area = np.diff(x) @ y[1:] if self.has_steps else np.trapezoid(y, x)
+            has_area = self.is_defined or (self.has_steps and self.positives)
+            self.areas[str(key)] = float(area) if has_area else float("nan")
+            across, up = self._rates(at.tp_at_cut, at.fp_at_cut)
+            self.points[str(key)] = float(across), float(up)
+
+    @abstractmethod
+    def _rates(self, tp: Any, fp: Any) -> tuple[Any, Any]:
+        """Return x and y of predictions with these counts."""
+
+    @abstractmethod
+    def _chance(self) -> tuple[float, float]:
+        """Return the heights of the chance line at 0 and 1."""
+
+    @abstractmethod
+    def _point_words(self, name: str, x: float, y: float) -> str:
+        """Return what the cut of a model means, in words."""
+
+    @property
+    def height(self) -> float:
+        """Height of a figure of its own, in inches."""
+        return HEIGHT + 0.18 * (len(self.curves) - 1)
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether both classes are there."""
+        return self.positives > 0 and self.negatives > 0
+
+    def describe(self) -> str:
+        """Return what the figure shows, in numbers."""
+        if not self.is_defined:
+            return "There is no curve: these rows are all of one class."
+        named = joined([f"{rate(area)} for {clean(name)}" for name, area in self.areas.items()])
+        first, point = next(iter(self.points.items()))
+        chance = f"chance: {rate(0.5 * sum(self._chance()))}"
+        return f"{self.area_name}: {named}; {chance}. {self._point_words(clean(first), *point)}"
+
+    def _draw(self, ax: Any) -> LegendEntries:
+        if not self.is_defined:
+            return note(ax, "no curve:\nall of these rows are of one class")
+        (line,) = ax.plot([0.0, 1.0], self._chance(), color=MUTED, linewidth=1.0, dashes=(2.0, 2.0))
+        entries = [(line, f"chance: {rate(0.5 * sum(self._chance()))}")]
+        drawstyle = "steps-pre" if self.has_steps else "default"
+        for k, (name, (x, y)) in reversed(list(enumerate(self.curves.items()))):  # the first model lies on top
+            keep = thin(DRAWN_POINTS, x, y)
+            # The seventh model has the first colour again, but not its dashes.
+            colour, dashes = MODELS[k % len(MODELS)], DASHES[(k + k // len(MODELS)) % len(DASHES)]
+            style = {"color": colour, "linewidth": 2.0 if k == 0 else 1.4, "drawstyle": drawstyle}
+            (line,) = ax.plot(x[keep], y[keep], **style, **({"dashes": dashes} if dashes else {}))
+            entries.insert(0, (line, f"{shorten(name, 26)}, {self.area_label} {rate(self.areas[name])}"))
+            ax.plot(*self.points[name], "o", markersize=6.0, color=colour, markeredgecolor="white", clip_on=False)
+        handle = ax.plot([], [], "o", markersize=6.0, color=INK, markeredgecolor="white")[0]
+        entries.append((handle, "the cut: decision > 0"))
+        # Where positives are rare and hard to find, all precisions would lie on the axis.
+        highest = max(float(y.max()) for _, y in self.curves.values())
+        ax.set(xlim=(-0.01, 1.0), ylim=(0.0, 1.02 if highest > 0.5 else 1.15 * highest))
+        tidy(ax, "both")
+        label(ax, *self.axes_labels)
+        return entries
+
+
+class RocDisplay(CurveDisplay):
+    """ROC curves of several models, with area, chance line and the point of the cut.
 
     Parameters
+    ----------
+    y_true : array of n labels
+        The truth.
+    scores : dict of str to array of n numbers, or one array
+        Decision values of each model.
+    name : str, optional
+        Name of the model where `scores` is one array.
+    pos_label : label, optional
+        The positive class; None means y_true > 0.
+
+    Attributes
+    ----------
+    curves : dict of str to (ndarray, ndarray)
+        For each model the false and the true positive rates, from (0, 0) to (1, 1).
+    areas : dict of str to float
+        For each model the area under its curve.
+    points : dict of str to (float, float)
+        For each model the rates of its predictions, decision > 0.
+    positives, negatives : int
+        Rows of either class.
+    """
+
+    title = "ROC curve"
+    area_name = "Area under the ROC curve"
+    area_label = "area"
+    axes_labels = ("false positive rate", "true positive rate")
+
+    def _rates(self, tp: Any, fp: Any) -> tuple[Any, Any]:
+        return ratio(fp, self.negatives), ratio(tp, self.positives)
+
+    def _chance(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def _point_words(self, name: str, x: float, y: float) -> str:
+        return (
+            f"At its cut {name} finds {y * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(y)}) and "
+            f"calls {x * self.negatives:,.0f} of {count(self.negatives, 'negative')} positive ({percent(x)})."
+        )
+
+
+class PrecisionRecallDisplay(CurveDisplay):
+    """Precision-recall curves of several models, with average precision, base rate and the point of the cut.
+
+    Parameters are those of RocDisplay.
+
+    Attributes
+    ----------
+    curves : dict of str to (ndarray, ndarray)
+        For each model recall in rising order, and precision.
+    areas : dict of str to float
+        For each model its average precision.
+    points : dict of str to (float, float)
+        For each model recall and precision of its predictions, decision > 0.
+    positives, negatives : int
+        Rows of either class.
+    """
+
+    title = "Precision-recall curve"
+    area_name = "Average precision"
+    area_label = "AP"
+    axes_labels = ("recall", "precision")
+    has_steps = True
+
+    def _rates(self, tp: Any, fp: Any) -> tuple[Any, Any]:
+        return ratio(tp, self.positives), ratio(tp, tp + fp)
+
+    def _chance(self) -> tuple[float, float]:
+        share = self.positives / (self.positives + self.negatives)
+        return share, share
+
+    def _point_words(self, name: str, x: float, y: float) -> str:
+        if x == 0.0 and y == 0.0:
+            return f"At its cut {name} finds none of {count(self.positives, 'positive')}."
+        return (
+            f"At its cut {name} finds {x * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(x)}), and "
+            f"{percent(y)} of what it calls positive is."
+        )
+
+
+class ThresholdDisplay(ScoreDisplay):
+    """A measure of counts as a function of the threshold; for rankings precision, recall and F1.
+
+    The classifier's own cut is at 0, since its intercept holds the threshold.
+
+    Parameters
+    ----------
+    y_true, scores : array of n labels, array of n numbers
+        The truth, and decision values that are cut at 0.
+    measure : str or Measure
+        A measure of counts; for any other, precision, recall and F1 are shown.
+    measure_params : dict, optional
+        Parameters of a measure given by name.
+    pos_label : label, optional
+        The positive class; None means y_true > 0.
+
+    Attributes
+    ----------
+    thresholds : ndarray
+        Rising; rows with a score above one are called positive. The first is below all scores.
+    values : dict of str to ndarray
+        Name and value at each threshold.
+    at_cut : dict of str to float
+        The values at the cut, 0.
+    counts_at_cut : tuple of float
+        True positives, false positives, false negatives and true negatives at the cut.
+    best : Cut or None
+        The best threshold for `main` on these rows, and its value.
+    main : str
+        The name in `values` that `best` belongs to.
+    window : tuple of float
+        The thresholds worth showing.
+    """
+
+    def __init__(
+        self, y_true: Any, scores: Any, *, measure: str | Measure = "f1", measure_params: dict[str, Any] | None = None,
+        pos_label: Any = None,
+    ):  # fmt: skip
+        truth = check_truth(y_true, pos_label)
+        z = check_scores(scores, len(truth))
+        judge = get_measure(measure, measure_params)
+        functions: dict[str, Callable[..., Any]] = {}
+        if not isinstance(judge, CountsBasedMeasure):
+            judge = get_measure("f1")
+            functions["precision"] = lambda tp, fp, fn, tn: ratio(tp, tp + fp)
+            functions["recall"] = lambda tp, fp, fn, tn: ratio(tp, tp + fn)
+        functions[judge.name] = judge.from_counts  # type: ignore[attr-defined]  # the last lies on top
+        self.main = judge.name
+        at = levels_of(truth, z)
+        # A threshold at a score leaves that score out: each level holds the rows above the next higher one.
+        below = at.scores[-1] - max(1.0, float(np.ptp(at.scores)))
+        self.thresholds = np.append(below, at.scores[::-1])
+        # The counts at the cut come last.
+        tp, fp = (np.append(c[::-1], [0.0, at_cut]) for c, at_cut in ((at.tp, at.tp_at_cut), (at.fp, at.fp_at_cut)))
+        counts = tp, fp, at.positives - tp, at.negatives - fp
+        self.counts_at_cut = tuple(float(c[-1]) for c in counts)
+        values = {name: np.asarray(function(*counts), dtype=float) for name, function in functions.items()}
+        self.values = {name: value[:-1] for name, value in values.items()}
+        self.at_cut = {name: float(value[-1]) for name, value in values.items()}
+        self.best: Cut | None = None
+        with suppress(ValueError):  # NaN at every threshold
+            self.best = best_cut(truth, z, judge)
+        self.window = score_window(truth, z, (0.0,) if self.best is None else (0.0, self.best.threshold))
+
+    def describe(self) -> str:
+        """Return what the figure shows, in numbers."""
+        shown = ", ".join(f"{clean(name)} {rate(value)}" for name, value in self.at_cut.items())
+        if self.best is None:
+            return f"At the chosen cut: {shown}. No threshold has a value on these rows."
+        return (
+            f"At the chosen cut (0): {shown}. The best threshold for these rows, known only afterwards, is "
+            f"{number(self.best.threshold)} with {clean(self.main)} {rate(self.best.value)}."
+        )
+
+    def _draw(self, ax: Any) -> LegendEntries:
+        low, high = self.window
+        inside = np.flatnonzero((self.thresholds > low) & (self.thresholds < high))
+        # One more on the left, so that the curve reaches the edge; the right edge is the end of the last step.
+        first = max(0, (inside[0] if len(inside) else np.searchsorted(self.thresholds, high)) - 1)
+        picked = np.append(first, inside[inside > first]).astype(np.intp)
+        entries: LegendEntries = []
+        heights: list[float] = []
+        looks = ((MODELS[1], (5.0, 1.6)), (MODELS[2], (1.4, 1.4)), (MODELS[0], None))[-len(self.values) :]
+        for (name, values), (colour, dashes) in zip(self.values.items(), looks, strict=True):
+            x, y = np.maximum(self.thresholds[picked], low), values[picked]
+            x, y = x[np.isfinite(y)], y[np.isfinite(y)]  # a function of the user's may be infinite
+            if len(x) == 0:
+                continue
+            keep = thin(DRAWN_POINTS, x, y)
+            x, y = np.append(x[keep], high), np.append(y[keep], y[-1])
+            style = {"linewidth": 1.3, "dashes": dashes} if dashes else {"linewidth": 2.0}
+            (line,) = ax.plot(x, y, drawstyle="steps-post", color=colour, **style)
+            entries.append((line, clean(name)))
+            heights += y.tolist()
+        value, is_inside = self.at_cut[self.main], low <= 0.0 <= high
+        if is_inside:
+            ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0))
+            heights.append(value)
+        handle = ax.plot(0.0, value, "o", color=INK, markersize=5.5, markeredgecolor="white", zorder=5)[0]
+        outside = "" if is_inside else " (outside the picture)"
+        entries.append((handle, f"chosen cut{outside}: {clean(self.main)} {rate(value)}"))
+        if self.best is not None:
+            place = self.best.threshold, self.best.value
+            handle = ax.plot(*place, "D", color=MODELS[3], markersize=8.0, markeredgecolor="white", zorder=4)[0]
+            entries.append((handle, f"best afterwards: {clean(self.main)} {rate(self.best.value)}"))
+            heights.append(self.best.value)
+        ax.set_xlim(low, high)
+        heights = [height for height in heights if np.isfinite(height)]
+        if heights:
+            ax.set_ylim(*_height_limits(min(heights), max(heights)))
+        else:
+            ax.text(0.5, 0.5, "not defined on these rows", transform=ax.transAxes, ha="center", color=MUTED)
+        tidy(ax)
+        label(ax, "threshold (the chosen cut is 0)", clean(self.main) if len(self.values) == 1 else "value")
+        return entries
+
+
+def _height_limits(low: float, high: float) -> tuple[float, float]:
+    """Return the whole of 0 to 1 where values use it, else what they use."""
+    if 0.0 <= low < 0.5 and 0.3 <= high <= 1.0:
+        return 0.0, 1.04
+    pad = 0.06 * (high - low) or max(0.05, 0.05 * abs(high))
+    return low - pad, high + pad
+
+
+class ScoreDistributionDisplay(ScoreDisplay):
+    """Histograms of the scores of both classes, on the same bins, each as shares of its class.
+
+    A class of fewer than ten rows is drawn row by row. `plot(normals=True)` adds the normal distribution of each class's mean
+    and variance, which is what `solver="moments"` rests on.
+
+    Parameters
+    ----------
+    y_true, scores : array of n labels, array of n numbers
+        The truth, and decision values that are cut at 0.
+    pos_label : label, optional
+        The positive class; None means y_true > 0.
+    class_names : pair of str
+        Names of the negative and the positive class.
+
+    Attributes
     ----------
     positive_scores, negative_scores : ndarray
         Scores of either class.
@@ -30,66 +396,17 @@ class ScoreDistributionDisplay(Display):
     """
 
     def __init__(
-        self,
-        positive_scores: FloatArray,
-        negative_scores: FloatArray,
-        edges: FloatArray,
-        class_names: tuple[str, str] = ("negative", "positive"),
-    ):
-        self.positive_scores, self.negative_scores, self.edges = positive_scores, negative_scores, edges
-        self.class_names = class_names
-
-    @classmethod
-    def from_predictions(
-        cls, y_true: Any, scores: Any, *, pos_label: Any = None, class_names: Any = ("negative", "positive")
-    ) -> "ScoreDistributionDisplay":
-        """Return the display of scores.
-
-        Parameters
-        ----------
-        y_true : array of n labels
-            The truth.
-        scores : array of n numbers
-            Decision values, cut at 0.
-        pos_label : label, optional
-            The positive class; None means y_true > 0.
-        class_names : pair of str
-            Names of the negative and the positive class.
-
-        Returns
-        -------
-        ScoreDistributionDisplay
-            The display.
-        """
+        self, y_true: Any, scores: Any, *, pos_label: Any = None, class_names: Any = ("negative", "positive")
+    ):  # fmt: skip
         truth = check_truth(y_true, pos_label)
         z = check_scores(scores, len(truth))
         low, high = score_window(truth, z, (0.0,))
         smaller, larger = sorted((int(np.count_nonzero(truth)), int(np.count_nonzero(~truth))))
-        bins = int(np.clip(4.0 * (smaller if smaller >= FEW else larger) ** (1.0 / 3.0), 12, 60))
-        names = str(class_names[0]), str(class_names[1])
-        return cls(z[truth], z[~truth], np.linspace(low, high, bins + 1), names)
-
-    @classmethod
-    def from_estimator(cls, clf: Any, X: Any, y: Any) -> "ScoreDistributionDisplay":
-        """Return the display of a fitted classifier on (X, y).
-
-        Parameters
-        ----------
-        clf : classifier
-            With decision_function and two classes_.
-        X : array of shape (n, p)
-            Rows.
-        y : array of n labels
-            Their classes.
-
-        Returns
-        -------
-        ScoreDistributionDisplay
-            The display.
-        """
-        return cls.from_predictions(
-            y, clf.decision_function(X), pos_label=clf.classes_[1], class_names=tuple(clf.classes_)
-        )
+        rows = smaller if smaller >= ROWS_DRAWN_ONE_BY_ONE else larger
+        bins = int(np.clip(4.0 * rows ** (1.0 / 3.0), 12, 60))
+        self.class_names = str(class_names[0]), str(class_names[1])
+        self.positive_scores, self.negative_scores = z[truth], z[~truth]
+        self.edges = np.linspace(low, high, bins + 1)
 
     def describe(self) -> str:
         """Return what the figure shows, in numbers."""
@@ -107,22 +424,24 @@ class ScoreDistributionDisplay(Display):
         tail = f" {count(hidden, 'row')} beyond the edges {'is' if hidden == 1 else 'are'} not drawn." if hidden else ""
         return text + tail
 
-    def _draw(self, ax: Any) -> list[tuple[Any, str]]:
-        """Draw the histograms and the cut."""
-        entries = []
-        rugs = []
+    def _draw(self, ax: Any, normals: bool = False) -> LegendEntries:
+        entries, few = [], []
         sides = (self.negative_scores, BELOW), (self.positive_scores, ABOVE)
         for name, (z, colour) in zip(self.class_names, sides, strict=True):
             words = f"class {shorten(name, 24)} ({count(len(z), 'row')})"
-            if len(z) >= FEW:
+            if len(z) >= ROWS_DRAWN_ONE_BY_ONE:
                 share = 100.0 * np.histogram(z, self.edges)[0] / len(z)
                 ax.stairs(share, self.edges, fill=True, color=colour, alpha=0.3, linewidth=0)
-                handle = ax.stairs(share, self.edges, color=colour, linewidth=1.4)
-                entries.append((handle, words))
+                entries.append((ax.stairs(share, self.edges, color=colour, linewidth=1.4), words))
+                if normals and np.ptp(z) > 0.0:
+                    x = np.linspace(self.edges[0], self.edges[-1], 400)
+                    density = norm.pdf(x, z.mean(), z.std(ddof=1)) * (self.edges[1] - self.edges[0])
+                    line = ax.plot(x, 100.0 * density, color=colour, linewidth=1.8, dashes=(4.0, 2.0))[0]
+                    entries.append((line, f"normal distribution of class {shorten(name, 24)}"))
             elif len(z):
-                rugs.append((z, colour, words))
-        top = ax.get_ylim()[1] if len(rugs) < 2 else 1.0
-        for k, (z, colour, words) in enumerate(rugs):
+                few.append((z, colour, words))
+        top = ax.get_ylim()[1] if len(few) < 2 else 1.0
+        for k, (z, colour, words) in enumerate(few):
             # One row is no distribution: a needle with a head for each, whatever the height of the other class.
             height = (0.45 - 0.15 * k) * top
             z = z[(z >= self.edges[0]) & (z <= self.edges[-1])]
@@ -130,25 +449,36 @@ class ScoreDistributionDisplay(Display):
             handle = ax.plot(z, np.full(len(z), height), "o", color=colour, markersize=5.0)[0]
             entries.append((handle, f"{words}, one by one"))
         ax.set_ylim(0.0, 1.02 * top)
-        if len(rugs) == 2:
+        if len(few) == 2:
             ax.set_yticks([])
         if self.edges[0] <= 0.0 <= self.edges[-1]:
             entries.append((ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0)), "the cut: decision > 0"))
         ax.set_xlim(self.edges[0], self.edges[-1])
         tidy(ax)
-        label(ax, "score (decision value)", "" if len(rugs) == 2 else "% of the class in a bin")
+        label(ax, "score (decision value)", "" if len(few) == 2 else "% of the class in a bin")
         return entries
 
 
-class ReliabilityDisplay(Display):
+class ReliabilityDisplay(ScoreDisplay):
     """Share of positives in bins of the score, from the lowest rows to the highest.
 
-    Made by `from_predictions` or `from_estimator`; `plot` draws it. Bins hold about the same number of rows, rows of equal
-    score staying together; bars are Wilson's 95 % intervals. With probabilities (of a classifier trained with
-    `probability=True`) each bin stands at the mean probability of its rows, and bars should meet the diagonal. Scores alone are
-    no probabilities: what can be read is whether the share rises with the score, and what share bins above the cut stand for.
+    Bins hold about the same number of rows, rows of equal score staying together; bars are Wilson's 95 % intervals. With
+    probabilities (of a classifier trained with `probability=True`) each bin stands at the mean probability of its rows, and
+    bars should meet the diagonal. Scores alone are no probabilities: what can be read is whether the share rises with the
+    score, and what share bins above the cut stand for.
 
     Parameters
+    ----------
+    y_true, scores : array of n labels, array of n numbers
+        The truth, and decision values that are cut at 0.
+    pos_label : label, optional
+        The positive class; None means y_true > 0.
+    n_bins : int
+        Bins at most; fewer where there are few rows or few different scores.
+    probabilities : array of n numbers, optional
+        Probabilities of the positive class, which rank as the scores do.
+
+    Attributes
     ----------
     shares, lower, upper : ndarray
         Share of positives of each bin, with its interval.
@@ -158,41 +488,13 @@ class ReliabilityDisplay(Display):
         Share of the rows of each bin that lie above the cut.
     base : float
         Share of positives of all rows.
-    predicted : ndarray, optional
+    predicted : ndarray or None
         Mean probability of the rows of each bin.
     """
 
     def __init__(
-        self, shares: FloatArray, lower: FloatArray, upper: FloatArray, rows: FloatArray, above_cut: FloatArray, base: float,
-        predicted: FloatArray | None = None,
+        self, y_true: Any, scores: Any, *, pos_label: Any = None, n_bins: int = 10, probabilities: Any = None
     ):  # fmt: skip
-        self.shares, self.lower, self.upper = shares, lower, upper
-        self.rows, self.above_cut, self.base, self.predicted = rows, above_cut, base, predicted
-
-    @classmethod
-    def from_predictions(
-        cls, y_true: Any, scores: Any, *, pos_label: Any = None, n_bins: int = 10, probabilities: Any = None
-    ) -> "ReliabilityDisplay":
-        """Return the display of scores.
-
-        Parameters
-        ----------
-        y_true : array of n labels
-            The truth.
-        scores : array of n numbers
-            Decision values, cut at 0.
-        pos_label : label, optional
-            The positive class; None means y_true > 0.
-        n_bins : int
-            Bins at most; fewer where there are few rows or few different scores.
-        probabilities : array of n numbers, optional
-            Probabilities of the positive class, which rank as the scores do.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display.
-        """
         truth = check_truth(y_true, pos_label)
         z = check_scores(scores, len(truth))
         at = levels_of(truth, z)
@@ -201,43 +503,19 @@ class ReliabilityDisplay(Display):
         # The level whose rows above come closest to each multiple of n / bins ends a bin.
         ends = np.searchsorted(rows_above, np.arange(1, bins + 1) * (len(z) / bins) - 1e-9)
         ends = np.unique(np.minimum(ends, len(rows_above) - 1))
-        tp, rows = (np.diff(c[ends], prepend=0.0)[::-1] for c in (at.tp, rows_above))
-        called = float(np.count_nonzero(z > 0.0))
-        begins = rows_above[ends] - rows[::-1]
-        above = np.clip((called - begins) / rows[::-1], 0.0, 1.0)[::-1]
-        lower, upper = wilson(tp, rows)
-        predicted = None
+        tp, self.rows = (np.diff(c[ends], prepend=0.0)[::-1] for c in (at.tp, rows_above))
+        self.shares, self.base = tp / self.rows, at.positives / len(z)
+        begins = rows_above[ends][::-1] - self.rows
+        self.above_cut = np.clip((np.count_nonzero(z > 0.0) - begins) / self.rows, 0.0, 1.0)
+        tests = [binomtest(int(positives), int(rows)) for positives, rows in zip(tp, self.rows, strict=True)]
+        self.lower, self.upper = np.array([test.proportion_ci(0.95, "wilson") for test in tests]).T
+        self.predicted: FloatArray | None = None
         if probabilities is not None:
             P = check_scores(probabilities, len(truth), "probabilities")
             if P.min() < 0.0 or P.max() > 1.0:
                 raise ValueError(f"probabilities must lie between 0 and 1, got {P.min():g} to {P.max():g}")
             sums = np.cumsum(P[np.argsort(-z, kind="stable")])[rows_above[ends].astype(np.intp) - 1]
-            predicted = np.diff(sums, prepend=0.0)[::-1] / rows
-        return cls(tp / rows, lower, upper, rows, above, at.positives / len(z), predicted)
-
-    @classmethod
-    def from_estimator(cls, clf: Any, X: Any, y: Any, *, n_bins: int = 10) -> "ReliabilityDisplay":
-        """Return the display of a fitted classifier on (X, y).
-
-        Parameters
-        ----------
-        clf : classifier
-            With decision_function and two classes_; its probabilities are taken if it was trained with `probability=True`.
-        X : array of shape (n, p)
-            Rows.
-        y : array of n labels
-            Their classes.
-        n_bins : int
-            Bins at most.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display.
-        """
-        scores = clf.decision_function(X)
-        likely = clf.probability_of(scores) if hasattr(clf, "calibration_") else None
-        return cls.from_predictions(y, scores, pos_label=clf.classes_[1], n_bins=n_bins, probabilities=likely)
+            self.predicted = np.diff(sums, prepend=0.0)[::-1] / self.rows
 
     @property
     def distance(self) -> float:
@@ -248,53 +526,103 @@ class ReliabilityDisplay(Display):
 
     def describe(self) -> str:
         """Return what the figure shows, in numbers."""
+        interval = f"(95 % interval {percent(self.lower[-1])} to {percent(self.upper[-1])})"
         if len(self.shares) == 1:
-            return (
-                f"All {count(self.rows[0], 'row')} fall into one bin, with {percent(self.shares[0])} positives "
-                f"(95 % interval {percent(self.lower[0])} to {percent(self.upper[0])})."
-            )
+            rows = count(self.rows[0], "row")
+            return f"All {rows} fall into one bin, with {percent(self.shares[0])} positives {interval}."
         text = (
             f"The share of positives goes from {percent(self.shares[0])} in the lowest of {len(self.shares)} bins to "
-            f"{percent(self.shares[-1])} in the highest (95 % interval {percent(self.lower[-1])} to "
-            f"{percent(self.upper[-1])}); over all rows it is {percent(self.base)}."
+            f"{percent(self.shares[-1])} in the highest {interval}; over all rows it is {percent(self.base)}."
         )
         if self.predicted is None:
             return text
         off = 100.0 * self.distance
         return f"{text} Probabilities are off by {off:.2g} percentage points on average over the bins."
 
-    def _draw(self, ax: Any) -> list[tuple[Any, str]]:
+    def _draw(self, ax: Any) -> LegendEntries:
         """Draw the share of positives of each bin, at its place in the order or at its mean probability."""
         place = np.arange(1.0, len(self.shares) + 1.0) if self.predicted is None else 100.0 * self.predicted
-        ends = 100.0 * np.array([self.shares - self.lower, self.upper - self.shares])
-        ax.errorbar(
-            place,
-            100.0 * self.shares,
-            np.maximum(ends, 0.0),
-            fmt="none",
-            color=MODELS[0],
-            ecolor=MODELS[0],
-            elinewidth=1.4,
-            capsize=3.0,
-        )
-        handle = ax.plot(place, 100.0 * self.shares, "o", color=MODELS[0], markersize=5.5, clip_on=False, zorder=4)[0]
+        shares, colour = 100.0 * self.shares, MODELS[0]
+        ends = np.maximum(100.0 * np.array([self.shares - self.lower, self.upper - self.shares]), 0.0)
+        ax.errorbar(place, shares, ends, fmt="none", color=colour, ecolor=colour, elinewidth=1.4, capsize=3.0)
+        handle = ax.plot(place, shares, "o", color=colour, markersize=5.5, clip_on=False, zorder=4)[0]
         entries = [(handle, "share of positives, 95 % interval")]
         if self.predicted is not None:
-            end = min(100.0, 1.08 * max(float(place.max()), 100.0 * float(self.shares.max()), 1e-3))
+            end = min(100.0, 1.08 * max(float(place.max()), float(shares.max()), 1e-3))
             line = ax.plot([0.0, end], [0.0, end], color=MUTED, linewidth=1.0, dashes=(2.0, 2.0), zorder=1)[0]
+            entries.append((line, "as predicted"))
             ax.set_xlim(0.0, end)
             ax.set_ylim(0.0, min(104.0, max(end, 104.0 * float(self.upper.max()))))
-            tidy(ax)
-            label(ax, "predicted probability, mean of the bin, %", "share of positives, %")
-            return [*entries, (line, "as predicted")]
-        line = ax.axhline(100.0 * self.base, color=MUTED, linewidth=1.0, dashes=(2.0, 2.0))
-        entries.append((line, f"all rows: {percent(self.base)}"))
-        cut = len(place) + 0.5 - float(self.above_cut.sum())
-        line = ax.axvline(cut, color=INK, linewidth=1.0, dashes=(4.0, 2.0))
-        entries.append((line, "the cut: called positive to the right"))
-        ax.set_xticks(place, [str(int(p)) for p in place])
-        ax.set_xlim(0.35, len(place) + 0.65)
-        ax.set_ylim(0.0, min(104.0, 108.0 * float(self.upper.max())))
+        else:
+            line = ax.axhline(100.0 * self.base, color=MUTED, linewidth=1.0, dashes=(2.0, 2.0))
+            entries.append((line, f"all rows: {percent(self.base)}"))
+            cut = len(place) + 0.5 - float(self.above_cut.sum())
+            line = ax.axvline(cut, color=INK, linewidth=1.0, dashes=(4.0, 2.0))
+            entries.append((line, "the cut: called positive to the right"))
+            ax.set_xticks(place, [str(int(p)) for p in place])
+            ax.set_xlim(0.35, len(place) + 0.65)
+            ax.set_ylim(0.0, min(104.0, 108.0 * float(self.upper.max())))
         tidy(ax)
-        label(ax, "score bin, lowest to highest", "share of positives, %")
+        across = (
+            "score bin, lowest to highest" if self.predicted is None else "predicted probability, mean of the bin, %"
+        )
+        label(ax, across, "share of positives, %")
         return entries
+
+
+class Levels(NamedTuple):
+    """The different scores from the top down, and the positive and negative rows at or above each, and above the cut at 0."""
+
+    scores: FloatArray
+    tp: FloatArray
+    fp: FloatArray
+    positives: int
+    negatives: int
+    tp_at_cut: float
+    fp_at_cut: float
+
+
+def levels_of(truth: AnyArray, scores: FloatArray) -> Levels:
+    """Return the counts at every different score; one sort."""
+    order = np.argsort(-scores, kind="stable")
+    z = scores[order]
+    last = np.append(np.flatnonzero(z[1:] != z[:-1]), len(z) - 1)  # rows of equal score move together
+    tp = np.cumsum(truth[order], dtype=np.float64)[last]
+    positives = int(np.count_nonzero(truth))
+    tp_at_cut, called = float(np.count_nonzero(truth & (scores > 0.0))), float(np.count_nonzero(scores > 0.0))
+    return Levels(z[last], tp, last + 1.0 - tp, positives, len(truth) - positives, tp_at_cut, called - tp_at_cut)
+
+
+def score_window(truth: AnyArray, scores: FloatArray, points: tuple[float, ...] = ()) -> tuple[float, float]:
+    """Return the scores worth showing: 98 % of each class, and the points that are not far away from them."""
+    sides = [side for side in (scores[truth], scores[~truth]) if len(side)]
+    ends = np.array([np.quantile(side, [0.01, 0.99]) for side in sides])
+    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    span = high - low if high > low else max(1.0, abs(low))
+    near = [point for point in points if low - span <= point <= high + span]
+    low, high = min(low, *near, low), max(high, *near, high)
+    pad = 0.05 * (high - low) if high > low else 0.5 * span
+    return low - pad, high + pad
+
+
+def check_truth(y_true: Any, pos_label: Any = None) -> AnyArray:
+    """Return which rows are positive: y_true == pos_label, or y_true > 0 where pos_label is None."""
+    y = np.asarray(y_true)
+    if y.ndim != 1 or len(y) == 0:
+        raise ValueError(f"y_true must be a vector of at least one label, got shape {y.shape}")
+    if pos_label is not None:
+        return np.asarray(y == pos_label)
+    if y.dtype.kind not in "buif":
+        raise ValueError(f"y_true holds {y.dtype} labels: name the positive class with pos_label=...")
+    return np.asarray(y > 0)
+
+
+def check_scores(scores: Any, rows: int, name: str = "scores") -> FloatArray:
+    """Return scores as a vector of finite floats of one length with the labels."""
+    z = np.asarray(scores, dtype=np.float64)
+    if z.shape != (rows,):
+        raise ValueError(f"{name} must be a vector of {rows} numbers like y_true, got shape {z.shape}")
+    if not np.isfinite(z).all():
+        row = int(np.flatnonzero(~np.isfinite(z))[0])
+        raise ValueError(f"{name} must be finite, got {z[row]} in row {row}")
+    return z

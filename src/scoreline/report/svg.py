@@ -4,7 +4,6 @@ import io
 import re
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,47 +20,35 @@ REFERENCE = re.compile(r"(?<=url\(#)[\w.-]+|(?<=^#)[\w.-]+")
 SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "scoreline", "path.simplify": True, "path.simplify_threshold": 0.15}
 
 
-@contextmanager
-def plain_style() -> Any:
-    """Draw with matplotlib's defaults, whatever the user's style is."""
+def draw(plot: Callable[[Any], Any], prefix: str, title: str, description: str, height: float = HEIGHT) -> str:
+    """Return the svg element of what `plot` draws on axes; `prefix` begins every id and is unique in the page.
+
+    All figures are equally wide, so that letters have one size in a page; the user's style does not matter.
+    """
     style = require("matplotlib.style", "plot", "a page")
     matplotlib = require("matplotlib", "plot", "a page")
+    figure_class = require("matplotlib.figure", "plot", "a page").Figure  # not pyplot: no window, no global state
     with style.context("default"), matplotlib.rc_context(SETTINGS), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has more letters than matplotlib
-        yield
-
-
-def draw(plot: Callable[[Any], Any], prefix: str, title: str, description: str, height: float = HEIGHT) -> str:
-    """Return the SVG element of what `plot` draws on the axes it is given.
-
-    Parameters
-    ----------
-    plot : callable
-        Draws on the axes that it is called with.
-    prefix : str
-        Begins every id: unique in the page.
-    title, description : str
-        What the figure is, and what it shows.
-    height : float
-        Inches; all figures are equally wide, so that letters have one size in a page.
-
-    Returns
-    -------
-    str
-        An svg element.
-    """
-    figure_class = require("matplotlib.figure", "plot", "a page").Figure  # not pyplot: no window, no global state
-    with plain_style():
         figure = figure_class(figsize=(WIDTH, height), layout="constrained")
         plot(figure.subplots())
         written = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(written, format="svg", transparent=True, metadata=nothing)
-    return _tidied(written.getvalue(), prefix, title, description)
+    root = ElementTree.fromstring(written.getvalue())
+    _make_small(root, prefix)
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"], "role": "img", "aria-labelledby": f"{prefix}-title {prefix}-desc"
+    }  # fmt: skip
+    for place, (tag, words) in enumerate((("title", title), ("desc", description))):
+        element = ElementTree.Element(tag, {"id": f"{prefix}-{tag}"})
+        element.text = clean(words)
+        root.insert(place, element)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
-def _tidied(source: str, prefix: str, title: str, description: str) -> str:
-    root = ElementTree.fromstring(source)
+def _make_small(root: ElementTree.Element, prefix: str) -> None:
+    """Remove namespaces, white space, and ids that nothing refers to; put the prefix before the other ids."""
     for parent in root.iter():
         for child in list(parent):
             if _local(child.tag) in ("metadata", "style"):
@@ -75,13 +62,6 @@ def _tidied(source: str, prefix: str, title: str, description: str) -> str:
             for name, value in element.attrib.items()
             if _local(name) != "id" or value in used
         }
-    box = root.attrib["viewBox"]
-    root.attrib = {"viewBox": box, "role": "img", "aria-labelledby": f"{prefix}-title {prefix}-desc"}
-    for place, (tag, words) in enumerate((("title", title), ("desc", description))):
-        element = ElementTree.Element(tag, {"id": f"{prefix}-{tag}"})
-        element.text = clean(words)
-        root.insert(place, element)
-    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _local(name: Any) -> str:

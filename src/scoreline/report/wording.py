@@ -1,8 +1,20 @@
-"""Names and numbers as a reader sees them."""
+"""Names, numbers and the certificate of a fit as a reader sees them."""
 
 from typing import Any
 
 import numpy as np
+
+from scoreline.measures import get_measure
+
+LARGEST_USEFUL_GAP = 1.0  # as a share of the lower bound
+MORE_PROOF = "Raise max_iter or max_time, raise alpha, or scale the features for a closer one."
+ENDINGS = {
+    "max_iter": "it was stopped by max_iter",
+    "max_time": "it was stopped by max_time",
+    "interrupted": "it was interrupted",
+    "early_stopping": "it was stopped early, by its validation rows",
+    "stalled": "it could not make progress in floating point",
+}
 
 
 def clean(text: Any) -> str:
@@ -36,12 +48,10 @@ def rate(value: float) -> str:
 
 def number(value: float) -> str:
     """Return a number with four significant digits."""
-    if not np.isfinite(value):
-        return "not defined"
-    return f"{value:.4g}"
+    return f"{value:.4g}" if np.isfinite(value) else "not defined"
 
 
-def apart(low: float, high: float) -> tuple[str, str]:
+def distinct_digits(low: float, high: float) -> tuple[str, str]:
     """Return two numbers with as many digits as tell them apart, four at least."""
     for digits in range(4, 13):
         texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
@@ -67,12 +77,76 @@ def count(value: float, noun: str, plural: str | None = None) -> str:
     return f"{value:,.0f} {noun if value == 1 else plural or noun + 's'}"
 
 
-def sentence(text: str) -> str:
-    """Return text with a capital at the beginning and a period at the end."""
-    text = text.strip()
-    return text if not text else text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
-
-
 def joined(parts: list[str]) -> str:
     """Return "a", "a and b", "a, b and c"."""
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def has_certificate(clf: Any) -> bool:
+    """Return whether the solver of a fitted classifier proves anything."""
+    return getattr(clf, "objective_", None) is not None and getattr(clf, "lower_bound_", None) is not None
+
+
+def relative_gap(clf: Any) -> float:
+    """Return the gap as a share of the lower bound; infinite where nothing above 0 is proved."""
+    return float(clf.gap_ / clf.lower_bound_) if clf.lower_bound_ > 0.0 else np.inf
+
+
+def proof_so_far(gap: float) -> str:
+    """Return what a gap, as a share of the lower bound, says of a fit that is under way."""
+    return f"proved within {percent(gap)}" if gap <= LARGEST_USEFUL_GAP else "no useful proof yet"
+
+
+def what_was_proved(clf: Any) -> str:
+    """Return what the certificate of a fitted classifier says of its training rows."""
+    if not has_certificate(clf):
+        return (
+            f"Nothing was proved: the solver {clf.solver_} does not minimise one objective, so it has no lower bound. "
+            "Whether the model is good is what the rows below say."
+        )
+    gap = relative_gap(clf)
+    if not np.isfinite(gap):
+        return f"The model found has J = {number(clf.objective_)}, and no lower bound above 0 was proved."
+    low, high = distinct_digits(clf.lower_bound_, clf.objective_)
+    if gap > LARGEST_USEFUL_GAP:
+        text = (
+            f"There is no useful proof yet: the model found has J = {high}, and all that is known of the best one is that its "
+            f"J is at least {low}. {MORE_PROOF}"
+        )
+    else:
+        text = (
+            f"Proved for the training rows: no linear model has an objective J below {low}. The model found has "
+            f"J = {high}, so it is at most {percent(max(gap, 1e-5))} above the best there is, and neither another "
+            "solver nor more patience can gain more than that."
+        )
+    if clf.status_ != "converged":
+        why = ENDINGS.get(clf.status_, f"its status is {clf.status_}")
+        text += f" The search ended before the gap of {percent(clf.tol)} that was asked for: {why}."
+    return text
+
+
+def what_was_not_proved(clf: Any) -> str:
+    """Return what the certificate leaves open."""
+    if not has_certificate(clf):
+        return ""
+    measure = get_measure(clf.measure, clf.measure_params).name
+    return (
+        f"Not proved: that {measure} itself is the best possible, since J holds a convex bound of the error "
+        f"({clf.risk_}) and a penalty; nor anything about new rows, which is what the figures below are for."
+    )
+
+
+def fit_facts(clf: Any) -> list[tuple[str, str]]:
+    """Return the numbers of the fit, named."""
+    facts = [("solver and risk", f"{clf.solver_}, {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("status", clf.status_)]
+    if has_certificate(clf):
+        low, high = distinct_digits(clf.lower_bound_, clf.objective_)
+        facts += [("objective J", high), ("lower bound", low)]
+        gap = relative_gap(clf)
+        share = f", {percent(gap)} of the bound" if gap <= LARGEST_USEFUL_GAP else ", no useful proof"
+        facts.append(("gap", f"{number(clf.gap_)}{share}"))
+    facts.append(("work", f"{count(clf.n_iter_, 'iteration')}, {count(clf.n_passes_, 'pass', 'passes')} over the data"))
+    cost = getattr(clf, "cost_", 1.0)
+    if cost != 1.0:
+        facts.append(("weight of a positive", f"{cost:.4g} times a negative, chosen by the solver; J holds it"))
+    return facts
