@@ -1,0 +1,134 @@
+"""The plan of a fit: what "auto" takes, what the docs say of it, and that everybody asks the same function."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, load_model
+from scoreline.fitting.plan import Request, Shape, ThresholdRule, contenders, plan
+from scoreline.measures import all_measures, get_measure
+from scoreline.risks.registry import all_risks
+from scoreline.solvers.registry import all_solvers
+
+CHOOSE = Path(__file__).parents[2] / "docs/choose.md"
+AMPLE, SCARCE, WIDE = Shape(10_000, 10, 3_000), Shape(900, 10, 300), Shape(5_000, 2_000, 1_500)
+every_measure = pytest.mark.parametrize("name", sorted(all_measures()))
+
+
+def words(measure, shape):
+    decided = plan(Request(), measure, shape)
+    return f"`{decided.solver.name}`, {decided.risk.name}"
+
+
+def table():
+    """Return the table of docs/choose.md: what "auto" takes for each measure and shape; equal plans share a row."""
+    rows = {}
+    for name in all_measures():
+        measure = get_measure(name)
+        cells = tuple(words(measure, shape) for shape in (AMPLE, SCARCE, WIDE))
+        rows.setdefault((*cells, plan(Request(), measure, SCARCE).solver.reason), []).append(f"`{name}`")
+    lines = ["| measure | a hundred rows per feature or more | fewer rows | a thousand features or more | why |"]
+    lines.append("| --- | --- | --- | --- | --- |")
+    for (ample, scarce, wide, reason), names in rows.items():
+        lines.append(f"| {', '.join(names)} | {ample} | {scarce} | {wide} | {reason} |")
+    return "\n".join(lines)
+
+
+def test_the_table_in_the_docs_is_what_is_planned():
+    assert table() in CHOOSE.read_text(), f"docs/choose.md must have this table:\n{table()}"
+
+
+@every_measure
+@pytest.mark.parametrize("shape", [AMPLE, SCARCE, WIDE])
+def test_auto_gives_a_method_that_serves_the_measure(name, shape):
+    measure = get_measure(name)
+    decided = plan(Request(), measure, shape)
+    assert decided.risk.name in measure.risks
+    assert decided.solver.serves(decided.risk)
+    assert decided.solver.trains(measure)
+    assert not decided.solver.research
+    assert not decided.risk.research
+    assert decided.reason in str(decided)
+    assert decided.fallback is None or decided.fallback.risk.curved
+
+
+@every_measure
+def test_a_fit_follows_its_plan(name):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    y = (X[:, 0] + rng.standard_normal(300) > 0.5).astype(int)
+    clf = MeasureClassifier(name, alpha=1e-2, random_state=0)
+    with np.errstate(all="ignore"):
+        clf.fit(X, y)
+    decided = plan(Request(), get_measure(name), Shape.of(np.where(y, 1, -1), None, 3))
+    assert clf.plan_ == str(decided)
+    if clf.rejected_ is None:
+        assert (clf.solver_, clf.risk_) == (decided.solver.name, decided.risk.name)
+    else:
+        assert (clf.solver_, clf.risk_) == (decided.fallback.solver.name, decided.fallback.risk.name)
+
+
+def test_the_plan_is_one_sentence_that_is_shown_and_saved(tmp_path, caplog):
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    y = X[:, 0] > 0.3
+    caplog.set_level("INFO", "scoreline")
+    clf = MeasureClassifier("gmean").fit(X, y)
+    assert clf.plan_.startswith("gmean: cost_search minimises the logistic risk because ")
+    assert "leave-one-out scores" in clf.plan_
+    assert any(clf.plan_ in record.getMessage() for record in caplog.records)
+    clf.save(tmp_path / "m.npz")
+    assert load_model(tmp_path / "m.npz").plan_ == clf.plan_
+    searched = MeasureClassifierCV("gmean", alphas=[1e-2, 1e-3], cv=2).fit(X, y)
+    assert searched.plan_.startswith("gmean: cost_search")
+
+
+@pytest.mark.parametrize(
+    ("request_", "measure", "shape", "expected"),
+    [
+        (Request(), "roc_auc", SCARCE, ThresholdRule.TRAINING_SCORES),
+        (Request(class_weight="balanced"), "roc_auc", Shape(90, 10, 60), ThresholdRule.HELD_OUT_ROWS),
+        (Request(), "f1", SCARCE, ThresholdRule.LEAVE_ONE_OUT),
+        (Request(), "f1", AMPLE, ThresholdRule.TRAINING_SCORES),
+        (Request(risk="hinge"), "f1", Shape(90, 10, 50), ThresholdRule.HELD_OUT_ROWS),
+        (Request(risk="hinge"), "f1", Shape(100, 10, 50), ThresholdRule.TRAINING_SCORES),
+        (Request(risk="hinge"), "f1", Shape(90, 10, 49), ThresholdRule.TRAINING_SCORES),
+        (Request(solver="stamp"), "f1", Shape(90, 10, 50), ThresholdRule.HELD_OUT_ROWS),
+        (Request(solver="moments"), "accuracy", Shape(90, 10, 50), ThresholdRule.TRAINING_SCORES),
+        (Request(options={"early_stopping": 0.1}), "f1", SCARCE, ThresholdRule.VALIDATION_ROWS),
+        (Request(options={"early_stopping": 0.1}), "roc_auc", SCARCE, ThresholdRule.TRAINING_SCORES),
+        (Request(cut="none"), "f1", SCARCE, ThresholdRule.NONE),
+        (Request(cut="holdout"), "roc_auc", SCARCE, ThresholdRule.HELD_OUT_ROWS),
+        (Request(cut="train"), "f1", SCARCE, ThresholdRule.TRAINING_SCORES),
+    ],
+)  # fmt: skip
+def test_threshold_rules(request_, measure, shape, expected):
+    assert plan(request_, get_measure(measure), shape).threshold is expected
+
+
+@every_measure
+def test_cross_validation_starts_with_the_plan_of_a_fit(name):
+    measure = get_measure(name)
+    for shape in (AMPLE, SCARCE, WIDE):
+        first = contenders(Request(), None, measure, shape)[0]
+        decided = plan(Request(), measure, shape)
+        assert (first.risk.name, first.solver) == (decided.risk.name, decided.solver)
+
+
+def test_lists_agree_with_what_can_be_planned():
+    """Every solver and risk that a list offers for a measure can be planned, and no other."""
+    for info in list_measures():
+        measure = get_measure(info.name)
+        for solver in all_solvers():
+            for risk in all_risks():
+                try:
+                    decided = plan(Request(risk, solver), measure, SCARCE)
+                except (ValueError, TypeError):
+                    assert (
+                        solver not in info.solvers
+                        or risk not in info.risks
+                        or not all_solvers()[solver].serves(all_risks()[risk])
+                    )
+                    continue
+                assert decided.solver.name == solver
+                assert decided.risk.name == risk
