@@ -21,8 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VERBS = ("train", "predict", "evaluate", "compare", "export", "convert", "info", "measures", "reproduce")
 MODULES = (
-    *(f"kernels.{name}" for name in ("libsvm_text", "decimals", "csr", "dense", "point_updates")),
-    *(f"data.{name}" for name in ("survey", "frames")),
+    *(f"kernels.{name}" for name in ("csr", "dense", "point_updates")),
+    *(f"io.{name}" for name in ("libsvm_kernels", "decimal_kernels", "encoding", "tables")),
     *(f"cli.{verb}" for verb in VERBS),
 )
 

@@ -39,7 +39,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(made):
         names = archive.namelist()
     assert made[0].name.endswith("-py3-none-any.whl")
     assert {name.split("/")[0].split("-")[0] for name in names} == {"scoreline"}
-    assert "scoreline/py.typed" in names
+    assert {"scoreline/py.typed", "scoreline/io/named_sets.csv"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     own = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/scoreline").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == own
