@@ -13,7 +13,7 @@ from scoreline.io import libsvm as libsvm_module
 from scoreline.runtime import parallel
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
-READERS = ("io.model_archive", "io.libsvm", "io.mapped_writer", "io.sources", "io.assembly")
+READERS = ("io.model_archive", "io.libsvm", "io.mapped_writer", "io.sources")
 
 
 @pytest.fixture
@@ -222,12 +222,12 @@ def test_a_parquet_file_that_lies_about_its_rows_is_refused(said, tmp_path, monk
     pq.write_table(pa.table({"x": [1.0, 2.0] * 6, "y": [0, 1] * 6}), tmp_path / "table.parquet")
     encoding = read_data(tmp_path / "table.parquet", "y").encoding
 
-    from scoreline.io.table_files import ParquetTable
+    from scoreline.io.tables import ParquetTable
 
     original = ParquetTable.__init__
 
-    def lying(self, path):
-        original(self, path)
+    def lying(self, path, missing):
+        original(self, path, missing)
         self.rows = said
 
     monkeypatch.setattr(ParquetTable, "__init__", lying)

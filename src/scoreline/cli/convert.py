@@ -9,7 +9,7 @@ from scoreline.cli.output import Output, reported, writing
 from scoreline.cli.parser import UsageError, add_output, add_reading
 from scoreline.cli.reading import LEARNT_OPTIONS, is_text, reading_options
 from scoreline.io import Encoding, convert, open_mapped
-from scoreline.io.tables import Table
+from scoreline.io.tables import open_table
 
 EXAMPLES = """examples:
   scoreline convert clicks.parquet clicks --label clicked --float32
@@ -88,4 +88,4 @@ def _like(options: Any) -> dict[str, Any]:
 
 def _has_labels(options: Any, encoding: Encoding) -> bool:
     """Tell whether the table has the column of labels of the encoding; rows to predict have none."""
-    return Table.open(options.file, separator=options.separator).has(encoding.label)
+    return open_table(options.file, separator=options.separator).has(encoding.label)

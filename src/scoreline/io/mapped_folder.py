@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.io.dataset import Dataset
 from scoreline.io.encoding import Encoding
 from scoreline.io.files import check_plain, sync_folder, whole_file
 from scoreline.io.mapped_writer import RowsWriter, UnfitError, checksum
 from scoreline.io.model_archive import read_json
-from scoreline.io.sources import Source, open_source
+from scoreline.io.sources import Dataset, Source, open_source
 from scoreline.operators.mapped import MappedCsr, MappedDense, advised_array
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.npy import map_array
