@@ -133,60 +133,26 @@ class Encoding:
         *,
         label: str | None = None,
         categories: Iterable[str] = (),
-        drop: Iterable[str] = (),
         impute: str | None = "mean",
         indicators: bool = True,
         min_category_rows: int = MIN_CATEGORY_ROWS,
         max_categories: int = 100_000,
         missing: Iterable[str] = (),
     ) -> "Encoding":
-        """Learn from one pass over training rows (another one each time a column changes its type on the way).
+        """Learn from one pass over training rows, `pyarrow.RecordBatch` by batch, with the options of `read_data`.
 
-        Parameters
-        ----------
-        batches : callable
-            Returns an iterator of `pyarrow.RecordBatch`.
-        label : str, optional
-            Name of the column of labels.
-        categories : iterable of str
-            Columns that are categories though they hold numbers, dates, or texts that look like numbers.
-        drop : iterable of str
-            Columns that are left out.
-        impute : {"mean", "zero", "none", None}
-            The value of missing numbers; missing categories become a category of their own. "none" or None: they are an error.
-        indicators : bool
-            Give each number column in which values are missing a second feature, which is 1 where the value is missing.
-        min_category_rows : int
-            In a column of more than 50 categories, categories with fewer rows than this become one feature together; texts
-            that are not among the training rows belong to it as well. 1: all categories stay apart.
-        max_categories : int
-            Most distinct values of a column, and most labels.
-        missing : iterable of str
-            Kept in the encoding, for those who read further tables.
-
-        Returns
-        -------
-        Encoding
-            The encoding. It does not depend on the order of the rows, up to rounding of the means.
+        Each time a column changes its type on the way, `batches` is called again. What is learnt does not depend on the order
+        of the rows, up to rounding of the means.
         """
         check_choice("impute", impute, (None, "mean", "zero", "none"))
         impute = None if impute == "none" else impute
         check_choice("indicators", indicators, (True, False))
         check_number("min_category_rows", min_category_rows, least=1, integer=True)
         check_number("max_categories", max_categories, least=1, integer=True)
+        marked = bool(indicators) and impute is not None
         for _ in range(1000):  # a source widens a type only so often; others that do not settle must not run for ever
-            survey = Survey(
-                label,
-                cells.names_of("categories", categories),
-                cells.names_of("drop", drop),
-                impute,
-                bool(indicators) and impute is not None,
-                min_category_rows,
-                max_categories,
-            )
+            survey = Survey(label, set(categories), impute, marked, min_category_rows, max_categories)
             if survey.read(batches()):
-                if not survey.rows:
-                    raise TableError("there are no rows, expected at least one")
                 columns = survey.columns(batches)
                 labels = sorted(survey.labels)
                 return cls(columns, label=label, labels=labels, rows=survey.rows, missing=tuple(missing), impute=impute)
@@ -273,12 +239,6 @@ class Encoding:
         """Count unseen categories and missing numbers from zero again."""
         self.unseen.clear()
         self.filled.clear()
-
-    def labels_of(self, batch: Any, first_row: int = 0) -> AnyArray:
-        """Return the labels of a batch as int64, float64, bool or unicode; `first_row` is for messages."""
-        if self.label is None or self.label not in batch.schema.names:
-            raise TableError(f"the column of labels, {self.label!r}, is not in {cells.listed(batch.schema.names)}")
-        return cells.label_values(self.label, batch.column(self.label), first_row)
 
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists, strings and numbers from which `from_json` makes the same encoding."""

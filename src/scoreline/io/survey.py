@@ -12,13 +12,15 @@ import numpy as np
 
 from scoreline.io import columns as cells
 from scoreline.io.columns import Column, TableError
-from scoreline.runtime.registry import unknown_name
 
 logger = logging.getLogger("scoreline")
 
 MISSING = "?"  # the category of missing values
-NAMES, FEW = 0.5, 50  # share of distinct texts from which a column looks like a name of the row, in as many rows
-MOSTLY = 0.9  # share of distinct texts that are numbers, from which a text column looks like numbers with slips
+ROW_NAME_SHARE, ROW_NAME_MIN_ROWS = (
+    0.5,
+    50,
+)  # a column with this share of distinct texts, in as many rows, looks like names
+NUMERIC_SHARE = 0.9  # share of distinct texts that are numbers, from which a text column looks like numbers with slips
 MANY_CATEGORIES = 50  # distinct texts beyond which the rare ones of a column are grouped
 MIN_CATEGORY_ROWS = 10  # rows below which a category of such a column is rare
 
@@ -29,19 +31,19 @@ def note(message: str, *values: object) -> None:
 
 
 @dataclass
-class Seen:
+class Summary:
     """What the rows so far have shown of a column."""
 
     kind: str
     declared: bool  # a dictionary, or named in categories: texts that look like numbers are meant
-    known: Any = None  # distinct texts
+    texts: Any = None  # distinct ones, an Arrow array
     counts: Any = None  # their rows
     total: float = 0.0
     count: int = 0
     missing: int = 0  # rows without a value
     first_missing: int = 0  # the first of them, from 1
 
-    def lacks(self, gaps: Any, row: int) -> None:
+    def add_missing(self, gaps: Any, row: int) -> None:
         """Take note of gaps in rows that follow `row` others."""
         found = int(np.count_nonzero(gaps))
         if found and not self.missing:
@@ -54,14 +56,13 @@ class Survey:
     """One pass over training rows."""
 
     label: str | None
-    categories: list[str]
-    drop: list[str]
+    categories: set[str]
     impute: str | None
     indicators: bool
     min_category_rows: int
-    most: int
+    max_categories: int
     rows: int = 0
-    seen: dict[str, Seen] = field(default_factory=dict)
+    summaries: dict[str, Summary] = field(default_factory=dict)
     labels: set[Any] = field(default_factory=set)
 
     def read(self, batches: Iterator[Any]) -> bool:
@@ -73,76 +74,66 @@ class Survey:
             elif batch.schema.types != types:
                 return False
             types = batch.schema.types
-            for name, seen in self.seen.items():
-                self._add(name, seen, batch.column(name))
+            for name, summary in self.summaries.items():
+                self._add(name, summary, batch.column(name))
             if self.label is not None:
-                self.labels.update(
-                    cells.label_array(self.label, batch.column(self.label), self.rows).unique().to_pylist()
-                )
-                if len(self.labels) > self.most:
-                    raise TableError(
-                        f"column {self.label!r} holds more than {self.most} distinct labels, expected classes"
-                    )
+                self._add_labels(self.label, batch.column(self.label))
             self.rows += batch.num_rows
-        lacking = [(name, seen.missing, seen.first_missing) for name, seen in self.seen.items() if seen.missing]
-        if lacking and self.impute is None:
-            raise cells.missing_values(lacking)
+        if not self.rows:
+            raise TableError("there are no rows, expected at least one")
+        gaps = [(name, found.missing, found.first_missing) for name, found in self.summaries.items() if found.missing]
+        if gaps and self.impute is None:
+            raise cells.missing_values(gaps)
         return True
 
     def _start(self, schema: Any) -> None:
         """Say what each column is."""
-        names = schema.names
-        if cells.twice(names):
-            raise TableError(f"column {cells.twice(names)[0]!r} occurs more than once; rename one")
-        labels = [] if self.label is None else [self.label]
-        known, categories, left_out = set(names), set(self.categories), {*labels, *self.drop}
-        for argument, given in (("label", labels), ("categories", self.categories), ("drop", self.drop)):
-            for name in given:
-                if name not in known:
-                    raise unknown_name(argument, name, names)
-                if argument != "label" and name in (left_out if argument == "categories" else labels):
-                    raise ValueError(f"{argument}: column {name!r} is the label or dropped as well; name it once")
-        for name in names:
-            if name not in left_out:
-                declared = name in categories
-                kind = cells.kind_of(name, schema.field(name).type, declared)
-                self.seen[name] = Seen(kind, declared or cells.arrow().types.is_dictionary(schema.field(name).type))
-        if not self.seen:
-            raise TableError(f"no column is left for features: got columns {cells.listed(names)}")
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            if name != self.label:
+                declared = name in self.categories
+                coded = cells.arrow().types.is_dictionary(kind)
+                self.summaries[name] = Summary(cells.kind_of(name, kind, declared), declared or coded)
+        if not self.summaries:
+            raise TableError(f"no column is left for features: got columns {cells.listed(schema.names)}")
 
-    def _add(self, name: str, seen: Seen, array: Any) -> None:
-        """Take note of the rows of a batch."""
-        if seen.kind == "number":
+    def _add_labels(self, name: str, array: Any) -> None:
+        self.labels.update(cells.label_array(name, array, self.rows).unique().to_pylist())
+        if len(self.labels) > self.max_categories:
+            raise TableError(f"column {name!r} holds more than {self.max_categories} distinct labels, expected classes")
+
+    def _add(self, name: str, summary: Summary, array: Any) -> None:
+        if summary.kind == "number":
             values = cells.numbers_of(name, array, self.rows, math.nan)
-            seen.lacks(np.isnan(values), self.rows)
+            summary.add_missing(np.isnan(values), self.rows)
             if self.impute == "mean":
                 values = values[~np.isnan(values)]
                 with np.errstate(over="ignore"):  # looked for where the mean is needed
-                    seen.total += float(values.sum())
-                seen.count += len(values)
+                    summary.total += float(values.sum())
+                summary.count += len(values)
             return
         texts, codes = cells.distinct_texts(name, array, self.rows)
         counts = np.bincount(codes + 1, minlength=1)
         if counts[0]:
-            seen.lacks(codes < 0, self.rows)
+            summary.add_missing(codes < 0, self.rows)
         present = np.flatnonzero(counts[1:])  # a dictionary may hold more than the rows use
         texts, counts = texts.take(cells.arrow().array(present)), counts[1:][present]
-        if seen.known is not None:
-            texts = cells.arrow().concat_arrays([seen.known, texts])
-            counts = np.concatenate([seen.counts, counts])
+        if summary.texts is not None:
+            texts = cells.arrow().concat_arrays([summary.texts, texts])
+            counts = np.concatenate([summary.counts, counts])
         coded = texts.dictionary_encode()
-        seen.known, seen.counts = coded.dictionary, np.bincount(coded.indices.to_numpy(), counts).astype(np.int64)
-        if len(seen.known) > self.most:
+        summary.texts = coded.dictionary
+        summary.counts = np.bincount(coded.indices.to_numpy(), counts).astype(np.int64)
+        if len(summary.texts) > self.max_categories:
             raise TableError(
-                f"column {name!r} holds more than max_categories={self.most} distinct values "
-                f"({len(seen.known)} in the first {self.rows + len(array)} rows); pass drop=[{name!r}] if it names rows, "
+                f"column {name!r} holds more than max_categories={self.max_categories} distinct values "
+                f"({len(summary.texts)} in the first {self.rows + len(array)} rows); pass drop=[{name!r}] if it names rows, "
                 "or a larger max_categories"
             )
 
     def columns(self, batches: Callable[[], Iterator[Any]]) -> list[Column]:
         """Return what was learnt of the columns, without those that hold no value at all."""
-        empty = [name for name, seen in self.seen.items() if self.rows and seen.missing == self.rows]
-        if len(empty) == len(self.seen):
+        empty = [name for name, summary in self.summaries.items() if summary.missing == self.rows]
+        if len(empty) == len(self.summaries):
             raise TableError(f"no column is left for features: {cells.listed(empty)} hold no values at all")
         if empty:
             warnings.warn(
@@ -150,13 +141,17 @@ class Survey:
                 UserWarning,
                 stacklevel=2,
             )
-        columns = [self._column(name, batches) for name in self.seen if name not in set(empty)]
+        columns = []
+        for name, summary in self.summaries.items():
+            if summary.missing < self.rows:
+                make = self._number if summary.kind == "number" else self._category
+                columns.append(make(name, summary, batches))
         self._note_missing(columns)
         return columns
 
     def _note_missing(self, columns: list[Column]) -> None:
         """Say what was done about missing values."""
-        lacking = [column for column in columns if self.seen[column.name].missing]
+        lacking = [column for column in columns if self.summaries[column.name].missing]
         if not lacking:
             return
         done = []
@@ -166,49 +161,42 @@ class Survey:
             done.append(f"numbers are filled with {value}{marked}")
         if any(column.kind == "category" for column in lacking):
             done.append("missing text is a category of its own")
-        counts = [(column.name, self.seen[column.name].missing) for column in lacking[:20]]
+        counts = [(column.name, self.summaries[column.name].missing) for column in lacking[:20]]
         shown = ", ".join(f"{name!r} ({count:,} row{'' if count == 1 else 's'})" for name, count in counts)
         more = f" and {len(lacking) - 20} more" if len(lacking) > 20 else ""
         have = "1 column has" if len(lacking) == 1 else f"{len(lacking)} columns have"
         note("%s missing values: %s: %s%s", have, "; ".join(done), shown, more)
 
-    def _column(self, name: str, batches: Callable[[], Iterator[Any]]) -> Column:
-        """Return what was learnt of a column."""
-        seen = self.seen[name]
-        if seen.kind == "number":
-            mean: float | None = seen.total / max(seen.count, 1)
-            if self.impute == "mean" and not math.isfinite(seen.total):
-                if seen.missing:
-                    raise TableError(
-                        f"column {name!r} has no mean: the sum of its values is too large; pass drop=[{name!r}], or fill it in "
-                        "or scale it"
-                    )
-                mean = None  # nothing was missing, so that the mean is not needed
-            fill = {None: None, "zero": 0.0, "mean": mean}[self.impute]
-            return Column(name, "number", fill=fill, indicator=self.indicators and seen.missing > 0)
-        if not seen.declared and seen.known is not None and len(seen.known):
-            self._check_texts(name, seen.known, batches)
-        texts = [] if seen.known is None else seen.known.to_pylist()
-        counts = Counter[str](dict(zip(texts, [] if seen.counts is None else seen.counts.tolist(), strict=True)))
-        if self.rows >= FEW and len(texts) > NAMES * self.rows:
+    def _number(self, name: str, summary: Summary, batches: Any) -> Column:
+        mean: float | None = summary.total / max(summary.count, 1)
+        if self.impute == "mean" and not math.isfinite(summary.total):
+            if summary.missing:
+                raise TableError(
+                    f"column {name!r} has no mean: the sum of its values is too large; pass drop=[{name!r}], or fill it in "
+                    "or scale it"
+                )
+            mean = None  # nothing was missing, so that the mean is not needed
+        fill = {None: None, "zero": 0.0, "mean": mean}[self.impute]
+        return Column(name, "number", fill=fill, indicator=self.indicators and summary.missing > 0)
+
+    def _category(self, name: str, summary: Summary, batches: Callable[[], Iterator[Any]]) -> Column:
+        if not summary.declared and len(summary.texts):
+            self._check_texts(name, summary.texts, batches)
+        counts = Counter[str](dict(zip(summary.texts.to_pylist(), summary.counts.tolist(), strict=True)))
+        if self.rows >= ROW_NAME_MIN_ROWS and len(counts) > ROW_NAME_SHARE * self.rows:
             warnings.warn(
-                f"column {name!r} has {len(texts):,} different values in {self.rows:,} rows: if it names rows, leave it out "
+                f"column {name!r} has {len(counts):,} different values in {self.rows:,} rows: if it names rows, leave it out "
                 f"with drop=[{name!r}]",
                 UserWarning,
                 stacklevel=2,
             )
-        missing = MISSING if seen.missing else None
+        missing = MISSING if summary.missing else None
         counts = _canonical(name, counts, missing)
         rare = [text for text, count in counts.items() if count < self.min_category_rows and text != missing]
         other = len(counts) > MANY_CATEGORIES and bool(rare)
         if other:
-            note(
-                "column %r has %s categories: %s of them have fewer than %s rows and are grouped as one feature",
-                name,
-                f"{len(counts):,}",
-                f"{len(rare):,}",
-                self.min_category_rows,
-            )
+            grouped = f"{len(rare):,} of them have fewer than {self.min_category_rows} rows"
+            note("column %r has %s categories: %s and are grouped as one feature", name, f"{len(counts):,}", grouped)
             for text in rare:
                 del counts[text]
             counts = _canonical(name, counts, missing)  # those that are left may all be numbers
@@ -218,7 +206,7 @@ class Survey:
             texts.sort(key=lambda text: (float(text) if text[-1] != "e" else -1.0, text))  # true and false end in e
         else:
             texts.sort()
-        if seen.missing and MISSING not in texts:
+        if summary.missing and MISSING not in texts:
             texts.append(MISSING)
         return Column(name, "category", tuple(texts), missing, other=other)
 
@@ -226,7 +214,7 @@ class Survey:
         """Raise if most texts of a column are numbers: a slip would turn it into a hundred categories."""
         pc = cells.arrow("pyarrow.compute")
         numeric = pc.match_substring_regex(texts, cells.NUMBER)
-        if pc.mean(numeric).as_py() < MOSTLY:
+        if pc.mean(numeric).as_py() < NUMERIC_SHARE:
             return
         others = texts.filter(pc.invert(numeric))
         if not len(others):
