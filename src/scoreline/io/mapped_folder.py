@@ -19,6 +19,7 @@ from scoreline.io.sources import Dataset, Source, open_source
 from scoreline.operators.mapped import MappedCsr, MappedDense, advised_array
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.npy import map_array
+from scoreline.runtime.types import AnyArray
 
 logger = logging.getLogger("scoreline")
 
@@ -27,17 +28,6 @@ FLOATS, INTEGERS = ("float64", "float32"), ("int32", "int64")
 TYPES = {
     "X": FLOATS, "data": FLOATS, "largest": FLOATS[:1], "indices": INTEGERS, "indptr": INTEGERS, "labels": ("int8",),
 }  # fmt: skip
-DAMAGE = (
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    IndexError,
-    OSError,
-    OverflowError,
-    RecursionError,
-    MemoryError,
-)
 FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest")}
 
 
@@ -83,23 +73,27 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     if not folder.parent.is_dir():
         raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
     with _lock(folder):
-        old = folder.with_name(f".{folder.name}.old")
+        old, part = (folder.with_name(f".{folder.name}.{end}") for end in ("old", "part"))
         if old.exists() and not old.is_symlink() and not folder.exists():  # killed between the two renames below
             old.rename(folder)
         _remove(old)
         _check_place(folder, overwrite)
         opened = open_source(source, **options)
-        with _part(folder) as part:
+        if part.exists():
+            logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
+        _remove(part)
+        part.mkdir()
+        try:
             _fill(part, opened, dtype)
-            try:
-                if folder.exists():
-                    folder.rename(old)
-                part.rename(folder)
-                sync_folder(folder.parent)
-            finally:
-                if old.exists() and not folder.exists():
-                    old.rename(folder)
-                _remove(old)
+            if folder.exists():
+                folder.rename(old)
+            part.rename(folder)
+            sync_folder(folder.parent)
+        finally:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
+            _remove(old)
+            _remove(part)
     return given
 
 
@@ -120,22 +114,18 @@ def _check_place(folder: Path, overwrite: bool) -> None:
     """Raise unless the folder is not there, or may be replaced: made by convert, and with nothing else in it."""
     if not folder.exists():
         return
+    place = f"folder={str(folder)!r}"
     if not overwrite:
-        raise ValueError(f"folder={str(folder)!r} exists already; pass overwrite=True to replace it, or choose another")
+        raise ValueError(f"{place} exists already; pass overwrite=True to replace it, or choose another")
     if not folder.is_dir():
-        raise ValueError(
-            f"folder={str(folder)!r} is a file, which is not replaced; choose another path, or remove the file"
-        )
+        raise ValueError(f"{place} is a file, which is not replaced; choose another path, or remove the file")
     try:
-        names = {f"{name}.npy" for name in TYPES} | {HEADER}
-        foreign = sorted({path.name for path in folder.iterdir()} - names)
         _header(folder)
     except ValueError as error:
-        raise ValueError(
-            f"folder={str(folder)!r} exists and is not one that convert has made; it is not replaced"
-        ) from error
+        raise ValueError(f"{place} exists and is not one that convert has made; it is not replaced") from error
+    foreign = sorted({path.name for path in folder.iterdir()} - {HEADER, *(f"{name}.npy" for name in TYPES)})
     if foreign:
-        raise ValueError(f"folder={str(folder)!r} holds {foreign[0]!r}, which convert has not made; it is not replaced")
+        raise ValueError(f"{place} holds {foreign[0]!r}, which convert has not made; it is not replaced")
 
 
 def _fill(part: Path, opened: Source, dtype: str) -> None:
@@ -148,34 +138,15 @@ def _fill(part: Path, opened: Source, dtype: str) -> None:
         header = writer.finish(*opened.width())
     except UnfitError as error:
         raise ValueError(f"{opened.name}: {error}") from None
-    encoding = opened.encoding
-    header |= {
-        "names": opened.names,
-        "encoding": None if encoding is None else encoding.to_json(),
-        "source": opened.name,
-        "class_names": opened.class_names,
-    }
-    header["files"] = {
-        path.name: {"bytes": path.stat().st_size, "crc32": checksum(path)} for path in sorted(part.glob("*.npy"))
-    }
-    _sync(part)
+    encoding = None if opened.encoding is None else opened.encoding.to_json()
+    header |= {"names": opened.names, "encoding": encoding, "source": opened.name, "class_names": opened.class_names}
+    header["files"] = {}
+    for path in sorted(part.glob("*.npy")):
+        header["files"][path.name] = {"bytes": path.stat().st_size, "crc32": checksum(path)}
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
     with whole_file(part / HEADER) as file:
         file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
-
-
-@contextmanager
-def _part(folder: Path) -> Iterator[Path]:
-    """Make the folder that is filled before it takes its name; one that a dead process has left is removed first."""
-    part = folder.with_name(f".{folder.name}.part")
-    if part.exists():
-        logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
-    _remove(part)
-    part.mkdir()
-    try:
-        yield part
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
 
 
 @contextmanager
@@ -211,13 +182,6 @@ def _lock(folder: Path) -> Iterator[None]:
         lock.close()
 
 
-def _sync(folder: Path) -> None:
-    """Bring all files of a folder to the disk."""
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-
-
 def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | None = None) -> Dataset:
     """Open a folder that `convert` has written: X stays on the disk, and is read as it is needed.
 
@@ -249,8 +213,8 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         storage, (n, p) = header["storage"], header["shape"]
         if type(n) is not int or type(p) is not int or min(n, p) < 1:
             raise ValueError(f"shape={header['shape']!r:.100} must be two whole numbers above 0")
-        names = FILES[storage] + (() if header["classes"] is None else ("labels",))
-        for name in names:
+        labelled = header["classes"] is not None
+        for name in (*FILES[storage], "labels") if labelled else FILES[storage]:
             _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
         span = (0, n) if rows is None else (max(0, int(rows[0])), min(n, int(rows[1])))
         own, cut = (max(0, span[1] - span[0]), p), () if span == (0, n) else span
@@ -260,38 +224,37 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         operator.largest = np.array(advised_array(folder / "largest.npy"), dtype=np.float64)
         if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
             raise ValueError("largest.npy does not hold a finite number for every column")
-        y = None
-        if header["classes"] is not None:
-            codes, classes = advised_array(folder / "labels.npy"), np.array(header["classes"])
-            kinds = {str if type(label) is str else float for label in header["classes"]}
-            if (
-                classes.ndim != 1
-                or classes.dtype.kind not in "biufU"
-                or len(kinds) > 1
-                or len(np.unique(classes)) < len(classes)
-            ):
-                raise ValueError("the classes of the header are not distinct numbers or texts")
-            if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
-                raise ValueError("labels.npy does not hold a class for every row")
-            if classes.dtype == np.int64 and np.abs(classes).max() < 128:
-                classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
-            y = classes[codes[slice(*span)]]
+        y = _labels(folder, header["classes"], n, slice(*span)) if labelled else None
         encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
         if encoding is not None and encoding.n_features != p:
             raise ValueError(f"the encoding has {encoding.n_features} features, X has {p}")
-        names_fit = header["names"] is None or (isinstance(header["names"], list) and len(header["names"]) == p)
-        if not names_fit or not all(isinstance(name, str) for name in header["names"] or ()):
+        names, class_names = header["names"], header.get("class_names")
+        if names is not None and not _are_texts(names, p):
             raise ValueError(f"there is not one name for each of {p} features")
-        words = header.get("class_names")
-        if words is not None and not (
-            isinstance(words, list) and len(words) == 2 and all(isinstance(w, str) for w in words)
-        ):
+        if class_names is not None and not _are_texts(class_names, 2):
             raise ValueError("class_names of the header are not two texts")
-        return Dataset(operator, y, header["names"], encoding, words)
-    except DAMAGE as error:
+        return Dataset(operator, y, names, encoding, class_names)
+    except Exception as error:  # a header that is damaged can make anything fail
         raise ValueError(
             f"{folder} is damaged ({type(error).__name__}: {error!s:.300}); convert the data again"
         ) from error
+
+
+def _labels(folder: Path, names: Any, n: int, rows: slice) -> AnyArray:
+    """Return the labels of some of the n rows; `names` are the classes as the header has them."""
+    codes, classes = advised_array(folder / "labels.npy"), np.array(names)
+    mixed = len({str if type(label) is str else float for label in names}) > 1
+    if mixed or classes.ndim != 1 or classes.dtype.kind not in "biufU" or len(np.unique(classes)) < len(classes):
+        raise ValueError("the classes of the header are not distinct numbers or texts")
+    if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
+        raise ValueError("labels.npy does not hold a class for every row")
+    if classes.dtype == np.int64 and np.abs(classes).max() < 128:
+        classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
+    return np.asarray(classes[codes[rows]])
+
+
+def _are_texts(values: Any, count: int) -> bool:
+    return isinstance(values, list) and len(values) == count and all(isinstance(value, str) for value in values)
 
 
 def n_rows(folder: Any) -> int:

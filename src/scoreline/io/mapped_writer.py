@@ -117,7 +117,7 @@ class RowsWriter:
         values = self._checked(
             X.data, lambda at: (int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at]))
         )
-        if not len(self.largest) >= X.shape[1]:
+        if len(self.largest) < X.shape[1]:
             self.largest = np.append(self.largest, np.zeros(X.shape[1] - len(self.largest)))
         np.maximum.at(self.largest, X.indices, np.abs(values, dtype=np.float64))
         if "indptr" not in self.files:

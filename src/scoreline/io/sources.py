@@ -111,7 +111,11 @@ def open_source(source: Any, *, label: Any = None, positive: Any = None, **optio
         if suffix in TABLES:
             opened = TableSource(path, label, **options)
         elif path.suffix.lower() in ARRAYS:
-            opened = array_file(path, label, **options)
+            _no(options, None, "an array file", ("label",))
+            try:
+                opened = _array_file(path, label)
+            except UnfitError as error:
+                raise ValueError(f"{path}: {error}") from error.__cause__
         else:
             opened = LibsvmSource(path, **_no(options, label, "LIBSVM text", ("zero_based", "n_features")))
         opened.name = str(path)
@@ -419,23 +423,12 @@ class ArraySource(Source):
         return X if self.label is None else np.delete(X, self.label, axis=1)
 
 
-def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
-    """Return the arrays of an .npz file (X and y, or a SciPy matrix and y) or of an .npy file (`label`: number of a column)."""
-    _no(options, None, "an array file", ("label",))
-    try:
-        return _array_file(path, label)
-    except UnfitError as error:
-        raise ValueError(f"{path}: {error}") from error.__cause__
-
-
 def _array_file(path: Path, label: Any) -> ArraySource:
+    """Return the arrays of an .npz file (X and y, or a SciPy matrix and y) or of an .npy file (`label`: number of a column)."""
     suffix = path.suffix.lower()
     try:
         check_plain(path)
-        if suffix == ".npy":
-            arrays: Any = map_array(path)
-        else:
-            arrays = _npz_arrays(path)
+        arrays: Any = map_array(path) if suffix == ".npy" else _npz_arrays(path)
     except (FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # zipfile, zlib and NumPy have many ways to fail on bytes that are not theirs
@@ -445,21 +438,7 @@ def _array_file(path: Path, label: Any) -> ArraySource:
     if suffix == ".npz":
         if label is not None:
             raise ValueError(f"label={label!r} is for tables; an .npz file has the labels in its array y")
-        if "X" in arrays:
-            return ArraySource(arrays["X"], arrays.get("y"))
-        try:
-            parts = arrays["data"], arrays["indices"], arrays["indptr"]
-            columns = np.asarray(arrays.get("format", b"csr")).item() in (b"csc", "csc")
-            shape = tuple(arrays["shape"].tolist())
-            if columns and 8.0 * shape[0] > 0.25 * memory_limit():  # which CSR needs for the starts of so many rows
-                raise ValueError(f"shape={shape}: so many rows take more than a quarter of the memory")
-            matrix = (sp.csc_array if columns else sp.csr_array)(parts, shape=shape)
-            matrix.check_format(full_check=True)  # indices out of range would lead SciPy out of memory
-            return ArraySource(matrix, arrays.get("y"))
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
-            raise ValueError(
-                f"{path} holds {sorted(arrays)}, expected arrays X and y, or data, indices, indptr, shape and y ({error})"
-            ) from error
+        return ArraySource(arrays["X"] if "X" in arrays else _npz_matrix(path, arrays), arrays.get("y"))
     if arrays.ndim != 2:
         raise ValueError(f"{path} has {arrays.ndim} dimension(s), expected 2: rows and columns")
     if label is None:
@@ -468,6 +447,23 @@ def _array_file(path: Path, label: Any) -> ArraySource:
     if label >= arrays.shape[1]:
         raise ValueError(f"label={label!r} is not a column of {path}, which has {arrays.shape[1]}")
     return ArraySource(arrays, arrays[:, label], int(label) % arrays.shape[1])
+
+
+def _npz_matrix(path: Path, arrays: dict[str, AnyArray]) -> Any:
+    """Return the matrix that `scipy.sparse.save_npz` wrote."""
+    try:
+        parts = arrays["data"], arrays["indices"], arrays["indptr"]
+        columns = np.asarray(arrays.get("format", b"csr")).item() in (b"csc", "csc")
+        shape = tuple(arrays["shape"].tolist())
+        if columns and 8.0 * shape[0] > 0.25 * memory_limit():  # which CSR needs for the starts of so many rows
+            raise ValueError(f"shape={shape}: so many rows take more than a quarter of the memory")
+        matrix = (sp.csc_array if columns else sp.csr_array)(parts, shape=shape)
+        matrix.check_format(full_check=True)  # indices out of range would lead SciPy out of memory
+        return matrix
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        raise ValueError(
+            f"{path} holds {sorted(arrays)}, expected arrays X and y, or data, indices, indptr, shape and y ({error})"
+        ) from error
 
 
 def _npz_arrays(path: Path) -> dict[str, AnyArray]:
@@ -489,46 +485,36 @@ class OneAgainstRest(Source):
 
     def __init__(self, inner: Source, positive: Any):
         self.inner, self.positive, self.name = inner, positive, inner.name
-        self.names, self.encoding = inner.names, inner.encoding
 
     def whole(self) -> Block:
         """Return all rows, and whether they are positive."""
-        X, y = self.inner.whole()
-        self.names, self.encoding = self.inner.names, self.inner.encoding
-        truth, others = self._truth(y), set[Any]()
-        if truth is not None and y is not None:
-            others.update(np.unique(y[~truth]).tolist())
-            if not truth.any():
-                raise self._never(sorted(others))
-        self._name(others)
-        return X, truth
+        (block,) = self._labelled(iter([self.inner.whole()]))
+        return block
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks, and whether their rows are positive."""
-        others: set[Any] = set()
-        found = False
-        for X, y in self.inner.blocks():
-            self.names, self.encoding = self.inner.names, self.inner.encoding
-            truth = self._truth(y)
-            if truth is not None and y is not None:
-                others.update(np.unique(y[~truth]).tolist())
-            found = found or truth is None or bool(truth.any())
-            yield X, truth
-        if not found:
-            raise self._never(sorted(others))
-        self._name(others)
-
-    def _name(self, others: set[Any]) -> None:
-        """Say what False and True stand for."""
-        self.class_names = [str(others.pop()) if len(others) == 1 else f"not {self.positive}", str(self.positive)]
+        return self._labelled(self.inner.blocks())
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""
         return self.inner.width()
 
-    def _truth(self, y: AnyArray | None) -> AnyArray | None:
-        if y is None:
-            return None
+    def _labelled(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        others, found = set[Any](), False
+        for X, y in blocks:
+            self.names, self.encoding = self.inner.names, self.inner.encoding
+            truth = None if y is None else self._is_positive(y)
+            if y is not None and truth is not None:
+                others.update(np.unique(y[~truth]).tolist())
+            found = found or truth is None or bool(truth.any())
+            yield X, truth
+        if not found:
+            labels = sorted(others)
+            shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+            raise ValueError(f"positive={self.positive!r} is not a label of {self.name}, which has {shown}")
+        self.class_names = [str(others.pop()) if len(others) == 1 else f"not {self.positive}", str(self.positive)]
+
+    def _is_positive(self, y: AnyArray) -> AnyArray:
         positive = self.positive
         if y.dtype.kind in "biuf" and isinstance(positive, str):  # from a command line
             try:
@@ -536,7 +522,3 @@ class OneAgainstRest(Source):
             except (KeyError, ValueError):
                 return np.zeros(len(y), dtype=bool)
         return np.asarray(y == (str(positive) if y.dtype.kind == "U" else positive))
-
-    def _never(self, labels: list[Any]) -> ValueError:
-        shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
-        return ValueError(f"positive={self.positive!r} is not a label of {self.name}, which has {shown}")
