@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from scoreline import MeasureClassifier
-from scoreline.io import decimal_kernels, libsvm, read_libsvm
+from scoreline.io import libsvm, libsvm_kernels, read_libsvm
 
 COMPRESSORS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, "": lambda text: text}
 
@@ -31,7 +31,7 @@ def written(folder, text, suffix=""):
 def decimal(text):
     """Return (value, bytes read, state) of the kernel."""
     data, bits = np.frombuffer(text.encode(), dtype=np.uint8), np.empty(1, dtype=np.uint64)
-    return decimal_kernels.decimal(data, 0, len(data), decimal_kernels.FIVE_POWERS, bits)
+    return libsvm_kernels.decimal(data, 0, len(data), libsvm_kernels.FIVE_POWERS, bits)
 
 
 def numerals(count, seed):
@@ -64,8 +64,8 @@ def test_decimals_are_the_nearest_floats_or_known_to_be_unsure():
     for text in numerals(40_000, seed=0):
         value, end, state = decimal(text)
         assert end == len(text)
-        assert state != decimal_kernels.NOT_A_NUMBER
-        if state == decimal_kernels.UNSURE:
+        assert state != libsvm_kernels.NOT_A_NUMBER
+        if state == libsvm_kernels.UNSURE:
             unsure += 1
             continue
         expected = float(text)
@@ -80,7 +80,7 @@ def test_short_decimals_are_the_nearest_floats():
         number = rng.randrange(10 ** rng.randrange(1, 17)) if whole else rng.uniform(0, 10 ** rng.randrange(-3, 8))
         text = rng.choice(["", "-", "+"]) + (str(number) if whole else f"{number:.{rng.randrange(0, 12)}f}")
         data = np.frombuffer(text.encode(), dtype=np.uint8)
-        value, end, fine = decimal_kernels.short_decimal(data, 0, len(data))
+        value, end, fine = libsvm_kernels.short_decimal(data, 0, len(data))
         assert fine == (sum(c.isdigit() for c in text) < 16)
         if fine:
             assert end == len(text)
@@ -93,7 +93,7 @@ def test_short_decimals_are_the_nearest_floats():
 )
 def test_what_is_no_number_is_said_to_be_none(text, read):
     _, end, state = decimal(text)
-    assert state == decimal_kernels.NOT_A_NUMBER
+    assert state == libsvm_kernels.NOT_A_NUMBER
     assert end == read
 
 

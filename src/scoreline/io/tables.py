@@ -208,14 +208,6 @@ class MemoryTable(Table):
         yield from self.table.select(columns).to_batches(max_chunksize=_batch_rows(columns))
 
 
-class LoadedCsv(MemoryTable):
-    """The content of a CSV file, whose lines are looked up there."""
-
-    def __init__(self, table: Any, file: "CsvTable"):
-        super().__init__(table, file.name)
-        self.line_of = file.line_of  # type: ignore[method-assign]
-
-
 class ParquetTable(Table):
     """A Parquet file."""
 
@@ -391,7 +383,9 @@ class CsvTable(Table):
             release()
             self._check_text(table.schema)
         arrow().default_memory_pool().release_unused()  # parsing takes as much again, which is now free
-        return LoadedCsv(table, self)
+        loaded = MemoryTable(table, self.name)
+        loaded.line_of = self.line_of  # type: ignore[method-assign]
+        return loaded
 
     def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:
         """Yield batches; where a value does not fit its column, the column has another type from there on, and next time."""
