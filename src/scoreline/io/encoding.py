@@ -65,7 +65,6 @@ class Encoding:
         self.missing, self.unseen, self.filled = tuple(missing), dict[str, int](), dict[str, int]()
         self._check()
         self.starts = [0, *np.cumsum([column.width for column in self.columns]).tolist()]
-        self._known: dict[str, Any] = {}  # categories as Arrow arrays, made when first needed
 
     def _check(self) -> None:
         """Raise unless columns, their categories and the names of features are distinct."""
@@ -92,10 +91,6 @@ class Encoding:
                     f"column {column.name!r}: fill={column.fill!r} must be None, a finite number for a number, or one "
                     "of the categories; numbers have no categories"
                 )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes without Arrow arrays, which are made again when they are needed."""
-        return {**vars(self), "_known": {}}
 
     @property
     def n_features(self) -> int:
@@ -219,13 +214,12 @@ class Encoding:
 
     def _codes(self, column: Column, array: Any, first_row: int) -> AnyArray:
         """Return the position of each row's category among the features of the column, -1 if it is unseen and counted."""
-        pc = cells.arrow("pyarrow.compute")
-        if column.name not in self._known:
-            self._known[column.name] = cells.arrow().array(column.categories, cells.arrow().large_string())
+        pa, pc = cells.arrow(), cells.arrow("pyarrow.compute")
         texts, codes = cells.distinct_texts(column.name, array, first_row)
         if self.impute is None and column.fill is None and codes.min(initial=0) < 0:
             raise cells.missing_value(column.name, first_row + int(np.argmax(codes < 0)) + 1)
-        found = pc.index_in(cells.shorter(texts) if column.plain else texts, value_set=self._known[column.name])
+        known = pa.array(column.categories, pa.large_string())
+        found = pc.index_in(cells.shorter(texts) if column.plain else texts, value_set=known)
         lost = -1 if column.fill is None else column.categories.index(str(column.fill))
         unlisted = len(column.categories) if column.other else -1
         table = np.append(found.fill_null(unlisted).to_numpy(zero_copy_only=False), lost)  # code -1 takes the last

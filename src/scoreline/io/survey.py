@@ -161,11 +161,10 @@ class Survey:
             done.append(f"numbers are filled with {value}{marked}")
         if any(column.kind == "category" for column in lacking):
             done.append("missing text is a category of its own")
-        counts = [(column.name, self.summaries[column.name].missing) for column in lacking[:20]]
-        shown = ", ".join(f"{name!r} ({count:,} row{'' if count == 1 else 's'})" for name, count in counts)
-        more = f" and {len(lacking) - 20} more" if len(lacking) > 20 else ""
+        counts = [(column.name, self.summaries[column.name].missing) for column in lacking]
+        shown = [f"{name!r} ({count:,} row{'' if count == 1 else 's'})" for name, count in counts]
         have = "1 column has" if len(lacking) == 1 else f"{len(lacking)} columns have"
-        note("%s missing values: %s: %s%s", have, "; ".join(done), shown, more)
+        note("%s missing values: %s: %s", have, "; ".join(done), cells.first_twenty(shown))
 
     def _number(self, name: str, summary: Summary, batches: Any) -> Column:
         mean: float | None = summary.total / max(summary.count, 1)
