@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scoreline import MeasureClassifier
 from scoreline.io import convert, libsvm, mapped_writer, open_mapped, read_data, read_libsvm
 from scoreline.io import mapped_folder as mapped
+from scoreline.io.sources import Source
 from scoreline.operators import as_operator
 from scoreline.solvers.registry import all_solvers
 from scoreline.testing import check_operator
@@ -133,6 +134,29 @@ def test_labels_of_any_kind_come_back(tmp_path, monkeypatch, kind):
     X = np.arange(2.0 * len(y)).reshape(-1, 2)
     data = open_mapped(convert((X, y), tmp_path / "set"))
     assert data.y.tolist() == y.tolist()
+
+
+class Parts(Source):
+    """Blocks as they are given."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def blocks(self):
+        return iter(self.parts)
+
+    def width(self):
+        return self.parts[0][0].shape[1], 0
+
+
+def test_classes_may_come_late_but_not_of_another_kind(tmp_path):
+    X = np.eye(3)
+    parts = Parts((X, np.array([7, 3, 7])), (X, np.array([1, 3, 9])))
+    assert open_mapped(convert(parts, tmp_path / "set")).y.tolist() == [7, 3, 7, 1, 3, 9]
+    with pytest.raises(ValueError, match="labels are numbers in some rows and text in others"):
+        convert(Parts((X, np.array([1, 2, 1])), (X, np.array(["a", "b", "a"]))), tmp_path / "other")
+    with pytest.raises(ValueError, match="there are 3 labels for 6 rows"):
+        convert(Parts((X, np.array([1, 2, 1])), (X, None)), tmp_path / "other")
 
 
 def test_data_without_labels_can_be_kept(tmp_path):

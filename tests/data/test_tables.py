@@ -373,6 +373,16 @@ def test_names_with_dots_in_parquet(tmp_path):
     assert read_table(tmp_path / "x.parquet", "y")[2].names == ["a.b", "a=x", "a=y"]
 
 
+def test_a_csr_matrix_grows_where_later_rows_hold_more(monkeypatch):
+    monkeypatch.setattr(tables, "MAX_BATCH_ROWS", 50)
+    codes, values = np.arange(400) % 40, np.where(np.arange(400) < 200, 0.0, 1.5)
+    table = pa.table({"c": [f"c{k:02d}" for k in codes], "v": values, "w": values, "y": codes % 2})
+    X, _, _ = read_table(table, "y")
+    assert X.has_canonical_format
+    assert X.nnz == len(X.data) == len(X.indices) == 800
+    np.testing.assert_array_equal(X.toarray(), np.column_stack([np.eye(40)[codes], values, values]))
+
+
 def test_a_parquet_stream_takes_little_memory(tmp_path):
     rng = np.random.default_rng(0)
     with pq.ParquetWriter(

@@ -171,6 +171,8 @@ class RowsWriter:
         if not self.rows:
             raise UnfitError("there are no rows, expected at least one")
         check_width(width)
+        if len({isinstance(label, str) for label in self._codes}) > 1:
+            raise UnfitError("labels are numbers in some rows and text in others; make them of one kind")
         labelled = "labels" in self.files
         if labelled and self.files["labels"].length != self.rows:
             raise UnfitError(
@@ -191,18 +193,6 @@ class RowsWriter:
         file = GrowingArray(self.folder / "largest.npy", np.float64)
         file.append(largest)
         file.close()
-        storage = "csr" if "indptr" in self.files else "dense"
+        storage, classes = "csr" if "indptr" in self.files else "dense", list(self._codes) if labelled else None
         header = {"storage": storage, "shape": [self.rows, width], "entries": self.entries, "dtype": str(self.dtype)}
-        return header | {"classes": self._sorted_classes() if labelled else None}
-
-    def _sorted_classes(self) -> list[Any]:
-        """Give the classes codes in sorted order, and return them."""
-        try:
-            classes = sorted(self._codes)
-        except TypeError:
-            raise UnfitError("labels are numbers in some rows and text in others; make them of one kind") from None
-        table = np.array([classes.index(value) for value in self._codes], dtype=np.int8)
-        if not np.array_equal(table, np.arange(len(table))):
-            for piece in pieces(map_array(self.folder / "labels.npy", "r+")):
-                piece[:] = table[piece]
-        return classes
+        return header | {"classes": classes}
