@@ -140,8 +140,8 @@ def test_what_is_written_is_read(tmp_path_factory, rows, base, separator, ending
 @pytest.mark.parametrize("suffix", COMPRESSORS)
 @pytest.mark.parametrize("base", [0, 1])
 def test_it_is_the_matrix_that_scikit_learn_reads(tmp_path, monkeypatch, suffix, base, chunk):
-    monkeypatch.setattr(libsvm, "CHUNK", chunk)
-    monkeypatch.setattr(libsvm, "PIECE", 7000)
+    monkeypatch.setattr(libsvm, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(libsvm, "PIECE_BYTES", 7000)
     rng = np.random.default_rng(0)
     matrix = sp.random_array((300, 40), density=0.2, format="csr", random_state=1, data_sampler=rng.standard_normal)
     # SciPy before 1.15 makes them int64.
@@ -184,7 +184,7 @@ def test_indices_of_many_digits(tmp_path):
 @pytest.mark.parametrize("ending", ["\n", "\r\n", " \n", "# c q 1:1\n", "\n \n\r\n\n"])
 @pytest.mark.parametrize("separator", [" ", "\t", "  "])
 def test_whole_numbers_of_all_lengths(tmp_path, monkeypatch, separator, ending, chunk):
-    monkeypatch.setattr(libsvm, "CHUNK", chunk)
+    monkeypatch.setattr(libsvm, "CHUNK_BYTES", chunk)
     rng = random.Random(3)
     rows = [
         [
@@ -224,7 +224,7 @@ def slowly_read(text):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_changed_texts_are_read_or_refused_as_a_regular_expression_does(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(libsvm, "CHUNK", 40)
+    monkeypatch.setattr(libsvm, "CHUNK_BYTES", 40)
     rng, refused = random.Random(seed), 0
     for _ in range(300):
         text = (
@@ -292,8 +292,8 @@ PLACES = {  # lines before, what follows, and how it is packed
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed_lines_are_named_with_file_line_column_and_what_was_expected(tmp_path, monkeypatch, name, place):
-    monkeypatch.setattr(libsvm, "CHUNK", 50)
-    monkeypatch.setattr(libsvm, "PIECE", 64)
+    monkeypatch.setattr(libsvm, "CHUNK_BYTES", 50)
+    monkeypatch.setattr(libsvm, "PIECE_BYTES", 64)
     (line, column, got, expected), (before, after, suffix) = MALFORMED[name], PLACES[place]
     path = written(tmp_path, "+1 1:0.25 7:1e-3\n" * before + line + after, suffix)
     with pytest.raises(ValueError, match=f"line {before + 1}, column {column}: got .*expected {expected}") as caught:

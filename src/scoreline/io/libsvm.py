@@ -22,12 +22,12 @@ from scoreline.runtime.types import AnyArray, FloatArray
 logger = logging.getLogger("scoreline")
 
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-CHUNK = 1 << 20  # bytes of a task
+CHUNK_BYTES = 1 << 20  # of a task
 NEW_LINE = 10
-PIECE = 1 << 26  # bytes of compressed text that are read at a time
-LINE = 1 << 28  # bytes of a line of compressed text, at most: a few kilobytes can unpack to a line without end
-MOST_COLUMNS = 2**33  # coefficients alone would take 64 GB
-NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
+PIECE_BYTES = 1 << 26  # of compressed text, read at a time
+MAX_LINE_BYTES = 1 << 28  # of compressed text: a few kilobytes can unpack to a line without end
+MAX_COLUMNS = 2**33  # coefficients alone would take 64 GB
+INT32_MAX = 2**31 - 1
 EXPECTED = (  # and how to repair it, by the code of `libsvm_kernels.py`
     ("", ""),
     ("a label, a number like 1 or -1, followed by a space", "labels must be numbers"),
@@ -111,13 +111,13 @@ def check_indices(zero_based: bool | str, n_features: int | None) -> None:
 
 
 def libsvm_pieces(path: Path, n_features: int | None = None, zero_based: bool | str = "auto") -> Iterator[Piece]:
-    """Yield a file in pieces of about PIECE bytes of text, so that not all of it is in memory; indices as written."""
+    """Yield a file in pieces of about PIECE_BYTES bytes of text, so that not all of it is in memory; indices as written."""
     rows, qids, lowest, highest = 0, 0, 2**62, -1
-    for piece in _pieces(path, PIECE):
+    for piece in _pieces(path, PIECE_BYTES):
         rows, qids = rows + len(piece.labels), qids + piece.qids
         lowest, highest = min(lowest, piece.lowest), max(highest, piece.highest)
-        if highest >= (MOST_COLUMNS if n_features is None else n_features + 1):
-            _columns(path, min(lowest, 1), highest, zero_based, MOST_COLUMNS if n_features is None else n_features)
+        if highest >= (MAX_COLUMNS if n_features is None else n_features + 1):
+            _columns(path, min(lowest, 1), highest, zero_based, MAX_COLUMNS if n_features is None else n_features)
         yield piece
     _check_rows(path, rows, qids)
     _columns(path, lowest, highest, zero_based, n_features)
@@ -149,7 +149,7 @@ def _pieces(path: Path, size: int) -> Iterator[Piece]:
     """Yield what a file holds, read from about `size` bytes of text at a time."""
     for line, text in _texts(path):
         for start, stop in itertools.pairwise(_edges(text, 0, len(text), size)):
-            yield _read_text(text, _edges(text, start, stop, CHUNK), path, line)
+            yield _read_text(text, _edges(text, start, stop, CHUNK_BYTES), path, line)
 
 
 def _texts(path: Path) -> Iterator[tuple[int, AnyArray]]:
@@ -162,7 +162,7 @@ def _texts(path: Path) -> Iterator[tuple[int, AnyArray]]:
         rest, line, block = b"", 1, b" "
         while block:
             try:
-                block = file.read(PIECE)
+                block = file.read(PIECE_BYTES)
             except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
                 raise ValueError(
                     f"{path} cannot be unpacked ({error}); it is damaged or not what its name says"
@@ -170,9 +170,9 @@ def _texts(path: Path) -> Iterator[tuple[int, AnyArray]]:
             cut = block.rfind(b"\n") + 1
             if block and not cut:
                 rest += block
-                if len(rest) > LINE:
+                if len(rest) > MAX_LINE_BYTES:
                     raise ValueError(
-                        f"{path}, line {line} is longer than {LINE} bytes; unpack the file if that is meant"
+                        f"{path}, line {line} is longer than {MAX_LINE_BYTES} bytes; unpack the file if that is meant"
                     )
                 continue
             text = np.frombuffer(rest + block[:cut], dtype=np.uint8)
@@ -191,12 +191,12 @@ def _read_text(text: AnyArray, edges: AnyArray, path: Path, line: int) -> Piece:
     rows, entries = (int(k) for k in counts.sum(axis=0))
     starts = np.cumsum(counts, axis=0) - counts
     labels, data = np.empty(rows), np.empty(entries)
-    indptr = np.zeros(rows + 1, dtype=np.int32 if entries <= NARROW else np.int64)
+    indptr = np.zeros(rows + 1, dtype=np.int32 if entries <= INT32_MAX else np.int64)
     info, room = np.zeros((chunks, 6), dtype=np.int64), 64
     kind: Any = np.int32
     while True:
         indices, unsure = np.empty(entries, dtype=kind), np.empty((chunks, room, 3), dtype=np.int64)
-        most = NARROW if kind is np.int32 else 2**60 - 1
+        most = INT32_MAX if kind is np.int32 else 2**60 - 1
         arrays = (labels, indptr, indices, data, module.FIVE_POWERS, unsure, info, most)
         parallel.run_chunks(module.read_chunks, chunks, text, edges, starts, counts, *arrays)
         failed = np.flatnonzero(info[:, module.CODE])
@@ -250,7 +250,7 @@ def _message(text: AnyArray, path: Path, line: int, code: int, place: int) -> st
 def _joined(pieces: list[Piece]) -> Piece:
     """Put pieces together."""
     entries = sum(len(p.data) for p in pieces)
-    indptr = np.zeros(sum(len(p.labels) for p in pieces) + 1, dtype=np.int32 if entries <= NARROW else np.int64)
+    indptr = np.zeros(sum(len(p.labels) for p in pieces) + 1, dtype=np.int32 if entries <= INT32_MAX else np.int64)
     row = entry = 0
     for p in pieces:
         indptr[row : row + len(p.labels) + 1] = p.indptr + indptr.dtype.type(entry)

@@ -15,7 +15,6 @@ from scoreline.io.columns import TableError, label_values, listed, names_of
 from scoreline.io.encoding import Encoding
 from scoreline.io.files import check_plain
 from scoreline.io.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm, whole_numbers
-from scoreline.io.mapped_writer import UnfitError
 from scoreline.io.model_archive import read_npy
 from scoreline.io.survey import MIN_CATEGORY_ROWS
 from scoreline.io.tables import ARROW, PARQUET, SEPARATORS, CsvTable, Table, open_table
@@ -31,6 +30,10 @@ TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
 NPZ_PARTS = ("X", "y", "data", "indices", "indptr", "shape", "format")  # what an .npz file may have for us
 LEARNT = {"impute": "mean", "indicators": True, "min_category_rows": MIN_CATEGORY_ROWS}  # options with their defaults
 Block = tuple[Any, AnyArray | None]
+
+
+class UnfitError(ValueError):
+    """Rows or labels that cannot be used; whoever knows the source adds its name."""
 
 
 class Dataset(NamedTuple):
