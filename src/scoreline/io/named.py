@@ -26,11 +26,10 @@ class NamedSet(NamedTuple):
     file: str | None  # in the LIBSVM collection; None for a set that is made by hand (docs/datasets.md says how)
     features: int  # columns of X; the highest index in the file can be lower
     rows: int
-    sha256: str | None = None  # None: the first download is trusted
 
 
 def _known_sets() -> Iterator[NamedSet]:
-    """Yield the sets of named_sets.csv; it has no checksums because no original file was at hand to take one from."""
+    """Yield the sets of named_sets.csv, which has no checksums: no original file was at hand to take one from."""
     for row in csv.DictReader(Path(__file__).with_name("named_sets.csv").read_text("utf-8").splitlines()):
         yield NamedSet(row["name"], row["file"] or None, int(row["features"]), int(row["rows"]))
 
@@ -132,8 +131,7 @@ def load_named(
         return _read(path, name, n_features)
     cache = cache_folder()
     if path := _found(name, cache):
-        published = known.sha256 if known is not None and path.name == known.file else None
-        check_cached(path, sha256 or published)
+        check_cached(path, sha256)
         return _read(path, name, n_features)
     places = " and ".join(str(p) for p in (place, cache) if p is not None)
     if known is None:
@@ -155,7 +153,7 @@ def load_named(
             f"{base}/{known.file}",
             cache / known.file,
             lambda path: _read(path, name, n_features),
-            sha256=sha256 or known.sha256,
+            sha256=sha256,
             timeout=timeout,
         )
     except ValueError as error:
