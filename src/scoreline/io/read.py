@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from scoreline.io.encoding import Encoding
+from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.mapped_folder import open_mapped
 from scoreline.io.sources import LEARNT, Dataset, is_empty, open_source
-from scoreline.io.survey import MIN_CATEGORY_ROWS
 
 
 def read_data(

@@ -12,11 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline.io.columns import TableError, label_values, listed, names_of
-from scoreline.io.encoding import Encoding
+from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.files import check_plain
 from scoreline.io.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm, whole_numbers
 from scoreline.io.model_archive import read_npy
-from scoreline.io.survey import MIN_CATEGORY_ROWS
 from scoreline.io.tables import ARROW, PARQUET, SEPARATORS, CsvTable, Table, open_table
 from scoreline.operators.convert import frame_values
 from scoreline.runtime.checks import check_number
