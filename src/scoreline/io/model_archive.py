@@ -21,10 +21,7 @@ from scoreline.runtime.npy import read_header
 from scoreline.runtime.types import AnyArray
 
 HEADER = "header.json"
-SPARSE_SHARE, SPARSE_SIZE = (
-    0.25,
-    1000,
-)  # an array this long with a smaller share of non-zeros is stored as a list of those
+SPARSE_SIZE, SPARSE_SHARE = 1000, 0.25  # arrays this long, with fewer non-zeros, are stored as a list of those
 # What the zeros of sparse arrays may take, so that a file of a few bytes does not ask for all memory: this much, and this
 # many times the size of the file. The writer keeps to it too: arrays beyond are written as they are.
 SPARSE_ROOM, SPARSE_FACTOR = 1 << 30, 64
