@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VERBS = ("train", "predict", "evaluate", "compare", "export", "convert", "info", "measures")
 MODULES = (
     *(f"kernels.{name}" for name in ("csr", "dense", "point_updates")),
-    *(f"io.{name}" for name in ("libsvm_kernels", "decimal_kernels", "survey", "frames")),
+    *(f"io.{name}" for name in ("libsvm_kernels", "encoding", "tables")),
     *(f"cli.{verb}" for verb in VERBS),
 )
 

@@ -20,7 +20,7 @@ class Target:
 
 TARGETS: dict[str, Target] = {}
 MEMORY = float(1 << 31)  # bytes that targets believe to have, so that what asks for a share of them takes little
-READERS = ("io.model_archive", "io.libsvm", "io.mapped_writer", "io.sources", "io.assembly")
+READERS = ("io.model_archive", "io.libsvm", "io.mapped_folder", "io.sources")
 
 
 @contextlib.contextmanager

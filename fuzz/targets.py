@@ -55,8 +55,8 @@ def libsvm(raw: bytes, folder: Path) -> None:
     path = folder / "rows.svm"
     path.write_bytes(raw)
     found: list[Any] = []
-    for chunk in (libsvm_module.CHUNK, 7):
-        with small(libsvm_module, CHUNK=chunk), refused(path):
+    for chunk in (libsvm_module.CHUNK_BYTES, 7):
+        with small(libsvm_module, CHUNK_BYTES=chunk), refused(path):
             found.append(read_libsvm(path))
     assert len(found) in (0, 2), "chunks decide whether a file is read"
     if found:
@@ -77,7 +77,7 @@ def libsvm_packed(raw: bytes, folder: Path) -> None:
     path.write_bytes(
         changed_bytes(Draw(text), seeds.PACKERS[suffix](seeds.SVM)) if damage else seeds.PACKERS[suffix](text)
     )
-    with small(libsvm_module, PIECE=16, LINE=4096), refused(path):
+    with small(libsvm_module, PIECE_BYTES=16, MAX_LINE_BYTES=4096), refused(path):
         check_matrix(*read_libsvm(path))
 
 
@@ -86,7 +86,7 @@ def libsvm_converted(raw: bytes, folder: Path) -> None:
     """Convert text in small pieces, and use what was made."""
     path = folder / "rows.svm"
     path.write_bytes(raw)
-    with small(libsvm_module, PIECE=24), refused(path, MemoryError):
+    with small(libsvm_module, PIECE_BYTES=24), refused(path, MemoryError):
         use_mapped(convert(path, folder / "mapped"))
     assert {entry.name for entry in folder.iterdir()} <= {"rows.svm", "mapped"}
 

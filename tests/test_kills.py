@@ -13,7 +13,7 @@ import pytest
 
 from scoreline import MeasureClassifier, load_model
 from scoreline.io import convert, open_mapped
-from scoreline.io.mapped_writer import RowsWriter
+from scoreline.io.mapped_folder import RowsWriter
 from scoreline.solvers import Checkpoint
 
 pytestmark = [

@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 
 from scoreline import MeasureClassifier
 from scoreline.io import read_data
-from scoreline.io.columns import Column
+from scoreline.io.columns import Column, label_values
 from scoreline.io.encoding import Encoding
 
 
@@ -42,7 +42,6 @@ def test_what_is_learnt():
     assert encoding.columns[1] == Column("color", "category", ("blue", "green", "red"), None)
     assert encoding.encode(first).tolist() == [[1.5, 0, 0, 1, 1], [2.5, 1, 0, 0, 0]]
     assert encoding.encode(second).tolist() == [[3.5, 0, 0, 1, 1], [0.5, 0, 1, 0, 1]]
-    assert encoding.labels_of(second).tolist() == ["b", "c"]
     assert encoding.encode(first.slice(1, 0)).shape == (0, 5)
     assert repr(encoding) == "Encoding(2 numbers, 1 categories, n_features=5)"
 
@@ -90,7 +89,7 @@ def test_what_was_done_about_missing_values_is_logged(caplog):
         "a category of its own: 'v' (1 row), 'w' (2 rows), 'c' (1 row)"
     ]
     caplog.clear()
-    learn(rows, impute="zero", drop=["w", "c"], indicators=False)
+    learn(rows.select(["v"]), impute="zero", indicators=False)
     assert caplog.messages == ["1 column has missing values: numbers are filled with 0: 'v' (1 row)"]
 
 
@@ -254,16 +253,17 @@ def test_a_source_whose_types_settle_is_read_again():
 
 def test_learning_checks_its_arguments():
     rows = batch(v=[1], y=[0])
-    for arguments, message in (
-        ({"label": "z"}, "label='z' is unknown"),
-        ({"drop": ["z"]}, "drop='z' is unknown"),
-        ({"categories": "v"}, "categories='v' must be a list"),
-        ({"categories": ["v"], "drop": ["v"]}, "column 'v' is the label or dropped"),
-        ({"label": "y", "drop": ["y"]}, "column 'y' is the label or dropped"),
-        ({"drop": ["v", "y"]}, "no column is left"),
+    for label, arguments, message in (
+        ("z", {}, "label='z' is unknown"),
+        ("y", {"drop": ["z"]}, "drop='z' is unknown"),
+        ("y", {"categories": ["z"]}, "categories='z' is unknown"),
+        ("y", {"categories": "v"}, "categories='v' must be a list"),
+        ("y", {"categories": ["v"], "drop": ["v"]}, "column 'v' is named more than once"),
+        ("y", {"drop": ["y"]}, "column 'y' is named more than once"),
+        ("y", {"drop": ["v"]}, "no column is left"),
     ):
         with pytest.raises(ValueError, match=message):
-            learn(rows, **arguments)
+            read_data(rows, label, **arguments)
     with pytest.raises(ValueError, match="no rows"):
         learn(rows.slice(0, 0))
     with pytest.raises(ValueError, match="no rows"):
@@ -277,11 +277,9 @@ def test_rows_in_messages_count_from_the_first_batch():
     with pytest.raises(ValueError, match="column 'v', row 12: got inf"):
         encoding.encode(batch(v=[1.0, np.inf]), first_row=10)
     with pytest.raises(ValueError, match="column 'y', row 11: the label is missing"):
-        encoding.labels_of(batch(y=[None]), first_row=10)
+        label_values("y", pa.array([None]), 10)
     with pytest.raises(ValueError, match="'v' are missing, the encoding was learnt with them; got columns 'y'"):
         encoding.encode(batch(y=[1.0]))
-    with pytest.raises(ValueError, match="the column of labels, 'y', is not in 'v'"):
-        encoding.labels_of(batch(v=[1.0]))
 
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from scoreline import MeasureClassifier
-from scoreline.io import decimal_kernels, libsvm, read_libsvm
+from scoreline.io import libsvm, libsvm_kernels, read_libsvm
 
 COMPRESSORS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, "": lambda text: text}
 
@@ -31,7 +31,7 @@ def written(folder, text, suffix=""):
 def decimal(text):
     """Return (value, bytes read, state) of the kernel."""
     data, bits = np.frombuffer(text.encode(), dtype=np.uint8), np.empty(1, dtype=np.uint64)
-    return decimal_kernels.decimal(data, 0, len(data), decimal_kernels.FIVE_POWERS, bits)
+    return libsvm_kernels.decimal(data, 0, len(data), libsvm_kernels.FIVE_POWERS, bits)
 
 
 def numerals(count, seed):
@@ -64,8 +64,8 @@ def test_decimals_are_the_nearest_floats_or_known_to_be_unsure():
     for text in numerals(40_000, seed=0):
         value, end, state = decimal(text)
         assert end == len(text)
-        assert state != decimal_kernels.NOT_A_NUMBER
-        if state == decimal_kernels.UNSURE:
+        assert state != libsvm_kernels.NOT_A_NUMBER
+        if state == libsvm_kernels.UNSURE:
             unsure += 1
             continue
         expected = float(text)
@@ -80,7 +80,7 @@ def test_short_decimals_are_the_nearest_floats():
         number = rng.randrange(10 ** rng.randrange(1, 17)) if whole else rng.uniform(0, 10 ** rng.randrange(-3, 8))
         text = rng.choice(["", "-", "+"]) + (str(number) if whole else f"{number:.{rng.randrange(0, 12)}f}")
         data = np.frombuffer(text.encode(), dtype=np.uint8)
-        value, end, fine = decimal_kernels.short_decimal(data, 0, len(data))
+        value, end, fine = libsvm_kernels.short_decimal(data, 0, len(data))
         assert fine == (sum(c.isdigit() for c in text) < 16)
         if fine:
             assert end == len(text)
@@ -93,7 +93,7 @@ def test_short_decimals_are_the_nearest_floats():
 )
 def test_what_is_no_number_is_said_to_be_none(text, read):
     _, end, state = decimal(text)
-    assert state == decimal_kernels.NOT_A_NUMBER
+    assert state == libsvm_kernels.NOT_A_NUMBER
     assert end == read
 
 
@@ -140,8 +140,8 @@ def test_what_is_written_is_read(tmp_path_factory, rows, base, separator, ending
 @pytest.mark.parametrize("suffix", COMPRESSORS)
 @pytest.mark.parametrize("base", [0, 1])
 def test_it_is_the_matrix_that_scikit_learn_reads(tmp_path, monkeypatch, suffix, base, chunk):
-    monkeypatch.setattr(libsvm, "CHUNK", chunk)
-    monkeypatch.setattr(libsvm, "PIECE", 7000)
+    monkeypatch.setattr(libsvm, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(libsvm, "PIECE_BYTES", 7000)
     rng = np.random.default_rng(0)
     matrix = sp.random_array((300, 40), density=0.2, format="csr", random_state=1, data_sampler=rng.standard_normal)
     # SciPy before 1.15 makes them int64.
@@ -184,7 +184,7 @@ def test_indices_of_many_digits(tmp_path):
 @pytest.mark.parametrize("ending", ["\n", "\r\n", " \n", "# c q 1:1\n", "\n \n\r\n\n"])
 @pytest.mark.parametrize("separator", [" ", "\t", "  "])
 def test_whole_numbers_of_all_lengths(tmp_path, monkeypatch, separator, ending, chunk):
-    monkeypatch.setattr(libsvm, "CHUNK", chunk)
+    monkeypatch.setattr(libsvm, "CHUNK_BYTES", chunk)
     rng = random.Random(3)
     rows = [
         [
@@ -224,7 +224,7 @@ def slowly_read(text):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_changed_texts_are_read_or_refused_as_a_regular_expression_does(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr(libsvm, "CHUNK", 40)
+    monkeypatch.setattr(libsvm, "CHUNK_BYTES", 40)
     rng, refused = random.Random(seed), 0
     for _ in range(300):
         text = (
@@ -292,8 +292,8 @@ PLACES = {  # lines before, what follows, and how it is packed
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed_lines_are_named_with_file_line_column_and_what_was_expected(tmp_path, monkeypatch, name, place):
-    monkeypatch.setattr(libsvm, "CHUNK", 50)
-    monkeypatch.setattr(libsvm, "PIECE", 64)
+    monkeypatch.setattr(libsvm, "CHUNK_BYTES", 50)
+    monkeypatch.setattr(libsvm, "PIECE_BYTES", 64)
     (line, column, got, expected), (before, after, suffix) = MALFORMED[name], PLACES[place]
     path = written(tmp_path, "+1 1:0.25 7:1e-3\n" * before + line + after, suffix)
     with pytest.raises(ValueError, match=f"line {before + 1}, column {column}: got .*expected {expected}") as caught:

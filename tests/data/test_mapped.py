@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoreline import MeasureClassifier
-from scoreline.io import convert, libsvm, mapped_writer, open_mapped, read_data, read_libsvm
+from scoreline.io import convert, libsvm, open_mapped, read_data, read_libsvm
 from scoreline.io import mapped_folder as mapped
+from scoreline.io.sources import Source
 from scoreline.operators import as_operator
 from scoreline.solvers.registry import all_solvers
 from scoreline.testing import check_operator
@@ -67,14 +68,12 @@ def test_every_matrix_comes_back_as_an_operator_that_keeps_the_contract(tmp_path
 
 @pytest.mark.parametrize("narrow", [2**31 - 1, 100])
 def test_index_types_are_as_wide_as_they_must_be(tmp_path, monkeypatch, narrow):
-    monkeypatch.setattr(mapped_writer, "NARROW", narrow)
+    monkeypatch.setattr(mapped, "INT32_MAX", narrow)
     X, y = problem(n=80, p=130)
     folder = convert((sp.csr_array(X), y), tmp_path / "set")
     indices, indptr = (np.load(folder / f"{name}.npy") for name in ("indices", "indptr"))
     assert indptr.dtype == indices.dtype == (np.int32 if narrow > 1000 else np.int64)
-    monkeypatch.setattr(
-        mapped_writer, "NARROW", 1000
-    )  # columns fit, entries do not: a mixture that SciPy does not have
+    monkeypatch.setattr(mapped, "INT32_MAX", 1000)  # columns fit, entries do not: a mixture that SciPy does not have
     folder = convert((sp.csr_array(X), y), tmp_path / "mixed")
     indices, indptr = (np.load(folder / f"{name}.npy") for name in ("indices", "indptr"))
     assert (indices.dtype, indptr.dtype) == (np.int32, np.int64)
@@ -135,6 +134,29 @@ def test_labels_of_any_kind_come_back(tmp_path, monkeypatch, kind):
     assert data.y.tolist() == y.tolist()
 
 
+class Parts(Source):
+    """Blocks as they are given."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def blocks(self):
+        return iter(self.parts)
+
+    def width(self):
+        return self.parts[0][0].shape[1], 0
+
+
+def test_classes_may_come_late_but_not_of_another_kind(tmp_path):
+    X = np.eye(3)
+    parts = Parts((X, np.array([7, 3, 7])), (X, np.array([1, 3, 9])))
+    assert open_mapped(convert(parts, tmp_path / "set")).y.tolist() == [7, 3, 7, 1, 3, 9]
+    with pytest.raises(ValueError, match="labels are numbers in some rows and text in others"):
+        convert(Parts((X, np.array([1, 2, 1])), (X, np.array(["a", "b", "a"]))), tmp_path / "other")
+    with pytest.raises(ValueError, match="there are 3 labels for 6 rows"):
+        convert(Parts((X, np.array([1, 2, 1])), (X, None)), tmp_path / "other")
+
+
 def test_data_without_labels_can_be_kept(tmp_path):
     assert open_mapped(convert((np.eye(3), None), tmp_path / "set")).y is None
 
@@ -152,7 +174,7 @@ def write_text(path, X, y, first=1):
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
 def test_text_is_converted_in_pieces(tmp_path, monkeypatch, suffix, first, piece):
-    monkeypatch.setattr(libsvm, "PIECE", piece)
+    monkeypatch.setattr(libsvm, "PIECE_BYTES", piece)
     X, y = problem(n=60)
     X[:, 0] = 0.25  # so that the first index occurs
     path = write_text(tmp_path / "some.svm", X, y, first)
@@ -408,7 +430,7 @@ def test_a_conversion_needs_little_memory(tmp_path, monkeypatch):
     path = tmp_path / "large.svm"
     path.write_text(block * 480)
     warm = (
-        "from pathlib import Path\nfrom scoreline.io import libsvm\nlibsvm.PIECE = 1 << 22\n"
+        "from pathlib import Path\nfrom scoreline.io import libsvm\nlibsvm.PIECE_BYTES = 1 << 22\n"
         "tiny = Path(sys.argv[1]).with_name('tiny.svm')\ntiny.write_text('1 1:1\\n-1 2:0.5\\n')\n"
         "open_mapped(convert(tiny, str(tiny) + '.d'))"
     )
@@ -468,7 +490,7 @@ def test_folders_that_hold_something_else_are_not_replaced(tmp_path):
 
 
 def test_blocks_without_rows_do_no_harm(tmp_path, monkeypatch):
-    monkeypatch.setattr(libsvm, "PIECE", 200)
+    monkeypatch.setattr(libsvm, "PIECE_BYTES", 200)
     path = tmp_path / "some.svm"
     path.write_text("# a comment that goes on\n" * 50 + "1 1:0.5\n-1 2:3\n")
     data = open_mapped(convert(path, tmp_path / "set"))
@@ -516,7 +538,7 @@ def test_rows_that_come_again_keep_the_chunks_of_the_whole(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_a_fault_in_a_later_piece_is_named_by_its_line(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr(libsvm, "PIECE", 100)
+    monkeypatch.setattr(libsvm, "PIECE_BYTES", 100)
     text = b"1 1:0.5\n-1 2:3\n" * 40 + b"1 1:x\n" + b"1 1:2\n" * 10
     path = tmp_path / f"some.svm{suffix}"
     with libsvm.OPENERS[suffix](path, "wb") if suffix else path.open("wb") as file:

@@ -22,12 +22,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
-from scoreline.io import read_data, table_files
+from scoreline.io import read_data, tables
 from scoreline.io.columns import is_text
 from scoreline.io.encoding import Encoding
-from scoreline.io.tables import Table, learn_table, read_table, table_blocks
+from scoreline.io.sources import open_source
 
 COLORS = ["red", "green", "blue, dark", 'say "hi"', "two\nlines", "zoë", "日本"]
+
+
+def read_table(source, label=None, **options):
+    data = read_data(source, label, **options)
+    return data.X, data.y, data.encoding
 
 
 def frame(rows=500, seed=0, width=4):
@@ -152,22 +157,22 @@ def test_every_frame_gives_the_reference(name):
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.xz", "x.parquet", "x.arrow", "x.ipc"])
 def test_streamed_blocks_are_the_matrix(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(table_files, "BLOCK", 3000)
-    monkeypatch.setattr(table_files, "ROWS", 50)
+    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 3000)
+    monkeypatch.setattr(tables, "MAX_BATCH_ROWS", 50)
     data = frame(width=60)
     WRITERS[name](data, tmp_path / name)
-    table = Table.open(tmp_path / name)
-    encoding = learn_table(table, "label")
-    blocks = list(table_blocks(table, encoding, "label"))
+    source = open_source(tmp_path / name, label="label")
+    blocks = list(source.blocks())
     assert len(blocks) >= 10
     assert max(X.shape[0] for X, _ in blocks) <= 50
     assert all(X.has_canonical_format and X.indices.dtype == np.int32 and (X.data != 0).all() for X, _ in blocks)
     whole, y, same = read_table(tmp_path / name, "label")
-    assert same.names == encoding.names
+    assert same.names == source.names
     np.testing.assert_array_equal(sp.vstack([X for X, _ in blocks]).toarray(), whole.toarray())
     assert whole.has_canonical_format
     assert whole.indices.dtype == whole.indptr.dtype == np.int32
     np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), y)
+    table = tables.open_table(tmp_path / name)
     assert [b.num_rows for b in table.batches()] == [b.num_rows for b in table.batches()]
 
 
@@ -190,23 +195,22 @@ def test_types_that_change_late(tmp_path, monkeypatch, late):
     arguments = {"categories": ["v"]} if late == "code after date" else {}
     whole, y, encoding = read_table(path, "y", impute="zero", drop=["w"], **arguments)
     assert encoding.columns[0].kind == kind
-    monkeypatch.setattr(table_files, "BLOCK", 200)
-    table = Table.open(path)
-    streamed = learn_table(table, "y", impute="zero", drop=["w"], **arguments)
-    assert streamed == encoding
-    blocks = list(table_blocks(table, streamed, "y"))
+    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 200)
+    source = open_source(path, label="y", impute="zero", drop=["w"], **arguments)
+    blocks = list(source.blocks())
+    assert source.encoding == encoding
     np.testing.assert_array_equal(np.vstack([dense(X) for X, _ in blocks]), dense(whole))
     np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), y)
     assert y.dtype.kind == "U"
 
 
 def test_text_in_a_column_of_numbers_is_found_in_a_stream(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_files, "BLOCK", 200)
+    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 200)
     (tmp_path / "a.csv").write_text("v,y\n" + "1,0\n2,1\n" * 300)
     (tmp_path / "b.csv").write_text("v,y\n" + "1,0\n" * 400 + "oops,1\n")
-    encoding = learn_table(Table.open(tmp_path / "a.csv"), "y")
+    encoding = read_data(tmp_path / "a.csv", "y").encoding
     for read in (
-        lambda p: list(table_blocks(Table.open(p), encoding, "y")),
+        lambda p: list(open_source(p, label="y", encoding=encoding).blocks()),
         lambda p: read_table(p, encoding=encoding),
     ):
         with pytest.raises(ValueError, match=r"b\.csv, line 402: column 'v', row 401: got 'oops', expected a number"):
@@ -369,6 +373,16 @@ def test_names_with_dots_in_parquet(tmp_path):
     assert read_table(tmp_path / "x.parquet", "y")[2].names == ["a.b", "a=x", "a=y"]
 
 
+def test_a_csr_matrix_grows_where_later_rows_hold_more(monkeypatch):
+    monkeypatch.setattr(tables, "MAX_BATCH_ROWS", 50)
+    codes, values = np.arange(400) % 40, np.where(np.arange(400) < 200, 0.0, 1.5)
+    table = pa.table({"c": [f"c{k:02d}" for k in codes], "v": values, "w": values, "y": codes % 2})
+    X, _, _ = read_table(table, "y")
+    assert X.has_canonical_format
+    assert X.nnz == len(X.data) == len(X.indices) == 800
+    np.testing.assert_array_equal(X.toarray(), np.column_stack([np.eye(40)[codes], values, values]))
+
+
 def test_a_parquet_stream_takes_little_memory(tmp_path):
     rng = np.random.default_rng(0)
     with pq.ParquetWriter(
@@ -377,12 +391,11 @@ def test_a_parquet_stream_takes_little_memory(tmp_path):
         for _ in range(20):
             columns = [pa.array(rng.normal(size=20_000)) for _ in range(10)]
             w.write_table(pa.table([*columns, pa.array(rng.integers(0, 2, 20_000))], schema=w.schema))
-    table = Table.open(tmp_path / "x.parquet")
-    encoding = learn_table(table, "y")
+    encoding = read_data(tmp_path / "x.parquet", "y").encoding
     arrow_before, arrow_most = pa.total_allocated_bytes(), 0
     tracemalloc.start()
     rows = 0
-    for X, _ in table_blocks(table, encoding, "y"):
+    for X, _ in open_source(tmp_path / "x.parquet", label="y", encoding=encoding).blocks():
         rows += len(X)
         arrow_most = max(arrow_most, pa.total_allocated_bytes() - arrow_before)
     most = tracemalloc.get_traced_memory()[1]
@@ -439,10 +452,7 @@ SMALL = columns(v=[1.0, 2.0], c=["a", "b"], y=[0, 1])
 MIXED = "v,y\n" + "".join(f"{k},1\n" for k in range(30))
 # (source, arguments, what the message says)
 BAD = {
-    "unknown suffix": (saved("x.xlsx", "a"), {}, r"x\.xlsx is no file that can be read; expected .*'\.parquet'"),
-    "no suffix": (saved("x", "a"), {}, r"ends in '\.csv'"),
     "packed parquet": (saved("x.parquet.gz", "a"), {}, r"is no file that can be read"),
-    "directory": (lambda folder: folder, {}, r"is no file that can be read"),
     "empty csv": (saved("x.csv", ""), {}, r"x\.csv is empty, expected a line with the names"),
     "blank lines": (saved("x.csv", "\n\n"), {}, r"x\.csv is empty, expected a line with the names"),
     "header only": (saved("x.csv", "v,y\n"), {}, r"x\.csv: there are no rows"),
@@ -487,7 +497,7 @@ BAD = {
     "label a category": (SMALL, {"categories": ["y"]}, r"column 'y' is named more than once"),
     "impute": (SMALL, {"impute": "men"}, r"impute='men' is unknown.*'mean'"),
     "max_categories": (SMALL, {"max_categories": 0}, r"max_categories=0 must be an integer at least 1"),
-    "encoding": (SMALL, {"encoding": {}}, r"encoding is a dict, expected an Encoding"),
+    "encoding": (SMALL, {"encoding": {"columns": []}}, r"encoding is a dict, expected an Encoding"),
     "null number": (
         columns(v=[1.0, None], y=[0, 1]),
         {"impute": None},
@@ -609,6 +619,14 @@ def test_bad_tables(tmp_path, case):
         read_table(source(tmp_path), **{"label": "y", **arguments})
 
 
+@pytest.mark.parametrize("name", ["x.xlsx", "x", "folder"])
+def test_files_that_are_no_tables(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / name).write_text("a") if name != "folder" else None
+    with pytest.raises(ValueError, match=rf"{name} is no file that can be read; .* ends in '\.csv'.*'\.parquet'"):
+        tables.open_table(tmp_path / name)
+
+
 LEARNT = {"v": [1.0, 2.0], "c": ["a", "b"], "y": [0, 1]}
 BAD_LATER = {
     "columns": ({"w": [1]}, {}, r"column\(s\) 'v', 'c' are not there.*got the columns 'w'"),
@@ -675,7 +693,7 @@ def test_a_missing_file(tmp_path):
 
 
 def test_a_quote_that_is_not_closed(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_files, "BLOCK", 100)
+    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 100)
     (tmp_path / "x.csv").write_text('v,y\n"a,1\n' + "b,1\n" * 100)
     with pytest.raises(ValueError, match=r"x\.csv: a value is longer than 100 bytes; a double quote"):
         read_table(tmp_path / "x.csv", "y")
@@ -717,15 +735,16 @@ class CountedBatch:
         return [CountedName(name) for name in self.batch.schema.names]
 
 
-class CountedTable(table_files.MemoryTable):
+class CountedTable(tables.MemoryTable):
     """A table in memory that counts the names that are read from it."""
 
-    def __init__(self, table):
-        super().__init__(table)
-        self.names = [CountedName(name) for name in self.names]
+    def __init__(self, table, *given):
+        super().__init__(table, *given)
+        self.columns = [CountedName(name) for name in self.columns]
+        self._known = frozenset(self.columns)
 
-    def batches(self, columns, exact, text):
-        yield from map(CountedBatch, super().batches([str(name) for name in columns], exact, text))
+    def _read(self, columns, exact, text):
+        yield from map(CountedBatch, super()._read([str(name) for name in columns], exact, text))
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -762,11 +781,11 @@ def test_a_reader_of_xz_text_that_stops_early_leaves_no_thread_reading(tmp_path,
         opened.append(file)
         return file
 
-    monkeypatch.setattr(table_files.lzma, "open", slow_open)
-    monkeypatch.setattr(table_files, "BLOCK", 4000)
-    table = table_files.CsvTable(path, ",", [])
+    monkeypatch.setattr(tables.lzma, "open", slow_open)
+    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 4000)
+    table = tables.CsvTable(path, ",", [])
     assert all(file.closed for file in opened)
-    batches = table.batches(["a", "y"], (), ())
+    batches = table.batches(["a", "y"])
     next(batches)
     batches.close()
     assert len(opened) == 3
@@ -778,12 +797,12 @@ def test_an_xz_file_that_cannot_be_parsed_is_closed(tmp_path):
     with lzma.open(path, "wt") as file:
         file.write("a,y\n1,2\n1,2,3\n")
     with pytest.raises(ValueError, match="line 3: got 3 values, expected 2"):
-        table_files.CsvTable(path, ",", []).load(["a", "y"], ())
+        tables.CsvTable(path, ",", []).loaded(["a", "y"], ())
 
 
 def test_a_damaged_xz_file_is_refused_without_waiting(tmp_path, monkeypatch):
     """The error keeps the file object alive, and nothing else reads it: waiting for its end would be in vain."""
-    monkeypatch.setattr("scoreline.io.table_files.RELEASE", 1e6)
+    monkeypatch.setattr("scoreline.io.tables.MAX_RELEASE_SECONDS", 1e6)
     content = lzma.compress(b"a,b,y\n" + b"1,2,0\n3,4,1\n" * 5000)
     (tmp_path / "cut.csv.xz").write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=r"cut\.csv\.xz"):

@@ -13,7 +13,7 @@ from scoreline.io import libsvm as libsvm_module
 from scoreline.runtime import parallel
 
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
-READERS = ("io.model_archive", "io.libsvm", "io.mapped_writer", "io.sources", "io.assembly")
+READERS = ("io.model_archive", "io.libsvm", "io.mapped_folder", "io.sources")
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_an_index_that_no_integer_holds_is_refused(index, tmp_path):
 @pytest.mark.parametrize("suffix", PACKED)
 def test_a_line_without_end_is_not_unpacked_into_memory(suffix, tmp_path, monkeypatch):
     """A gigabyte of one line fits into a thousandth of that; was: unpacked as a whole, copied for every piece."""
-    monkeypatch.setattr(libsvm_module, "PIECE", 1 << 16)
-    monkeypatch.setattr(libsvm_module, "LINE", 1 << 19)
+    monkeypatch.setattr(libsvm_module, "PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(libsvm_module, "MAX_LINE_BYTES", 1 << 19)
     module, path = __import__(PACKED[suffix]), tmp_path / f"rows.svm{suffix}"
     path.write_bytes(module.compress(b"1 1:1\n1 " + b" " * (1 << 23)))
     assert path.stat().st_size < 1 << 18
@@ -69,7 +69,7 @@ def test_a_line_without_end_is_not_unpacked_into_memory(suffix, tmp_path, monkey
 
 
 def test_rows_that_swell_are_counted_while_they_are_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(libsvm_module, "PIECE", 1 << 16)
+    monkeypatch.setattr(libsvm_module, "PIECE_BYTES", 1 << 16)
     monkeypatch.setattr(libsvm_module, "memory_limit", lambda: float(1 << 21))
     path = tmp_path / "rows.svm.gz"
     path.write_bytes(__import__("gzip").compress(b"1 1:1\n" * (1 << 18)))
@@ -222,12 +222,12 @@ def test_a_parquet_file_that_lies_about_its_rows_is_refused(said, tmp_path, monk
     pq.write_table(pa.table({"x": [1.0, 2.0] * 6, "y": [0, 1] * 6}), tmp_path / "table.parquet")
     encoding = read_data(tmp_path / "table.parquet", "y").encoding
 
-    from scoreline.io.table_files import ParquetTable
+    from scoreline.io.tables import ParquetTable
 
     original = ParquetTable.__init__
 
-    def lying(self, path):
-        original(self, path)
+    def lying(self, path, missing):
+        original(self, path, missing)
         self.rows = said
 
     monkeypatch.setattr(ParquetTable, "__init__", lying)

@@ -14,7 +14,7 @@ from hostile_cases import fitted, in_child, no_waiting_for_the_disk, rows  # noq
 from scoreline import MeasureClassifier, load_model
 from scoreline.export import to_json
 from scoreline.io import convert, open_mapped, read_data, read_libsvm
-from scoreline.io.files import NUMBERS, whole_file
+from scoreline.io.files import PART_NUMBERS, whole_file
 from scoreline.io.sources import Source
 from scoreline.solvers import Checkpoint
 
@@ -216,7 +216,7 @@ def test_links_in_place_of_temporary_files_are_not_followed(tmp_path):
     """Was: in a folder that others may write to, a link with the name of our next temporary file chose what we wrote over."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
-    now = next(NUMBERS)
+    now = next(PART_NUMBERS)
     for number in range(now, now + 5):
         (tmp_path / f".model.npz.{os.getpid()}.{number}.part").symlink_to(victim)
     fitted().save(tmp_path / "model.npz")

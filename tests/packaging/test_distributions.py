@@ -41,7 +41,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(made):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"scoreline"}
     assert (ROOT / "studies/zhang2012.py").is_file()
     assert not [name for name in names if "zhang2012" in name], "the studies stay in the repository"
-    assert {"scoreline/py.typed", "scoreline/report/page.html"} <= set(names)
+    assert {"scoreline/py.typed", "scoreline/report/page.html", "scoreline/io/named_sets.csv"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     own = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/scoreline").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == own

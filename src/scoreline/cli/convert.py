@@ -9,7 +9,7 @@ from scoreline.cli.output import Output, reported, writing
 from scoreline.cli.parser import UsageError, add_reading
 from scoreline.cli.reading import LEARNT_OPTIONS, is_text, reading_options
 from scoreline.io import convert, open_mapped
-from scoreline.io.tables import Table
+from scoreline.io.tables import open_table
 
 EXAMPLES = """examples:
   scoreline convert clicks.parquet clicks --label clicked --float32
@@ -72,7 +72,7 @@ def _like(options: Any) -> dict[str, Any]:
             return {"n_features": width}
         raise ValueError(f"--like {options.like} was not made from a table and has no encoding; leave --like out")
     found: dict[str, Any] = {"encoding": encoding}
-    if options.label is None and Table.open(options.file, separator=options.separator).has(encoding.label):
+    if options.label is None and open_table(options.file, separator=options.separator).has(encoding.label):
         found["label"] = encoding.label  # rows to predict have none
     if options.positive is None and class_names is not None and (options.label or "label" in found):
         found["positive"] = class_names[1]

@@ -8,7 +8,7 @@ from scoreline.cli.output import Output, finish_stdout, write_stdout, writing
 from scoreline.cli.parser import add_reading, check_outputs, names
 from scoreline.cli.reading import read
 from scoreline.io.files import whole_file
-from scoreline.io.tables import Table
+from scoreline.io.tables import open_table
 
 EXAMPLES = """examples:
   scoreline predict model.npz today.csv > scores.csv
@@ -69,7 +69,7 @@ def _kept(options: Any, rows: int) -> dict[str, list[str]]:
     if not options.keep:
         return {}
     try:
-        table = Table.open(options.file, missing=options.missing, separator=options.separator)
+        table = open_table(options.file, missing=options.missing, separator=options.separator)
     except ValueError as error:
         raise ValueError(f"--keep copies columns of a table: {error}") from None
     taken = sorted({"prediction", "score", "probability"} & set(options.keep))

@@ -12,9 +12,8 @@ import scipy.sparse as sp
 
 from scoreline.cli.output import Output, reported
 from scoreline.io import Dataset, make_imbalanced, read_data
-from scoreline.io.mapped_folder import HEADER, source_name
-from scoreline.io.mapped_writer import UnfitError, check_width
-from scoreline.io.sources import ARRAYS, TABLES
+from scoreline.io.mapped_folder import HEADER, check_width, source_name
+from scoreline.io.sources import ARRAYS, TABLES, UnfitError
 from scoreline.runtime.optional import require
 from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.vectors import room_module

@@ -8,8 +8,8 @@ import numpy as np
 from scoreline.distributed import BlockVector, Ref
 from scoreline.distributed.dask_operator import DaskCluster, arranged
 from scoreline.distributed.parts_operator import PartsOperator
-from scoreline.io.dataset import Dataset
 from scoreline.io.mapped_folder import n_rows, open_mapped
+from scoreline.io.sources import Dataset
 from scoreline.operators.base import Operator
 from scoreline.operators.stacked import StackedOperator
 from scoreline.runtime.types import AnyArray

@@ -1,13 +1,12 @@
 """Data from files, folders on disk, and generators."""
 
-from scoreline.io.dataset import Dataset
 from scoreline.io.encoding import Encoding
 from scoreline.io.libsvm import read_libsvm
 from scoreline.io.mapped_folder import convert, open_mapped
 from scoreline.io.named import load_named, named_sets
 from scoreline.io.read import read_data
+from scoreline.io.sources import Dataset
 from scoreline.io.synthetic import HardExample, hard_for_cutting_planes, make_imbalanced
-from scoreline.io.tables import read_table
 
 __all__ = [
     "Dataset",
@@ -21,5 +20,4 @@ __all__ = [
     "open_mapped",
     "read_data",
     "read_libsvm",
-    "read_table",
 ]

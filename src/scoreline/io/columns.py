@@ -87,9 +87,8 @@ def missing_values(gaps: list[tuple[str, int, int]]) -> MissingValuesError:
     if len(gaps) == 1:
         head = f"column {names[0]!r}, row {first}: the value is missing (in {gaps[0][1]:,} rows)"
     else:
-        shown = ", ".join(f"{name!r} ({count:,} rows)" for name, count, _ in gaps[:20])
-        more = f" and {len(gaps) - 20} more" if len(gaps) > 20 else ""
-        head = f"columns {shown}{more}, row {first}: values are missing"
+        shown = first_twenty([f"{name!r} ({count:,} rows)" for name, count, _ in gaps])
+        head = f"columns {shown}, row {first}: values are missing"
     return MissingValuesError(
         f"{head}; impute='mean', the default, takes the mean of numbers and makes missing text a category of its own "
         f"(impute='zero': 0 for numbers), drop={names!r} leaves {'it' if len(gaps) == 1 else 'them'} out",
@@ -97,10 +96,14 @@ def missing_values(gaps: list[tuple[str, int, int]]) -> MissingValuesError:
     )
 
 
+def first_twenty(texts: list[str]) -> str:
+    """Return texts for a message, at most twenty."""
+    return ", ".join(texts[:20]) + (f" and {len(texts) - 20} more" if len(texts) > 20 else "")
+
+
 def listed(names: Iterable[str]) -> str:
-    """Return names for a message, the first twenty."""
-    names = list(names)
-    return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    """Return names in quotes for a message, at most twenty."""
+    return first_twenty(list(map(repr, names)))
 
 
 def twice(names: Iterable[Any]) -> list[Any]:
@@ -132,9 +135,8 @@ def kind_of(name: str, kind: Any, declared: bool = False) -> str:
         return kind_of(name, kind.value_type, declared=True)
     if is_text(kind):
         return "category"
-    if any(is_kind(kind) for is_kind in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)):
-        return "category" if declared else "number"
-    if types.is_null(kind):
+    numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    if any(is_kind(kind) for is_kind in numeric):
         return "category" if declared else "number"
     if types.is_temporal(kind):
         if declared and not types.is_interval(kind):  # intervals of several units have no text

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-STALE = 3600.0  # seconds
-NUMBERS = itertools.count()  # so that no two writers of a process meet
+STALE_SECONDS = 3600.0
+PART_NUMBERS = itertools.count()  # so that no two writers of a process meet
 
 
 def check_plain(path: Path) -> None:
@@ -62,7 +62,7 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
 def _new_part(path: Path) -> tuple[Path, BinaryIO]:
     """Return the path of a file that was not there, and that file: nobody's link is followed, nobody's file written over."""
     while True:
-        part = path.with_name(f".{path.name}.{os.getpid()}.{next(NUMBERS)}.part")
+        part = path.with_name(f".{path.name}.{os.getpid()}.{next(PART_NUMBERS)}.part")
         try:
             return part, part.open("xb")
         except FileExistsError:  # of a process that had this number before, or put there by somebody
@@ -75,7 +75,7 @@ def _remove_stale(path: Path) -> None:
         return
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError, ValueError, IndexError):
-            if time.time() - part.stat().st_mtime > STALE:
+            if time.time() - part.stat().st_mtime > STALE_SECONDS:
                 try:
                     os.kill(int(part.name.split(".")[-3]), 0)
                 except ProcessLookupError:

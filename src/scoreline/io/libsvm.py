@@ -5,6 +5,7 @@ import gzip
 import itertools
 import logging
 import lzma
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,12 +22,12 @@ from scoreline.runtime.types import AnyArray, FloatArray
 logger = logging.getLogger("scoreline")
 
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-CHUNK = 1 << 20  # bytes of a task
+CHUNK_BYTES = 1 << 20  # of a task
 NEW_LINE = 10
-PIECE = 1 << 26  # bytes of compressed text that are read at a time
-LINE = 1 << 28  # bytes of a line of compressed text, at most: a few kilobytes can unpack to a line without end
-MOST_COLUMNS = 2**33  # coefficients alone would take 64 GB
-NARROW = 2**31 - 1  # largest index and number of entries that int32 holds
+PIECE_BYTES = 1 << 26  # of compressed text, read at a time
+MAX_LINE_BYTES = 1 << 28  # of compressed text: a few kilobytes can unpack to a line without end
+MAX_COLUMNS = 2**33  # coefficients alone would take 64 GB
+INT32_MAX = 2**31 - 1
 EXPECTED = (  # and how to repair it, by the code of `libsvm_kernels.py`
     ("", ""),
     ("a label, a number like 1 or -1, followed by a space", "labels must be numbers"),
@@ -80,16 +81,14 @@ def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int |
     ([[0.5, 0.0, 2.0], [0.0, 0.001, 0.0]], [1.0, -1.0])
     """
     check_indices(zero_based, n_features)
-    path, line, pieces, room = Path(path), 1, [], 0.5 * memory_limit()
-    for text in _texts(path):
-        pieces.append(_read_text(text, path, line))
-        room -= sum(array.nbytes for array in pieces[-1][:4])
+    path, pieces, room = Path(path), [], 0.5 * memory_limit()
+    for piece in _pieces(path, sys.maxsize):
+        pieces.append(piece)
+        room -= sum(array.nbytes for array in piece[:4])
         if room < 0 and len(pieces) > 1:  # they are joined by a copy
             raise MemoryError(f"{path} unpacks to more rows than half of the memory holds")
-        if path.suffix.lower() in OPENERS:
-            line += int(np.count_nonzero(text == NEW_LINE))
+    _check_rows(path, sum(len(piece.labels) for piece in pieces), sum(piece.qids for piece in pieces))
     whole = pieces[0] if len(pieces) == 1 else _joined(pieces)
-    _check_rows(path, len(whole.labels), whole.qids)
     first, width = _columns(path, whole.lowest, whole.highest, zero_based, n_features)
     indices = whole.indices
     if first:
@@ -112,19 +111,14 @@ def check_indices(zero_based: bool | str, n_features: int | None) -> None:
 
 
 def libsvm_pieces(path: Path, n_features: int | None = None, zero_based: bool | str = "auto") -> Iterator[Piece]:
-    """Yield a file in pieces of about PIECE bytes of text, so that not all of it is in memory; indices as written."""
-    line, rows, qids, lowest, highest = 1, 0, 0, 2**62, -1
-    for text in _texts(path):
-        edges = _edges(text, PIECE)
-        for start, stop in itertools.pairwise(edges):
-            part = text[start:stop]
-            piece = _read_text(part, path, line)
-            line += int(np.count_nonzero(part == NEW_LINE))
-            rows, qids = rows + len(piece.labels), qids + piece.qids
-            lowest, highest = min(lowest, piece.lowest), max(highest, piece.highest)
-            if highest >= (MOST_COLUMNS if n_features is None else n_features + 1):
-                _columns(path, min(lowest, 1), highest, zero_based, MOST_COLUMNS if n_features is None else n_features)
-            yield piece
+    """Yield a file in pieces of about PIECE_BYTES bytes of text, so that not all of it is in memory; indices as written."""
+    rows, qids, lowest, highest = 0, 0, 2**62, -1
+    for piece in _pieces(path, PIECE_BYTES):
+        rows, qids = rows + len(piece.labels), qids + piece.qids
+        lowest, highest = min(lowest, piece.lowest), max(highest, piece.highest)
+        if highest >= (MAX_COLUMNS if n_features is None else n_features + 1):
+            _columns(path, min(lowest, 1), highest, zero_based, MAX_COLUMNS if n_features is None else n_features)
+        yield piece
     _check_rows(path, rows, qids)
     _columns(path, lowest, highest, zero_based, n_features)
 
@@ -151,56 +145,59 @@ def _columns(path: Path, lowest: int, highest: int, zero_based: bool | str, n_fe
     return first, width
 
 
-def _texts(path: Path) -> Iterator[AnyArray]:
-    """Yield the text as arrays of bytes that end with a line: the file itself, mapped, or pieces of what it unpacks to."""
+def _pieces(path: Path, size: int) -> Iterator[Piece]:
+    """Yield what a file holds, read from about `size` bytes of text at a time."""
+    for line, text in _texts(path):
+        for start, stop in itertools.pairwise(_edges(text, 0, len(text), size)):
+            yield _read_text(text, _edges(text, start, stop, CHUNK_BYTES), path, line)
+
+
+def _texts(path: Path) -> Iterator[tuple[int, AnyArray]]:
+    """Yield (number of the first line, text of whole lines): the file itself, mapped, or pieces of what it unpacks to."""
     opener: Any = OPENERS.get(path.suffix.lower())
     if opener is None:
-        yield np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, dtype=np.uint8)
+        yield 1, np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, dtype=np.uint8)
         return
     with opener(path, "rb") as file:
-        rest, number = b"", 1
-        while True:
+        rest, line, block = b"", 1, b" "
+        while block:
             try:
-                block = file.read(PIECE)
+                block = file.read(PIECE_BYTES)
             except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
                 raise ValueError(
                     f"{path} cannot be unpacked ({error}); it is damaged or not what its name says"
                 ) from error
-            cut = block.rfind(b"\n") + 1 if block else 0
+            cut = block.rfind(b"\n") + 1
             if block and not cut:
                 rest += block
-                if len(rest) > LINE:
+                if len(rest) > MAX_LINE_BYTES:
                     raise ValueError(
-                        f"{path}, line {number} is longer than {LINE} bytes; unpack the file if that is meant"
+                        f"{path}, line {line} is longer than {MAX_LINE_BYTES} bytes; unpack the file if that is meant"
                     )
                 continue
             text = np.frombuffer(rest + block[:cut], dtype=np.uint8)
-            number += int(np.count_nonzero(text == NEW_LINE))
-            yield text
+            yield line, text
+            line += int(np.count_nonzero(text == NEW_LINE))
             rest = block[cut:]
-            if not block:
-                return
 
 
-def _read_text(text: AnyArray, path: Path, line: int) -> Piece:
-    """Read whole lines, the first of which is number `line` of the file."""
-    from scoreline.io import decimal_kernels  # which imports Numba
-    from scoreline.io import libsvm_kernels as module
+def _read_text(text: AnyArray, edges: AnyArray, path: Path, line: int) -> Piece:
+    """Read the chunks of whole lines between the edges; the text begins with number `line` of the file."""
+    from scoreline.io import libsvm_kernels as module  # which imports Numba
 
-    edges = _edges(text, CHUNK)
     chunks = len(edges) - 1
     counts = np.zeros((chunks, 2), dtype=np.int64)
     parallel.run_chunks(module.count_chunks, chunks, text, edges, counts)
     rows, entries = (int(k) for k in counts.sum(axis=0))
     starts = np.cumsum(counts, axis=0) - counts
     labels, data = np.empty(rows), np.empty(entries)
-    indptr = np.zeros(rows + 1, dtype=np.int32 if entries <= NARROW else np.int64)
+    indptr = np.zeros(rows + 1, dtype=np.int32 if entries <= INT32_MAX else np.int64)
     info, room = np.zeros((chunks, 6), dtype=np.int64), 64
     kind: Any = np.int32
     while True:
         indices, unsure = np.empty(entries, dtype=kind), np.empty((chunks, room, 3), dtype=np.int64)
-        most = NARROW if kind is np.int32 else 2**60 - 1
-        arrays = (labels, indptr, indices, data, decimal_kernels.FIVE_POWERS, unsure, info, most)
+        most = INT32_MAX if kind is np.int32 else 2**60 - 1
+        arrays = (labels, indptr, indices, data, module.FIVE_POWERS, unsure, info, most)
         parallel.run_chunks(module.read_chunks, chunks, text, edges, starts, counts, *arrays)
         failed = np.flatnonzero(info[:, module.CODE])
         if len(failed) and info[failed[0], module.CODE] == module.WIDE_INDEX and kind is np.int32:
@@ -225,18 +222,18 @@ def _read_text(text: AnyArray, path: Path, line: int) -> Piece:
     return Piece(labels, indptr, indices, data, int(low), int(high), int(info[:, module.QIDS].sum()))
 
 
-def _edges(text: AnyArray, size: int) -> AnyArray:
-    """Return the ends of chunks of about `size` bytes, each after a line."""
-    n, edges = len(text), [0]
-    while edges[-1] < n:
+def _edges(text: AnyArray, start: int, stop: int, size: int) -> AnyArray:
+    """Return the ends of chunks of about `size` bytes between two ends of lines, each after a line."""
+    edges = [start]
+    while edges[-1] < stop:
         at = edges[-1] + size
-        while at < n:
-            found = np.flatnonzero(text[at : at + 65536] == NEW_LINE)
+        while at < stop:
+            found = np.flatnonzero(text[at : min(at + 65536, stop)] == NEW_LINE)
             if len(found):
                 at += int(found[0]) + 1
                 break
             at += 65536
-        edges.append(min(at, n))
+        edges.append(min(at, stop))
     return np.array(edges, dtype=np.int64)
 
 
@@ -253,7 +250,7 @@ def _message(text: AnyArray, path: Path, line: int, code: int, place: int) -> st
 def _joined(pieces: list[Piece]) -> Piece:
     """Put pieces together."""
     entries = sum(len(p.data) for p in pieces)
-    indptr = np.zeros(sum(len(p.labels) for p in pieces) + 1, dtype=np.int32 if entries <= NARROW else np.int64)
+    indptr = np.zeros(sum(len(p.labels) for p in pieces) + 1, dtype=np.int32 if entries <= INT32_MAX else np.int64)
     row = entry = 0
     for p in pieces:
         indptr[row : row + len(p.labels) + 1] = p.indptr + indptr.dtype.type(entry)

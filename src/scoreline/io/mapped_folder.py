@@ -4,22 +4,25 @@ import json
 import logging
 import os
 import shutil
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from scoreline.io.dataset import Dataset
 from scoreline.io.encoding import Encoding
 from scoreline.io.files import check_plain, sync_folder, whole_file
-from scoreline.io.mapped_writer import RowsWriter, UnfitError, checksum
+from scoreline.io.libsvm import INT32_MAX
 from scoreline.io.model_archive import read_json
-from scoreline.io.sources import Source, open_source
+from scoreline.io.sources import Dataset, Source, UnfitError, open_source
 from scoreline.operators.mapped import MappedCsr, MappedDense, advised_array
 from scoreline.runtime.checks import check_choice
+from scoreline.runtime.memory import memory_limit
 from scoreline.runtime.npy import map_array
+from scoreline.runtime.types import AnyArray, FloatArray
 
 logger = logging.getLogger("scoreline")
 
@@ -28,17 +31,9 @@ FLOATS, INTEGERS = ("float64", "float32"), ("int32", "int64")
 TYPES = {
     "X": FLOATS, "data": FLOATS, "largest": FLOATS[:1], "indices": INTEGERS, "indptr": INTEGERS, "labels": ("int8",),
 }  # fmt: skip
-DAMAGE = (
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    IndexError,
-    OSError,
-    OverflowError,
-    RecursionError,
-    MemoryError,
-)
+MAX_CLASSES = 100
+REREAD_BYTES = 1 << 24  # at a time, when a file is gone through again
+COLUMN_VECTORS = 8  # of one number per column, which conversion and training need at least, in half of the memory
 FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest")}
 
 
@@ -84,23 +79,27 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
     if not folder.parent.is_dir():
         raise ValueError(f"folder={str(folder)!r} lies in a folder that does not exist; make it first")
     with _lock(folder):
-        old = folder.with_name(f".{folder.name}.old")
+        old, part = (folder.with_name(f".{folder.name}.{end}") for end in ("old", "part"))
         if old.exists() and not old.is_symlink() and not folder.exists():  # killed between the two renames below
             old.rename(folder)
         _remove(old)
         _check_place(folder, overwrite)
         opened = open_source(source, **options)
-        with _part(folder) as part:
+        if part.exists():
+            logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
+        _remove(part)
+        part.mkdir()
+        try:
             _fill(part, opened, dtype)
-            try:
-                if folder.exists():
-                    folder.rename(old)
-                part.rename(folder)
-                sync_folder(folder.parent)
-            finally:
-                if old.exists() and not folder.exists():
-                    old.rename(folder)
-                _remove(old)
+            if folder.exists():
+                folder.rename(old)
+            part.rename(folder)
+            sync_folder(folder.parent)
+        finally:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
+            _remove(old)
+            _remove(part)
     return given
 
 
@@ -121,22 +120,18 @@ def _check_place(folder: Path, overwrite: bool) -> None:
     """Raise unless the folder is not there, or may be replaced: made by convert, and with nothing else in it."""
     if not folder.exists():
         return
+    place = f"folder={str(folder)!r}"
     if not overwrite:
-        raise ValueError(f"folder={str(folder)!r} exists already; pass overwrite=True to replace it, or choose another")
+        raise ValueError(f"{place} exists already; pass overwrite=True to replace it, or choose another")
     if not folder.is_dir():
-        raise ValueError(
-            f"folder={str(folder)!r} is a file, which is not replaced; choose another path, or remove the file"
-        )
+        raise ValueError(f"{place} is a file, which is not replaced; choose another path, or remove the file")
     try:
-        names = {f"{name}.npy" for name in TYPES} | {HEADER}
-        foreign = sorted({path.name for path in folder.iterdir()} - names)
         _header(folder)
     except ValueError as error:
-        raise ValueError(
-            f"folder={str(folder)!r} exists and is not one that convert has made; it is not replaced"
-        ) from error
+        raise ValueError(f"{place} exists and is not one that convert has made; it is not replaced") from error
+    foreign = sorted({path.name for path in folder.iterdir()} - {HEADER, *(f"{name}.npy" for name in TYPES)})
     if foreign:
-        raise ValueError(f"folder={str(folder)!r} holds {foreign[0]!r}, which convert has not made; it is not replaced")
+        raise ValueError(f"{place} holds {foreign[0]!r}, which convert has not made; it is not replaced")
 
 
 def _fill(part: Path, opened: Source, dtype: str) -> None:
@@ -149,34 +144,15 @@ def _fill(part: Path, opened: Source, dtype: str) -> None:
         header = writer.finish(*opened.width())
     except UnfitError as error:
         raise ValueError(f"{opened.name}: {error}") from None
-    encoding = opened.encoding
-    header |= {
-        "names": opened.names,
-        "encoding": None if encoding is None else encoding.to_json(),
-        "source": opened.name,
-        "class_names": opened.class_names,
-    }
-    header["files"] = {
-        path.name: {"bytes": path.stat().st_size, "crc32": checksum(path)} for path in sorted(part.glob("*.npy"))
-    }
-    _sync(part)
+    encoding = None if opened.encoding is None else opened.encoding.to_json()
+    header |= {"names": opened.names, "encoding": encoding, "source": opened.name, "class_names": opened.class_names}
+    header["files"] = {}
+    for path in sorted(part.glob("*.npy")):
+        header["files"][path.name] = {"bytes": path.stat().st_size, "crc32": checksum(path)}
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
     with whole_file(part / HEADER) as file:
         file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
-
-
-@contextmanager
-def _part(folder: Path) -> Iterator[Path]:
-    """Make the folder that is filled before it takes its name; one that a dead process has left is removed first."""
-    part = folder.with_name(f".{folder.name}.part")
-    if part.exists():
-        logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
-    _remove(part)
-    part.mkdir()
-    try:
-        yield part
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
 
 
 @contextmanager
@@ -212,13 +188,6 @@ def _lock(folder: Path) -> Iterator[None]:
         lock.close()
 
 
-def _sync(folder: Path) -> None:
-    """Bring all files of a folder to the disk."""
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-
-
 def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | None = None) -> Dataset:
     """Open a folder that `convert` has written: X stays on the disk, and is read as it is needed.
 
@@ -250,8 +219,8 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         storage, (n, p) = header["storage"], header["shape"]
         if type(n) is not int or type(p) is not int or min(n, p) < 1:
             raise ValueError(f"shape={header['shape']!r:.100} must be two whole numbers above 0")
-        names = FILES[storage] + (() if header["classes"] is None else ("labels",))
-        for name in names:
+        labelled = header["classes"] is not None
+        for name in (*FILES[storage], "labels") if labelled else FILES[storage]:
             _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
         span = (0, n) if rows is None else (max(0, int(rows[0])), min(n, int(rows[1])))
         own, cut = (max(0, span[1] - span[0]), p), () if span == (0, n) else span
@@ -261,38 +230,37 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         operator.largest = np.array(advised_array(folder / "largest.npy"), dtype=np.float64)
         if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
             raise ValueError("largest.npy does not hold a finite number for every column")
-        y = None
-        if header["classes"] is not None:
-            codes, classes = advised_array(folder / "labels.npy"), np.array(header["classes"])
-            kinds = {str if type(label) is str else float for label in header["classes"]}
-            if (
-                classes.ndim != 1
-                or classes.dtype.kind not in "biufU"
-                or len(kinds) > 1
-                or len(np.unique(classes)) < len(classes)
-            ):
-                raise ValueError("the classes of the header are not distinct numbers or texts")
-            if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
-                raise ValueError("labels.npy does not hold a class for every row")
-            if classes.dtype == np.int64 and np.abs(classes).max() < 128:
-                classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
-            y = classes[codes[slice(*span)]]
+        y = _labels(folder, header["classes"], n, slice(*span)) if labelled else None
         encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
         if encoding is not None and encoding.n_features != p:
             raise ValueError(f"the encoding has {encoding.n_features} features, X has {p}")
-        names_fit = header["names"] is None or (isinstance(header["names"], list) and len(header["names"]) == p)
-        if not names_fit or not all(isinstance(name, str) for name in header["names"] or ()):
+        names, class_names = header["names"], header.get("class_names")
+        if names is not None and not _are_texts(names, p):
             raise ValueError(f"there is not one name for each of {p} features")
-        words = header.get("class_names")
-        if words is not None and not (
-            isinstance(words, list) and len(words) == 2 and all(isinstance(w, str) for w in words)
-        ):
+        if class_names is not None and not _are_texts(class_names, 2):
             raise ValueError("class_names of the header are not two texts")
-        return Dataset(operator, y, header["names"], encoding, words)
-    except DAMAGE as error:
+        return Dataset(operator, y, names, encoding, class_names)
+    except Exception as error:  # a header that is damaged can make anything fail
         raise ValueError(
             f"{folder} is damaged ({type(error).__name__}: {error!s:.300}); convert the data again"
         ) from error
+
+
+def _labels(folder: Path, names: Any, n: int, rows: slice) -> AnyArray:
+    """Return the labels of some of the n rows; `names` are the classes as the header has them."""
+    codes, classes = advised_array(folder / "labels.npy"), np.array(names)
+    mixed = len({str if type(label) is str else float for label in names}) > 1
+    if mixed or classes.ndim != 1 or classes.dtype.kind not in "biufU" or len(np.unique(classes)) < len(classes):
+        raise ValueError("the classes of the header are not distinct numbers or texts")
+    if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
+        raise ValueError("labels.npy does not hold a class for every row")
+    if classes.dtype == np.int64 and np.abs(classes).max() < 128:
+        classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
+    return np.asarray(classes[codes[rows]])
+
+
+def _are_texts(values: Any, count: int) -> bool:
+    return isinstance(values, list) and len(values) == count and all(isinstance(value, str) for value in values)
 
 
 def n_rows(folder: Any) -> int:
@@ -354,3 +322,180 @@ def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
         raise ValueError(f"{path.name} has {array.ndim} dimensions, expected {1 + (path.stem == 'X')}")
     if verify and checksum(path) != said["crc32"]:
         raise ValueError(f"{path.name} has changed: its checksum is not that of the header")
+
+
+def check_width(width: int) -> None:
+    """Raise where so many columns cannot be: one index that is far too large would take all memory."""
+    if 8.0 * width * COLUMN_VECTORS > 0.5 * memory_limit():
+        raise UnfitError(
+            f"there are {width:,} columns, and {COLUMN_VECTORS} vectors of coefficients for them take more than half of the "
+            "memory; number the features without gaps, or correct the largest index"
+        )
+
+
+class GrowingArray:
+    """An .npy file that rows are appended to; NumPy leaves room in its header for any number of them."""
+
+    def __init__(self, path: Path, dtype: Any, width: int | None = None):
+        self.path, self.dtype, self.width, self.length = path, np.dtype(dtype), width, 0
+        self._file = path.open("wb")
+        self._write_header()
+
+    def append(self, rows: AnyArray) -> None:
+        """Write rows at the end."""
+        self._file.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
+        self.length += len(rows)
+
+    def close(self) -> None:
+        """Put the length into the header; the file is complete."""
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()
+
+    def _write_header(self) -> None:
+        shape = (self.length,) if self.width is None else (self.length, self.width)
+        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+    def converted(self, dtype: Any) -> "GrowingArray":
+        """Return the same rows as another type, in the same file, open for more."""
+        self.close()
+        other = GrowingArray(self.path.with_suffix(".new"), dtype, self.width)
+        for piece in pieces(map_array(self.path)):
+            other.append(piece)
+        other.path = other.path.replace(self.path)
+        return other
+
+
+def pieces(array: AnyArray) -> Any:
+    """Yield an array in pieces of at most REREAD_BYTES bytes."""
+    step = max(1, REREAD_BYTES // max(1, array.itemsize * int(np.prod(array.shape[1:]))))
+    for start in range(0, len(array), step):
+        yield array[start : start + step]
+
+
+def checksum(path: Path) -> int:
+    """Return the CRC-32 of a file."""
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(REREAD_BYTES):
+            value = zlib.crc32(block, value)
+    return value
+
+
+class RowsWriter:
+    """Appends blocks of rows and labels; `finish` returns what the header of the folder needs.
+
+    Sparse rows become CSR with sorted indices and each column once: data, indices (int32 until one does not fit) and indptr.
+    Dense rows become X. Labels are kept as codes of the classes. `largest` is the largest magnitude of every column.
+    """
+
+    def __init__(self, folder: Path, dtype: Any):
+        self.folder, self.dtype = folder, np.dtype(dtype)
+        self.rows = self.entries = 0
+        self.files: dict[str, GrowingArray] = {}
+        self.largest: FloatArray = np.zeros(0)
+        self._codes: dict[Any, int] = {}
+
+    def append(self, X: Any, labels: AnyArray | None) -> None:
+        """Take in a block; raises ValueError for entries that are not finite, with their row (from 1) and column (from 0)."""
+        if labels is not None:
+            self._append_labels(np.asarray(labels))
+        if sp.issparse(X):
+            self._append_sparse(X.tocsr())
+        else:
+            self._append_dense(np.asarray(X))
+        self.rows += X.shape[0]
+
+    def _file(self, name: str, dtype: Any, width: int | None = None) -> GrowingArray:
+        if name not in self.files:
+            self.files[name] = GrowingArray(self.folder / f"{name}.npy", dtype, width)
+        return self.files[name]
+
+    def _append_sparse(self, X: Any) -> None:
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        check_width(X.shape[1])
+        values = self._checked(
+            X.data, lambda at: (int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at]))
+        )
+        if len(self.largest) < X.shape[1]:
+            self.largest = np.append(self.largest, np.zeros(X.shape[1] - len(self.largest)))
+        np.maximum.at(self.largest, X.indices, np.abs(values, dtype=np.float64))
+        if "indptr" not in self.files:
+            self._file("indptr", np.int64).append(np.zeros(1))
+        self._file("indptr", np.int64).append(self.entries + X.indptr[1:].astype(np.int64))
+        if X.shape[1] > INT32_MAX + 1 and self._file("indices", np.int32).dtype == np.int32:
+            self.files["indices"] = self.files["indices"].converted(np.int64)
+        self._file("indices", np.int32).append(X.indices)
+        self._file("data", self.dtype).append(values)
+        self.entries += len(values)
+
+    def _append_dense(self, X: AnyArray) -> None:
+        values = self._checked(X, lambda at: divmod(at, X.shape[1]))
+        largest = np.abs(values).max(axis=0, initial=0.0).astype(np.float64)
+        self.largest = np.maximum(self.largest, largest) if len(self.largest) else largest
+        self._file("X", self.dtype, X.shape[1]).append(values)
+
+    def _checked(self, values: AnyArray, place: Any) -> AnyArray:
+        """Return values of the type that is written, or raise if one of them is not finite there."""
+        with np.errstate(over="ignore", under="ignore"):
+            values = values.astype(self.dtype, copy=False)
+        if not np.isfinite(values).all():
+            row, column = place(int(np.argmin(np.isfinite(values))))
+            raise UnfitError(
+                f"row {self.rows + row + 1}, column {column} holds NaN, infinity or a number too large for {self.dtype}; "
+                "expected finite numbers"
+            )
+        return values
+
+    def _append_labels(self, labels: AnyArray) -> None:
+        if labels.dtype == object:
+            labels = labels.astype(str)
+        if labels.dtype.kind not in "biufU":
+            raise UnfitError(f"labels are {labels.dtype}, expected numbers, text or truth values")
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise UnfitError(
+                f"row {self.rows + int(np.argmin(np.isfinite(labels))) + 1} has the label NaN or infinity; drop it"
+            )
+        values, codes = np.unique(labels, return_inverse=True)
+        for value in values.tolist():
+            self._codes.setdefault(value, len(self._codes))
+        if len(self._codes) > MAX_CLASSES:
+            raise UnfitError(
+                f"there are more than {MAX_CLASSES} different labels: measured values, it seems; expected classes, bin them"
+            )
+        table = np.array([self._codes[value] for value in values.tolist()], dtype=np.int8)
+        self._file("labels", np.int8).append(table[codes.ravel()])
+
+    def finish(self, width: int, first_index: int = 0) -> dict[str, Any]:
+        """Complete the files for a matrix with so many columns, whose indices were written from `first_index` on."""
+        if not self.rows:
+            raise UnfitError("there are no rows, expected at least one")
+        check_width(width)
+        if len({isinstance(label, str) for label in self._codes}) > 1:
+            raise UnfitError("labels are numbers in some rows and text in others; make them of one kind")
+        labelled = "labels" in self.files
+        if labelled and self.files["labels"].length != self.rows:
+            raise UnfitError(
+                f"there are {self.files['labels'].length} labels for {self.rows} rows, expected one for each"
+            )
+        if "indptr" in self.files and self.entries <= INT32_MAX:
+            self.files["indptr"] = self.files["indptr"].converted(np.int32)
+        if "indptr" in self.files and not self.entries:  # no entry at all: the files must be there
+            self._file("indices", np.int32), self._file("data", self.dtype)
+        for file in self.files.values():
+            file.close()
+        if first_index:
+            for piece in pieces(map_array(self.folder / "indices.npy", "r+")):
+                piece -= first_index
+        largest = np.zeros(width)
+        known = self.largest[first_index:]
+        largest[: len(known)] = known
+        file = GrowingArray(self.folder / "largest.npy", np.float64)
+        file.append(largest)
+        file.close()
+        storage, classes = "csr" if "indptr" in self.files else "dense", list(self._codes) if labelled else None
+        header = {"storage": storage, "shape": [self.rows, width], "entries": self.entries, "dtype": str(self.dtype)}
+        return header | {"classes": classes}

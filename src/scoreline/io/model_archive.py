@@ -21,10 +21,7 @@ from scoreline.runtime.npy import read_header
 from scoreline.runtime.types import AnyArray
 
 HEADER = "header.json"
-SPARSE_SHARE, SPARSE_SIZE = (
-    0.25,
-    1000,
-)  # an array this long with fewer entries other than 0 is stored as a list of those
+SPARSE_SIZE, SPARSE_SHARE = 1000, 0.25  # arrays this long, with fewer non-zeros, are stored as a list of those
 # What the zeros of sparse arrays may take, so that a file of a few bytes does not ask for all memory: this much, and this
 # many times the size of the file. The writer keeps to it too: arrays beyond are written as they are.
 SPARSE_ROOM, SPARSE_FACTOR = 1 << 30, 64
@@ -38,7 +35,7 @@ class DamagedError(ValueError):
 class _Arrays(dict[str, AnyArray]):
     """Arrays by name, and the bytes that sparse ones may still take beyond SPARSE_FACTOR times those of the file."""
 
-    room: float = SPARSE_ROOM
+    room: float
 
     def take(self, asked: float) -> bool:
         """Take so many bytes, if there is room."""
@@ -49,18 +46,9 @@ class _Arrays(dict[str, AnyArray]):
 
 
 def write_archive(path: Any, kind: str, version: int, content: Mapping[str, Any]) -> None:
-    """Write a file of that kind; it replaces an older one only when it is complete.
+    """Write a file of that kind and version; it replaces an older one only when it is complete.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    kind : str
-        What it holds, "scoreline model", say.
-    version : int
-        Version of the kind's format; `read_archive` refuses those it does not know.
-    content : dict
-        Dicts, lists, tuples, arrays, numbers, text, None.
+    `content` is made of dicts, lists, tuples, arrays, numbers, text and None. `read_archive` refuses versions it does not know.
     """
     arrays = _Arrays()
     arrays.room = SPARSE_ROOM
@@ -74,21 +62,11 @@ def write_archive(path: Any, kind: str, version: int, content: Mapping[str, Any]
 
 
 def read_archive(path: Any, kind: str, version: int) -> dict[str, Any]:
-    """Return the content of a file of that kind, up to that version.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, of another kind, or newer; it says which.
-    """
+    """Return the content of a file of that kind, up to that version; ValueError says what is wrong with others."""
     path = Path(path)
-    with path.open("rb") as file:
-        return _read_file(path, file, kind, version)
-
-
-def _read_file(path: Path, file: Any, kind: str, version: int) -> dict[str, Any]:
+    file = path.open("rb")  # outside of the try: a file that is not there is no damaged one
     try:
-        with zipfile.ZipFile(file) as archive:
+        with file, zipfile.ZipFile(file) as archive:
             return _read(path, archive, kind, version)
     except DamagedError as error:
         raise ValueError(f"{path}: {error}") from error.__cause__

@@ -1,128 +1,40 @@
 """Data sets by name: from a folder, from the cache, or fetched from the LIBSVM collection when asked to."""
 
+import csv
 import os
 import string
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scoreline.io.download import cache_folder, check_cached, check_sum, fetch_into_cache
-from scoreline.io.libsvm import OPENERS, read_libsvm, whole_numbers
+from scoreline.io.libsvm import read_libsvm, whole_numbers
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
-LONGEST = 200  # bytes of a name: file systems take 255, with an ending and what a download adds
+MAX_NAME_BYTES = 200  # file systems take 255, with an ending and what a download adds
 ENDINGS = (".svm", ".svm.xz", ".svm.gz", ".svm.bz2")
 
 
-@dataclass(frozen=True)
-class NamedSet:
-    """What is known of a data set.
-
-    Parameters
-    ----------
-    name : str
-        The name for `load_named`.
-    file : str or None
-        Its file in the LIBSVM collection; None for a set that is made by hand (docs/datasets.md says how).
-    features : int
-        Columns of X. The highest index in the file can be lower.
-    rows : int
-        Rows of X. A file that disagrees with either is read all the same, with a warning: collections change.
-    sha256 : str or None
-        Checksum of the file, where a copy of it could be verified; None: the first download is trusted.
-    """
+class NamedSet(NamedTuple):
+    """What is known of a data set; a file that disagrees is read all the same, with a warning: collections change."""
 
     name: str
-    file: str | None
-    features: int
+    file: str | None  # in the LIBSVM collection; None for a set that is made by hand (docs/datasets.md says how)
+    features: int  # columns of X; the highest index in the file can be lower
     rows: int
-    sha256: str | None = None
 
 
-def _table() -> Iterator[NamedSet]:
-    """Yield all known sets. No sha256: no original file was at hand to take one from, and none is made up."""
-    adult, web = "1605 2265 3185 4781 6414 11220 16100 22696", "2477 3470 4912 7366 9888 17188 24692"
-    for letter, features, counts, whole in (("a", 123, adult, 32561), ("w", 300, web, 49749)):
-        for k, rows in enumerate(map(int, counts.split()), start=1):  # a part to train on, the rest to test
-            name = f"{letter}{k}a"
-            yield NamedSet(name, name, features, rows)
-            yield NamedSet(f"{name}.t", f"{name}.t", features, whole - rows)
-    for line in COLLECTION.split("\n"):
-        file, width, *parts = line.split()
-        archive = Path(file).suffix if Path(file).suffix in OPENERS else ""
-        name = file.removesuffix(archive)
-        for end, count in zip(("", ".t"), parts, strict=False):
-            yield NamedSet(name + end, name + end + archive, int(width), int(count))
-    for line in BY_HAND.split("\n"):
-        name, width, count = line.split()
-        yield NamedSet(name, None, int(width), int(count))
+def _known_sets() -> Iterator[NamedSet]:
+    """Yield the sets of named_sets.csv, which has no checksums: no original file was at hand to take one from."""
+    for row in csv.DictReader(Path(__file__).with_name("named_sets.csv").read_text("utf-8").splitlines()):
+        yield NamedSet(row["name"], row["file"] or None, int(row["features"]), int(row["rows"]))
 
 
-# File, features, rows, rows of the test part (the file with .t) where there is one.
-COLLECTION = """\
-a9a 123 32561 16281
-w8a 300 49749 14951
-HIGGS.xz 28 11000000
-SUSY.xz 18 5000000
-australian 14 690
-australian_scale 14 690
-breast-cancer 10 683
-breast-cancer_scale 10 683
-cod-rna 8 59535 271617
-colon-cancer.bz2 2000 62
-covtype.libsvm.binary.bz2 54 581012
-covtype.libsvm.binary.scale.bz2 54 581012
-diabetes 8 768
-diabetes_scale 8 768
-fourclass 2 862
-fourclass_scale 2 862
-german.numer 24 1000
-german.numer_scale 24 1000
-gisette_scale.bz2 5000 6000 1000
-heart 13 270
-heart_scale 13 270
-ijcnn1.bz2 22 49990 91701
-ijcnn1.tr.bz2 22 35000
-ijcnn1.val.bz2 22 14990
-ionosphere_scale 34 351
-leu.bz2 7129 38 34
-madelon 500 2000 600
-mushrooms 112 8124
-news20.binary.bz2 1355191 19996
-phishing 68 11055
-rcv1_test.binary.bz2 47236 677399
-rcv1_train.binary.bz2 47236 20242
-real-sim.bz2 20958 72309
-skin_nonskin 3 245057
-sonar_scale 60 208
-splice 60 1000 2175
-splice_scale 60 1000 2175
-svmguide1 4 3089 4000
-svmguide3 22 1243 41
-url_combined.bz2 3231961 2396130"""
-# Name, features, rows of the sets that docs/datasets.md tells how to make.
-BY_HAND = """\
-abalone19 10 4174
-adult-raw 108 32561
-campaign 62 41188
-census-income 510 199523
-cover-4v2 10 286048
-covtype 54 581012
-hiva 1617 3845
-kddcup99 118 494021
-letter 16 20000
-mnist 784 60000
-page-blocks0 10 5472
-poker 10 25010
-reuters-mfx 8315 7770
-sector 55197 6412
-yeast4 8 1484"""
-KNOWN = {known.name: known for known in _table()}
+KNOWN = {known.name: known for known in _known_sets()}
 
 
 def named_sets(folder: Any = None) -> list[str]:
@@ -219,8 +131,7 @@ def load_named(
         return _read(path, name, n_features)
     cache = cache_folder()
     if path := _found(name, cache):
-        published = known.sha256 if known is not None and path.name == known.file else None
-        check_cached(path, sha256 or published)
+        check_cached(path, sha256)
         return _read(path, name, n_features)
     places = " and ".join(str(p) for p in (place, cache) if p is not None)
     if known is None:
@@ -242,7 +153,7 @@ def load_named(
             f"{base}/{known.file}",
             cache / known.file,
             lambda path: _read(path, name, n_features),
-            sha256=sha256 or known.sha256,
+            sha256=sha256,
             timeout=timeout,
         )
     except ValueError as error:
@@ -261,14 +172,13 @@ def is_here(name: str, folder: Any = None) -> bool:
 def _check_name(name: Any) -> None:
     """Raise unless the name is one of a file in a folder, not a path that leads out of it."""
     path = not isinstance(name, str) or not name or name.startswith(".") or ".." in name or set(name) & set("/\\:\0")
-    if path or len(os.fsencode(name)) > LONGEST:
+    if path or len(os.fsencode(name)) > MAX_NAME_BYTES:
         raise ValueError(
             f"name={name!r:.100} must be the name of a data set like 'a9a', not a path; read_libsvm takes paths"
         )
 
 
 def _data_folder(folder: Any) -> Path | None:
-    """Return the folder that was passed, or the one SCORELINE_DATA names, or None."""
     folder = os.environ.get("SCORELINE_DATA") if folder is None else folder
     return Path(folder).expanduser() if folder else None
 
@@ -280,7 +190,6 @@ def _candidates(name: str) -> list[str]:
 
 
 def _found(name: str, folder: Path) -> Path | None:
-    """Return the file of a data set in a folder."""
     return next((folder / file for file in _candidates(name) if (folder / file).is_file()), None)
 
 

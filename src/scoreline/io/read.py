@@ -4,12 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from scoreline.io.dataset import Dataset
-from scoreline.io.encoding import Encoding
+from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.mapped_folder import open_mapped
-from scoreline.io.sources import is_empty, open_source
-from scoreline.io.survey import MIN_CATEGORY_ROWS
-from scoreline.io.tables import LEARNT
+from scoreline.io.sources import LEARNT, Dataset, is_empty, open_source
 
 
 def read_data(
@@ -42,8 +39,13 @@ def read_data(
     positive : label, optional
         The class that is to be found: y is True for it and False for all others. By default labels stay as they are, and the
         larger one in sorted order is positive.
-    categories, drop, missing
-        For tables, see `read_table`.
+    categories : iterable of str
+        Columns of a table that are categories though they hold numbers or dates.
+    drop : iterable of str
+        Columns of a table that are left out.
+    missing : iterable of str
+        Texts of a table that stand for missing values, like "?"; the encoding keeps them. CSV has its usual ones besides:
+        empty, NA, N/A, n/a, NaN, nan, NULL, null.
     impute : {"mean", "zero", "none", None}
         The value of missing numbers in a table; missing categories become a category of their own. "none" or None: missing
         values are an error.
@@ -55,7 +57,8 @@ def read_data(
     max_categories : int, optional
         Most distinct values of a column of categories (100,000).
     encoding : Encoding, optional
-        The encoding of the training table, for a table to predict; without `label`, y is None.
+        The encoding of the training table, for a table to predict: its features in its order. Categories that it does not
+        know are no feature, with a warning. Without `label`, y is None.
     separator : str, optional
         Character between the values of CSV; by default a comma, a tab for .tsv.
     zero_based, n_features

@@ -1,41 +1,62 @@
 """Where rows come from, block by block: files of text, tables, arrays. `open_source` is the only place that asks which."""
 
+import inspect
+import warnings
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline.io.columns import listed
-from scoreline.io.encoding import Encoding
+from scoreline.io.columns import TableError, label_values, listed, names_of
+from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.files import check_plain
 from scoreline.io.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm, whole_numbers
-from scoreline.io.mapped_writer import UnfitError
 from scoreline.io.model_archive import read_npy
-from scoreline.io.tables import (
-    ARROW,
-    PARQUET,
-    SEPARATORS,
-    Table,
-    check_encoding,
-    learn_table,
-    load_table,
-    table_blocks,
-    warn_unseen,
-)
+from scoreline.io.tables import ARROW, PARQUET, SEPARATORS, CsvTable, Table, open_table
 from scoreline.operators.convert import frame_values
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.memory import memory_limit
 from scoreline.runtime.npy import map_array
+from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray
 
 BLOCK_BYTES = 1 << 25
 TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
 NPZ_PARTS = ("X", "y", "data", "indices", "indptr", "shape", "format")  # what an .npz file may have for us
+LEARNT = {"impute": "mean", "indicators": True, "min_category_rows": MIN_CATEGORY_ROWS}  # options with their defaults
 Block = tuple[Any, AnyArray | None]
+
+
+class UnfitError(ValueError):
+    """Rows or labels that cannot be used; whoever knows the source adds its name."""
+
+
+class Dataset(NamedTuple):
+    """A data set: `clf.fit(data.X, data.y)`.
+
+    Attributes
+    ----------
+    X : ndarray, scipy.sparse.csr_array or Operator
+        Examples in rows; an Operator for a folder that stays on disk.
+    y : ndarray or None
+        Their labels; None where a table to predict has none.
+    names : list of str or None
+        Names of the features, if they have any.
+    encoding : Encoding or None
+        How columns of a table became features; `MeasureClassifier.save` keeps it with a model.
+    class_names : list of str or None
+        What False and True stand for, where `positive` made labels so: all other labels, and the one that was named.
+    """
+
+    X: Any
+    y: AnyArray | None
+    names: list[str] | None = None
+    encoding: Encoding | None = None
+    class_names: list[str] | None = None
 
 
 class Source(ABC):
@@ -92,7 +113,11 @@ def open_source(source: Any, *, label: Any = None, positive: Any = None, **optio
         if suffix in TABLES:
             opened = TableSource(path, label, **options)
         elif path.suffix.lower() in ARRAYS:
-            opened = array_file(path, label, **options)
+            _no(options, None, "an array file", ("label",))
+            try:
+                opened = _array_file(path, label)
+            except UnfitError as error:
+                raise ValueError(f"{path}: {error}") from error.__cause__
         else:
             opened = LibsvmSource(path, **_no(options, label, "LIBSVM text", ("zero_based", "n_features")))
         opened.name = str(path)
@@ -143,52 +168,223 @@ class LibsvmSource(Source):
 
 
 class TableSource(Source):
-    """A table: CSV, Parquet, Arrow, or a frame."""
+    """A table: CSV, Parquet, Arrow, or a frame; see `read_data` for the options."""
 
-    def __init__(self, source: Any, label: Any, **options: Any):
+    def __init__(
+        self,
+        source: Any,
+        label: Any,
+        *,
+        categories: Iterable[str] = (),
+        drop: Iterable[str] = (),
+        missing: Iterable[str] = (),
+        encoding: Encoding | None = None,
+        separator: str | None = None,
+        **options: Any,
+    ):
         for name in ("zero_based", "n_features"):
             if options.pop(name, None) not in (None, "auto"):
                 raise ValueError(f"{name} is for LIBSVM text, and the source is a table")
-        self.source, self.label, self.options = source, label, options
-        self.encoding = options.get("encoding")
-        if self.encoding is not None:
-            check_encoding(self.encoding, options)
+        self.source, self.label, self.separator, self.options = source, label, separator, options
+        self.categories, self.drop = names_of("categories", categories), names_of("drop", drop)
+        self.missing = names_of("missing", missing or ())
+        self.learns, self.encoding = encoding is None, encoding
+        if encoding is not None:
+            self._check_encoding(encoding)
+            self.missing += encoding.missing
         if not isinstance(source, (str, Path)):
             self.name = "the table"
 
     def whole(self) -> Block:
-        """Return all rows and labels."""
-        X, y, self.encoding = load_table(self.source, self.label, **self.options)
-        self.names = self.encoding.names
+        """Return all rows and labels; CSV is parsed once, other files are read twice."""
+        table, encoding = self._opened(load=True)
+        rows = encoding.rows if self.learns else table.rows
+        if not rows:
+            raise ValueError(f"{table.name} holds no rows, expected at least one")
+        with table.named():
+            X, y = assembled(self._encoded(table, encoding), encoding, rows)
+        self._warn_unseen(encoding, rows)
         return X, y
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks; unless the encoding is known, it is learnt first, in a pass of its own."""
-        options = {
-            name: value for name, value in self.options.items() if name not in ("encoding", "separator", "missing")
-        }
-        known = self.options.get("encoding")
-        missing = [*(self.options.get("missing") or ()), *(known.missing if known is not None else ())]
-        table = Table.open(self.source, missing=missing, separator=self.options.get("separator"))
-        if known is None:
-            if self.label is None:
-                raise ValueError(
-                    f"{table.name}: label=None, expected the column of labels: one of {listed(table.columns)}"
-                )
-            self.encoding = learn_table(table, self.label, **options)
-        assert self.encoding is not None
-        self.names, rows = self.encoding.names, 0
-        self.encoding.forget_unseen()
-        for X, y in table_blocks(table, self.encoding, self.label):
+        table, encoding = self._opened(load=False)
+        rows = 0
+        for X, y in self._encoded(table, encoding):
             rows += X.shape[0]
             yield X, y
-        if known is not None:
-            warn_unseen(self.encoding, self.source, rows)
+        self._warn_unseen(encoding, rows)
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""
         assert self.encoding is not None
         return self.encoding.n_features, 0
+
+    def _opened(self, load: bool) -> tuple[Table, Encoding]:
+        """Return the table and its encoding, learnt if there was none; `load`: all of it may be in memory."""
+        table, label = open_table(self.source, missing=self.missing, separator=self.separator), self.label
+        if self.learns:
+            if label is None:
+                names = listed(table.columns)
+                raise ValueError(f"{table.name}: label=None, expected the column of labels: one of {names}")
+            self._check_names(table)
+            left_out = set(self.drop)
+            columns, text = [name for name in table.columns if name not in left_out], self.categories
+        else:
+            columns, text = self._needed(table, self.encoding)
+        if load:
+            table = table.loaded(columns, text)
+        if self.learns:
+            with table.named():
+                self.encoding = Encoding.learn(
+                    lambda: table.batches(columns, exact=[label], text=text),
+                    label=label,
+                    categories=text,
+                    missing=self.missing,
+                    **self.options,
+                )
+        assert self.encoding is not None
+        self.names = self.encoding.names
+        self.encoding.forget_unseen()
+        return table, self.encoding
+
+    def _encoded(self, table: Table, encoding: Encoding) -> Iterator[Block]:
+        columns, text = self._needed(table, encoding)
+        row, label = 0, self.label
+        with table.named():
+            for batch in table.batches(columns, exact=[] if label is None else [label], text=text):
+                y = None if label is None else label_values(label, batch.column(label), row)
+                yield encoding.encode(batch, row), y
+                row += batch.num_rows
+
+    def _needed(self, table: Table, encoding: Any) -> tuple[list[str], list[str]]:
+        """Return the columns to read for an encoding, and which of them as text."""
+        names, label = [column.name for column in encoding.columns], self.label
+        absent = [name for name in names if not table.has(name)]
+        if absent:
+            raise ValueError(
+                f"{table.name}: column(s) {listed(absent)} are not there, the encoding was learnt with them; got the columns "
+                f"{listed(table.columns)}"
+            )
+        if label is not None:
+            _check_name(table, "label", label)
+        if label in names:
+            raise ValueError(f"label={label!r} is a feature of the encoding; pass the column of labels, or None")
+        text = [column.name for column in encoding.columns if column.kind == "category"]
+        return names + ([] if label is None else [label]), text
+
+    def _check_encoding(self, encoding: Any) -> None:
+        """Raise unless it is an encoding, and no option comes with it that it has settled."""
+        if not isinstance(encoding, Encoding):
+            raise ValueError(f"encoding is a {type(encoding).__name__}, expected an Encoding")
+        changed = [name for name, default in LEARNT.items() if self.options.get(name, default) != default]
+        if self.categories or self.drop or changed:
+            raise ValueError(
+                "categories, drop, impute, indicators and min_category_rows are part of encoding=...; pass them when it is "
+                "learnt"
+            )
+
+    def _check_names(self, table: Table) -> None:
+        """Raise if the name of a column is unknown or used twice."""
+        given = {"label": [self.label], "categories": self.categories, "drop": self.drop}
+        for argument, names in given.items():
+            for name in names:
+                _check_name(table, argument, name)
+        both = set(self.drop) & {self.label, *self.categories} or {self.label} & set(self.categories)
+        if both:
+            raise ValueError(
+                f"column {both.pop()!r} is named more than once among label, categories and drop; choose one"
+            )
+
+    def _warn_unseen(self, encoding: Encoding, rows: int) -> None:
+        """Warn of values that the training rows did not have, with their counts."""
+        if self.learns:
+            return
+        for counts, what, done in (
+            (encoding.unseen, "unseen categories", "they count as none of the known ones"),
+            (encoding.filled, "missing values in columns without an indicator feature", "filled as in training"),
+        ):
+            if counts:
+                shown = ", ".join(f"{column} {count} of {rows} rows" for column, count in counts.items())
+                _warn_caller(f"{self.name}: {what}: {shown}; {done}")
+
+
+def _warn_caller(message: str) -> None:
+    """Warn with the line of the caller, whichever function of this package was called."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("scoreline."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def _check_name(table: Table, argument: str, name: Any) -> None:
+    """Raise unless the table has a column of this name."""
+    if table.has(name):
+        return
+    error = unknown_name(argument, name, table.columns)
+    only = table.columns[0] if len(table.columns) == 1 and isinstance(table, CsvTable) else ""
+    marks = [mark for mark in ";\t|," if mark in only]
+    hint = f" The header is one name; pass separator={marks[0]!r}?" if marks else ""
+    raise ValueError(f"{table.name}: {error}{hint}")
+
+
+def assembled(
+    blocks: Iterator[tuple[Any, AnyArray | None]], encoding: Encoding, rows: int
+) -> tuple[Any, AnyArray | None]:
+    """Put blocks together, into arrays that are there from the start: beyond the result one block is in memory.
+
+    `rows` is what the file says: where that is wrong, rows would be what memory held before.
+    """
+    least = 8.0 * rows * (encoding.n_features if encoding.storage == "dense" else 1)
+    if least > memory_limit():
+        raise MemoryError(f"{rows:,} rows of {encoding.n_features:,} features take {least:.3g} bytes")
+    X: Any = np.empty((rows, encoding.n_features)) if encoding.storage == "dense" else _Rows(rows, encoding.n_features)
+    labels: list[Any] = []
+    row = 0
+    for block, y in blocks:
+        if row + block.shape[0] > rows:
+            raise TableError(f"there are more than the {rows:,} rows that the file names; it is damaged")
+        if isinstance(X, _Rows):
+            X.append(block)
+        else:
+            X[row : row + len(block)] = block
+        row += block.shape[0]
+        labels.append(y)
+    if row < rows:
+        raise TableError(f"there are {row:,} rows, and the file names {rows:,}; it is damaged")
+    return X.matrix() if isinstance(X, _Rows) else X, None if labels[0] is None else np.concatenate(labels)
+
+
+class _Rows:
+    """A CSR matrix that grows: room is made for as many entries as the rows so far let expect."""
+
+    def __init__(self, rows: int, width: int):
+        self.shape, self.row, self.entries = (rows, width), 0, 0
+        self.indptr = np.zeros(rows + 1, dtype=np.int64)
+        self.data, self.indices = np.empty(0), np.empty(0, dtype=np.int32)
+
+    def append(self, block: Any) -> None:
+        """Add the rows of a block."""
+        start, end, row = self.entries, self.entries + block.nnz, self.row + block.shape[0]
+        if end > len(self.data):
+            room = max(end, int(end / row * self.shape[0] * 1.02))
+            if start:  # realloc moves pages, not bytes, where arrays are large
+                self.data.resize(room, refcheck=False)
+                self.indices.resize(room, refcheck=False)
+            else:
+                self.data, self.indices = np.empty(room), np.empty(room, dtype=np.int32)
+        self.data[start:end], self.indices[start:end] = block.data, block.indices
+        self.indptr[self.row + 1 : row + 1] = block.indptr[1:]
+        self.indptr[self.row + 1 : row + 1] += start
+        self.row, self.entries = row, end
+
+    def matrix(self) -> Any:
+        """Return the matrix."""
+        self.data.resize(self.entries, refcheck=False)
+        self.indices.resize(self.entries, refcheck=False)
+        kind = np.int32 if self.entries < 2**31 else np.int64  # SciPy wants both index arrays of one type
+        arrays = (self.data, self.indices.astype(kind, copy=False), self.indptr.astype(kind, copy=False))
+        return sp.csr_array(arrays, shape=self.shape)
 
 
 class ArraySource(Source):
@@ -229,23 +425,12 @@ class ArraySource(Source):
         return X if self.label is None else np.delete(X, self.label, axis=1)
 
 
-def array_file(path: Path, label: Any, **options: Any) -> ArraySource:
-    """Return the arrays of an .npz file (X and y, or a SciPy matrix and y) or of an .npy file (`label`: number of a column)."""
-    _no(options, None, "an array file", ("label",))
-    try:
-        return _array_file(path, label)
-    except UnfitError as error:
-        raise ValueError(f"{path}: {error}") from error.__cause__
-
-
 def _array_file(path: Path, label: Any) -> ArraySource:
+    """Return the arrays of an .npz file (X and y, or a SciPy matrix and y) or of an .npy file (`label`: number of a column)."""
     suffix = path.suffix.lower()
     try:
         check_plain(path)
-        if suffix == ".npy":
-            arrays: Any = map_array(path)
-        else:
-            arrays = _npz_arrays(path)
+        arrays: Any = map_array(path) if suffix == ".npy" else _npz_arrays(path)
     except (FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # zipfile, zlib and NumPy have many ways to fail on bytes that are not theirs
@@ -255,21 +440,7 @@ def _array_file(path: Path, label: Any) -> ArraySource:
     if suffix == ".npz":
         if label is not None:
             raise ValueError(f"label={label!r} is for tables; an .npz file has the labels in its array y")
-        if "X" in arrays:
-            return ArraySource(arrays["X"], arrays.get("y"))
-        try:
-            parts = arrays["data"], arrays["indices"], arrays["indptr"]
-            columns = np.asarray(arrays.get("format", b"csr")).item() in (b"csc", "csc")
-            shape = tuple(arrays["shape"].tolist())
-            if columns and 8.0 * shape[0] > 0.25 * memory_limit():  # which CSR needs for the starts of so many rows
-                raise ValueError(f"shape={shape}: so many rows take more than a quarter of the memory")
-            matrix = (sp.csc_array if columns else sp.csr_array)(parts, shape=shape)
-            matrix.check_format(full_check=True)  # indices out of range would lead SciPy out of memory
-            return ArraySource(matrix, arrays.get("y"))
-        except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
-            raise ValueError(
-                f"{path} holds {sorted(arrays)}, expected arrays X and y, or data, indices, indptr, shape and y ({error})"
-            ) from error
+        return ArraySource(arrays["X"] if "X" in arrays else _npz_matrix(path, arrays), arrays.get("y"))
     if arrays.ndim != 2:
         raise ValueError(f"{path} has {arrays.ndim} dimension(s), expected 2: rows and columns")
     if label is None:
@@ -278,6 +449,23 @@ def _array_file(path: Path, label: Any) -> ArraySource:
     if label >= arrays.shape[1]:
         raise ValueError(f"label={label!r} is not a column of {path}, which has {arrays.shape[1]}")
     return ArraySource(arrays, arrays[:, label], int(label) % arrays.shape[1])
+
+
+def _npz_matrix(path: Path, arrays: dict[str, AnyArray]) -> Any:
+    """Return the matrix that `scipy.sparse.save_npz` wrote."""
+    try:
+        parts = arrays["data"], arrays["indices"], arrays["indptr"]
+        columns = np.asarray(arrays.get("format", b"csr")).item() in (b"csc", "csc")
+        shape = tuple(arrays["shape"].tolist())
+        if columns and 8.0 * shape[0] > 0.25 * memory_limit():  # which CSR needs for the starts of so many rows
+            raise ValueError(f"shape={shape}: so many rows take more than a quarter of the memory")
+        matrix = (sp.csc_array if columns else sp.csr_array)(parts, shape=shape)
+        matrix.check_format(full_check=True)  # indices out of range would lead SciPy out of memory
+        return matrix
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        raise ValueError(
+            f"{path} holds {sorted(arrays)}, expected arrays X and y, or data, indices, indptr, shape and y ({error})"
+        ) from error
 
 
 def _npz_arrays(path: Path) -> dict[str, AnyArray]:
@@ -299,46 +487,36 @@ class OneAgainstRest(Source):
 
     def __init__(self, inner: Source, positive: Any):
         self.inner, self.positive, self.name = inner, positive, inner.name
-        self.names, self.encoding = inner.names, inner.encoding
 
     def whole(self) -> Block:
         """Return all rows, and whether they are positive."""
-        X, y = self.inner.whole()
-        self.names, self.encoding = self.inner.names, self.inner.encoding
-        truth, others = self._truth(y), set[Any]()
-        if truth is not None and y is not None:
-            others.update(np.unique(y[~truth]).tolist())
-            if not truth.any():
-                raise self._never(sorted(others))
-        self._name(others)
-        return X, truth
+        (block,) = self._labelled(iter([self.inner.whole()]))
+        return block
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks, and whether their rows are positive."""
-        others: set[Any] = set()
-        found = False
-        for X, y in self.inner.blocks():
-            self.names, self.encoding = self.inner.names, self.inner.encoding
-            truth = self._truth(y)
-            if truth is not None and y is not None:
-                others.update(np.unique(y[~truth]).tolist())
-            found = found or truth is None or bool(truth.any())
-            yield X, truth
-        if not found:
-            raise self._never(sorted(others))
-        self._name(others)
-
-    def _name(self, others: set[Any]) -> None:
-        """Say what False and True stand for."""
-        self.class_names = [str(others.pop()) if len(others) == 1 else f"not {self.positive}", str(self.positive)]
+        return self._labelled(self.inner.blocks())
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""
         return self.inner.width()
 
-    def _truth(self, y: AnyArray | None) -> AnyArray | None:
-        if y is None:
-            return None
+    def _labelled(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        others, found = set[Any](), False
+        for X, y in blocks:
+            self.names, self.encoding = self.inner.names, self.inner.encoding
+            truth = None if y is None else self._is_positive(y)
+            if y is not None and truth is not None:
+                others.update(np.unique(y[~truth]).tolist())
+            found = found or truth is None or bool(truth.any())
+            yield X, truth
+        if not found:
+            labels = sorted(others)
+            shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+            raise ValueError(f"positive={self.positive!r} is not a label of {self.name}, which has {shown}")
+        self.class_names = [str(others.pop()) if len(others) == 1 else f"not {self.positive}", str(self.positive)]
+
+    def _is_positive(self, y: AnyArray) -> AnyArray:
         positive = self.positive
         if y.dtype.kind in "biuf" and isinstance(positive, str):  # from a command line
             try:
@@ -346,7 +524,3 @@ class OneAgainstRest(Source):
             except (KeyError, ValueError):
                 return np.zeros(len(y), dtype=bool)
         return np.asarray(y == (str(positive) if y.dtype.kind == "U" else positive))
-
-    def _never(self, labels: list[Any]) -> ValueError:
-        shown = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
-        return ValueError(f"positive={self.positive!r} is not a label of {self.name}, which has {shown}")

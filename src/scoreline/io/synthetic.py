@@ -138,23 +138,28 @@ def hard_for_cutting_planes(n: int = 8) -> list[HardExample]:
     return [_prbep(n), _roc_area(n), _hinge(n), _f1(n), _line_search()]
 
 
+def _spread(fixed: FloatArray, first: int, total: float) -> Callable[[int], FloatArray]:
+    """Return k -> w_k: the fixed entries, and the total shared equally by k entries from the first on."""
+
+    def point(k: int) -> FloatArray:
+        w = fixed.copy()
+        w[first : first + k] = total / k
+        return w
+
+    return point
+
+
 def _prbep(n: int) -> HardExample:
     q, p = np.sqrt(2.0) / 4.0, n + 2
     X, y = np.zeros((n, p)), -np.ones(n, dtype=int)
     X[0, 1], y[0] = q * n, 1
     for i in range(1, n):
         X[i, 2] = X[i, i + 2] = -q * n
-    w0 = np.zeros(p)
-    w0[:3] = 1.0, 2.0 * q, 2.0 * q
-
-    def point(k: int) -> FloatArray:
-        w = np.zeros(p)
-        w[1:3], w[3 : k + 3] = 2.0 * q, 2.0 * q / k
-        return w
-
+    fixed, w0 = np.zeros(p), np.zeros(p)
+    fixed[1:3], w0[:3] = 2.0 * q, (1.0, 2.0 * q, 2.0 * q)
     return HardExample(
         "Zhang et al. 2012, Theorem 4", "prbep", "prbep", "bundle", X, y, w0, 1.0, (n - 1) / (2 * n - 1), n - 1,
-        lambda k: (2.0 + 1.0 / k) / 4.0, point,
+        lambda k: (2.0 + 1.0 / k) / 4.0, _spread(fixed, 3, 2.0 * q),
     )  # fmt: skip
 
 
@@ -164,17 +169,11 @@ def _roc_area(n: int) -> HardExample:
     X[0, 1], y[0] = np.sqrt(n), 1
     for i in range(1, n + 1):
         X[i, i + 1] = -n
-    w0 = np.zeros(p)
-    w0[:2] = 1.0, 1.0 / np.sqrt(n)
-
-    def point(k: int) -> FloatArray:
-        w = np.zeros(p)
-        w[1], w[2 : k + 2] = 1.0 / np.sqrt(n), 1.0 / k
-        return w
-
+    fixed, w0 = np.zeros(p), np.zeros(p)
+    fixed[1], w0[:2] = 1.0 / np.sqrt(n), (1.0, 1.0 / np.sqrt(n))
     return HardExample(
         "Zhang et al. 2012, Theorem 5", "roc_area", "", "bundle", X, y, w0, 1.0, 1.0 / (4 * n), n,
-        lambda k: 0.5 * (1.0 / n + 1.0 / k), point,
+        lambda k: 0.5 * (1.0 / n + 1.0 / k), _spread(fixed, 2, 1.0),
     )  # fmt: skip
 
 
@@ -185,15 +184,9 @@ def _hinge(n: int) -> HardExample:
     X[np.arange(n), np.arange(n) + 1] = y * n
     w0 = np.zeros(n + 1)
     w0[0] = 1.0 / np.sqrt(n)
-
-    def point(k: int) -> FloatArray:
-        w = np.zeros(n + 1)
-        w[0], w[1 : k + 1] = 1.0 / np.sqrt(n), 1.0 / k
-        return w
-
     return HardExample(
         "Zhang et al. 2010, Theorem 5", "hinge", "", "bundle", X, y, w0, 1.0, 1.0 / (4 * n), n,
-        lambda k: 0.5 * (1.0 / n + 1.0 / k), point,
+        lambda k: 0.5 * (1.0 / n + 1.0 / k), _spread(w0, 1, 1.0),
     )  # fmt: skip
 
 
@@ -204,31 +197,14 @@ def _f1(n: int) -> HardExample:
     X[n - 1, 0], X[n - 1, n], y[n - 1] = np.sqrt(3.0) * n / 2.0, n / 2.0, 1
     w0 = np.zeros(n + 1)
     w0[0] = 1.0 / np.sqrt(3.0)
-
-    def point(k: int) -> FloatArray:
-        w = np.zeros(n + 1)
-        w[0], w[1 : k + 1] = 1.0 / np.sqrt(3.0), 1.0 / k
-        return w
-
     return HardExample(
         "Zhang et al. 2010, Theorem 6", "contingency", "f1", "bundle", X, y, w0, 1.0, (n + 8) / (6.0 * (n + 11)), n - 1,
-        lambda k: 0.5 * (1.0 / 3.0 + 1.0 / k), point,
+        lambda k: 0.5 * (1.0 / 3.0 + 1.0 / k), _spread(w0, 1, 1.0),
     )  # fmt: skip
 
 
 def _line_search() -> HardExample:
-    X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array([-1, -1, 1, 1])
+    X, y, w0 = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array([-1, -1, 1, 1]), np.zeros(1)
     return HardExample(
-        "Zhang et al. 2010, Theorem 2",
-        "hinge",
-        "",
-        "bundle_ls",
-        X,
-        y,
-        np.zeros(1),
-        1.0 / 16.0,
-        0.125,
-        10**9,
-        None,
-        None,
+        "Zhang et al. 2010, Theorem 2", "hinge", "", "bundle_ls", X, y, w0, 1.0 / 16.0, 0.125, 10**9, None, None
     )

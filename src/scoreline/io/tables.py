@@ -1,108 +1,46 @@
-"""Tables (CSV, Parquet, Arrow, frames) as matrices: opened once, read in blocks, encoded as an `Encoding` says."""
+"""Tables (CSV, Parquet, Arrow, frames) that can be read again and again, in batches of rows."""
 
+import base64
 import contextlib
-import inspect
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+import csv
+import io
+import itertools
+import lzma
+import re
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from scoreline.io.assembly import assembled
-from scoreline.io.columns import TableError, arrow, is_text, label_values, listed, names_of, twice
-from scoreline.io.encoding import Encoding
-from scoreline.io.frames import from_frame
-from scoreline.io.survey import MIN_CATEGORY_ROWS
-from scoreline.io.table_files import ArrowTable, CsvTable, MemoryTable, ParquetTable
+from scoreline.io.columns import TableError, arrow, as_dictionary, is_text, listed, names_of, twice
 from scoreline.runtime.registry import unknown_name
-from scoreline.runtime.types import AnyArray
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PACKED = (".gz", ".bz2", ".xz", ".zst")
-LEARNT = {"impute": "mean", "indicators": True, "min_category_rows": MIN_CATEGORY_ROWS}  # options with their defaults
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+CSV_BLOCK_BYTES = 1 << 22  # parsed at a time; no value can be longer
+MAX_BATCH_ROWS = 65_536
+MAX_BATCH_CELLS = 1 << 24  # fewer rows where there are many columns
+MAX_RELEASE_SECONDS = 10.0  # to wait until Arrow's threads have finished with a Python file
 
 
-class Table:
-    """A table that can be read again and again, in blocks of rows.
+class Table(ABC):
+    """A table in a file or in memory; `open_table` makes one.
 
-    `Table.open` makes one.
-
-    Parameters
-    ----------
-    source : object
-        Has `names`, `rows` (None if not known) and `batches(columns, exact, text)`.
-    name : str
-        What errors call it.
-    missing : sequence of str
-        Texts that stand for missing values.
-
-    Attributes
-    ----------
-    columns : list of str
-        Names of the columns.
+    `rows` is None if it is not known. `missing` are texts that stand for missing values, unless reading has replaced them.
     """
 
-    def __init__(self, source: Any, name: str, missing: Iterable[str] = ()):
-        self.source, self.name, self.missing = source, name, tuple(missing)
-        self.lines = source  # where lines are looked up
-        self.columns = list(source.names)
+    rows: int | None = None
+
+    def __init__(self, name: str, columns: Iterable[str], missing: Iterable[str] = ()):
+        self.name, self.columns, self.missing = name, list(columns), tuple(missing)
         self._known = frozenset(self.columns)  # so that looking up all columns takes time linear in their number
         if twice(self.columns):
             raise ValueError(f"{name}: column {twice(self.columns)[0]!r} occurs more than once; rename one")
         if not self.columns:
             raise ValueError(f"{name} has no columns")
-
-    @classmethod
-    def open(cls, source: Any, *, missing: Iterable[str] = (), separator: str | None = None) -> "Table":
-        """Open a file or wrap a frame.
-
-        Parameters
-        ----------
-        source : path, pandas or polars frame, pyarrow Table or RecordBatch
-            Files are known by their suffix: .csv and .tsv (also .csv.gz, .bz2, .xz, .zst), .parquet or .pq, and .arrow,
-            .feather or .ipc. CSV is UTF-8 with a header.
-        missing : iterable of str
-            Texts that stand for missing values. CSV has its usual ones besides: empty, NA, N/A, n/a, NaN, nan, NULL, null.
-        separator : str, optional
-            Character between the values of CSV; by default a comma, a tab for .tsv.
-
-        Returns
-        -------
-        Table
-            The table; of a file only the beginning has been read.
-        """
-        markers = names_of("missing", missing)
-        for marker in markers:
-            if not _is_unicode(marker):
-                raise ValueError(f"missing holds {marker!r}, which is not valid Unicode text; it cannot be in a table")
-        if not isinstance(source, (str, Path)):
-            if separator is not None:
-                raise ValueError(f"separator={separator!r} is for CSV files, source is a {type(source).__name__}")
-            return cls(MemoryTable(from_frame(source)), "the table", markers)
-        path = Path(source)
-        if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist")
-        suffixes = [suffix.lower() for suffix in path.suffixes]
-        packed = suffixes[-1:] if suffixes[-1:] and suffixes[-1] in PACKED else []
-        suffix = "".join(suffixes[-1 - len(packed) :][:1])
-        if path.is_dir() or suffix not in (*SEPARATORS, *(() if packed else PARQUET + ARROW)):
-            raise ValueError(
-                f"{path} is no file that can be read; expected one that ends in {listed((*SEPARATORS, *PARQUET, *ARROW))}, "
-                f"or .csv or .tsv followed by one of {listed(PACKED)}"
-            )
-        if not _is_unicode(str(path)):
-            raise ValueError(
-                f"{path}: the name of the file is not valid Unicode, and pyarrow cannot open it; rename the file, or set "
-                "PYTHONUTF8=1 if the name is UTF-8 and the locale is not"
-            )
-        if suffix in SEPARATORS:
-            mark = SEPARATORS[suffix] if separator is None else separator
-            if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '\r\n"':
-                raise ValueError(f"separator={separator!r} must be one ASCII character, like ',' or ';'")
-            return cls(CsvTable(path, mark, markers), str(path), markers)
-        if separator is not None:
-            raise ValueError(f"separator={separator!r} is for CSV files, got {path}")
-        return cls(ParquetTable(path) if suffix in PARQUET else ArrowTable(path), str(path), markers)
 
     def has(self, name: Any) -> bool:
         """Tell whether the table has a column of this name."""
@@ -113,30 +51,22 @@ class Table:
     ) -> Iterator[Any]:
         """Yield the rows as `pyarrow.RecordBatch`, of at most 65,536 rows each; every call starts from the first.
 
-        Parameters
-        ----------
-        columns : iterable of str, optional
-            The columns to read; by default all.
-        exact : iterable of str
-            Columns of a CSV file whose integers stay integers: labels. Others become float64.
-        text : iterable of str
-            Columns of a CSV file that stay text: categories.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-            Rows. Where CSV has text in a column that began with numbers, its type changes; the next call knows it.
+        Of a CSV file, columns in `exact` keep integers as integers (labels; others become float64), those in `text` stay text
+        (categories). Where CSV has text in a column that began with numbers, its type changes; the next call knows it.
         """
         chosen = self.columns if columns is None else list(columns)
         for name in chosen:
             if not self.has(name):
                 raise unknown_name("column", name, self.columns)
-        for batch in self.source.batches(chosen, set(exact), set(text)):
-            yield self._without_markers(batch)
+        yield from map(self._without_markers, self._read(chosen, set(exact), set(text)))
+
+    @abstractmethod
+    def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:
+        """Yield batches of some columns."""
 
     def _without_markers(self, batch: Any) -> Any:
-        """Return a batch with null for texts that stand for missing values; CSV has been read so."""
-        if not self.missing or isinstance(self.lines, CsvTable):
+        """Return a batch with null for texts that stand for missing values."""
+        if not self.missing:
             return batch
         pa, pc = arrow(), arrow("pyarrow.compute")
         lost, marks = pa.scalar(None, pa.large_string()), pa.array(self.missing, pa.large_string())
@@ -150,14 +80,13 @@ class Table:
             arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
-    def _loaded(self, columns: Iterable[str] | None = None, *, text: Iterable[str] = ()) -> "Table":
+    def loaded(self, columns: list[str], text: Iterable[str]) -> "Table":
         """Return a table of some columns that is read fast twice: CSV is parsed once by all threads, others stay."""
-        if not isinstance(self.source, CsvTable):
-            return self
-        chosen = self.columns if columns is None else list(columns)
-        loaded = Table(MemoryTable(self.source.load(chosen, text)), self.name, self.missing)
-        loaded.lines = self.source
-        return loaded
+        return self
+
+    def line_of(self, row: int) -> int | None:
+        """Return the line of a row (from 1), if it has one that can be found."""
+        return None
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
@@ -165,9 +94,45 @@ class Table:
         try:
             yield
         except TableError as error:
-            line = self.lines.line_of(error.row) if error.row and isinstance(self.lines, CsvTable) else None
+            line = self.line_of(error.row) if error.row else None
             where = self.name if line is None else f"{self.name}, line {line}"
             raise ValueError(f"{where}: {error}") from error
+
+
+def open_table(source: Any, *, missing: Iterable[str] = (), separator: str | None = None) -> Table:
+    """Open a file, known by its suffix, or wrap a frame; see `read_data`. Of a file only the beginning is read."""
+    markers = names_of("missing", missing)
+    for marker in markers:
+        if not _is_unicode(marker):
+            raise ValueError(f"missing holds {marker!r}, which is not valid Unicode text; it cannot be in a table")
+    if not isinstance(source, (str, Path)):
+        if separator is not None:
+            raise ValueError(f"separator={separator!r} is for CSV files, source is a {type(source).__name__}")
+        return MemoryTable(from_frame(source), "the table", markers)
+    path = Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes[-1:] if suffixes[-1:] and suffixes[-1] in PACKED else []
+    suffix = "".join(suffixes[-1 - len(packed) :][:1])
+    if path.is_dir() or suffix not in (*SEPARATORS, *(() if packed else PARQUET + ARROW)):
+        raise ValueError(
+            f"{path} is no file that can be read; expected one that ends in {listed((*SEPARATORS, *PARQUET, *ARROW))}, "
+            f"or .csv or .tsv followed by one of {listed(PACKED)}"
+        )
+    if not _is_unicode(str(path)):
+        raise ValueError(
+            f"{path}: the name of the file is not valid Unicode, and pyarrow cannot open it; rename the file, or set "
+            "PYTHONUTF8=1 if the name is UTF-8 and the locale is not"
+        )
+    if suffix in SEPARATORS:
+        mark = SEPARATORS[suffix] if separator is None else separator
+        if not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '\r\n"':
+            raise ValueError(f"separator={separator!r} must be one ASCII character, like ',' or ';'")
+        return CsvTable(path, mark, markers)
+    if separator is not None:
+        raise ValueError(f"separator={separator!r} is for CSV files, got {path}")
+    return (ParquetTable if suffix in PARQUET else ArrowTable)(path, markers)
 
 
 def _is_unicode(text: str) -> bool:
@@ -179,239 +144,361 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def learn_table(
-    table: Table,
-    label: str | None,
-    *,
-    categories: Iterable[str] = (),
-    drop: Iterable[str] = (),
-    **options: Any,
-) -> Encoding:
-    """Learn the encoding of a table; columns that are dropped are not read.
-
-    Parameters
-    ----------
-    table : Table
-        The training rows.
-    label : str or None
-        Name of the column of labels.
-    categories, drop, **options
-        As for `Encoding.learn`: impute, indicators, min_category_rows, max_categories.
-
-    Returns
-    -------
-    Encoding
-        The encoding.
-    """
-    wanted, dropped = _checked_names(table, label, categories, drop)
-    left_out = set(dropped)
-    kept = [name for name in table.columns if name not in left_out]
-    with table.named():
-        return Encoding.learn(
-            lambda: table.batches(kept, exact=[] if label is None else [label], text=wanted),
-            label=label,
-            categories=wanted,
-            missing=table.missing,
-            **options,
-        )
-
-
-def table_blocks(table: Table, encoding: Encoding, label: str | None = None) -> Iterator[tuple[Any, AnyArray | None]]:
-    """Yield blocks of features with their labels, in bounded memory.
-
-    Parameters
-    ----------
-    table : Table
-        The rows; columns in any order, others than those of the encoding are not read.
-    encoding : Encoding
-        How columns become features.
-    label : str, optional
-        Name of the column of labels.
-
-    Yields
-    ------
-    tuple
-        A dense or CSR block as `encoding.storage` says, and its labels or None.
-    """
-    columns, text = _needed(table, encoding, label)
-    row = 0
-    with table.named():
-        for batch in table.batches(columns, exact=[] if label is None else [label], text=text):
-            y = None if label is None else label_values(label, batch.column(label), row)
-            yield encoding.encode(batch, row), y
-            row += batch.num_rows
+def from_frame(source: Any) -> Any:
+    """Return a frame as a `pyarrow.Table`, without importing pandas or polars."""
+    package = type(source).__module__.partition(".")[0]
+    pa: Any = arrow() if package in ("pandas", "polars", "pyarrow") else None
+    if package == "pyarrow" and isinstance(source, pa.Table):
+        return source
+    if package == "pyarrow" and isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if package == "polars" and hasattr(source, "to_arrow") and hasattr(source, "columns"):
+        try:
+            return source.to_arrow()
+        except Exception as error:  # polars has its own errors, which cannot be named without importing it
+            raise ValueError(f"the frame cannot be converted to Arrow ({error}); drop columns of objects") from error
+    if package == "pandas" and hasattr(source, "columns"):
+        names = [str(name) for name in source.columns]
+        if twice(names):
+            raise ValueError(f"the frame has the column {twice(names)[0]!r} more than once; rename one")
+        for name, dtype in zip(names, source.dtypes, strict=True):
+            if type(dtype).__name__ == "SparseDtype" or getattr(dtype, "kind", "") == "c":
+                raise ValueError(
+                    f"column {name!r} has dtype {dtype}, expected real numbers or text that is not sparse; convert it with "
+                    "astype, or for sparse features pass a matrix of scipy.sparse instead of a table"
+                )
+        try:
+            return pa.Table.from_pandas(source, preserve_index=False)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            said = "; ".join(map(str, error.args))
+            found = re.search(r"Conversion failed for column (.*) with type", said, re.S)
+            where = f"column {found[1]!r}" if found else "the frame"
+            raise ValueError(f"{where} mixes types or holds objects ({said}); convert it with astype") from error
+    hint = "; call collect() first" if type(source).__name__ == "LazyFrame" else ""
+    raise ValueError(
+        f"source is a {type(source).__name__}, expected a path, a pandas or polars frame, or a pyarrow table{hint}"
+    )
 
 
-def read_table(
-    source: Any,
-    label: str | None = None,
-    *,
-    categories: Iterable[str] = (),
-    drop: Iterable[str] = (),
-    missing: Iterable[str] = (),
-    impute: str | None = "mean",
-    indicators: bool = True,
-    min_category_rows: int = MIN_CATEGORY_ROWS,
-    max_categories: int = 100_000,
-    encoding: Encoding | None = None,
-    separator: str | None = None,
-) -> tuple[Any, AnyArray | None, Encoding]:
-    r"""Read a table as a matrix of features, labels, and the encoding that makes the same features of other tables.
-
-    Numbers and truth values become one feature, texts one feature per category. Missing numbers are filled in and marked by
-    an indicator feature; rare categories of a column with many are grouped. CSV is parsed once by all threads;
-    Parquet and Arrow files are read twice in blocks. Beyond the result, memory is needed for the columns of CSV, or for
-    the blocks of a CSR matrix before they are joined.
-
-    Parameters
-    ----------
-    source : path, pandas or polars frame, pyarrow Table or RecordBatch
-        CSV, TSV (plain or compressed), Parquet, Arrow IPC or Feather by the suffix; see `Table.open`.
-    label : str, optional
-        Name of the column of labels; needed unless `encoding` is given.
-    categories : iterable of str
-        Columns that are categories though they hold numbers or dates.
-    drop : iterable of str
-        Columns that are left out.
-    missing : iterable of str
-        Texts that stand for missing values, like "?"; the encoding keeps them.
-    impute : {"mean", "zero", "none", None}
-        The value of missing numbers; missing categories become a category of their own. "none" or None: they are an error.
-    indicators : bool
-        Give each number column in which values are missing a second feature, which is 1 where the value is missing.
-    min_category_rows : int
-        In a column of more than 50 categories, categories with fewer rows than this become one feature together.
-    max_categories : int
-        Most distinct values of a column of categories.
-    encoding : Encoding, optional
-        The one of the training table, for a test table: its features in its order. Categories that it does not know are
-        no feature, with a warning.
-    separator : str, optional
-        Character between the values of CSV; by default a comma, a tab for .tsv.
-
-    Returns
-    -------
-    tuple
-        X, a float64 array or `scipy.sparse.csr_array` as `encoding.storage` says; the labels as int64, float64, bool or
-        unicode array, None without `label`; and the encoding.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from scoreline.io.tables import read_table
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.csv")
-    >>> _ = path.write_text("age,color,bought\n31,red,yes\n45,blue,no\n")
-    >>> X, y, encoding = read_table(path, "bought")
-    >>> encoding.names, X.tolist(), y.tolist()
-    (['age', 'color=blue', 'color=red'], [[31.0, 0.0, 1.0], [45.0, 1.0, 0.0]], ['yes', 'no'])
-    """
-    rest: Any = {"missing": missing, "encoding": encoding, "separator": separator, "max_categories": max_categories}
-    rest |= {"impute": impute, "indicators": indicators, "min_category_rows": min_category_rows}
-    return load_table(source, label, categories=categories, drop=drop, **rest)
-
-
-def load_table(
-    source: Any,
-    label: str | None,
-    *,
-    categories: Iterable[str] = (),
-    drop: Iterable[str] = (),
-    missing: Iterable[str] = (),
-    encoding: Encoding | None = None,
-    separator: str | None = None,
-    **options: Any,
-) -> tuple[Any, AnyArray | None, Encoding]:
-    """Do the work of `read_table`, whose defaults hold for the options that are not given."""
-    markers, known = names_of("missing", missing), encoding is not None
-    if encoding is not None:
-        check_encoding(encoding, {"categories": categories, "drop": drop, **options})
-        markers = [*markers, *encoding.missing]
-    table = Table.open(source, missing=markers, separator=separator)
-    if encoding is None:
-        if label is None:
-            raise ValueError(f"{table.name}: label=None, expected the column of labels: one of {listed(table.columns)}")
-        wanted, dropped = _checked_names(table, label, categories, drop)
-        left_out = set(dropped)
-        table = table._loaded([name for name in table.columns if name not in left_out], text=wanted)
-        dropped = [name for name in dropped if table.has(name)]
-        encoding = learn_table(table, label, categories=wanted, drop=dropped, **options)
-        rows = encoding.rows
-    else:
-        columns, text = _needed(table, encoding, label)
-        table = table._loaded(columns, text=text)
-        rows = table.source.rows
-    if not rows:
-        raise ValueError(f"{table.name} holds no rows, expected at least one")
-    encoding.forget_unseen()
-    with table.named():
-        X, y = assembled(table_blocks(table, encoding, label), encoding, rows)
-    if known:
-        warn_unseen(encoding, source, rows)
-    return X, y, encoding
-
-
-def check_encoding(encoding: Any, options: Mapping[str, Any]) -> None:
-    """Raise unless it is an encoding, and no option comes with it that it has settled."""
-    if not isinstance(encoding, Encoding):
-        raise ValueError(f"encoding is a {type(encoding).__name__}, expected an Encoding")
-    settled = [names_of(name, options.get(name) or ()) for name in ("categories", "drop")]
-    if any(settled) or any(options.get(name, default) != default for name, default in LEARNT.items()):
+@contextlib.contextmanager
+def _readable(path: Path, what: str) -> Iterator[None]:
+    """Turn errors of pyarrow into ours, with the file."""
+    try:
+        yield
+    except (FileNotFoundError, IsADirectoryError, PermissionError, TableError):
+        raise
+    except (arrow().ArrowException, OSError, EOFError, UnicodeDecodeError, lzma.LZMAError) as error:
         raise ValueError(
-            "categories, drop, impute, indicators and min_category_rows are part of encoding=...; pass them when it is learnt"
-        )
+            f"{path} cannot be read as {what} ({error}); it is damaged or not what its name says"
+        ) from error
 
 
-def warn_unseen(encoding: Encoding, source: Any, rows: int) -> None:
-    """Warn of values that the training rows did not have, with their counts."""
-    name = str(source) if isinstance(source, (str, Path)) else "the table"
-    for counts, what, done in (
-        (encoding.unseen, "unseen categories", "they count as none of the known ones"),
-        (encoding.filled, "missing values in columns without an indicator feature", "filled as in training"),
-    ):
-        if not counts:
-            continue
-        shown = ", ".join(f"{column} {count} of {rows} rows" for column, count in counts.items())
-        message = f"{name}: {what}: {shown}; {done}"
-        level, frame = 1, inspect.currentframe()
-        while frame is not None and frame.f_globals.get("__name__", "").startswith("scoreline."):
-            level, frame = level + 1, frame.f_back  # the line of the caller, whichever function was called
-        warnings.warn(message, UserWarning, stacklevel=level)
+def _batch_rows(columns: list[str]) -> int:
+    return int(min(MAX_BATCH_ROWS, max(256, MAX_BATCH_CELLS // max(len(columns), 1))))
 
 
-def _checked_names(table: Table, label: Any, categories: Any, drop: Any) -> tuple[list[str], list[str]]:
-    """Return categories and drop as lists, or raise if a name is unknown or used twice."""
-    wanted, dropped = names_of("categories", categories), names_of("drop", drop)
-    for argument, names in (("label", [] if label is None else [label]), ("categories", wanted), ("drop", dropped)):
-        for name in names:
-            _check_name(table, argument, name)
-    both = set(dropped) & {label, *wanted} or {label} & set(wanted)
-    if both:
-        raise ValueError(f"column {both.pop()!r} is named more than once among label, categories and drop; choose one")
-    return wanted, dropped
+class MemoryTable(Table):
+    """A `pyarrow.Table`."""
+
+    def __init__(self, table: Any, name: str, missing: Iterable[str] = ()):
+        super().__init__(name, table.column_names, missing)
+        self.table, self.rows = table, table.num_rows
+
+    def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:
+        yield from self.table.select(columns).to_batches(max_chunksize=_batch_rows(columns))
 
 
-def _check_name(table: Table, argument: str, name: Any) -> None:
-    """Raise unless the table has a column of this name."""
-    if table.has(name):
-        return
-    error = unknown_name(argument, name, table.columns)
-    only = table.columns[0] if len(table.columns) == 1 and isinstance(table.lines, CsvTable) else ""
-    marks = [mark for mark in ";\t|," if mark in only]
-    hint = f" The header is one name; pass separator={marks[0]!r}?" if marks else ""
-    raise ValueError(f"{table.name}: {error}{hint}")
+class ParquetTable(Table):
+    """A Parquet file."""
+
+    def __init__(self, path: Path, missing: Iterable[str] = ()):
+        self.path = path
+        with _readable(path, "Parquet"), arrow("pyarrow.parquet").ParquetFile(path) as file:
+            self.rows = file.metadata.num_rows
+            self.dictionaries = _lost_dictionaries(file)
+            names = file.schema_arrow.names
+        super().__init__(str(path), names, missing)
+
+    def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:
+        """Yield batches; beyond them a page per column is in memory."""
+        with _readable(self.path, "Parquet"), arrow("pyarrow.parquet").ParquetFile(self.path, pre_buffer=False) as file:
+            for batch in file.iter_batches(_batch_rows(columns), columns=columns):
+                batch.validate(full=True)  # texts need not be UTF-8
+                yield self._restored(batch.select(columns))
+
+    def _restored(self, batch: Any) -> Any:
+        """Return a batch with the dictionaries that its columns were before they were written."""
+        names = batch.schema.names
+        if self.dictionaries.isdisjoint(names):
+            return batch
+        columns = zip(names, batch.columns, strict=True)
+        arrays = [as_dictionary(array) if name in self.dictionaries else array for name, array in columns]
+        return arrow().RecordBatch.from_arrays(arrays, names=names)
 
 
-def _needed(table: Table, encoding: Encoding, label: str | None) -> tuple[list[str], list[str]]:
-    """Return the columns to read for an encoding, and which of them as text."""
-    absent = [c.name for c in encoding.columns if not table.has(c.name)]
-    if absent:
-        raise ValueError(
-            f"{table.name}: column(s) {listed(absent)} are not there, the encoding was learnt with them; got the columns "
-            f"{listed(table.columns)}"
-        )
-    if label is not None:
-        _check_name(table, "label", label)
-    names = [c.name for c in encoding.columns]
-    if label in names:
-        raise ValueError(f"label={label!r} is a feature of the encoding; pass the column of labels, or None")
-    return names + ([] if label is None else [label]), [c.name for c in encoding.columns if c.kind == "category"]
+def _lost_dictionaries(file: Any) -> frozenset[str]:
+    """Return the columns that were dictionaries, and that Parquet holds as plain values: pyarrow only brings texts back."""
+    stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if stored is None:
+        return frozenset()
+    pa = arrow()
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+    except (ValueError, pa.ArrowException, OSError):  # the values are there all the same
+        return frozenset()
+    were = {field.name for field in schema if pa.types.is_dictionary(field.type)}
+    return frozenset(f.name for f in file.schema_arrow if f.name in were and not pa.types.is_dictionary(f.type))
+
+
+class ArrowTable(Table):
+    """An Arrow IPC file or stream (Feather)."""
+
+    def __init__(self, path: Path, missing: Iterable[str] = ()):
+        self.path = path
+        with self._opened() as reader:
+            names = reader.schema.names
+        super().__init__(str(path), names, missing)
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        """Number of rows, which takes reading the file."""
+        with self._opened() as reader:
+            return sum(batch.num_rows for batch in self._stored(reader))
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open it, mapped into memory: the file format, or else the stream format."""
+        pa = arrow()
+        with _readable(self.path, "Arrow IPC"), pa.memory_map(str(self.path)) as file:
+            try:
+                reader = pa.ipc.open_file(file)
+            except pa.ArrowInvalid:
+                file.seek(0)
+                reader = pa.ipc.open_stream(file)
+            yield reader
+
+    def _stored(self, reader: Any) -> Iterator[Any]:
+        """Yield the batches as they were written; Arrow trusts offsets in a file unless it is told to look at them all."""
+        count = getattr(reader, "num_record_batches", None)
+        for batch in reader if count is None else map(reader.get_batch, range(count)):
+            batch.validate(full=True)
+            yield batch
+
+    def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:
+        step = _batch_rows(columns)
+        with self._opened() as reader:
+            for batch in self._stored(reader):
+                yield from (batch.select(columns).slice(at, step) for at in range(0, batch.num_rows, step))
+
+
+class XzText(io.RawIOBase):
+    """The text of an .xz file, which Arrow cannot unpack: its threads call `read` instead.
+
+    A thread that calls into Python while the interpreter exits aborts the process ("terminate called without an active
+    exception"). `release` therefore ends the text and waits until Arrow has dropped its last reference to this object.
+    """
+
+    def __init__(self, path: Path):
+        self._file: Any = lzma.open(path)  # noqa: SIM115
+        self._ended, self._failed = threading.Event(), threading.Event()
+
+    def readable(self) -> bool:
+        """Return True: the text can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, none once the text has been released."""
+        try:
+            return b"" if self._ended.is_set() else self._file.read(size)
+        except BaseException:
+            self._failed.set()  # the error, which Arrow passes on, keeps this object alive; nothing reads it any more
+            raise
+
+    def release(self) -> Callable[[], None]:
+        """Return a function to call when all other references to this object are gone, save for those of Arrow."""
+        ended, failed, dropped, file = self._ended, self._failed, threading.Event(), self._file
+        weakref.finalize(self, dropped.set)
+
+        def wait() -> None:
+            ended.set()
+            if failed.is_set() or dropped.wait(MAX_RELEASE_SECONDS):
+                file.close()
+
+        return wait
+
+
+class CsvTable(Table):
+    """A CSV file with a header, plain or compressed."""
+
+    def __init__(self, path: Path, separator: str, missing: Iterable[str] = ()):
+        self.path, self.separator, self._null_texts = path, separator, list(missing)
+        self._found_types: dict[tuple[str, bool], Any] = {}  # which the first block did not tell
+        with self._explained():
+            names = list(self._schema().names)
+        super().__init__(str(path), names)
+
+    def _opened(self, function: str, threads: bool = True, **convert: Any) -> tuple[Any, Callable[[], None]]:
+        """Call pyarrow.csv.open_csv or read_csv; return the result and a function to call once the reader is dropped."""
+        module = arrow("pyarrow.csv")
+        convert["null_values"] = [*module.ConvertOptions().null_values, *self._null_texts]
+        source: Any = XzText(self.path) if self.path.suffix.lower() == ".xz" else self.path
+        release = source.release() if isinstance(source, XzText) else lambda: None
+        try:
+            # Line breaks inside quotes cost about a tenth of the time; without them a file that has some cannot be read.
+            result = getattr(module, function)(
+                source,
+                read_options=module.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=threads),
+                parse_options=module.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+                convert_options=module.ConvertOptions(strings_can_be_null=True, **convert),
+            )
+        except BaseException:
+            del source
+            release()
+            raise
+        return result, release
+
+    def _schema(self, **convert: Any) -> Any:
+        """Return the names and types of the columns that the first block tells."""
+        reader, release = self._opened("open_csv", threads=False, **convert)
+        schema = reader.schema
+        del reader
+        release()
+        return schema
+
+    def _stream(self, **convert: Any) -> Generator[Any, None, None]:
+        """Yield the batches that pyarrow reads."""
+        reader, release = self._opened("open_csv", **convert)
+        try:
+            self._check_text(reader.schema)
+            yield from reader
+        finally:
+            del reader
+            release()
+
+    def loaded(self, columns: list[str], text: Iterable[str]) -> Table:
+        """Return a table of some columns in memory; types are those that fit all rows."""
+        types = dict.fromkeys(set(text) & set(columns), arrow().string())
+        with self._explained():
+            table, release = self._opened("read_csv", include_columns=columns, column_types=types)
+            release()
+            self._check_text(table.schema)
+        arrow().default_memory_pool().release_unused()  # parsing takes as much again, which is now free
+        loaded = MemoryTable(table, self.name)
+        loaded.line_of = self.line_of  # type: ignore[method-assign]
+        return loaded
+
+    def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:
+        """Yield batches; where a value does not fit its column, the column has another type from there on, and next time."""
+        pa, step, done = arrow(), _batch_rows(columns), 0
+        while True:
+            types = self._types(columns, exact, text)
+            try:
+                skip = done
+                with contextlib.closing(self._stream(include_columns=columns, column_types=types)) as stream:
+                    for batch in stream:
+                        past = min(skip, batch.num_rows)
+                        skip -= past
+                        for at in range(past, batch.num_rows, step):
+                            piece = batch.slice(at, step)
+                            done += piece.num_rows
+                            yield piece
+                return
+            except pa.ArrowInvalid as error:
+                unfit = r"In CSV column #(\d+): .*CSV conversion error to .*: invalid value '(.*)'"
+                found = re.match(unfit, str(error), re.S)
+                with self._explained():
+                    if found is None:
+                        raise
+                name = self.columns[int(found[1])]
+                self._found_types[name, name in exact] = _wider(types[name], found[2])
+            except OSError:
+                with self._explained():
+                    raise
+
+    def _types(self, columns: list[str], exact: set[str], text: set[str]) -> dict[str, Any]:
+        """Return the type of each column: what its first block tells, with room for more, or what was found later."""
+        pa = arrow()
+        with self._explained():
+            schema = self._schema(include_columns=columns)
+            self._check_text(schema)
+        types = {}
+        for name in columns:
+            kind, whole = schema.field(name).type, name in exact
+            if pa.types.is_null(kind) or (pa.types.is_integer(kind) and not whole):
+                kind = pa.int64() if whole else pa.float64()
+            types[name] = pa.string() if name in text else self._found_types.get((name, whole), kind)
+        return types
+
+    def _check_text(self, schema: Any) -> None:
+        """Raise if a column is not UTF-8, which pyarrow takes for binary."""
+        for field in schema:
+            if arrow().types.is_binary(field.type):
+                raise arrow().ArrowInvalid(f"column {field.name!r}: invalid UTF8 data")
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn errors of pyarrow into ours, with file and line."""
+        with _readable(self.path, "CSV"):
+            try:
+                yield
+            except (arrow().ArrowInvalid, UnicodeDecodeError) as error:
+                message = self._message(str(error))
+                if message is None:
+                    raise
+                raise ValueError(message) from error
+
+    def _message(self, said: str) -> str | None:
+        """Return our words for an error of pyarrow."""
+        ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
+        if "UTF8" in said or "codec" in said or (ragged and not self._is_utf8()):
+            return f"{self.path} is not UTF-8 text ({said:.200}); save it as UTF-8"
+        if ragged:
+            line = None
+            with contextlib.suppress(csv.Error, UnicodeDecodeError):
+                line = next((line for line, record in self._records() if len(record) != int(ragged[1])), None)
+            where = f"{self.path}, line {line}" if line else str(self.path)
+            return (
+                f"{where}: got {ragged[2]} values, expected {ragged[1]} as in the header; put values that contain the "
+                f"separator {self.separator!r} into double quotes, or pass separator=..."
+            )
+        if "mpty CSV" in said and ("block" not in said or self.path.stat().st_size < CSV_BLOCK_BYTES):
+            return f"{self.path} is empty, expected a line with the names of the columns, then rows"
+        if "straddling" in said or "Empty CSV file or block" in said:
+            length = f"a value is longer than {CSV_BLOCK_BYTES} bytes"
+            return f"{self.path}: {length}; a double quote that is not closed is the usual cause"
+        return None
+
+    def _is_utf8(self) -> bool:
+        """Tell whether the beginning is UTF-8; UTF-16 looks like lines of the wrong length."""
+        with self._bytes() as file:
+            return b"\0" not in file.read(4096)
+
+    def _bytes(self) -> Any:
+        """Open the text that the file unpacks to."""
+        return arrow().input_stream(lzma.open(self.path) if self.path.suffix.lower() == ".xz" else self.path)
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the line at which each record starts, and its values; slow, for messages only."""
+        with self._bytes() as file:
+            reader, line = csv.reader(io.TextIOWrapper(file, "utf-8", newline=""), delimiter=self.separator), 1
+            for record in reader:
+                if record:
+                    yield line, record
+                line = reader.line_num + 1
+
+    def line_of(self, row: int) -> int | None:
+        """Return the line of a row (from 1), if it can be found."""
+        with contextlib.suppress(Exception):
+            return next(itertools.islice(self._records(), row, None))[0]
+        return None
+
+
+def _wider(kind: Any, value: str) -> Any:
+    """Return the type to try where a value does not fit."""
+    pa = arrow()
+    truth = value.lower() in ("true", "false")
+    if pa.types.is_integer(kind):
+        return pa.bool_() if truth else pa.float64()
+    if pa.types.is_date(kind):
+        return pa.timestamp("ns")
+    return pa.bool_() if truth and pa.types.is_floating(kind) else pa.string()
