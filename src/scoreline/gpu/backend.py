@@ -6,13 +6,15 @@ Neither library is imported unless an array of it comes in or a device is asked 
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from scoreline.runtime.array_types import library_of, on_host
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray
+
+DeviceArray: TypeAlias = Any  # of PyTorch, CuPy or another Array API library
 
 PURPOSE = "training on a device"
 DEVICES = "'cuda', 'cuda:1', 'cupy' or 'cpu'"

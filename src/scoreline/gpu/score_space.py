@@ -172,7 +172,7 @@ class Space(Gathered):
         """Return a result for every row and three sums, or None where a ramp is too fine for differences of running sums."""
         backend, xp = z.backend, z.backend.xp
         weight = None if labels.weight is None else labels.weight.array
-        rows = PairRows(z.array, labels.sign.array, weight, labels.positive_rows, labels.negative_rows)
+        rows = PairRows(z.array, weight, labels.positive_rows, labels.negative_rows)
         rows.places = labels.places[0] if labels.places else None
         # Distances from the middle, so that running sums stay small.
         ramp = Ramp(ramp.margin, float(ramp.width), xp.mean(z.array), ramp.scales, ramp.both, ramp.curved)
