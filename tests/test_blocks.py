@@ -9,8 +9,8 @@ import pytest
 
 from scoreline.distributed import BlockVector, Every, Layout, Parts, Ref, added
 from scoreline.distributed import cluster as _cluster
+from scoreline.distributed.blocks import SMALL
 from scoreline.distributed.cluster import Home, InlineCluster
-from scoreline.distributed.layout import SMALL
 from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.runtime.vectors import as_vector
 

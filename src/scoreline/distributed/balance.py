@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline import kernels
-from scoreline.distributed import BlockVector
+from scoreline.distributed.blocks import BlockVector
 from scoreline.distributed.selection import INTERVALS, MOST_ROUNDS, intervals, smallest_reaching
 from scoreline.runtime.types import AnyArray, FloatArray
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline.distributed import BlockVector
+from scoreline.distributed.blocks import BlockVector
 from scoreline.distributed.selection import divided
 from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, ties_of
 from scoreline.measures.ties import TIE, Ties, clearly_above, first_best

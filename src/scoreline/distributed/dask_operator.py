@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import numpy as np
 
-from scoreline.distributed import BlockVector, Layout, Ref
+from scoreline.distributed.blocks import BlockVector, Layout, Ref
 from scoreline.distributed.cluster import Cluster, ClusterError, Home
 from scoreline.distributed.parts_operator import PartsOperator
-from scoreline.distributed.tasks import same
+from scoreline.distributed.tasks import run, same
 from scoreline.operators.base import Operator
 from scoreline.operators.stacked import StackedOperator
 from scoreline.runtime.array_types import is_dask
@@ -60,7 +60,7 @@ class DaskCluster(Cluster):
 
     def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Any:
         """Make a task of the call; it will run where its arguments are, which is `home` as long as that is alive."""
-        called = arguments[0][0] if function.__name__ == "run" else function
+        called = arguments[0].function if function is run else function
         name = getattr(called, "__name__", "call").strip("_")
         # A tuple makes every task a group of its own: large groups look like sources of data to Dask, which then spreads them
         # over the workers, wherever what they read lies.

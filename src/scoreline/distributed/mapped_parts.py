@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.distributed import BlockVector, Ref
+from scoreline.distributed.blocks import BlockVector, Ref
 from scoreline.distributed.dask_operator import DaskCluster, arranged
 from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.io.dataset import Dataset

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline.distributed import BlockVector, Every, Parts, Ref, added, memory
+from scoreline.distributed.blocks import BlockVector, Every, Parts, Ref
+from scoreline.distributed.tasks import added, empty
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import host_pairs as pairs
 from scoreline.scores.base import Labels
@@ -105,7 +106,7 @@ def _look_up(
     scale: float,
     curved: bool,
 ) -> tuple[Found, FloatArray, list[float]]:
-    keys, grad = _merged(*parts), memory.empty(len(z))
+    keys, grad = _merged(*parts), empty(len(z))
     looked = pairs.look_up(z, sign, weight, keys, key_sign, shift, width, scale, grad, curved)
     first = np.searchsorted(looked.edges[: len(looked.sums)], keys.scores)  # of equal edges, which has the sum
     rows = np.flatnonzero(sign == key_sign)

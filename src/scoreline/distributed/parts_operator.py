@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline.distributed import BlockVector, Layout, Parts, Ref
+from scoreline.distributed.blocks import BlockVector, Layout, Parts, Ref
 from scoreline.operators.base import ROW_VECTORS, Operator
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics, merge

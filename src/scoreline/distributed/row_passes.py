@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
+from scoreline.distributed.blocks import Parts
 from scoreline.distributed.cluster import size_of
 from scoreline.distributed.score_space import checksum
-from scoreline.distributed.tasks import Parts
 from scoreline.measures import Measure
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.row_blocks import SEEDS

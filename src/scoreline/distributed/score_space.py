@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline.distributed import BlockVector, Parts, memory
 from scoreline.distributed import balance as block_balance
 from scoreline.distributed import pairs as block_pairs
-from scoreline.distributed.selection import smallest_reaching
+from scoreline.distributed import selection
+from scoreline.distributed.blocks import BlockVector, Parts
+from scoreline.distributed.tasks import empty
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.runtime.vectors import visible
 from scoreline.scores.base import BalanceSums, Labels, PairSums, PointSums
@@ -25,7 +26,7 @@ from scoreline.scores.host import HostSpace
 HOST = HostSpace()
 
 
-class Space(Gathered):
+class Space(Gathered[BlockVector]):
     """Scores as `BlockVector`s: labels, weights and gradients stay with the rows they belong to."""
 
     def labels(self, y: Any, sample_weight: Any = None) -> Labels:
@@ -38,10 +39,6 @@ class Space(Gathered):
         if weight is None:
             return Labels(sign, None, n_positive + n_negative, n_positive, n_negative, n_positive, n_negative)
         return Labels(sign, weight, positive + negative, positive, negative, n_positive, n_negative)
-
-    def zeros(self, labels: Labels) -> BlockVector:
-        """Return the scores of w = 0."""
-        return labels.sign.layout.vector(_zeros, labels.sign)
 
     def fingerprint(self, labels: Labels) -> float:
         """Return a checksum of labels and weights, the same however the rows are cut into parts."""
@@ -77,36 +74,6 @@ class Space(Gathered):
         """Return the distance from the smallest to the largest among rows of positive weight."""
         lows, highs = zip(*x.layout.gather(_ends, x, labels.weight), strict=True)
         return float(np.max(highs) - np.min(lows))  # NaN stays NaN
-
-    def select(self, x: BlockVector, labels: Labels, side: int) -> BlockVector:
-        """Return x on the rows of one class (+1 or -1), 0 on the others."""
-        return x.layout.vector(_select, x, labels.sign, side)
-
-    @visible
-    def total(self, x: BlockVector) -> float:
-        """Return the sum of all rows."""
-        return float(x.sum())
-
-    def is_finite(self, x: BlockVector) -> bool:
-        """Return whether there is neither NaN nor infinity."""
-        return bool(np.isfinite(x).all())
-
-    @visible
-    def weighted(self, x: BlockVector, labels: Labels) -> BlockVector:
-        """Return s_i x_i."""
-        return x if labels.weight is None else labels.weight * x
-
-    @visible
-    def per_weight(self, x: BlockVector, labels: Labels) -> BlockVector:
-        """Return x_i / s_i, 0 for rows of weight 0."""
-        return x if labels.weight is None else x.layout.vector(_per_weight, x, labels.weight)
-
-    @visible
-    def significant(self, x: BlockVector, labels: Labels, negligible: float) -> BlockVector:
-        """Return x >= 0 with its smallest entries per unit of weight, a share `negligible` of the sum together, set to 0."""
-        single = self.per_weight(x, labels)
-        limit = smallest_reaching(single, x, negligible * self.total(x))
-        return x.layout.vector(_not_below, x, single, (1.0 - 1e-9) * limit)
 
     @visible
     def point_sums(
@@ -196,10 +163,9 @@ class Space(Gathered):
         """Return the tau of `balance_sums` at width 0."""
         return block_balance.base_of(z, labels.sign, labels.weight, float(offset), labels.positive)
 
-    @visible
-    def reweighted(self, labels: Labels, share: BlockVector) -> Labels:
-        """Return the labels with every weight times a share."""
-        return self.labels(labels.sign, share if labels.weight is None else share * labels.weight)
+    def smallest_reaching(self, values: BlockVector, weight: BlockVector | None, target: float) -> float:
+        """Return the smallest entry v such that entries up to v weigh `target` together; the largest if none does."""
+        return selection.smallest_reaching(values, weight, target)
 
 
 def note(grad: BlockVector, z: BlockVector, labels: Labels, extras: Any) -> None:
@@ -235,10 +201,6 @@ def _totals(sign: AnyArray, weight: FloatArray | None) -> tuple[int, int, float,
     return count, len(sign) - count, *sums
 
 
-def _zeros(sign: AnyArray) -> FloatArray:
-    return np.zeros(len(sign))
-
-
 def checksum(sign: Any, weight: Any) -> int:
     """Return a number that tells one set of labels and weights, in the order of the rows of X, from another."""
     spans = sign.layout.spans
@@ -259,7 +221,7 @@ def _checksum(sign: AnyArray, weight: FloatArray | None, spans: Any) -> int:
 
 
 def _combine(a: float, x: FloatArray, b: float, y: FloatArray) -> FloatArray:
-    return kernels.vectors.combine(a, x, b, y, memory.empty(len(x)))
+    return kernels.vectors.combine(a, x, b, y, empty(len(x)))
 
 
 def _ends(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
@@ -267,29 +229,17 @@ def _ends(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
     return (float(counted.min()), float(counted.max())) if len(counted) else (np.inf, -np.inf)
 
 
-def _select(x: FloatArray, sign: AnyArray, side: int) -> FloatArray:
-    return np.where(sign == side, x, 0.0)
-
-
-def _per_weight(x: FloatArray, weight: FloatArray) -> FloatArray:
-    return HOST.per_weight(x, _rows(x, weight))
-
-
-def _not_below(x: FloatArray, single: FloatArray, limit: float) -> FloatArray:
-    return np.where(single < limit, 0.0, x)
-
-
 def _point_numbers(
     loss: str, z: FloatArray, sign: AnyArray, weight: Any, width: float, scale: float, grad: bool, *along: FloatArray
 ) -> list[float]:
-    sums = HOST.point_sums(loss, z, _rows(sign, weight), width, scale, memory.empty(len(z)) if grad else None, grad)
+    sums = HOST.point_sums(loss, z, _rows(sign, weight), width, scale, empty(len(z)) if grad else None, grad)
     return [sums.smooth, sums.slopes, sums.hard, *(_extras(sums.grad, z, weight, along) if grad else ())]
 
 
 def _point_grad(
     loss: str, z: FloatArray, sign: AnyArray, weight: FloatArray | None, width: float, scale: float
 ) -> FloatArray:
-    return np.asarray(HOST.point_sums(loss, z, _rows(sign, weight), width, scale, memory.empty(len(z))).grad)
+    return np.asarray(HOST.point_sums(loss, z, _rows(sign, weight), width, scale, empty(len(z))).grad)
 
 
 def _point_curvatures(
@@ -314,7 +264,7 @@ def _balance_numbers(
     *along: FloatArray,
 ) -> list[float]:
     """Return sums of both classes, and by class what `note` needs, of s beta: scaled and added where the shares are known."""
-    moved = memory.empty(len(z))
+    moved = empty(len(z))
     smooth, hard = kernels.balance.sums(z, sign, weight, offset, width, found, (1.0, 1.0), moved)
     dot = kernels.brackets.class_dot
     above, below = zip(*(dot(moved, sign, v) for v in (np.broadcast_to(1.0, len(z)), z, *along)), strict=True)
@@ -324,7 +274,7 @@ def _balance_numbers(
 def _balance_grad(
     z: FloatArray, sign: AnyArray, weight: Any, offset: float, width: float, found: Any, scales: tuple[float, float]
 ) -> FloatArray:
-    out = memory.empty(len(z))
+    out = empty(len(z))
     kernels.balance.sums(z, sign, weight, offset, width, found, scales, out)
     return out
 

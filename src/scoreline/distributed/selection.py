@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scoreline import kernels
-from scoreline.distributed import BlockVector
+from scoreline.distributed.blocks import BlockVector
 from scoreline.runtime.types import AnyArray, FloatArray
 
 SAMPLE = 4096  # entries of all parts together that the first bracket is taken from
