@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from scoreline import kernels
 from scoreline.distributed.cluster import Cluster, Future, Home, size_of
-from scoreline.distributed.tasks import Call, Input, Listed, Node, Program, Value, added, pick, run, same
+from scoreline.distributed.tasks import Call, Input, Listed, Node, Program, Rows, Value, added, pick, run, same
 from scoreline.runtime.types import AnyArray
 from scoreline.runtime.vectors import RemoteVector, checked_mask
 
@@ -56,6 +56,9 @@ class Task:
                 nodes = [self.node(a) for a in arguments]  # first: they take slots too
                 self._slots[id(value)] = Call(len(self._slots), function, nodes)
             return self._slots[id(value)]
+        if isinstance(value, Rows):
+            nodes = [self.node(each) for each in value]
+            return self._slots.setdefault(id(value), Call(len(self._slots), Rows, nodes))
         if isinstance(value, Ref):
             number = self._numbers.setdefault(id(value.future), len(self.inputs))
             if number == len(self.inputs):
@@ -134,9 +137,10 @@ class Layout:
 
         With `keep` the task also leaves behind the described vectors that it reads, and those that others have read.
         """
-        described = [a for a in arguments if isinstance(a, BlockVector) and a.refs is None and a.layout is self]
+        single = [each for a in arguments for each in (a if isinstance(a, Rows) else (a,))]
+        described = [a for a in single if isinstance(a, BlockVector) and a.refs is None and a.layout is self]
         kept = self._to_keep(described) if keep else []
-        literal = sum(size_of(a) for a in arguments if not isinstance(a, (BlockVector, Parts, Every, Ref)))
+        literal = sum(size_of(a) for a in single if not isinstance(a, (BlockVector, Parts, Every, Ref)))
         self.cluster.count(literal * self.n_parts)
         futures = []
         for k, home in enumerate(self.homes):

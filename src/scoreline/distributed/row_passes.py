@@ -2,17 +2,20 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from scoreline import kernels
-from scoreline.distributed.blocks import Parts
+from scoreline.distributed.blocks import BlockVector, Parts
 from scoreline.distributed.cluster import size_of
+from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.distributed.score_space import checksum
 from scoreline.measures import Measure
+from scoreline.operators.base import Operator
+from scoreline.operators.wrappers import ScaledOperator
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.row_blocks import SEEDS
+from scoreline.solvers.common.row_method import RowMethod
 from scoreline.solvers.common.row_passes import RowPasses
 from scoreline.solvers.common.row_state import RowState
 
@@ -25,11 +28,24 @@ class PartPasses(RowPasses):
     parts: one without a class learns nothing of the other in its pass.
     """
 
-    def __init__(self, method: Any, operator: Any, sign: Any, weight: Any, *rest: Any):
+    operator: PartsOperator
+    sign: BlockVector  # type: ignore[assignment]
+    weight: BlockVector | None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        method: RowMethod,
+        operator: PartsOperator | ScaledOperator,
+        sign: BlockVector,
+        weight: BlockVector | None,
+        measure: Measure,
+        alpha: float,
+        constant: float,
+    ):
         self.method, self.operator, self.sign, self.weight = copy.copy(method), operator.in_parts(), sign, weight
-        self.measure, self.alpha, self.constant = rest
-        self.method.callbacks, self.method.journal = (), None  # they stay here, as do those who watch the run
-        self.method.latest = self.method.watch = None
+        self.measure, self.alpha, self.constant = measure, alpha, constant
+        # Callbacks, the checkpoint and what watches the run stay on the driver.
+        self.method.callbacks, self.method.journal, self.method.latest, self.method.watch = (), None, None, None
         self.whole = operator
         kinds = (sign > 0).astype(np.int8)
         self.shares = np.bincount(kinds, weight, 2) / self.rows
@@ -98,15 +114,15 @@ def _weight(sign: AnyArray, weight: FloatArray | None) -> float:
     return float(len(sign)) if weight is None else float(weight.sum())
 
 
-def _squares(part: Any, weight: FloatArray | None, length: int) -> FloatArray:
+def _squares(part: Operator, weight: FloatArray | None, length: int) -> FloatArray:
     state = RowState.new(length - 1, (0.0, 0.0))
     state.add_squares(part, weight)
     return np.array([state.squares, state.counts])
 
 
 def _local_pass(
-    method: Any,
-    part: Any,
+    method: RowMethod,
+    part: Operator,
     sign: AnyArray,
     weight: FloatArray | None,
     measure: Measure,

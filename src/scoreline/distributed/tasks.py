@@ -3,15 +3,43 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.scores.base import Labels
 
 LEAST_ENTRIES = 1 << 15  # of arrays whose memory waits: smaller ones come from memory that the process has anyway
 MOST_BYTES = 1 << 28  # that wait to be used again
+
+
+V = TypeVar("V")
+
+
+class Rows(NamedTuple, Generic[V]):
+    """Scores, labels and weights (or None) of the same rows: vectors in blocks on the driver, arrays of a part on a worker."""
+
+    z: V
+    sign: V
+    weight: V | None
+
+
+PartRows: TypeAlias = Rows[AnyArray]
+
+
+def labels_of(rows: PartRows) -> Labels:
+    """Return the labels of a part as operations on rows need them: without totals."""
+    return Labels(rows.sign, rows.weight, np.nan, np.nan, np.nan, -1, -1)
+
+
+def counted(rows: PartRows) -> PartRows:
+    """Return the rows of positive weight."""
+    if rows.weight is None:
+        return rows
+    there = rows.weight > 0.0
+    return Rows(rows.z[there], rows.sign[there], rows.weight[there])
 
 
 class Input(NamedTuple):
