@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,10 +13,12 @@ from scoreline.distributed.cluster import Cluster, Future, Home, size_of
 from scoreline.distributed.tasks import Call, Input, Listed, Node, Program, Rows, Value, added, pick, run, same
 from scoreline.runtime.types import AnyArray
 from scoreline.runtime.vectors import RemoteVector, checked_mask
+from scoreline.scores.base import Labels
 
 SMALL = 1 << 18  # bytes that are sent along with every task; more goes to a worker first
 DIRECT = 4  # parts whose arrays are added on the driver
 
+R = TypeVar("R")
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 Recipe: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -170,7 +172,7 @@ class Layout:
         """Bring whole results to the driver."""
         return self.cluster.gather([ref.future for ref in refs])
 
-    def gather(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def gather(self, function: Callable[..., R], *arguments: Any) -> list[R]:
         """Call the function for every part and bring what it returns to the driver: one round."""
         return self.fetch(self.each(function, *arguments))
 
@@ -181,7 +183,7 @@ class Layout:
         self.cluster.count(value.nbytes * self.n_workers)
         return Ref(self.cluster.submit(same, value, home=self.homes[0]))
 
-    def total(self, size: float, function: Callable[..., Any], *arguments: Any) -> AnyArray:
+    def total(self, size: float, function: Callable[..., AnyArray], *arguments: Any) -> AnyArray:
         """Return the sum of what the function returns for every part, `size` bytes each; of many parts in a tree."""
         refs = self.each(function, *arguments)
         if self.n_parts > DIRECT:
@@ -248,8 +250,9 @@ class BlockVector(RemoteVector):
         The parts, if they are there.
     recipe : (function, arguments) or None
         How to make them, if not.
-    known : dict
-        Numbers that came with the round that made it, by name.
+    known_sum, known_largest, known_products
+        Numbers that came with the round that made it: the sum of all entries, the largest magnitude among rows whose weight is
+        positive by some labels, and the products with other vectors.
     """
 
     scores = "blocks"
@@ -257,7 +260,9 @@ class BlockVector(RemoteVector):
     def __init__(self, layout: Layout, refs: Sequence[Ref] | None = None, recipe: Recipe | None = None):
         self.layout, self.recipe = layout, recipe
         self.refs = None if refs is None else list(refs)
-        self.known: dict[str, Any] = {}
+        self.known_sum: float | None = None
+        self.known_largest: tuple[Labels, float] | None = None
+        self.known_products: list[tuple[weakref.ref[BlockVector], float]] = []
         self.parents: tuple[BlockVector, ...] = ()  # what a sum of scores was made of
 
     @classmethod
@@ -345,9 +350,9 @@ class BlockVector(RemoteVector):
 
     def sum(self) -> float:
         """Return the sum of all entries."""
-        if "sum" not in self.known:
-            self.known["sum"] = float(sum(self.layout.gather(_sum, self)))
-        return float(self.known["sum"])
+        if self.known_sum is None:
+            self.known_sum = float(sum(self.layout.gather(_sum, self)))
+        return self.known_sum
 
     def _extreme(self, name: str, initial: float | None) -> Any:
         function = getattr(np, name)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scoreline.distributed.blocks import BlockVector, Layout, Parts, Ref
 from scoreline.operators.base import ROW_VECTORS, Operator
 from scoreline.operators.moments import ClassMoments
+from scoreline.operators.stacked import StackedOperator
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.runtime.types import AnyArray, FloatArray
 
@@ -190,6 +191,11 @@ class PartMethod:
         """Call the method; a matrix stays in its order of memory."""
         whole = [a if a is None or a.ndim > 1 else np.ascontiguousarray(a, dtype=np.float64) for a in arguments]
         return getattr(part, self.name)(*whole)
+
+
+def stacked(pieces: Sequence[Operator]) -> Operator:
+    """Return the rows of several operators as one."""
+    return pieces[0] if len(pieces) == 1 else StackedOperator(pieces)
 
 
 def _facts(part: Operator) -> Facts:

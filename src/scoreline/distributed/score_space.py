@@ -72,18 +72,18 @@ class Space(Gathered[BlockVector]):
     def dot(self, x: BlockVector, y: BlockVector) -> float:
         """Return <x, y>; no round if it came with an evaluation."""
         for one, other in ((x, y), (y, x)):
-            for reference, value in one.known.get("dots", ()):
+            for reference, value in one.known_products:
                 if reference() is other:
-                    return float(value)
+                    return value
         return float(sum(x.layout.gather(kernels.vectors.dot, x, y)))
 
     def max_abs(self, x: BlockVector, labels: BlockLabels) -> float:
         """Return the largest magnitude among rows of positive weight; no round if it came with an evaluation."""
-        known = x.known.get("max_abs")
+        known = x.known_largest
         if known is None or known[0] is not labels:
             known = labels, float(max(x.layout.gather(kernels.vectors.max_abs, x, labels.weight)))
-            x.known["max_abs"] = known
-        return float(known[1])
+            x.known_largest = known
+        return known[1]
 
     @visible
     def span(self, x: BlockVector, labels: BlockLabels) -> float:
@@ -185,12 +185,12 @@ class Space(Gathered[BlockVector]):
 
 def note(grad: BlockVector, z: BlockVector, labels: Labels, extras: Sequence[float]) -> None:
     """Remember what came with an evaluation: max |z|, the sum of the gradient, its products with z and what z is made of."""
-    z.known["max_abs"] = labels, float(extras[0])
-    grad.known["sum"] = float(extras[1])
-    grad.known["dots"] = [(weakref.ref(v), float(x)) for v, x in zip((z, *z.parents), extras[2:], strict=True)]
+    z.known_largest = labels, float(extras[0])
+    grad.known_sum = float(extras[1])
+    grad.known_products = [(weakref.ref(v), float(x)) for v, x in zip((z, *z.parents), extras[2:], strict=True)]
 
 
-def _split(parts: list[FloatArray], count: int) -> tuple[list[float], list[float]]:
+def _split(parts: list[list[float]], count: int) -> tuple[list[float], list[float]]:
     """Return sums of the parts' first `count` numbers, and of the rest, where the first is a largest magnitude."""
     table = np.array(parts)
     totals = table.sum(axis=0)
