@@ -1,11 +1,11 @@
-"""The exact cut of scores on a device: sorted there, with counts at few thresholds brought here."""
+"""The exact cut of scores on a device: sorted there, with counts at few thresholds brought to the host."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from scoreline.gpu import kernels as device_kernels
+from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.vector import DeviceVector
 from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, ties_of
 from scoreline.measures.ties import Ties, clearly_above, first_best
@@ -27,7 +27,11 @@ def totals_of(sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None) 
 
 
 def best_level(
-    sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None, totals: Totals, value_of: Callable[..., Any]
+    sign: DeviceVector,
+    z: DeviceVector,
+    weight: DeviceVector | None,
+    totals: Totals,
+    value_of: Callable[..., FloatArray],
 ) -> tuple[Level, float]:
     """Return where value_of(tp, fp, fn, tn), which rises with tp and falls with fp, is largest; the highest of equal ones.
 
@@ -86,7 +90,9 @@ def best_level(
     return level, value
 
 
-def _sums_at(levels: Any, above: Any, s: Any, backend: Any, below: bool) -> list[Any]:
+def _sums_at(
+    levels: DeviceArray, above: DeviceArray, s: DeviceArray, backend: Backend, below: bool
+) -> list[DeviceArray]:
     """Return the weights of positives and negatives down to each level, and with `below` those under it, in falling order.
 
     The latter are sums of their own: what is left of the total would drown light rows in heavy ones.
@@ -101,7 +107,7 @@ def _sums_at(levels: Any, above: Any, s: Any, backend: Any, below: bool) -> list
     return found
 
 
-def _ends_of_ties(scores: Any, ties: Ties, backend: Any) -> Any:
+def _ends_of_ties(scores: DeviceArray, ties: Ties, backend: Backend) -> DeviceArray:
     """Return the places of the lowest score of each group of tied scores; `scores` fall."""
     xp = backend.xp
     last = xp.concat([~ties.tied(scores[:-1], scores[1:]), backend.full((1,), True, np.bool_)])
@@ -122,7 +128,7 @@ def below_ties(z: DeviceVector, weight: DeviceVector | None, level: float, total
 def condensed(
     sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
 ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
-    """Return labels, scores and weights here: all rows of a class where they are few, else runs of neighbouring scores."""
+    """Return labels, scores and weights on the host: all rows of a class if they are few, else runs of neighbouring scores."""
     found, whole = [], weight is None
     for side in (1, -1):
         rows = sign == side if weight is None else (sign == side) & (weight > 0.0)
