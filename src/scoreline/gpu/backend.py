@@ -139,10 +139,10 @@ def backend_of(X: DeviceArray) -> Backend:
     return Backend(library, compat.array_namespace(X), X.device)
 
 
-def named_device(device: Any) -> Backend:
+def named_device(device: object) -> Backend:
     """Return the backend of a device by its name: "cuda", "cuda:1", "cpu" (PyTorch), "cupy".
 
-    "cupy", and "cuda" where PyTorch is missing, is CuPy's current device: its kernels run there and nowhere else.
+    "cupy", and "cuda" where PyTorch is missing, is CuPy's current device.
     """
     device = str(device) if type(device).__module__ == "torch" else device
     if not isinstance(device, str) or not device:
