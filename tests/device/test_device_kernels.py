@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
 import array_api_compat
@@ -12,7 +13,13 @@ import scipy.sparse as sp
 
 from scoreline.gpu import kernels, kernels_generic
 from scoreline.gpu.backend import Backend, backend_of
+from scoreline.gpu.csr_operator import CsrDeviceOperator
 from scoreline.gpu.kernels import DlpackLibrary, LentKernels, PairRows, Ramp, Ranked, Segments
+from scoreline.gpu.operator import DenseDeviceOperator
+from scoreline.gpu.score_space import Space
+from scoreline.gpu.vector import DeviceVector
+from scoreline.risks.registry import get_risk
+from scoreline.testing import check_operator
 
 CUDA, CPU = SimpleNamespace(type="cuda"), SimpleNamespace(type="cpu")
 STRICT = type(array_api_strict.zeros(1))
@@ -135,3 +142,50 @@ def test_what_is_lent_is_not_copied():
     assert back.shape == (2, 2)
     x[1, 1] = -1.0
     assert back[1, 0] == -1.0
+
+
+class StrictKernels:
+    """Stand for the kernels of Triton: they take arrays of array-api-strict and nothing else."""
+
+    def __getattr__(self, name):
+        function, strict = getattr(kernels_generic, name), backend_of(array_api_strict.zeros(1))
+
+        def call(first, *rest):
+            assert not any(isinstance(a, np.ndarray) for a in rest)
+            return function(strict if isinstance(first, Backend) else replace(first, backend=strict), *rest)
+
+        return call
+
+
+@pytest.fixture
+def lender(monkeypatch):
+    """Return a backend of NumPy arrays whose kernels are those of array-api-strict, as CuPy's are those of Triton."""
+    own, theirs = DlpackLibrary(np.ndarray, np.from_dlpack), DlpackLibrary(STRICT, array_api_strict.from_dlpack)
+    monkeypatch.setattr(kernels, "on", lambda backend: LentKernels(StrictKernels(), own, theirs))
+    cupy = ModuleType("cupy")
+    cupy.ndarray = type("NoArray", (), {})  # NumPy's arrays are those of the host, too
+    cupy.ascontiguousarray, cupy.zeros, cupy.add, cupy.maximum = np.ascontiguousarray, np.zeros, np.add, np.maximum
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    return Backend("cupy", array_api_compat.array_namespace(np.zeros(1)), "cpu")
+
+
+def test_operators_whose_arrays_are_lent_keep_the_contract(lender):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((23, 6))
+    check_operator(DenseDeviceOperator(X, lender), X)
+    S = sp.csr_matrix(np.where(np.abs(X) > 0.7, X, 0.0))
+    check_operator(CsrDeviceOperator(S.data, S.indices, S.indptr, S.shape, lender), S.toarray())
+
+
+@pytest.mark.parametrize("name", ["roc_area", "roc_area_squared", "prbep", "logistic"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_risks_of_lent_scores_are_those_of_the_host(name, weighted, lender):
+    rng = np.random.default_rng(3)
+    z, y = rng.standard_normal(50), np.where(rng.random(50) < 0.3, 1, -1)
+    s = rng.integers(1, 4, 50).astype(float) if weighted else None
+    weight = None if s is None else DeviceVector(s, lender)
+    here, there = get_risk(name).prepare(y, s), get_risk(name).prepare(DeviceVector(y, lender), weight, Space())
+    mu = 0.1 / here.ramp_scale if here.smoothable else 0.0
+    a, b = here.evaluate(z, mu), there.evaluate(DeviceVector(z, lender), mu)
+    assert (b.value, b.hard) == pytest.approx((a.value, a.hard), rel=1e-12)
+    np.testing.assert_allclose(np.asarray(b.grad), a.grad, rtol=1e-9, atol=1e-13)

@@ -13,8 +13,8 @@ import numpy as np
 
 from scoreline.distributed.blocks import BlockVector
 from scoreline.distributed.selection import divided
-from scoreline.distributed.tasks import PartRows, Rows, counted
-from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, ties_of
+from scoreline.distributed.tasks import PartRows, Rows
+from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, condensed_rows, counted, ties_of, totals_of_rows
 from scoreline.measures.ties import TIE, Ties, clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 
@@ -44,14 +44,12 @@ class Range(NamedTuple):
 
 def totals_of(sign: BlockVector, z: BlockVector, weight: BlockVector | None) -> Totals:
     """Return what all rows have together: one round."""
-    parts: list[Totals] = z.layout.gather(_totals, Rows(z, sign, weight))
-    low, high = min(p.low for p in parts), max(p.high for p in parts)
-    if not np.isfinite([p.low for p in parts if p.rows] + [p.high for p in parts if p.rows]).all():
-        raise ValueError("scores must be finite, and they hold NaN or infinity")
+    parts = [part for part in z.layout.gather(totals_of_rows, sign, z, weight) if part.rows]
+    if not parts:
+        return Totals(np.inf, -np.inf, 0, 0.0, 0.0).checked()
     sums = np.sum([p[2:] for p in parts], axis=0)
-    if sums[0] == 0:
-        raise ValueError("a cut needs at least one row of positive weight")
-    return Totals(low, high, int(sums[0]), float(sums[1]), float(sums[2]))
+    low, high = np.min([p.low for p in parts]), np.max([p.high for p in parts])  # NaN stays NaN
+    return Totals(float(low), float(high), int(sums[0]), float(sums[1]), float(sums[2])).checked()
 
 
 def best_level(
@@ -156,18 +154,6 @@ def _best_of_rows(
     return best, value
 
 
-def _totals(rows: PartRows) -> Totals:
-    z, sign, weight = counted(rows)
-    if len(z) == 0:
-        return Totals(np.inf, -np.inf, 0, 0.0, 0.0)
-    if not np.isfinite(z).all():
-        return Totals(np.nan, np.nan, len(z), 0.0, 0.0)
-    classes = (
-        float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (sign > 0, sign <= 0)
-    )
-    return Totals(float(z.min()), float(z.max()), len(z), *classes)
-
-
 def _sample(z: FloatArray, weight: FloatArray | None, count: int) -> FloatArray:
     there = z if weight is None else z[weight > 0.0]
     return there[:: max(1, len(there) // count)]
@@ -178,7 +164,7 @@ def _counts(rows: PartRows, edges: FloatArray) -> FloatArray:
 
     Rows, weight of positives, weight of negatives, lowest and highest score.
     """
-    z, sign, weight = counted(rows)
+    sign, z, weight = counted(rows.sign, rows.z, rows.weight)
     place, positive = np.searchsorted(edges, z), sign > 0
     ones = np.ones(len(z))
     s = ones if weight is None else weight
@@ -190,7 +176,7 @@ def _counts(rows: PartRows, edges: FloatArray) -> FloatArray:
 
 
 def _rows_within(rows: PartRows, bounds: FloatArray) -> tuple[FloatArray, AnyArray, FloatArray]:
-    z, sign, weight = counted(rows)
+    sign, z, weight = counted(rows.sign, rows.z, rows.weight)
     inside = np.zeros(len(z), dtype=bool)
     for low, high in bounds:
         inside |= (z > low) & (z <= high)
@@ -229,23 +215,16 @@ def condensed(
     A run is one row with the mean of its scores and the sum of its weights, so a part sends at most POINTS rows of a class. The
     rank of a threshold is then off by less than a share of 1 / POINTS. Rows of a class come sorted by part.
     """
-    parts = z.layout.gather(_condensed, Rows(z, sign, weight))
+    parts = z.layout.gather(condensed_rows, sign, z, weight, _runs)
     signs, scores, weights = (np.concatenate([p[k] for p in parts]) for k in range(3))
     whole = weight is None and all(p[3] for p in parts)
     return signs, scores, None if whole else weights
 
 
-def _condensed(rows: PartRows) -> tuple[AnyArray, FloatArray, FloatArray, bool]:
-    found, whole = [], True
-    z, sign, weight = counted(rows)
-    for side in (1, -1):
-        own = sign == side
-        scores, s = z[own], np.ones(np.count_nonzero(own)) if weight is None else weight[own]
-        if len(scores) > POINTS:
-            order = np.argsort(scores)
-            starts = np.linspace(0, len(scores), POINTS + 1).astype(np.intp)[:-1]
-            sums = np.add.reduceat(s[order], starts)
-            scores, s, whole = np.add.reduceat((s * scores)[order], starts) / sums, sums, False
-        found.append((np.full(len(scores), side, dtype=np.int8), scores, s))
-    signs, means, weights = (np.concatenate([f[k] for f in found]) for k in range(3))
-    return signs, means, weights, whole
+def _runs(z: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
+    if len(z) <= POINTS:
+        return z, weight
+    order, s = np.argsort(z), np.ones(len(z)) if weight is None else weight
+    starts = np.linspace(0, len(z), POINTS + 1).astype(np.intp)[:-1]
+    sums = np.add.reduceat(s[order], starts)
+    return np.add.reduceat((s * z)[order], starts) / sums, sums

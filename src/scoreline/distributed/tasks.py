@@ -34,14 +34,6 @@ def labels_of(rows: PartRows) -> Labels:
     return Labels(rows.sign, rows.weight, np.nan, np.nan, np.nan, -1, -1)
 
 
-def counted(rows: PartRows) -> PartRows:
-    """Return the rows of positive weight."""
-    if rows.weight is None:
-        return rows
-    there = rows.weight > 0.0
-    return Rows(rows.z[there], rows.sign[there], rows.weight[there])
-
-
 class Input(NamedTuple):
     """An input of the task, or an item within it."""
 

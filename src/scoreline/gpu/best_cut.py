@@ -7,7 +7,7 @@ import numpy as np
 from scoreline.gpu import kernels as device_kernels
 from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.vector import DeviceVector
-from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, ties_of
+from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, condensed_rows, counted, ties_of, totals_of_rows
 from scoreline.measures.ties import Ties, clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 
@@ -16,14 +16,7 @@ EDGES = 4096  # thresholds of a round
 
 def totals_of(sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None) -> Totals:
     """Return what all rows of positive weight have together."""
-    sign, z, weight = _counted(sign, z, weight)
-    if len(z) == 0:
-        raise ValueError("a cut needs at least one row of positive weight")
-    if not np.isfinite(z).all():
-        raise ValueError("scores must be finite, and they hold NaN or infinity")
-    above = sign > 0
-    classes = [float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (above, ~above)]
-    return Totals(float(z.min()), float(z.max()), len(z), *classes)
+    return totals_of_rows(*_beside(sign, z, weight)).checked()
 
 
 def best_level(
@@ -38,7 +31,7 @@ def best_level(
     Between two thresholds it is at most value_of(tp and fn of the lower one, fp and tn of the higher one): ranges of thresholds
     that cannot reach the best value seen are left out, until few are left.
     """
-    sign, z, weight = _counted(sign, z, weight)
+    sign, z, weight = counted(*_beside(sign, z, weight))
     backend, xp = z.backend, z.backend.xp
     order = xp.argsort(-z.array)
     scores = backend.take(z.array, order)
@@ -129,14 +122,7 @@ def condensed(
     sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
 ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
     """Return labels, scores and weights on the host: all rows of a class if they are few, else runs of neighbouring scores."""
-    found, whole = [], weight is None
-    for side in (1, -1):
-        rows = sign == side if weight is None else (sign == side) & (weight > 0.0)
-        scores, s = _runs(z[rows], None if weight is None else weight[rows])
-        whole = whole and len(scores) <= POINTS and s is None
-        s = np.ones(len(scores)) if s is None else s
-        found.append((np.full(len(scores), side, dtype=np.int8), scores, s))
-    signs, scores, weights = (np.concatenate([f[k] for f in found]) for k in range(3))
+    signs, scores, weights, whole = condensed_rows(*_beside(sign, z, weight), _runs)
     return signs, scores, None if whole else weights
 
 
@@ -156,12 +142,7 @@ def _runs(z: DeviceVector, weight: DeviceVector | None) -> tuple[FloatArray, Flo
     return middle + distances / weights, weights
 
 
-def _counted(
+def _beside(
     sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
 ) -> tuple[DeviceVector, DeviceVector, DeviceVector | None]:
-    """Return the rows of positive weight."""
-    sign = z.like(sign)
-    if weight is None:
-        return sign, z, None
-    there = z.like(weight) > 0.0
-    return sign[there], z[there], z.like(weight)[there]
+    return z.like(sign), z, None if weight is None else z.like(weight)
