@@ -184,7 +184,7 @@ def test_wrong_use_is_refused(layout):
         x[x > 0] + X
     with pytest.raises(ValueError, match="does not fit"):
         x @ X[1:]
-    with pytest.raises(TypeError, match="do not fit an array of this process"):
+    with pytest.raises(TypeError, match="do not fit an array of the host"):
         np.sqrt(abs(x), out=np.empty(N))
     with pytest.raises(TypeError):
         np.add.reduce(x)

@@ -267,14 +267,14 @@ class BlockVector(RemoteVector):
 
     @classmethod
     def of(cls, layout: Layout, rows: Any) -> "BlockVector":
-        """Return an array of this process as a vector in blocks."""
+        """Return an array of the driver as a vector in blocks."""
         pieces, submit = layout.split(np.asarray(rows)), layout.cluster.submit
         beside = [[ref.future] for ref in layout.anchors] if layout.anchors else [[] for _ in pieces]
         calls = zip(pieces, beside, layout.homes, strict=True)
         return cls(layout, [Ref(submit(same, piece, *anchor, home=home)) for piece, anchor, home in calls])
 
     def like(self, rows: Any) -> "BlockVector":
-        """Return an array of this process as a vector in the same blocks."""
+        """Return an array of the driver as a vector in the same blocks."""
         return rows if isinstance(rows, BlockVector) else BlockVector.of(self.layout, rows)
 
     def there(self) -> "BlockVector":
@@ -310,7 +310,7 @@ class BlockVector(RemoteVector):
         if ufunc is np.matmul:
             return float(sum(layout.gather(kernels.vectors.dot, *operands)))
         if out and out[0] is not self and not isinstance(out[0], BlockVector):
-            raise TypeError("results of a vector in blocks do not fit an array of this process")
+            raise TypeError("results of a vector in blocks do not fit an array of the host")
         return layout.vector(ufunc, *operands)  # x += 1 makes another vector
 
     def __array_function__(

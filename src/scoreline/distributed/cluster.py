@@ -27,7 +27,7 @@ class Cluster(ABC):
     Attributes
     ----------
     bytes : float
-        What has been moved so far between workers, and between them and this process: arrays, without protocol.
+        What has been moved so far between workers, and between them and the driver: arrays, without protocol.
     """
 
     def __init__(self) -> None:

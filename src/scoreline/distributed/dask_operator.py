@@ -161,7 +161,7 @@ def from_dask(X: Collection, client: Client = None) -> DaskOperator:
 
 
 def sent(X: Any, client: Client = None) -> DaskOperator:
-    """Return rows of this process, an array or a CSR matrix, as an operator on the workers, evenly shared out.
+    """Return rows of the driver, an array or a CSR matrix, as an operator on the workers, evenly shared out.
 
     The scheduler keeps them too, so that what a worker loses can be sent again.
     """

@@ -1,4 +1,4 @@
-"""The entry of a vector in blocks at which a running weight reaches a target: exact, without bringing the entries here."""
+"""The entry of a vector in blocks at which a running weight reaches a target: exact, without gathering the entries."""
 
 from typing import NamedTuple
 

@@ -129,7 +129,7 @@ class _Held:
         self.__array_interface__ = raw.__array_interface__
 
     def __del__(self) -> None:
-        if _lock.acquire(blocking=False):  # collected while the lock is held here: let the memory go
+        if _lock.acquire(blocking=False):  # collected while this thread holds the lock: let the memory go
             try:
                 _free.append(self._raw)
                 while sum(raw.nbytes for raw in _free) > MOST_BYTES:

@@ -83,7 +83,7 @@ class DeviceVector(RemoteVector):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         out = options.pop("out", ())  # x += 1 makes another vector
         if out and not isinstance(out[0], DeviceVector):
-            raise TypeError("results of a vector on a device do not fit an array of this process")
+            raise TypeError("results of a vector on a device do not fit an array of the host")
         if method != "__call__" or options or ufunc.nout != 1:
             return NotImplemented
         xp, name = self.backend.xp, ufunc.__name__

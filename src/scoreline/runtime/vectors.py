@@ -1,4 +1,4 @@
-"""Vectors with an entry for every row of X that need not lie in the memory of this process."""
+"""Vectors with an entry for every row of X that may lie on a device or on the workers of a cluster."""
 
 import importlib
 import logging
@@ -35,7 +35,7 @@ class ClusterError(RuntimeError):
 class RemoteVector(NDArrayOperatorsMixin):
     """A vector on the workers of a cluster or on a device that NumPy's elementwise functions, sums and masks understand.
 
-    `np.asarray` brings its entries here. Nothing changes a vector that is there: `z += 1` makes another one.
+    `np.asarray` brings its entries to the host. Nothing changes a vector that is there: `z += 1` makes another one.
 
     Attributes
     ----------
@@ -57,11 +57,11 @@ class RemoteVector(NDArrayOperatorsMixin):
 
     @abstractmethod
     def like(self, rows: Any) -> Self:
-        """Return an array of this process, an entry for every row, as a vector beside this one."""
+        """Return an array of the host, an entry for every row, as a vector beside this one."""
 
     @abstractmethod
     def distinct(self, most: int = 100) -> AnyArray:
-        """Return different entries, `most` of each part at most, as an array of this process."""
+        """Return different entries, `most` of each part at most, as an array of the host."""
 
     @abstractmethod
     def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
@@ -73,7 +73,7 @@ class RemoteVector(NDArrayOperatorsMixin):
 
     @abstractmethod
     def _entries(self) -> AnyArray:
-        """Return all entries as an array of this process."""
+        """Return all entries as an array of the host."""
 
     @abstractmethod
     def _extreme(self, name: str, initial: float | None) -> Any:
@@ -94,11 +94,11 @@ class RemoteVector(NDArrayOperatorsMixin):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         array = self._entries()
         if array.nbytes > 1 << 20:
-            logger.info("brought %.3g MB of entries of a %s to this process", array.nbytes / 1e6, type(self).__name__)
+            logger.info("brought %.3g MB of entries of a %s to the host", array.nbytes / 1e6, type(self).__name__)
         return array if dtype is None else array.astype(dtype)
 
     def _on_host(self, function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """Call a function that this kind of vector does not have on arrays of this process."""
+        """Call a function that this kind of vector does not have on arrays of the host."""
         logger.info("numpy.%s needs all entries of a %s", function.__name__, type(self).__name__)
         return function(*map(_as_host, arguments), **{name: _as_host(value) for name, value in options.items()})
 
@@ -111,7 +111,7 @@ class RemoteVector(NDArrayOperatorsMixin):
 
     def __setitem__(self, place: Any, value: Any) -> None:
         raise TypeError(
-            "a vector that lies elsewhere cannot be changed in place; make another one, for example with numpy.where"
+            "a vector on a device or a cluster cannot be changed in place; make another one, for example with numpy.where"
         )
 
 
@@ -122,7 +122,7 @@ def _as_host(value: Any) -> Any:
 
 
 def as_vector(rows: Any, dtype: Any = None) -> Any:
-    """Return entries as a vector: what lies elsewhere stays there, anything else becomes an array."""
+    """Return entries as a vector: one on a device or a cluster stays there, anything else becomes an array."""
     if isinstance(rows, RemoteVector):
         return rows if dtype is None else rows.astype(dtype)
     if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):  # NumPy would take what the mask hides
@@ -150,6 +150,7 @@ def checked_mask(mask: AnyArray) -> AnyArray:
     """Return a mask, or raise if it is none."""
     if mask.dtype != bool or mask.ndim != 1:
         raise TypeError(
-            f"a vector that lies elsewhere is indexed by a mask, a boolean for each row; got {mask.dtype} of shape {mask.shape}"
+            f"a vector on a device or a cluster is indexed by a mask, a boolean for each row; got {mask.dtype} of shape "
+            f"{mask.shape}"
         )
     return mask

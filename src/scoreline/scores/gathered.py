@@ -26,7 +26,7 @@ zeros_like: Callable[..., Any] = np.zeros_like
 class Gathered(Generic[V]):
     """The base of both spaces; worst labellings and rankings and thresholds among one class are gathered.
 
-    Labels are brought here once; every call moves n scores here, and n entries back for each vector that it returns.
+    Labels are brought to the host once; every call moves n scores there, and n entries back for each vector that it returns.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Gathered(Generic[V]):
         if self._labels is None or self._labels[0] is not labels:
             weight = None if labels.weight is None else np.asarray(labels.weight)
             self._labels = labels, self._host.labels(np.asarray(labels.sign), weight)
-            logger.info("%s brings %d scores here in every evaluation", name, len(z))
+            logger.info("%s brings %d scores to the host in every evaluation", name, len(z))
         result = getattr(self._host, name)(np.asarray(z), self._labels[1], *arguments)
         if isinstance(result, np.ndarray):
             return z.like(result)
@@ -100,7 +100,7 @@ class Gathered(Generic[V]):
         return self.labels(labels.sign, share if labels.weight is None else share * labels.weight)
 
     def class_scores(self, z: V, labels: Labels) -> tuple[FloatArray, FloatArray]:
-        """Return the scores of either class in rising order, here."""
+        """Return the scores of either class in rising order, on the host."""
         return self.by_gathering("class_scores", z, labels)
 
     def change_sides(
