@@ -283,11 +283,6 @@ class BlockVector(RemoteVector):
             self.layout.each(len, self, keep=True)
         return self
 
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return self.layout.n_parts
-
     def __len__(self) -> int:
         if self.layout.spans is not None:
             return sum(self.layout.lengths)
@@ -368,7 +363,7 @@ class BlockVector(RemoteVector):
         return all(self.layout.gather(np.all, self))
 
     def __repr__(self) -> str:
-        return f"BlockVector({self.n_parts} parts on {self.layout.n_workers} workers)"
+        return f"BlockVector({self.layout.n_parts} parts on {self.layout.n_workers} workers)"
 
 
 ELEMENTWISE = {np.where, np.clip, np.zeros_like, np.ones_like, np.full_like, np.nan_to_num}
