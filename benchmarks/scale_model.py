@@ -24,8 +24,8 @@ from scoreline.distributed import balance as block_balance
 from scoreline.distributed import best_cut as block_cut
 from scoreline.distributed import pairs as block_pairs
 from scoreline.distributed import selection
+from scoreline.distributed.blocks import DIRECT, SMALL
 from scoreline.distributed.dask_operator import MOST_PARTS, PART_BYTES
-from scoreline.distributed.layout import DIRECT, SMALL
 
 FAN_IN = 8  # of `Layout.folded`
 OUTGOING = 50  # transfers that a Dask worker serves at once; who is refused asks for another copy

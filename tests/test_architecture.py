@@ -44,7 +44,7 @@ OPTIONAL = {
     "distributed": {"distributed/dask_operator.py"},
     "torch": {"gpu/kernels_triton.py"},
     "triton": {"gpu/kernels_triton.py"},
-    "cupy": {"gpu/kernels_cuda.py"},
+    "cupy": set(),
     "array_api_compat": set(),
     **{
         name: set()

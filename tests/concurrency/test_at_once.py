@@ -504,13 +504,13 @@ def test_many_lists_of_rows_of_one_folder_from_many_threads(tmp_path):
 
 @forks
 def test_a_fork_while_another_thread_has_the_lock_of_the_vectors():
-    """`_blocks.memory` hands vectors of tasks out again; its lock stayed locked in a child for ever."""
-    from scoreline.distributed import memory
+    """`distributed.tasks` hands vectors of tasks out again; its lock stayed locked in a child for ever."""
+    from scoreline.distributed import tasks
 
     held, go = threading.Event(), threading.Event()
 
     def other():
-        with memory._lock:
+        with tasks._lock:
             held.set()
             go.wait(600)
 
@@ -520,7 +520,7 @@ def test_a_fork_while_another_thread_has_the_lock_of_the_vectors():
     child = os.fork()
     if child == 0:
         signal.alarm(600)  # kills it if it waits
-        os._exit(0 if len(memory.empty(1 << 16)) == 1 << 16 else 1)
+        os._exit(0 if len(tasks.empty(1 << 16)) == 1 << 16 else 1)
     status = os.waitpid(child, 0)[1]
     go.set()
     thread.join()

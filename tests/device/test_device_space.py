@@ -6,7 +6,7 @@ from device_arrays import LIBRARIES, vector
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoreline.gpu import selection
+from scoreline.gpu import score_space
 from scoreline.gpu.score_space import Space as DeviceSpace
 from scoreline.risks.registry import all_risks
 from scoreline.scores import HostSpace, smallest_reaching, space_of
@@ -137,7 +137,7 @@ def test_pairs_of_any_scores(seed, spread, width, margin):
 @pytest.mark.parametrize("kind", ["normal", "sorted", "ties", "equal", "heavy tails"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_selection_by_a_sample_is_exact(kind, weighted, library, monkeypatch):
-    monkeypatch.setattr(selection, "SAMPLE", 64)
+    monkeypatch.setattr(score_space, "SAMPLE", 64)
     rng = np.random.default_rng(0)
     n = 3000
     x = {
@@ -158,7 +158,7 @@ def test_selection_by_a_sample_is_exact(kind, weighted, library, monkeypatch):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_rank_is_found(library, monkeypatch):
     """Also those at the ends of the bracket that a sample gives."""
-    monkeypatch.setattr(selection, "SAMPLE", 16)
+    monkeypatch.setattr(score_space, "SAMPLE", 16)
     mixed = np.random.default_rng(1).permutation(200).astype(float)
     misleading = np.empty(200)  # the sample has the largest entries only
     misleading[::12], misleading[np.arange(200) % 12 > 0] = np.arange(183.0, 200.0), np.arange(183.0)

@@ -19,7 +19,7 @@ import scoreline
 
 missing = []
 for module in pkgutil.walk_packages(scoreline.__path__, "scoreline."):
-    if module.name.endswith(("__main__", "kernels_cuda", "kernels_triton")):
+    if module.name.endswith(("__main__", "kernels_triton")):
         continue
     importlib.import_module(module.name)
 

@@ -104,9 +104,9 @@ def test_bias_is_that_of_the_kernel(name, share, rounds):
         s = np.ones(N) if weight is None else weight
         for width in WIDTHS:
             expected = kernels.balance.balance(z, y.astype(np.int8), weight, 1.0, width)
-            found = block_balance.balance(blocks, labels.sign, labels.weight, 1.0, width, labels.positive)
+            found = block_balance.balance(labels.rows(blocks), 1.0, width, labels.positive)
             assert found.base == expected.base
-            assert found.base == block_balance.base_of(blocks, labels.sign, labels.weight, 1.0, labels.positive)
+            assert found.base == block_balance.base_of(labels.rows(blocks), 1.0, labels.positive)
             if width == 0.0:
                 assert found.shift == 0.0
                 np.testing.assert_allclose(found.parts, expected.parts, rtol=4 * EPS)
@@ -140,7 +140,7 @@ def test_sums_and_gradients_are_those_of_the_host(name, share):
             assert b.smooth == pytest.approx(a.smooth, rel=ANY_ORDER, abs=4 * EPS * spread)
             assert b.hard == pytest.approx(a.hard, rel=ANY_ORDER, abs=4 * EPS * spread)
             grad = np.asarray(b.grad)
-            found = block_balance.balance(blocks, there.sign, there.weight, 1.0, width, there.positive)
+            found = block_balance.balance(there.rows(blocks), 1.0, width, there.positive)
             s, places = np.ones(N) if weight is None else weight, np.where(y > 0, 1.0, 0.0) - z
             rounding = rounding_of_sums(places, found.base, width)
             if width > 0.0:
@@ -178,8 +178,8 @@ def test_small_constants_make_many_rounds(rounds):
     y = labels_with(0.2, N)
     _, (_, blocks, labels) = both(scores("gaussian", N, y), y, None)
     cluster = blocks.layout.cluster
-    base, before = block_balance.base_of(blocks, labels.sign, None, 1.0, labels.positive), cluster.rounds
-    block_balance._shift(blocks, labels.sign, None, 1.0, base, 0.3)
+    base, before = block_balance.base_of(labels.rows(blocks), 1.0, labels.positive), cluster.rounds
+    block_balance._shift(labels.rows(blocks), 1.0, base, 0.3)
     assert (cluster.rounds - before >= 3) == (rounds == "many rounds")
 
 
@@ -191,7 +191,7 @@ def test_gaussian_scores_take_few_rounds(parts):
     cluster = blocks.layout.cluster
     for width in WIDTHS:
         before = cluster.rounds
-        block_balance.balance(blocks, labels.sign, labels.weight, 1.0, width, labels.positive)
+        block_balance.balance(labels.rows(blocks), 1.0, width, labels.positive)
         assert cluster.rounds - before <= 5
 
 

@@ -135,7 +135,7 @@ def test_small_problems_against_all_pairs():
 def test_bytes_of_an_evaluation(workers, most):
     """With 1 % positives on two workers a value with its gradient moves at most 1/20 of what the scores would be.
 
-    On many workers it is the 8 k (W - 1) each way for keys and sums that `block_pairs.py` promises, and a few numbers.
+    On many workers it is the 8 k (W - 1) each way for keys and sums that `distributed/pairs.py` promises, and a few numbers.
     """
     y = np.where(np.arange(N) % 100 == 0, 1, -1)
     z = np.random.default_rng(0).standard_normal(N)

@@ -5,10 +5,8 @@ computed inside the first task that reads it, and kept by the next task that lea
 elementwise steps costs no rounds of its own: a round takes milliseconds whatever it does.
 """
 
-from scoreline.distributed.layout import Layout
-from scoreline.distributed.tasks import Every, Parts, Ref, added
-from scoreline.distributed.vector import BlockVector
-
-from scoreline.distributed.mapped_parts import open_on_workers  # isort: skip
+from scoreline.distributed.blocks import BlockVector, Every, Layout, Parts, Ref
+from scoreline.distributed.mapped_parts import open_on_workers
+from scoreline.distributed.tasks import added
 
 __all__ = ["BlockVector", "Every", "Layout", "Parts", "Ref", "added", "open_on_workers"]

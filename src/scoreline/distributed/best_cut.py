@@ -1,25 +1,28 @@
-"""The exact cut of scores in blocks: by bounds on what a range of thresholds can reach, without bringing the scores here.
+"""The exact cut of scores in blocks: by bounds on what a range of thresholds can reach, without gathering the scores.
 
 Counts at about a thousand thresholds split the scores into ranges. A measure that rises with true positives and falls with
 false ones is at most value(all of the range's positives, none of its negatives) within a range: ranges that cannot reach the
-best value seen are left out, the others are split again, until so few rows are left that they can be sent here and looked at
-one by one. A measure that is not known to rise so needs all scores.
+best value seen are left out, the others are split again, until so few rows are left that the driver can look at them one by
+one. A measure that is not known to rise so needs all scores.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from scoreline.distributed import BlockVector
+from scoreline.distributed.blocks import BlockVector
 from scoreline.distributed.selection import divided
-from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, ties_of
+from scoreline.distributed.tasks import PartRows, Rows
+from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, condensed_rows, counted, ties_of, totals_of_rows
 from scoreline.measures.ties import TIE, Ties, clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 
 EDGES = 1024  # thresholds of a round
 SAMPLE = 4096  # scores of all parts that the first thresholds are taken from
 MOST_ROUNDS = 30
+
+ValueOf: TypeAlias = Callable[..., FloatArray]  # of arrays tp, fp, fn, tn
 
 
 class Range(NamedTuple):
@@ -41,21 +44,19 @@ class Range(NamedTuple):
 
 def totals_of(sign: BlockVector, z: BlockVector, weight: BlockVector | None) -> Totals:
     """Return what all rows have together: one round."""
-    parts = z.layout.gather(_totals, sign, z, weight)
-    low, high = min(p.low for p in parts), max(p.high for p in parts)
-    if not np.isfinite([p.low for p in parts if p.rows] + [p.high for p in parts if p.rows]).all():
-        raise ValueError("scores must be finite, and they hold NaN or infinity")
+    parts = [part for part in z.layout.gather(totals_of_rows, sign, z, weight) if part.rows]
+    if not parts:
+        return Totals(np.inf, -np.inf, 0, 0.0, 0.0).checked()
     sums = np.sum([p[2:] for p in parts], axis=0)
-    if sums[0] == 0:
-        raise ValueError("a cut needs at least one row of positive weight")
-    return Totals(low, high, int(sums[0]), float(sums[1]), float(sums[2]))
+    low, high = np.min([p.low for p in parts]), np.max([p.high for p in parts])  # NaN stays NaN
+    return Totals(float(low), float(high), int(sums[0]), float(sums[1]), float(sums[2])).checked()
 
 
 def best_level(
-    sign: BlockVector, z: BlockVector, weight: BlockVector | None, totals: Totals, value_of: Callable[..., Any]
+    sign: BlockVector, z: BlockVector, weight: BlockVector | None, totals: Totals, value_of: ValueOf
 ) -> tuple[Level, float]:
     """Return where value_of(tp, fp, fn, tn), which rises with tp and falls with fp, is largest; the highest of equal ones."""
-    layout = z.layout
+    layout, rows = z.layout, Rows(z, sign, weight)
     samples = layout.gather(_sample, z, weight, max(16, SAMPLE // layout.n_parts))
     floor = float(np.nextafter(totals.low, -np.inf))
     first = np.unique(np.concatenate([*samples, [totals.high]]))
@@ -68,7 +69,7 @@ def best_level(
     edges: list[FloatArray] = [first]
     settled: list[Range] = []
     for _ in range(MOST_ROUNDS):
-        parts = layout.gather(_counts, sign, z, weight, np.concatenate(edges))
+        parts = layout.gather(_counts, rows, np.concatenate(edges))
         counts = np.sum([part[:3] for part in parts], axis=0)
         ends = np.min([part[3] for part in parts], axis=0), np.max([part[4] for part in parts], axis=0)
         made, best = _narrowed(ranges, edges, counts, ends, best, value_of, ties)
@@ -79,12 +80,12 @@ def best_level(
             break
         share = max(2, EDGES // len(ranges))
         edges = [divided(r.low, r.high, share) for r in ranges]
-    return _best_of_rows(layout, sign, z, weight, settled, ranges, totals, value_of, ties)
+    return _best_of_rows(rows, settled, ranges, totals, value_of, ties)
 
 
 def _narrowed(
     ranges: list[Range], edges: list[FloatArray], counts: FloatArray, ends: tuple[FloatArray, FloatArray], best: float,
-    value_of: Callable[..., Any], ties: Ties,
+    value_of: ValueOf, ties: Ties,
 ) -> tuple[list[Range], float]:  # fmt: skip
     """Return the ranges between the edges, given counts and ends of the scores there, and the best value at an edge."""
     found: list[Range] = []
@@ -109,7 +110,7 @@ def _narrowed(
     return found, best
 
 
-def _within_reach(ranges: list[Range], best: float, value_of: Callable[..., Any]) -> list[Range]:
+def _within_reach(ranges: list[Range], best: float, value_of: ValueOf) -> list[Range]:
     """Return the ranges that can hold the best threshold."""
     if not ranges:
         return []
@@ -127,12 +128,11 @@ def _at_edges(inside: FloatArray, whole: Range) -> FloatArray:
 
 
 def _best_of_rows(
-    layout: Any, sign: BlockVector, z: BlockVector, weight: BlockVector | None, settled: list[Range], ranges: list[Range],
-    totals: Totals, value_of: Any, ties: Ties,
-) -> tuple[Level, float]:  # fmt: skip
+    rows: Rows[BlockVector], settled: list[Range], ranges: list[Range], totals: Totals, value_of: ValueOf, ties: Ties
+) -> tuple[Level, float]:
     """Look at the rows of the ranges one by one, from the highest score down; a settled one has one threshold, below it."""
     bounds = np.array([(r.low, r.high) for r in ranges]).reshape(-1, 2)
-    parts = layout.gather(_rows_within, sign, z, weight, bounds)
+    parts = rows.z.layout.gather(_rows_within, rows, bounds)
     scores, positive, weights = (np.concatenate([p[k] for p in parts]) for k in range(3))
     nothing = totals.above_all()
     best, value = Level(np.inf, totals.high, nothing), float(value_of(*nothing[:, None])[0])
@@ -154,32 +154,17 @@ def _best_of_rows(
     return best, value
 
 
-def _totals(sign: AnyArray, z: FloatArray, weight: FloatArray | None) -> Totals:
-    there = np.ones(len(z), dtype=bool) if weight is None else weight > 0.0
-    if not there.any():
-        return Totals(np.inf, -np.inf, 0, 0.0, 0.0)
-    scores, positive = z[there], sign[there] > 0
-    s = np.ones(len(scores)) if weight is None else weight[there]
-    if not np.isfinite(scores).all():
-        return Totals(np.nan, np.nan, len(scores), 0.0, 0.0)
-    return Totals(
-        float(scores.min()), float(scores.max()), len(scores), float(s[positive].sum()), float(s[~positive].sum())
-    )
-
-
 def _sample(z: FloatArray, weight: FloatArray | None, count: int) -> FloatArray:
     there = z if weight is None else z[weight > 0.0]
     return there[:: max(1, len(there) // count)]
 
 
-def _counts(sign: AnyArray, z: FloatArray, weight: FloatArray | None, edges: FloatArray) -> FloatArray:
+def _counts(rows: PartRows, edges: FloatArray) -> FloatArray:
     """Return what lies in (edge before, edge], and beyond the ends.
 
     Rows, weight of positives, weight of negatives, lowest and highest score.
     """
-    if weight is not None:
-        there = weight > 0.0
-        sign, z, weight = sign[there], z[there], weight[there]
+    sign, z, weight = counted(rows.sign, rows.z, rows.weight)
     place, positive = np.searchsorted(edges, z), sign > 0
     ones = np.ones(len(z))
     s = ones if weight is None else weight
@@ -190,36 +175,23 @@ def _counts(sign: AnyArray, z: FloatArray, weight: FloatArray | None, edges: Flo
     return np.stack([*sums, lowest, highest])
 
 
-def _rows_within(
-    sign: AnyArray, z: FloatArray, weight: FloatArray | None, bounds: FloatArray
-) -> tuple[FloatArray, AnyArray, FloatArray]:
+def _rows_within(rows: PartRows, bounds: FloatArray) -> tuple[FloatArray, AnyArray, FloatArray]:
+    sign, z, weight = counted(rows.sign, rows.z, rows.weight)
     inside = np.zeros(len(z), dtype=bool)
     for low, high in bounds:
         inside |= (z > low) & (z <= high)
-    if weight is not None:
-        inside &= weight > 0.0
     scores = z[inside]
     return scores, sign[inside] > 0, np.ones(len(scores)) if weight is None else weight[inside]
 
 
 def below_ties(z: BlockVector, weight: BlockVector | None, level: float, totals: Totals) -> tuple[float, float]:
     """Return the lowest score that is tied to a level, and the next lower one (minus infinity if there is none)."""
-    low = _end_of_ties(z, weight, level, ties_of(z, weight, totals))
-    return low, _next(z, weight, low)
-
-
-def _next(z: BlockVector, weight: BlockVector | None, level: float) -> float:
-    """Return the highest score below a level, minus infinity if there is none."""
-    return float(max(z.layout.gather(_highest_below, z, weight, level)))
-
-
-def _end_of_ties(z: BlockVector, weight: BlockVector | None, level: float, ties: Ties) -> float:
-    """Return the lowest score that is tied to a level, or to another that is."""
-    while True:
-        end = float(min(z.layout.gather(_tied_run, z, weight, level, ties)))
-        if end == level:
-            return end
-        level = end
+    ties, low = ties_of(z, weight, totals), level
+    while True:  # a score is tied to a level, or to another that is
+        end = float(min(z.layout.gather(_tied_run, z, weight, low, ties)))
+        if end == low:
+            return low, float(max(z.layout.gather(_highest_below, z, weight, low)))
+        low = end
 
 
 def _highest_below(z: FloatArray, weight: FloatArray | None, level: float) -> float:
@@ -238,28 +210,21 @@ def _tied_run(z: FloatArray, weight: FloatArray | None, level: float, ties: Ties
 def condensed(
     sign: BlockVector, z: BlockVector, weight: BlockVector | None
 ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
-    """Return labels, scores and weights here: all rows where a part has few of a class, else runs of neighbouring scores.
+    """Return labels, scores and weights on the driver: all rows of a class if a part has few, else runs of near scores.
 
     A run is one row with the mean of its scores and the sum of its weights, so a part sends at most POINTS rows of a class. The
     rank of a threshold is then off by less than a share of 1 / POINTS. Rows of a class come sorted by part.
     """
-    parts = z.layout.gather(_condensed, sign, z, weight)
+    parts = z.layout.gather(condensed_rows, sign, z, weight, _runs)
     signs, scores, weights = (np.concatenate([p[k] for p in parts]) for k in range(3))
     whole = weight is None and all(p[3] for p in parts)
     return signs, scores, None if whole else weights
 
 
-def _condensed(
-    sign: AnyArray, z: FloatArray, weight: FloatArray | None
-) -> tuple[AnyArray, FloatArray, FloatArray, bool]:
-    found, whole = [], True
-    for side in (1, -1):
-        rows = sign == side if weight is None else (sign == side) & (weight > 0.0)
-        scores, s = z[rows], np.ones(np.count_nonzero(rows)) if weight is None else weight[rows]
-        if len(scores) > POINTS:
-            order = np.argsort(scores)
-            starts = np.linspace(0, len(scores), POINTS + 1).astype(np.intp)[:-1]
-            sums = np.add.reduceat(s[order], starts)
-            scores, s, whole = np.add.reduceat((s * scores)[order], starts) / sums, sums, False
-        found.append((np.full(len(scores), side, dtype=np.int8), scores, s))
-    return *(np.concatenate([f[k] for f in found]) for k in range(3)), whole  # type: ignore[return-value]
+def _runs(z: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
+    if len(z) <= POINTS:
+        return z, weight
+    order, s = np.argsort(z), np.ones(len(z)) if weight is None else weight
+    starts = np.linspace(0, len(z), POINTS + 1).astype(np.intp)[:-1]
+    sums = np.add.reduceat(s[order], starts)
+    return np.add.reduceat((s * z)[order], starts) / sums, sums

@@ -1,13 +1,14 @@
-"""Where blocks of rows live and how functions reach them: a handful of calls that Dask, or one process, can serve."""
+"""The interface to a cluster: a handful of calls that Dask, or one process, can serve."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from scoreline.runtime.vectors import ClusterError as ClusterError
+
+Future: TypeAlias = Any  # of Dask, or a result of one process
 
 
 class Home(NamedTuple):
@@ -26,22 +27,22 @@ class Cluster(ABC):
     Attributes
     ----------
     bytes : float
-        What has been moved so far between workers, and between them and this process: arrays, without protocol.
+        What has been moved so far between workers, and between them and the driver: arrays, without protocol.
     """
 
     def __init__(self) -> None:
         self.bytes = 0.0
 
     @abstractmethod
-    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Future:
         """Call function(*arguments) at `home`; futures among the arguments stand for their results."""
 
     @abstractmethod
-    def collect(self, futures: Sequence[Any]) -> list[Any]:
-        """Wait for results and bring them here."""
+    def collect(self, futures: Sequence[Future]) -> list[Any]:
+        """Wait for results and bring them to the driver."""
 
-    def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Bring results here, and count their bytes."""
+    def gather(self, futures: Sequence[Future]) -> list[Any]:
+        """Bring results to the driver, and count their bytes."""
         results = self.collect(futures)
         self.count(sum(map(size_of, results)))
         return results
@@ -59,12 +60,11 @@ class InlineCluster(Cluster):
 
         value: Any
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Done:
         """Call the function now."""
-        values = [a.value if isinstance(a, InlineCluster.Done) else a for a in arguments]
-        return InlineCluster.Done(function(*values))
+        return self.Done(function(*[a.value if isinstance(a, self.Done) else a for a in arguments]))
 
-    def collect(self, futures: Sequence[Any]) -> list[Any]:
+    def collect(self, futures: Sequence[Future]) -> list[Any]:
         """Return the results."""
         return [future.value for future in futures]
 
@@ -80,8 +80,3 @@ def size_of(value: Any) -> float:
     if hasattr(value, "__dict__"):
         return size_of(vars(value))
     return 0.0 if value is None or isinstance(value, str) else 8.0
-
-
-def silent() -> AbstractContextManager[Any]:
-    """Leave overflow and the like to whoever looks at the result."""
-    return np.errstate(all="ignore")

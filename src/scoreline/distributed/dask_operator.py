@@ -6,17 +6,17 @@ run where what they read lies, because that is large; none is tied to a worker, 
 
 from collections.abc import Callable, Sequence
 from itertools import count, pairwise
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 
-from scoreline.distributed import BlockVector, Layout, Ref
-from scoreline.distributed.cluster import Cluster, ClusterError, Home
-from scoreline.distributed.parts_operator import PartsOperator
-from scoreline.distributed.tasks import same
+from scoreline.distributed.blocks import BlockVector, Layout, Ref
+from scoreline.distributed.cluster import Cluster, ClusterError, Future, Home
+from scoreline.distributed.parts_operator import PartsOperator, stacked
+from scoreline.distributed.tasks import run, same
 from scoreline.operators.base import Operator
-from scoreline.operators.stacked import StackedOperator
+from scoreline.operators.column_maps import ColumnMap
 from scoreline.runtime.array_types import is_dask
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray
@@ -26,6 +26,10 @@ RETRIES = 3
 # A part has this size at least, and a worker at most so many, to be spread over others when it dies.
 PART_BYTES, MOST_PARTS = 1 << 28, 4
 PURPOSE = "training on a cluster"
+
+Client: TypeAlias = Any  # distributed.Client
+Collection: TypeAlias = Any  # a Dask array or dataframe
+Block: TypeAlias = Any  # of a collection: an array, a sparse matrix or a frame
 
 
 class DaskCluster(Cluster):
@@ -37,7 +41,7 @@ class DaskCluster(Cluster):
         By default the one that is active.
     """
 
-    def __init__(self, client: Any = None):
+    def __init__(self, client: Client = None):
         super().__init__()
         distributed = require("distributed", "dask", PURPOSE)
         if client is None:
@@ -58,9 +62,13 @@ class DaskCluster(Cluster):
             raise ClusterError("the Dask cluster has no workers; start some, or wait: client.wait_for_workers(1)")
         return found
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Any:
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Make a task of a call whose place does not matter."""
+        return self.client.submit(function, *arguments, pure=False)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Future:
         """Make a task of the call; it will run where its arguments are, which is `home` as long as that is alive."""
-        called = arguments[0][0] if function.__name__ == "run" else function
+        called = arguments[0].function if function is run else function
         name = getattr(called, "__name__", "call").strip("_")
         # A tuple makes every task a group of its own: large groups look like sources of data to Dask, which then spreads them
         # over the workers, wherever what they read lies.
@@ -72,7 +80,7 @@ class DaskCluster(Cluster):
                 raise
             raise _lost(error) from error
 
-    def collect(self, futures: Sequence[Any]) -> list[Any]:
+    def collect(self, futures: Sequence[Future]) -> list[Any]:
         """Wait for results; what Dask gives up on is explained."""
         distributed = require("distributed", "dask", PURPOSE)
         try:
@@ -94,7 +102,7 @@ class DaskCluster(Cluster):
 def _lost(error: BaseException) -> ClusterError:
     return ClusterError(
         f"lost the Dask cluster ({type(error).__name__}: {error}). Nothing is kept of this fit, unless it had a checkpoint, "
-        "solver_params={'checkpoint': PATH}, from which the next fit goes on"
+        "solver_params={'checkpoint': PATH}, from which the next fit resumes"
     )
 
 
@@ -110,7 +118,9 @@ class DaskOperator(PartsOperator):
         if not is_dask(rows):
             return super().aligned(rows, name)
         cluster = self.layout.cluster
-        pieces, lengths = _columns(cluster, rows, name)
+        assert isinstance(cluster, DaskCluster)
+        chunks, sizes = _blocks(cluster, rows)
+        pieces, lengths = [cluster.call(_as_column, chunk, name) for chunk in chunks], [n for n, _ in sizes]
         if sum(lengths) != self.shape[0]:
             raise ValueError(
                 f"{name} has {sum(lengths)} entries, expected {self.shape[0]}, one for each row of X: inconsistent numbers of "
@@ -119,13 +129,13 @@ class DaskOperator(PartsOperator):
         if lengths != self.chunk_lengths:
             pieces = _recut(cluster, pieces, lengths, self.chunk_lengths)
         refs = [
-            Ref(cluster.submit(_joined, part.future, *[pieces[k] for k in chunks], home=home))
-            for part, chunks, home in zip(self.parts, self.chunks, self.layout.homes, strict=True)
+            Ref(cluster.submit(_joined, part.future, *[pieces[k] for k in own], home=home))
+            for part, own, home in zip(self.parts, self.chunks, self.layout.homes, strict=True)
         ]
         return BlockVector(self.layout, refs)
 
 
-def from_dask(X: Any, client: Any = None) -> DaskOperator:
+def from_dask(X: Collection, client: Client = None) -> DaskOperator:
     """Return a Dask array or dataframe as an operator: its blocks are computed once and stay in the memory of the workers.
 
     Parameters
@@ -150,16 +160,16 @@ def from_dask(X: Any, client: Any = None) -> DaskOperator:
     return _of_chunks(cluster, *_blocks(cluster, X), X.shape[1])
 
 
-def sent(X: Any, client: Any = None) -> DaskOperator:
-    """Return rows of this process, an array or a CSR matrix, as an operator on the workers, evenly shared out.
+def sent(X: Any, client: Client = None) -> DaskOperator:
+    """Return rows of the driver, an array or a CSR matrix, as an operator on the workers, evenly shared out.
 
     The scheduler keeps them too, so that what a worker loses can be sent again.
     """
     cluster = DaskCluster(client)
     workers = len(cluster.threads)
     spans = pairwise(X.shape[0] * k // workers for k in range(workers + 1))
-    chunks = [cluster.client.submit(same, X[a:b], pure=False) for a, b in spans if a < b]
-    sizes = cluster.collect([cluster.client.submit(_measured, chunk, pure=False) for chunk in chunks])
+    chunks = [cluster.call(same, X[a:b]) for a, b in spans if a < b]
+    sizes = cluster.collect([cluster.call(_measured, chunk) for chunk in chunks])
     cluster.count(sum(size for _, size in sizes))
     operator = _of_chunks(cluster, chunks, sizes, X.shape[1])
     place = operator.inspect()
@@ -167,7 +177,7 @@ def sent(X: Any, client: Any = None) -> DaskOperator:
     return operator
 
 
-def _of_chunks(cluster: DaskCluster, chunks: list[Any], sizes: list[tuple[int, float]], p: int) -> DaskOperator:
+def _of_chunks(cluster: DaskCluster, chunks: list[Future], sizes: list[tuple[int, float]], p: int) -> DaskOperator:
     """Return blocks that are on the workers as an operator, those of a worker put together."""
     lengths = [rows for rows, _ in sizes]
     if sum(lengths) == 0:
@@ -182,14 +192,14 @@ def _of_chunks(cluster: DaskCluster, chunks: list[Any], sizes: list[tuple[int, f
     return DaskOperator(layout, refs, groups, lengths)
 
 
-def lazy_scores(X: Any, coef: AnyArray, intercept: float, column_map: Any = None) -> Any:
+def lazy_scores(X: Collection, coef: AnyArray, intercept: float, column_map: ColumnMap | None = None) -> Collection:
     """Return X coef + intercept as a Dask array, block by block, when it is computed; the columns of X are mapped first."""
     rows = X.to_dask_array() if hasattr(X, "columns") else X
     _check_columns(rows)
     return rows.map_blocks(_scores, coef, intercept, column_map, dtype=np.float64, drop_axis=1)
 
 
-def lazy_classes(decision: Any, classes: AnyArray) -> Any:
+def lazy_classes(decision: Collection, classes: AnyArray) -> Collection:
     """Return the class of each score as a Dask array, when it is computed."""
     return decision.map_blocks(_classes, classes, dtype=classes.dtype)
 
@@ -219,14 +229,14 @@ def arranged(
     return groups, Layout(cluster, homes, spans)
 
 
-def _check_columns(X: Any) -> None:
+def _check_columns(X: Collection) -> None:
     if getattr(X, "numblocks", (1, 1))[1:] != (1,) and not hasattr(X, "columns"):
         raise ValueError(
             f"X is cut into {X.numblocks[1]} blocks of columns, expected blocks of whole rows; call X.rechunk({{1: -1}}) first"
         )
 
 
-def _scores(block: Any, coef: AnyArray, intercept: float, column_map: Any) -> AnyArray:
+def _scores(block: Block, coef: AnyArray, intercept: float, column_map: ColumnMap | None) -> AnyArray:
     if block.shape[0] == 0:
         return np.empty(0)
     if column_map is not None:
@@ -238,22 +248,16 @@ def _classes(decision: AnyArray, classes: AnyArray) -> AnyArray:
     return np.asarray(classes[(decision > 0).astype(np.intp)])
 
 
-def _blocks(cluster: DaskCluster, X: Any) -> tuple[list[Any], list[tuple[int, float]]]:
+def _blocks(cluster: DaskCluster, X: Collection) -> tuple[list[Future], list[tuple[int, float]]]:
     """Return futures of the blocks of a collection, and the rows and bytes of each."""
     delayed = np.ravel(np.array(X.to_delayed(), dtype=object)).tolist()
     chunks = cluster.client.compute(delayed)
-    measured = [cluster.client.submit(_measured, chunk, pure=False) for chunk in chunks]
-    return chunks, cluster.collect(measured)
+    return chunks, cluster.collect([cluster.call(_measured, chunk) for chunk in chunks])
 
 
-def _columns(cluster: Any, rows: Any, name: str) -> tuple[list[Any], list[int]]:
-    """Return futures of the blocks of labels or weights as vectors, and their lengths, empty ones included."""
-    chunks, sizes = _blocks(cluster, rows)
-    vectors = [cluster.client.submit(_as_column, chunk, name, pure=False) for chunk in chunks]
-    return vectors, [n for n, _ in sizes]
-
-
-def _recut(cluster: Any, pieces: Sequence[Any], lengths: Sequence[int], wanted: Sequence[int]) -> list[Any]:
+def _recut(
+    cluster: DaskCluster, pieces: Sequence[Future], lengths: Sequence[int], wanted: Sequence[int]
+) -> list[Future]:
     """Return vectors cut like X: each new piece is made of those that it overlaps."""
     starts, ends = np.cumsum([0, *lengths]), np.cumsum([0, *wanted])
     made = []
@@ -261,28 +265,27 @@ def _recut(cluster: Any, pieces: Sequence[Any], lengths: Sequence[int], wanted: 
         first, last = np.searchsorted(starts, [low, high], side="right")
         overlapping = [k for k in range(max(0, first - 1), min(len(pieces), last)) if lengths[k]]
         cuts = [(max(0, low - starts[k]), min(lengths[k], high - starts[k])) for k in overlapping]
-        made.append(cluster.client.submit(_cut_and_joined, cuts, *[pieces[k] for k in overlapping], pure=False))
+        made.append(cluster.call(_cut_and_joined, cuts, *[pieces[k] for k in overlapping]))
     return made
 
 
-def _measured(block: Any) -> tuple[int, float]:
+def _measured(block: Block) -> tuple[int, float]:
     size = getattr(block, "nbytes", None)
     if size is None and hasattr(block, "data") and hasattr(block, "indices"):
         size = block.data.nbytes + block.indices.nbytes
     return int(block.shape[0]), float(np.sum(block.memory_usage()) if hasattr(block, "memory_usage") else size or 0)
 
 
-def _part(*blocks: Any) -> Operator:
+def _part(*blocks: Block) -> Operator:
     """Return blocks as one operator; those of a sparse library of their own become CSR."""
     from scoreline.operators.convert import as_operator
 
-    pieces = [
-        as_operator(b.to_scipy_sparse() if hasattr(b, "to_scipy_sparse") else b, check_finite=False) for b in blocks
-    ]
-    return pieces[0] if len(pieces) == 1 else StackedOperator(pieces)
+    return stacked(
+        [as_operator(b.to_scipy_sparse() if hasattr(b, "to_scipy_sparse") else b, check_finite=False) for b in blocks]
+    )
 
 
-def _as_column(block: Any, name: str) -> AnyArray:
+def _as_column(block: Block, name: str) -> AnyArray:
     array = np.asarray(block)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
@@ -291,7 +294,7 @@ def _as_column(block: Any, name: str) -> AnyArray:
     return array
 
 
-def _joined(beside: Any, *pieces: AnyArray) -> AnyArray:
+def _joined(beside: Operator, *pieces: AnyArray) -> AnyArray:
     """Return pieces as one vector, on the worker that has the part it belongs to: reading that makes Dask run this there."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 

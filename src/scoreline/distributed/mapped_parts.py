@@ -1,21 +1,32 @@
-"""Folders of mapped data as one data set on a cluster: every worker opens its own, nothing is read here."""
+"""Folders of mapped data as one data set on a cluster: every worker opens its own, nothing is read on the driver."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline.distributed import BlockVector, Ref
-from scoreline.distributed.dask_operator import DaskCluster, arranged
-from scoreline.distributed.parts_operator import PartsOperator
+from scoreline.distributed.blocks import BlockVector, Ref
+from scoreline.distributed.dask_operator import Client, DaskCluster, arranged
+from scoreline.distributed.parts_operator import PartsOperator, stacked
 from scoreline.io.mapped_folder import n_rows, open_mapped
 from scoreline.io.sources import Dataset
 from scoreline.operators.base import Operator
-from scoreline.operators.stacked import StackedOperator
 from scoreline.runtime.types import AnyArray
 
 
-def open_on_workers(folders: Any, client: Any = None) -> Dataset:
+class FolderFacts(NamedTuple):
+    """Rows and bytes of a folder, and what must be the same in all: features, names, encoding and kind of the classes."""
+
+    rows: int
+    bytes: float
+    features: int
+    names: Sequence[str] | None
+    encoding: dict[str, Any] | None
+    classes: str | None
+
+
+def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client = None) -> Dataset:
     """Open folders that `convert` has written as one data set on the workers of a Dask cluster.
 
     The rows of the folders follow one another and are shared out evenly: one folder is enough for many workers. Workers must
@@ -44,29 +55,30 @@ def open_on_workers(folders: Any, client: Any = None) -> Dataset:
         raise ValueError("folders is empty; give at least one folder that convert has written")
     cluster = DaskCluster(client)
     threads = cluster.threads
-    facts = cluster.collect([cluster.client.submit(_looked, path, pure=False) for path in paths])
+    facts: list[FolderFacts] = cluster.collect([cluster.call(_facts, path) for path in paths])
     for path, fact in zip(paths, facts, strict=True):
-        for what, own, first in zip(("features", "names", "encoding", "classes"), fact[2:], facts[0][2:], strict=True):
-            if own != first:
+        for what, own, first in zip(FolderFacts._fields, fact, facts[0], strict=True):
+            if what not in ("rows", "bytes") and own != first:
                 raise ValueError(
                     f"folders differ in their {what}: {path} has {own!r:.200}, {paths[0]} {first!r:.200}; convert all files "
                     "with the same options"
                 )
-    pieces = shared_out(paths, [f[0] for f in facts], len(threads))
-    size = sum(f[1] for f in facts) / max(1, sum(f[0] for f in facts))
+    pieces = shared_out(paths, [f.rows for f in facts], len(threads))
+    size = sum(f.bytes for f in facts) / max(1, sum(f.rows for f in facts))
     lengths = [stop - start for _, start, stop, _ in pieces]
     workers = [sorted(threads)[worker] for *_, worker in pieces]
     groups, layout = arranged(cluster, lengths, [size * n for n in lengths], workers, threads)
     owned = [[pieces[k][:3] for k in group] for group in groups]
-    submit = cluster.submit
-    parts = [Ref(submit(_rows, own, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
-    operator, y = PartsOperator(layout, parts), None
+
+    def on_workers(function: Callable[..., Any]) -> list[Ref]:
+        submit = cluster.submit
+        return [Ref(submit(function, own, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
+
+    operator = PartsOperator(layout, on_workers(_rows))
     operator.inspect()  # takes the magnitudes that the folders know
-    if facts[0][5] is not None:
-        refs = [Ref(submit(_labels, own, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
-        y = BlockVector(layout, refs)
-    first = cluster.collect([submit(_described, paths[0], home=layout.homes[0])])[0]
-    return Dataset(operator, y, *first)  # type: ignore[arg-type]
+    y = None if facts[0].classes is None else BlockVector(layout, on_workers(_labels))
+    names, encoding, class_names = cluster.collect([cluster.submit(_described, paths[0], home=layout.homes[0])])[0]
+    return Dataset(operator, y, names, encoding, class_names)  # type: ignore[arg-type]
 
 
 def shared_out(paths: list[str], lengths: list[int], workers: int) -> list[tuple[str, int, int, int]]:
@@ -82,23 +94,22 @@ def shared_out(paths: list[str], lengths: list[int], workers: int) -> list[tuple
     return pieces
 
 
-def _looked(path: str) -> tuple[Any, ...]:
-    """Return rows, bytes, features, names, encoding and kind of the classes of a folder; one row is opened."""
+def _facts(path: str) -> FolderFacts:
+    """Return what a folder has; one row is opened."""
     data, n = open_mapped(path, rows=(0, 1)), n_rows(path)
     encoding = None if data.encoding is None else data.encoding.to_json()
     kind = None if data.y is None else data.y.dtype.kind
-    return n, n * data.X.row_bytes, data.X.shape[1], data.names, encoding, kind
+    return FolderFacts(n, n * data.X.row_bytes, data.X.shape[1], data.names, encoding, kind)
 
 
 def _rows(pieces: list[tuple[str, int, int]]) -> Operator:
-    found = [open_mapped(path, rows=(start, stop)).X for path, start, stop in pieces]
-    return found[0] if len(found) == 1 else StackedOperator(found)
+    return stacked([open_mapped(path, rows=(start, stop)).X for path, start, stop in pieces])
 
 
 def _labels(pieces: list[tuple[str, int, int]]) -> AnyArray:
     return np.concatenate([np.asarray(open_mapped(path, rows=(start, stop)).y) for path, start, stop in pieces])
 
 
-def _described(path: str) -> tuple[Any, Any, Any]:
+def _described(path: str) -> tuple[Any, ...]:
     data = open_mapped(path, rows=(0, 1))
     return data.names, data.encoding, data.class_names

@@ -7,11 +7,13 @@ and W workers that moves 8 k (W - 1) + 8 k W (W - 1) bytes up to FEW parts; beyo
 out again, 8 k (W - 1) bytes each way for either. Weights of keys add as much as the keys.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline.distributed import BlockVector, Every, Parts, Ref, added, memory
+from scoreline.distributed.blocks import BlockVector, Every, Layout, Parts, Ref
+from scoreline.distributed.tasks import PartRows, Rows, added, empty
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import host_pairs as pairs
 from scoreline.scores.base import Labels
@@ -32,25 +34,25 @@ class Found(NamedTuple):
 
 
 class Looked:
-    """The look-ups of all parts: sums to bring here, and the gradient they describe."""
+    """The look-ups of all parts: sums to bring to the driver, and the gradient they describe."""
 
-    def __init__(self, z: BlockVector, labels: Labels, refs: list[Ref], key_sign: int, key_scale: float, n_keys: int):
-        self.layout, self.labels, self.refs = z.layout, labels, refs
-        self.key_sign, self.key_scale, self.n_keys = key_sign, key_scale, n_keys
-        self.numbers = Parts(Ref(ref.future, (*ref.path, 2)) for ref in refs)
+    def __init__(self, rows: Rows[BlockVector], refs: list[Ref], key_scale: float, n_keys: int):
+        self.rows, self.layout, self.refs = rows, rows.z.layout, refs
+        self.key_scale, self.n_keys = key_scale, n_keys
+        self.numbers = self._items(2)
+
+    def _items(self, k: int) -> Parts:
+        return Parts(Ref(ref.future, (*ref.path, k)) for ref in self.refs)
 
     def sums(self) -> tuple[float, float, float]:
         """Return the weighted sums over all pairs of (smooth, ramp, hard)."""
-        numbers = self.layout.cluster.gather([ref.future for ref in self.layout.items(self.refs, 2)])
-        smooth, ramps, hard = np.sum(numbers, axis=0).tolist()
+        smooth, ramps, hard = np.sum(self.layout.fetch(self.layout.items(self.refs, 2)), axis=0).tolist()
         return smooth, ramps, hard
 
     def gradient(self) -> BlockVector:
         """Describe the gradient: what queries have found, and for keys the total of what all parts have for them."""
-        layout, size = self.layout, 8.0 * self.n_keys
-        sums = shared(layout, layout.items(self.refs, 1), added, size)
-        found = Parts(Ref(ref.future, (*ref.path, 0)) for ref in self.refs)
-        return layout.vector(_given, found, self.labels.weight, self.key_scale, sums)
+        sums = shared(self.layout, self.layout.items(self.refs, 1), added, 8.0 * self.n_keys)
+        return self.layout.vector(_given, self._items(0), self.rows.weight, self.key_scale, sums)
 
 
 def look_up(
@@ -59,15 +61,17 @@ def look_up(
     """Let every row look itself up among the keys of all parts; see `HostSpace`."""
     key_sign = 1 if labels.n_positive <= labels.n_negative else -1
     key_scale, query_scale = scales if key_sign > 0 else scales[::-1]
-    rows, layout = (z, labels.sign, labels.weight), z.layout
+    rows, layout = Rows(z, labels.sign, labels.weight), z.layout
     n_keys = min(labels.n_positive, labels.n_negative)
     size = (8.0 if labels.weight is None else 16.0) * n_keys
-    keys = shared(layout, layout.each(_keys, *rows, key_sign, shift), _merged, size / layout.n_parts, size)
-    refs = layout.each(_look_up, *rows, keys, key_sign, shift, width, query_scale, curved, keep=True)
-    return Looked(z, labels, refs, key_sign, key_scale, n_keys)
+    keys = shared(layout, layout.each(_keys, rows, key_sign, shift), _merged, size / layout.n_parts, size)
+    refs = layout.each(_look_up, rows, keys, key_sign, shift, width, query_scale, curved, keep=True)
+    return Looked(rows, refs, key_scale, n_keys)
 
 
-def shared(layout: Any, refs: list[Ref], combine: Any, size: float, combined: float | None = None) -> Every:
+def shared(
+    layout: Layout, refs: list[Ref], combine: Callable[..., Any], size: float, combined: float | None = None
+) -> Every:
     """Return what every worker needs of all parts: what each has, or all combined in a tree where there are many parts.
 
     `size` is what one part has in bytes, `combined` what they have together, if that is not as much as one.
@@ -80,8 +84,8 @@ def shared(layout: Any, refs: list[Ref], combine: Any, size: float, combined: fl
     return Every([layout.folded(refs, combine, size, grows=combined is not None)])
 
 
-def _keys(z: FloatArray, sign: AnyArray, weight: FloatArray | None, key_sign: int, shift: float) -> Keys:
-    return pairs.sorted_keys(z, sign, weight, key_sign, int(np.count_nonzero(sign == key_sign)), shift)
+def _keys(rows: PartRows, key_sign: int, shift: float) -> Keys:
+    return pairs.sorted_keys(*rows, key_sign, int(np.count_nonzero(rows.sign == key_sign)), shift)
 
 
 def _merged(*parts: Keys) -> Keys:
@@ -95,23 +99,15 @@ def _merged(*parts: Keys) -> Keys:
 
 
 def _look_up(
-    z: FloatArray,
-    sign: AnyArray,
-    weight: FloatArray | None,
-    parts: list[Keys],
-    key_sign: int,
-    shift: float,
-    width: float,
-    scale: float,
-    curved: bool,
+    rows: PartRows, parts: list[Keys], key_sign: int, shift: float, width: float, scale: float, curved: bool
 ) -> tuple[Found, FloatArray, list[float]]:
-    keys, grad = _merged(*parts), memory.empty(len(z))
-    looked = pairs.look_up(z, sign, weight, keys, key_sign, shift, width, scale, grad, curved)
+    keys, grad = _merged(*parts), empty(len(rows.z))
+    looked = pairs.look_up(*rows, keys, key_sign, shift, width, scale, grad, curved)
     first = np.searchsorted(looked.edges[: len(looked.sums)], keys.scores)  # of equal edges, which has the sum
-    rows = np.flatnonzero(sign == key_sign)
+    own = np.flatnonzero(rows.sign == key_sign)
     # Of a row's edge the key: keys rise with their edges, and equal keys share one.
-    places = np.searchsorted(first, looked.places[rows].astype(np.int64) - (len(looked.sums) + 1)).astype(np.uint32)
-    return Found(grad, rows, places), looked.sums[first], [looked.smooth, looked.ramps, looked.hard]
+    places = np.searchsorted(first, looked.places[own].astype(np.int64) - (len(looked.sums) + 1)).astype(np.uint32)
+    return Found(grad, own, places), looked.sums[first], [looked.smooth, looked.ramps, looked.hard]
 
 
 def _given(found: Found, weight: FloatArray | None, scale: float, sums: list[FloatArray]) -> FloatArray:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline.distributed import BlockVector, Layout, Parts, Ref
+from scoreline.distributed.blocks import BlockVector, Layout, Parts, Ref
 from scoreline.operators.base import ROW_VECTORS, Operator
 from scoreline.operators.moments import ClassMoments
+from scoreline.operators.stacked import StackedOperator
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.runtime.types import AnyArray, FloatArray
 
@@ -61,7 +62,7 @@ class PartsOperator(Operator):
         if rows is None or np.ndim(rows) == 0:
             return rows
         if isinstance(rows, BlockVector):
-            if rows.layout.homes != self.layout.homes or rows.layout.spans != self.layout.spans:
+            if not rows.layout.fits(self.layout):
                 raise ValueError(f"{name} lies in other blocks than X; make both from the same call")
             return rows
         array = np.asarray(rows)
@@ -80,7 +81,7 @@ class PartsOperator(Operator):
 
     def wrapped(self, wrap: Callable[[Operator], Operator]) -> "PartsOperator":
         """Return the matrix with a wrapper put around each part, where the parts are."""
-        return PartsOperator(self.layout, self.layout.each(_wrapped, wrap, self.parts))
+        return PartsOperator(self.layout, self.layout.each(wrap, self.parts))
 
     def _vector(self, v: Any, length: int, name: str) -> Any:
         return self.aligned(v, name) if name in ROW_VECTORS else super()._vector(v, length, name)
@@ -89,35 +90,34 @@ class PartsOperator(Operator):
         """Return X'u, with u in the blocks of X or as an array."""
         return super().rmatvec(self.aligned(u, "u"))
 
+    def _per_row(self, method: "PartMethod", *arguments: Any) -> BlockVector:
+        return BlockVector(self.layout, self.layout.each(method, self.parts, *arguments, keep=True))
+
     def _matvec(self, w: FloatArray) -> BlockVector:
-        refs = self.layout.each(_matvec, self.parts, self.layout.broadcast(w), keep=True)
-        return BlockVector(self.layout, refs)
+        return self._per_row(PartMethod("_matvec"), self.layout.broadcast(w))
 
     def _rmatvec(self, u: BlockVector) -> FloatArray:
-        return self.layout.total(8.0 * self.shape[1], _rmatvec, self.parts, u)
+        return self.layout.total(8.0 * self.shape[1], PartMethod("_rmatvec"), self.parts, u)
 
     def _gram(self, weight: BlockVector) -> FloatArray:
-        return self.layout.total(8.0 * self.shape[1] ** 2, _gram, self.parts, weight)
+        return self.layout.total(8.0 * self.shape[1] ** 2, PartMethod("_gram"), self.parts, weight)
 
     def _square_rmatvec(self, u: BlockVector) -> FloatArray:
-        return self.layout.total(8.0 * self.shape[1], _square_rmatvec, self.parts, u)
+        return self.layout.total(8.0 * self.shape[1], PartMethod("_square_rmatvec"), self.parts, u)
 
     def _quadratics(self, matrix: FloatArray) -> BlockVector:
-        refs = self.layout.each(_quadratics, self.parts, self.layout.broadcast(matrix), keep=True)
-        return BlockVector(self.layout, refs)
+        return self._per_row(PartMethod("_quadratics"), self.layout.broadcast(matrix))
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: BlockVector) -> BlockVector:
-        return BlockVector(
-            self.layout, self.layout.each(_leverages, self.parts, self.layout.broadcast(diagonal), weight, keep=True)
-        )
+        return self._per_row(PartMethod("_diagonal_leverages"), self.layout.broadcast(diagonal), weight)
 
     def row_norms(self) -> Any:
         """Return the Euclidean length of every row. One pass."""
         self._count(1.0)
-        return BlockVector(self.layout, self.layout.each(_row_norms, self.parts, keep=True))
+        return self._per_row(PartMethod("row_norms"))
 
     def _column_statistics(self, weight: BlockVector | None) -> ColumnStatistics:
-        return merge(self.layout.gather(_column_statistics, self.parts, weight))
+        return merge(self.layout.gather(PartMethod("_column_statistics"), self.parts, weight))
 
     def class_moments(self, sign: Any, weight: Any = None) -> ClassMoments:
         """Return weight, mean and scatter of either class: every part its own, merged in a tree. One pass."""
@@ -126,11 +126,11 @@ class PartsOperator(Operator):
         size = 16.0 * (self.shape[1] ** 2 + self.shape[1])
         sign, weight = self.aligned(sign, "sign"), self.aligned(weight, "weight")
         refs = self.layout.each(_class_moments, self.parts, sign, weight)
-        merged: ClassMoments = self.layout.cluster.gather([self.layout.folded(refs, _merged_moments, size).future])[0]
+        merged: ClassMoments = self.layout.fetch([self.layout.folded(refs, _merged_moments, size)])[0]
         return merged
 
     def _block(self, start: int, stop: int) -> Any:
-        """Bring rows here: only what asks for rows themselves needs that."""
+        """Bring rows to the driver: only what asks for rows themselves needs that."""
         assert self.layout.spans is not None
         wanted, cuts = [], Parts()
         for spans in self.layout.spans:
@@ -164,7 +164,7 @@ class PartsOperator(Operator):
         """Return (row, column) of a NaN or an infinity, or None, and learn `largest`."""
         assert self.layout.spans is not None
         layout, refs = self.layout, self.layout.each(_inspect, self.parts)
-        found = layout.cluster.gather([ref.future for ref in layout.items(refs, 0)])
+        found = layout.fetch(layout.items(refs, 0))
         places = []
         for place, spans in zip(found, self.layout.spans, strict=True):
             if place is not None:
@@ -177,48 +177,29 @@ class PartsOperator(Operator):
         if places:
             return min(places)
         largest = layout.folded(layout.items(refs, 1), _largest, 8.0 * self.shape[1])
-        self.largest = layout.cluster.gather([largest.future])[0]
+        self.largest = layout.fetch([largest])[0]
         return None
+
+
+class PartMethod:
+    """A method of a part's operator, called on its worker with vectors in float64; Dask shows its name."""
+
+    def __init__(self, name: str):
+        self.name = self.__name__ = name
+
+    def __call__(self, part: Operator, *arguments: AnyArray | None) -> Any:
+        """Call the method; a matrix stays in its order of memory."""
+        whole = [a if a is None or a.ndim > 1 else np.ascontiguousarray(a, dtype=np.float64) for a in arguments]
+        return getattr(part, self.name)(*whole)
+
+
+def stacked(pieces: Sequence[Operator]) -> Operator:
+    """Return the rows of several operators as one."""
+    return pieces[0] if len(pieces) == 1 else StackedOperator(pieces)
 
 
 def _facts(part: Operator) -> Facts:
     return Facts(*part.shape, part.row_bytes, part.gram_passes(), part.stores_zeros, part.capabilities)
-
-
-def _wrapped(wrap: Callable[[Operator], Operator], part: Operator) -> Operator:
-    return wrap(part)
-
-
-def _matvec(part: Operator, w: FloatArray) -> FloatArray:
-    return np.asarray(part._matvec(w))
-
-
-def _rmatvec(part: Operator, u: FloatArray) -> FloatArray:
-    return part._rmatvec(np.ascontiguousarray(u, dtype=np.float64))
-
-
-def _gram(part: Operator, weight: FloatArray) -> FloatArray:
-    return part._gram(np.ascontiguousarray(weight, dtype=np.float64))
-
-
-def _square_rmatvec(part: Operator, u: FloatArray) -> FloatArray:
-    return part._square_rmatvec(np.ascontiguousarray(u, dtype=np.float64))
-
-
-def _quadratics(part: Operator, matrix: FloatArray) -> FloatArray:
-    return part._quadratics(matrix)
-
-
-def _leverages(part: Operator, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
-    return part._diagonal_leverages(diagonal, np.ascontiguousarray(weight, dtype=np.float64))
-
-
-def _row_norms(part: Operator) -> FloatArray:
-    return part.row_norms()
-
-
-def _column_statistics(part: Operator, weight: FloatArray | None) -> ColumnStatistics:
-    return part._column_statistics(None if weight is None else np.ascontiguousarray(weight, dtype=np.float64))
 
 
 def _class_moments(part: Operator, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:

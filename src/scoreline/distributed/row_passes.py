@@ -2,16 +2,17 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from scoreline import kernels
+from scoreline.distributed.blocks import Parts
 from scoreline.distributed.cluster import size_of
 from scoreline.distributed.score_space import checksum
-from scoreline.distributed.tasks import Parts
 from scoreline.measures import Measure
+from scoreline.operators.base import Operator
 from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.solvers.common.row_method import RowMethod
 from scoreline.solvers.common.row_passes import SEEDS, RowPasses, RowProblem
 from scoreline.solvers.common.row_state import RowState
 
@@ -24,11 +25,15 @@ class PartPasses(RowPasses):
     parts: one without a class learns nothing of the other in its pass.
     """
 
-    def __init__(self, method: Any, problem: RowProblem):
+    operator: PartsOperator
+    sign: BlockVector
+    weight: BlockVector | None
+
+    def __init__(self, method: RowMethod, problem: RowProblem):
         self.method, self.problem, self.whole = copy.copy(method), problem, problem.operator
         self.operator = problem.operator.in_parts()
         self.method.callbacks, self.method.journal = (), None  # they stay here
-        self.sign, self.weight, self.constant = problem.sign, problem.weight, problem.constant
+        self.sign, self.weight, self.constant = problem.sign, problem.weight, problem.constant  # type: ignore[assignment]
         self.shares = np.bincount((problem.sign > 0).astype(np.int8), problem.weight, 2) / self.rows
 
     def checksum(self) -> int:
@@ -95,15 +100,15 @@ def _weight(sign: AnyArray, weight: FloatArray | None) -> float:
     return float(len(sign)) if weight is None else float(weight.sum())
 
 
-def _squares(part: Any, weight: FloatArray | None, length: int) -> FloatArray:
+def _squares(part: Operator, weight: FloatArray | None, length: int) -> FloatArray:
     state = RowState.new(length - 1, (0.0, 0.0))
     state.add_squares(part, weight)
     return np.array([state.squares, state.counts])
 
 
 def _local_pass(
-    method: Any,
-    part: Any,
+    method: RowMethod,
+    part: Operator,
     sign: AnyArray,
     weight: FloatArray | None,
     measure: Measure,

@@ -1,22 +1,25 @@
 """Scores in blocks on workers: the same operations as on the host, by rounds that move little.
 
 A round sends a function to every part and brings back numbers. Sums over rows take one. ROC area sends the sorted scores of
-the smaller class to all workers, and their partial sums back (`block_pairs.py`); the balance of PRBEP is found by k-section
-(`block_balance.py`). What has no such method brings all scores here, does it on the host and sends the gradient back
-(`gathered.py`): correct, and no slower than one process, but n scores over the network.
+the smaller class to all workers, and their partial sums back (`pairs.py`); the balance of PRBEP is found by k-section
+(`balance.py`). Operations without such a method bring all scores to the driver, compute on the host and send the gradient back
+(`scores/gathered.py`): correct, and no slower than one process, but n scores over the network.
 """
 
 import weakref
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from scoreline import kernels
-from scoreline.distributed import BlockVector, Parts, memory
 from scoreline.distributed import balance as block_balance
 from scoreline.distributed import pairs as block_pairs
-from scoreline.distributed.selection import smallest_reaching
-from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.distributed import selection
+from scoreline.distributed.blocks import BlockVector, Parts, Spans
+from scoreline.distributed.tasks import PartRows, Rows, empty, labels_of
+from scoreline.kernels.balance import Balance
+from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import visible
 from scoreline.scores.base import BalanceSums, Labels, PairSums, PointSums
 from scoreline.scores.gathered import Gathered
@@ -25,10 +28,22 @@ from scoreline.scores.host import HostSpace
 HOST = HostSpace()
 
 
-class Space(Gathered):
+@dataclass(frozen=True)
+class BlockLabels(Labels):
+    """Labels and weights in blocks."""
+
+    sign: BlockVector
+    weight: BlockVector | None
+
+    def rows(self, z: BlockVector) -> Rows[BlockVector]:
+        """Return scores with the labels and weights of their rows."""
+        return Rows(z, self.sign, self.weight)
+
+
+class Space(Gathered[BlockVector]):
     """Scores as `BlockVector`s: labels, weights and gradients stay with the rows they belong to."""
 
-    def labels(self, y: Any, sample_weight: Any = None) -> Labels:
+    def labels(self, y: BlockVector, sample_weight: BlockVector | None = None) -> BlockLabels:
         """Return labels +1/-1 as int8 and weights as float64 (None stays None), with their totals: one round."""
         sign = y.astype(np.int8).there()
         weight = None if sample_weight is None else sample_weight.astype(np.float64).there()
@@ -36,19 +51,17 @@ class Space(Gathered):
             sum, zip(*sign.layout.gather(_totals, sign, weight), strict=True)
         )
         if weight is None:
-            return Labels(sign, None, n_positive + n_negative, n_positive, n_negative, n_positive, n_negative)
-        return Labels(sign, weight, positive + negative, positive, negative, n_positive, n_negative)
+            positive, negative = n_positive, n_negative
+        return BlockLabels(sign, weight, positive + negative, positive, negative, n_positive, n_negative)
 
-    def zeros(self, labels: Labels) -> BlockVector:
-        """Return the scores of w = 0."""
-        return labels.sign.layout.vector(_zeros, labels.sign)
-
-    def fingerprint(self, labels: Labels) -> float:
+    def fingerprint(self, labels: BlockLabels) -> float:
         """Return a checksum of labels and weights, the same however the rows are cut into parts."""
         return float(checksum(labels.sign, labels.weight))
 
     @visible
-    def combine(self, a: float, x: BlockVector, b: float, y: BlockVector, out: Scores | None = None) -> BlockVector:
+    def combine(
+        self, a: float, x: BlockVector, b: float, y: BlockVector, out: BlockVector | None = None
+    ) -> BlockVector:
         """Return a x + b y; `out` is not used, because what is there does not change."""
         made = x.layout.vector(_combine, float(a), x, float(b), y)
         made.parents = (x, y)
@@ -59,88 +72,58 @@ class Space(Gathered):
     def dot(self, x: BlockVector, y: BlockVector) -> float:
         """Return <x, y>; no round if it came with an evaluation."""
         for one, other in ((x, y), (y, x)):
-            for reference, value in one.known.get("dots", ()):
+            for reference, value in one.known_products:
                 if reference() is other:
-                    return float(value)
+                    return value
         return float(sum(x.layout.gather(kernels.vectors.dot, x, y)))
 
-    def max_abs(self, x: BlockVector, labels: Labels) -> float:
+    def max_abs(self, x: BlockVector, labels: BlockLabels) -> float:
         """Return the largest magnitude among rows of positive weight; no round if it came with an evaluation."""
-        known = x.known.get("max_abs")
+        known = x.known_largest
         if known is None or known[0] is not labels:
             known = labels, float(max(x.layout.gather(kernels.vectors.max_abs, x, labels.weight)))
-            x.known["max_abs"] = known
-        return float(known[1])
+            x.known_largest = known
+        return known[1]
 
     @visible
-    def span(self, x: BlockVector, labels: Labels) -> float:
+    def span(self, x: BlockVector, labels: BlockLabels) -> float:
         """Return the distance from the smallest to the largest among rows of positive weight."""
         lows, highs = zip(*x.layout.gather(_ends, x, labels.weight), strict=True)
         return float(np.max(highs) - np.min(lows))  # NaN stays NaN
-
-    def select(self, x: BlockVector, labels: Labels, side: int) -> BlockVector:
-        """Return x on the rows of one class (+1 or -1), 0 on the others."""
-        return x.layout.vector(_select, x, labels.sign, side)
-
-    @visible
-    def total(self, x: BlockVector) -> float:
-        """Return the sum of all rows."""
-        return float(x.sum())
-
-    def is_finite(self, x: BlockVector) -> bool:
-        """Return whether there is neither NaN nor infinity."""
-        return bool(np.isfinite(x).all())
-
-    @visible
-    def weighted(self, x: BlockVector, labels: Labels) -> BlockVector:
-        """Return s_i x_i."""
-        return x if labels.weight is None else labels.weight * x
-
-    @visible
-    def per_weight(self, x: BlockVector, labels: Labels) -> BlockVector:
-        """Return x_i / s_i, 0 for rows of weight 0."""
-        return x if labels.weight is None else x.layout.vector(_per_weight, x, labels.weight)
-
-    @visible
-    def significant(self, x: BlockVector, labels: Labels, negligible: float) -> BlockVector:
-        """Return x >= 0 with its smallest entries per unit of weight, a share `negligible` of the sum together, set to 0."""
-        single = self.per_weight(x, labels)
-        limit = smallest_reaching(single, x, negligible * self.total(x))
-        return x.layout.vector(_not_below, x, single, (1.0 - 1e-9) * limit)
 
     @visible
     def point_sums(
         self,
         loss: str,
         z: BlockVector,
-        labels: Labels,
+        labels: BlockLabels,
         width: float = 0.0,
         scale: float = 1.0,
-        out: Scores | None = None,
+        out: BlockVector | None = None,
         grad: bool = True,
     ) -> PointSums:
         """Sum a loss over the rows: one round, with what a line search asks for next."""
-        rows = loss, z, labels.sign, labels.weight, float(width), float(scale)
-        sums, extras = _split(z.layout.gather(_point_numbers, *rows, grad, *z.parents), 3)
-        made = z.layout.vector(_point_grad, *rows) if grad else None
+        arguments = loss, labels.rows(z), float(width), float(scale)
+        sums, extras = _split(z.layout.gather(_point_numbers, *arguments, grad, *z.parents), 3)
+        made = z.layout.vector(_point_grad, *arguments) if grad else None
         if made is not None:
             note(made, z, labels, extras)
         return PointSums(sums[0], sums[1], sums[2], made)
 
     def point_curvatures(
-        self, loss: str, z: BlockVector, labels: Labels, scale: float = 1.0, width: float = 0.0
+        self, loss: str, z: BlockVector, labels: BlockLabels, scale: float = 1.0, width: float = 0.0
     ) -> BlockVector:
         """Return scale * s * second derivative of the loss (of its ramp, if it has one), row by row."""
-        return z.layout.vector(_point_curvatures, loss, z, labels.sign, labels.weight, float(scale), float(width))
+        return z.layout.vector(_point_curvatures, loss, labels.rows(z), float(scale), float(width))
 
     @visible
     def pair_sums(
         self,
         z: BlockVector,
-        labels: Labels,
+        labels: BlockLabels,
         width: float = 0.0,
         scale: float = 1.0,
-        out: Scores | None = None,
+        out: BlockVector | None = None,
         grad: bool = True,
         margin: float = 1.0,
     ) -> PairSums:
@@ -149,13 +132,12 @@ class Space(Gathered):
         if not grad:
             return PairSums(*looked.sums(), None)
         made = looked.gradient()
-        rows = z, labels.weight, *z.parents
-        sums, extras = _split(z.layout.gather(_pair_numbers, looked.numbers, made, *rows), 3)
+        sums, extras = _split(z.layout.gather(_pair_numbers, looked.numbers, made, z, labels.weight, *z.parents), 3)
         note(made, z, labels, extras)
         return PairSums(sums[0], sums[1], sums[2], made)
 
     @visible
-    def pair_curvatures(self, z: BlockVector, labels: Labels, width: float, margin: float = 1.0) -> BlockVector:
+    def pair_curvatures(self, z: BlockVector, labels: BlockLabels, width: float, margin: float = 1.0) -> BlockVector:
         """Return for every row s times the weight of the other class that it is on a ramp with."""
         return block_pairs.look_up(z, labels, float(width), (1.0, 1.0), float(margin), curved=True).gradient()
 
@@ -163,53 +145,52 @@ class Space(Gathered):
     def balance_sums(
         self,
         z: BlockVector,
-        labels: Labels,
+        labels: BlockLabels,
         offset: float,
         width: float = 0.0,
         scale: float = 1.0,
-        out: Scores | None = None,
+        out: BlockVector | None = None,
         grad: bool = True,
     ) -> BalanceSums:
         """Find the balancing bias by k-section, then sum and describe the gradient -scale y s beta."""
-        rows = z, labels.sign, labels.weight, float(offset), float(width)
-        found = block_balance.balance(*rows, labels.positive)
-        numbers = z.layout.gather(_balance_numbers, *rows, found, *z.parents)
+        arguments = labels.rows(z), float(offset), float(width)
+        found = block_balance.balance(*arguments, labels.positive)
+        numbers = z.layout.gather(_balance_numbers, *arguments, found, *z.parents)
         (smooth, hard, above, below), extras = _split(numbers, 4)
         moved = min(above, below)
-        shares = [moved / side if side > 0.0 else 0.0 for side in (above, below)]
         if not grad:
             return BalanceSums(smooth, hard, moved, None)
+        shares = [moved / side if side > 0.0 else 0.0 for side in (above, below)]
         scales = -scale * shares[0], scale * shares[1]
-        made = z.layout.vector(_balance_grad, *rows, found, scales)
+        made = z.layout.vector(_balance_grad, *arguments, found, scales)
         largest, by_class = extras[0], np.reshape(extras[1:], (2, -1))
         note(made, z, labels, [largest, *(np.array(scales) @ by_class)])
         return BalanceSums(smooth, hard, moved, made)
 
     @visible
-    def balance_curvatures(self, z: BlockVector, labels: Labels, offset: float, width: float) -> BlockVector:
+    def balance_curvatures(self, z: BlockVector, labels: BlockLabels, offset: float, width: float) -> BlockVector:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
-        rows = z, labels.sign, labels.weight, float(offset), float(width)
-        return z.layout.vector(_on_ramp, *rows, block_balance.balance(*rows, labels.positive))
+        arguments = labels.rows(z), float(offset), float(width)
+        return z.layout.vector(_on_ramp, *arguments, block_balance.balance(*arguments, labels.positive))
 
     @visible
-    def balancing_bias(self, z: BlockVector, labels: Labels, offset: float) -> float:
+    def balancing_bias(self, z: BlockVector, labels: BlockLabels, offset: float) -> float:
         """Return the tau of `balance_sums` at width 0."""
-        return block_balance.base_of(z, labels.sign, labels.weight, float(offset), labels.positive)
+        return block_balance.base_of(labels.rows(z), float(offset), labels.positive)
 
-    @visible
-    def reweighted(self, labels: Labels, share: BlockVector) -> Labels:
-        """Return the labels with every weight times a share."""
-        return self.labels(labels.sign, share if labels.weight is None else share * labels.weight)
+    def smallest_reaching(self, values: BlockVector, weight: BlockVector | None, target: float) -> float:
+        """Return the smallest entry v such that entries up to v weigh `target` together; the largest if none does."""
+        return selection.smallest_reaching(values, weight, target)
 
 
-def note(grad: BlockVector, z: BlockVector, labels: Labels, extras: Any) -> None:
+def note(grad: BlockVector, z: BlockVector, labels: Labels, extras: Sequence[float]) -> None:
     """Remember what came with an evaluation: max |z|, the sum of the gradient, its products with z and what z is made of."""
-    z.known["max_abs"] = labels, float(extras[0])
-    grad.known["sum"] = float(extras[1])
-    grad.known["dots"] = [(weakref.ref(v), float(x)) for v, x in zip((z, *z.parents), extras[2:], strict=True)]
+    z.known_largest = labels, float(extras[0])
+    grad.known_sum = float(extras[1])
+    grad.known_products = [(weakref.ref(v), float(x)) for v, x in zip((z, *z.parents), extras[2:], strict=True)]
 
 
-def _split(parts: list[FloatArray], count: int) -> tuple[list[float], list[float]]:
+def _split(parts: list[list[float]], count: int) -> tuple[list[float], list[float]]:
     """Return sums of the parts' first `count` numbers, and of the rest, where the first is a largest magnitude."""
     table = np.array(parts)
     totals = table.sum(axis=0)
@@ -217,11 +198,6 @@ def _split(parts: list[FloatArray], count: int) -> tuple[list[float], list[float
     if rest:
         rest[0] = float(table[:, count].max())
     return totals[:count].tolist(), rest
-
-
-def _rows(sign: AnyArray, weight: FloatArray | None) -> Labels:
-    """Return labels of a part as operations on rows need them: without totals."""
-    return Labels(sign, weight, np.nan, np.nan, np.nan, -1, -1)
 
 
 def _extras(grad: FloatArray, z: FloatArray, weight: FloatArray | None, along: tuple[FloatArray, ...]) -> list[float]:
@@ -235,18 +211,14 @@ def _totals(sign: AnyArray, weight: FloatArray | None) -> tuple[int, int, float,
     return count, len(sign) - count, *sums
 
 
-def _zeros(sign: AnyArray) -> FloatArray:
-    return np.zeros(len(sign))
-
-
-def checksum(sign: Any, weight: Any) -> int:
+def checksum(sign: BlockVector, weight: BlockVector | None) -> int:
     """Return a number that tells one set of labels and weights, in the order of the rows of X, from another."""
     spans = sign.layout.spans
     assert spans is not None
     return int(sum(sign.layout.gather(_checksum, sign, weight, Parts(spans))) % 2**32)
 
 
-def _checksum(sign: AnyArray, weight: FloatArray | None, spans: Any) -> int:
+def _checksum(sign: AnyArray, weight: FloatArray | None, spans: Spans) -> int:
     """Return a sum over rows of whole numbers made of a row's number, label and weight: no order matters."""
     rows = np.concatenate([np.arange(start, stop, dtype=np.uint64) for start, stop in spans])
     mixed = (rows + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
@@ -259,7 +231,7 @@ def _checksum(sign: AnyArray, weight: FloatArray | None, spans: Any) -> int:
 
 
 def _combine(a: float, x: FloatArray, b: float, y: FloatArray) -> FloatArray:
-    return kernels.vectors.combine(a, x, b, y, memory.empty(len(x)))
+    return kernels.vectors.combine(a, x, b, y, empty(len(x)))
 
 
 def _ends(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
@@ -267,35 +239,20 @@ def _ends(x: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
     return (float(counted.min()), float(counted.max())) if len(counted) else (np.inf, -np.inf)
 
 
-def _select(x: FloatArray, sign: AnyArray, side: int) -> FloatArray:
-    return np.where(sign == side, x, 0.0)
-
-
-def _per_weight(x: FloatArray, weight: FloatArray) -> FloatArray:
-    return HOST.per_weight(x, _rows(x, weight))
-
-
-def _not_below(x: FloatArray, single: FloatArray, limit: float) -> FloatArray:
-    return np.where(single < limit, 0.0, x)
-
-
 def _point_numbers(
-    loss: str, z: FloatArray, sign: AnyArray, weight: Any, width: float, scale: float, grad: bool, *along: FloatArray
+    loss: str, rows: PartRows, width: float, scale: float, grad: bool, *along: FloatArray
 ) -> list[float]:
-    sums = HOST.point_sums(loss, z, _rows(sign, weight), width, scale, memory.empty(len(z)) if grad else None, grad)
-    return [sums.smooth, sums.slopes, sums.hard, *(_extras(sums.grad, z, weight, along) if grad else ())]
+    out = empty(len(rows.z)) if grad else None
+    sums = HOST.point_sums(loss, rows.z, labels_of(rows), width, scale, out, grad)
+    return [sums.smooth, sums.slopes, sums.hard, *(_extras(sums.grad, rows.z, rows.weight, along) if grad else ())]
 
 
-def _point_grad(
-    loss: str, z: FloatArray, sign: AnyArray, weight: FloatArray | None, width: float, scale: float
-) -> FloatArray:
-    return np.asarray(HOST.point_sums(loss, z, _rows(sign, weight), width, scale, memory.empty(len(z))).grad)
+def _point_grad(loss: str, rows: PartRows, width: float, scale: float) -> FloatArray:
+    return np.asarray(HOST.point_sums(loss, rows.z, labels_of(rows), width, scale, empty(len(rows.z))).grad)
 
 
-def _point_curvatures(
-    loss: str, z: FloatArray, sign: AnyArray, weight: FloatArray | None, scale: float, width: float
-) -> FloatArray:
-    return HOST.point_curvatures(loss, z, _rows(sign, weight), scale, width)
+def _point_curvatures(loss: str, rows: PartRows, scale: float, width: float) -> FloatArray:
+    return HOST.point_curvatures(loss, rows.z, labels_of(rows), scale, width)
 
 
 def _pair_numbers(
@@ -304,17 +261,10 @@ def _pair_numbers(
     return [*sums, *_extras(grad, z, weight, along)]
 
 
-def _balance_numbers(
-    z: FloatArray,
-    sign: AnyArray,
-    weight: FloatArray | None,
-    offset: float,
-    width: float,
-    found: Any,
-    *along: FloatArray,
-) -> list[float]:
+def _balance_numbers(rows: PartRows, offset: float, width: float, found: Balance, *along: FloatArray) -> list[float]:
     """Return sums of both classes, and by class what `note` needs, of s beta: scaled and added where the shares are known."""
-    moved = memory.empty(len(z))
+    z, sign, weight = rows
+    moved = empty(len(z))
     smooth, hard = kernels.balance.sums(z, sign, weight, offset, width, found, (1.0, 1.0), moved)
     dot = kernels.brackets.class_dot
     above, below = zip(*(dot(moved, sign, v) for v in (np.broadcast_to(1.0, len(z)), z, *along)), strict=True)
@@ -322,14 +272,12 @@ def _balance_numbers(
 
 
 def _balance_grad(
-    z: FloatArray, sign: AnyArray, weight: Any, offset: float, width: float, found: Any, scales: tuple[float, float]
+    rows: PartRows, offset: float, width: float, found: Balance, scales: tuple[float, float]
 ) -> FloatArray:
-    out = memory.empty(len(z))
-    kernels.balance.sums(z, sign, weight, offset, width, found, scales, out)
+    out = empty(len(rows.z))
+    kernels.balance.sums(*rows, offset, width, found, scales, out)
     return out
 
 
-def _on_ramp(
-    z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: float, width: float, found: Any
-) -> FloatArray:
-    return HostSpace.on_ramp(z, _rows(sign, weight), offset, width, found)
+def _on_ramp(rows: PartRows, offset: float, width: float, found: Balance) -> FloatArray:
+    return HostSpace.on_ramp(rows.z, labels_of(rows), offset, width, found)

@@ -1,11 +1,11 @@
-"""The entry of a vector in blocks at which a running weight reaches a target: exact, without bringing the entries here."""
+"""The entry of a vector in blocks at which a running weight reaches a target: exact, without gathering the entries."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from scoreline import kernels
-from scoreline.distributed import BlockVector
+from scoreline.distributed.blocks import BlockVector
 from scoreline.runtime.types import AnyArray, FloatArray
 
 SAMPLE = 4096  # entries of all parts together that the first bracket is taken from

@@ -1,91 +1,100 @@
-"""What a task of one part is made of: its inputs, and a program that says what to compute of them."""
+"""What a worker does: it runs the program of a task, and keeps memory for the vectors that tasks make."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from scoreline.distributed.cluster import silent
+import numpy as np
+
 from scoreline.runtime import parallel
+from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.scores.base import Labels
+
+LEAST_ENTRIES = 1 << 15  # of arrays whose memory waits: smaller ones come from memory that the process has anyway
+MOST_BYTES = 1 << 28  # that wait to be used again
 
 
-class Ref(NamedTuple):
-    """A part of a task's result: its future, and which items to take of it, one within another."""
-
-    future: Any
-    path: tuple[int, ...] = ()
+V = TypeVar("V")
 
 
-class Parts(list[Any]):
-    """One value or Ref for every part."""
+class Rows(NamedTuple, Generic[V]):
+    """Scores, labels and weights (or None) of the same rows: vectors in blocks on the driver, arrays of a part on a worker."""
+
+    z: V
+    sign: V
+    weight: V | None
 
 
-class Every(list[Ref]):
-    """Refs of which every part gets all: what workers send each other."""
+PartRows: TypeAlias = Rows[AnyArray]
 
 
-class Vector:
-    """A vector in blocks as tasks see it: parts that are there, or how to make them (`BlockVector`)."""
-
-    layout: Any
-    refs: list[Ref] | None
-    recipe: Any
+def labels_of(rows: PartRows) -> Labels:
+    """Return the labels of a part as operations on rows need them: without totals."""
+    return Labels(rows.sign, rows.weight, np.nan, np.nan, np.nan, -1, -1)
 
 
-class Task:
-    """The inputs of a task of one part, and its arguments as nodes that say how to make them of the inputs."""
+class Input(NamedTuple):
+    """An input of the task, or an item within it."""
 
-    def __init__(self, part: int):
-        self.part = part
-        self.inputs: list[Any] = []
-        self._numbers: dict[int, int] = {}
-        self._slots: dict[int, tuple[Any, ...]] = {}
-
-    def node(self, value: Any) -> tuple[Any, ...]:
-        """Return the node of an argument."""
-        if isinstance(value, Vector):
-            if value.refs is not None:
-                return self.node(value.refs[self.part])
-            if id(value) not in self._slots:
-                assert value.recipe is not None
-                function, arguments = value.recipe
-                nodes = [self.node(a) for a in arguments]  # first: they take slots too
-                self._slots[id(value)] = ("call", len(self._slots), function, nodes)
-            return self._slots[id(value)]
-        if isinstance(value, Ref):
-            number = self._numbers.setdefault(id(value.future), len(self.inputs))
-            if number == len(self.inputs):
-                self.inputs.append(value.future)
-            return "input", number, value.path
-        if isinstance(value, Every):
-            return "list", [self.node(ref) for ref in value]
-        if isinstance(value, Parts):
-            return self.node(value[self.part])
-        return "value", value
+    number: int
+    path: tuple[int, ...]
 
 
-def run(program: Any, *inputs: Any) -> Any:
-    """Call the function of a program on what its nodes say, on the threads that the part has."""
-    function, nodes, kept, threads = program
+class Call(NamedTuple):
+    """The result of a function of other nodes; a task computes each slot once."""
+
+    slot: int
+    function: Callable[..., Any]
+    nodes: "list[Node]"
+
+
+class Listed(NamedTuple):
+    """A list of other nodes."""
+
+    nodes: "list[Node]"
+
+
+class Value(NamedTuple):
+    """A value that travels with the task."""
+
+    value: Any
+
+
+Node: TypeAlias = Input | Call | Listed | Value
+
+
+class Program(NamedTuple):
+    """A function to call on nodes, nodes whose values are returned as well, and the threads that the part has."""
+
+    function: Callable[..., Any]
+    nodes: list[Node]
+    kept: list[Node]
+    threads: int
+
+
+def run(program: Program, *inputs: Any) -> Any:
+    """Run a program on the inputs of its task."""
     made: dict[int, Any] = {}
-    with silent(), parallel.thread_limit(threads):
-        result = function(*[_value(node, inputs, made) for node in nodes])
-        return (result, *[_value(node, inputs, made) for node in kept]) if kept else result
+    with np.errstate(all="ignore"), parallel.thread_limit(program.threads):
+        result = program.function(*[_value(node, inputs, made) for node in program.nodes])
+        return (result, *[_value(node, inputs, made) for node in program.kept]) if program.kept else result
 
 
-def _value(node: tuple[Any, ...], inputs: Sequence[Any], made: dict[int, Any]) -> Any:
+def _value(node: Node, inputs: Sequence[Any], made: dict[int, Any]) -> Any:
     """Return what a node stands for; not a closure, which would hold the inputs until Python looks for cycles."""
-    kind = node[0]
-    if kind == "input":
-        return pick(inputs[node[1]], node[2])
-    if kind == "list":
-        return [_value(each, inputs, made) for each in node[1]]
-    if kind == "call":
-        if node[1] not in made:
-            made[node[1]] = node[2](*[_value(each, inputs, made) for each in node[3]])
-        return made[node[1]]
-    return node[1]
+    if isinstance(node, Input):
+        return pick(inputs[node.number], node.path)
+    if isinstance(node, Listed):
+        return [_value(each, inputs, made) for each in node.nodes]
+    if isinstance(node, Call):
+        if node.slot not in made:
+            made[node.slot] = node.function(*[_value(each, inputs, made) for each in node.nodes])
+        return made[node.slot]
+    return node.value
 
 
-def added(*arrays: Any) -> Any:
+def added(*arrays: AnyArray) -> AnyArray:
     """Return the sum of arrays, from the first to the last."""
     total = arrays[0].copy()
     for array in arrays[1:]:
@@ -101,5 +110,52 @@ def pick(value: Any, path: tuple[int, ...]) -> Any:
 
 
 def same(value: Any, *beside: Any) -> Any:
-    """Return what it is given: a value that lies on a worker, the one that has what it is put beside."""
+    """Return the value: it then lies on the worker that has what it is put beside."""
     return value
+
+
+# Memory of vectors that were let go, for those that come next. Tasks make several vectors of the length of their part in every
+# iteration and drop as many. A fresh one of 20 MB took 6 ms more than one whose pages are there already, four times as long as
+# filling it.
+_lock = threading.Lock()
+_free: list[FloatArray] = []
+
+
+class _Held:
+    """Owns the memory of an array; when the array and all views of it are gone, it waits for the next one."""
+
+    def __init__(self, raw: FloatArray):
+        self._raw = raw
+        self.__array_interface__ = raw.__array_interface__
+
+    def __del__(self) -> None:
+        if _lock.acquire(blocking=False):  # collected while this thread holds the lock: let the memory go
+            try:
+                _free.append(self._raw)
+                while sum(raw.nbytes for raw in _free) > MOST_BYTES:
+                    _free.pop(0)
+            finally:
+                _lock.release()
+
+
+def empty(n: int) -> FloatArray:
+    """Return an uninitialised vector of n floats."""
+    if n < LEAST_ENTRIES:
+        return np.empty(n)
+    raw = None
+    with _lock:
+        for k, waiting in enumerate(_free):
+            if len(waiting) == n:
+                raw = _free.pop(k)
+                break
+    return np.asarray(_Held(np.empty(n) if raw is None else raw))
+
+
+def _begin_in_child() -> None:
+    """After fork the thread that holds the lock may not exist."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

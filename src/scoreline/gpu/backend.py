@@ -6,13 +6,16 @@ Neither library is imported unless an array of it comes in or a device is asked 
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from scoreline.runtime.array_types import library_of, on_host
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray
+
+DeviceArray: TypeAlias = Any  # of PyTorch, CuPy or another Array API library
 
 PURPOSE = "training on a device"
 DEVICES = "'cuda', 'cuda:1', 'cupy' or 'cpu'"
@@ -42,17 +45,17 @@ class Backend:
         """Whether the device runs CUDA kernels."""
         return self.library == "cupy" or (self.library == "torch" and self.device.type == "cuda")
 
-    def dtype(self, like: Any) -> Any:
+    def dtype(self, like: DTypeLike) -> Any:
         """Return this library's type of the same name as one of NumPy's."""
         name = np.dtype(like).name
         return getattr(self.xp, name if hasattr(self.xp, name) else f"{name}_")
 
-    def numpy_dtype(self, x: Any) -> np.dtype[Any]:
+    def numpy_dtype(self, x: DeviceArray) -> np.dtype[Any]:
         """Return NumPy's type of an array's entries."""
         return np.dtype(str(x.dtype).rpartition(".")[2])
 
-    def array(self, rows: Any, dtype: Any = None) -> Any:
-        """Return an array of this process or of the library on the device; `dtype` is one of NumPy's."""
+    def array(self, rows: Any, dtype: DTypeLike | None = None) -> DeviceArray:
+        """Return an array of the host or of the library on the device; `dtype` is one of NumPy's."""
         kind = None if dtype is None else self.dtype(dtype)
         if library_of(rows) is None:
             rows = np.asarray(rows, dtype=dtype)
@@ -62,28 +65,28 @@ class Backend:
             rows = rows.detach()
         return self.xp.asarray(rows, dtype=kind, device=self.device)
 
-    def contiguous(self, x: Any) -> Any:
+    def contiguous(self, x: DeviceArray) -> DeviceArray:
         """Return an array with its entries one after another, as kernels read them; a copy only if they are not."""
         if self.library == "torch":
             return x.contiguous()
         return sys.modules["cupy"].ascontiguousarray(x) if self.library == "cupy" else x
 
-    def full(self, shape: Any, value: float, dtype: Any = np.float64) -> Any:
+    def full(self, shape: tuple[int, ...], value: float, dtype: DTypeLike = np.float64) -> DeviceArray:
         """Return an array with all entries the same."""
         return self.xp.full(shape, value, dtype=self.dtype(dtype), device=self.device)
 
-    def arange(self, *ends: int) -> Any:
+    def arange(self, *ends: int) -> DeviceArray:
         """Return whole numbers."""
         return self.xp.arange(*ends, device=self.device)
 
-    def take(self, x: Any, places: Any) -> Any:
+    def take(self, x: DeviceArray, places: DeviceArray) -> DeviceArray:
         """Return the entries, or rows, at some places."""
         if self.library == "torch":
             return x.index_select(0, places)  # what array_api_compat does looks for negative places first
         return self.xp.take(x, places, axis=0)
 
-    def host(self, x: Any) -> AnyArray:
-        """Return an array of the device as one of this process."""
+    def host(self, x: DeviceArray) -> AnyArray:
+        """Return an array of the device as one of the host."""
         if self.library in ("torch", "cupy"):
             return np.asarray(on_host(x))
         from array_api_compat import to_device
@@ -91,7 +94,7 @@ class Backend:
         cpu = getattr(self.xp, "Device", None)  # array-api-strict names its own
         return np.asarray(np.from_dlpack(x if cpu is None else to_device(x, cpu("CPU_DEVICE"))))
 
-    def scattered(self, kind: str, size: int, places: Any, values: Any) -> Any:
+    def scattered(self, kind: str, size: int, places: DeviceArray, values: DeviceArray) -> DeviceArray:
         """Return zeros of a size with values added ("add"), or the largest of values >= 0 kept ("max"), at their places.
 
         The standard has no such function. Values that meet at one place are added in an order that is not fixed.
@@ -126,7 +129,7 @@ class Backend:
         return None
 
 
-def backend_of(X: Any) -> Backend:
+def backend_of(X: DeviceArray) -> Backend:
     """Return the library and device of an array."""
     library = library_of(X)
     assert library is not None
@@ -136,10 +139,10 @@ def backend_of(X: Any) -> Backend:
     return Backend(library, compat.array_namespace(X), X.device)
 
 
-def named_device(device: Any) -> Backend:
+def named_device(device: object) -> Backend:
     """Return the backend of a device by its name: "cuda", "cuda:1", "cpu" (PyTorch), "cupy".
 
-    "cupy", and "cuda" where PyTorch is missing, is CuPy's current device: its kernels run there and nowhere else.
+    "cupy", and "cuda" where PyTorch is missing, is CuPy's current device.
     """
     device = str(device) if type(device).__module__ == "torch" else device
     if not isinstance(device, str) or not device:

@@ -1,13 +1,13 @@
-"""The exact cut of scores on a device: sorted there, with counts at few thresholds brought here."""
+"""The exact cut of scores on a device: sorted there, with counts at few thresholds brought to the host."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from scoreline.gpu import kernels as device_kernels
+from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.vector import DeviceVector
-from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, ties_of
+from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, condensed_rows, counted, ties_of, totals_of_rows
 from scoreline.measures.ties import Ties, clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 
@@ -16,25 +16,22 @@ EDGES = 4096  # thresholds of a round
 
 def totals_of(sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None) -> Totals:
     """Return what all rows of positive weight have together."""
-    sign, z, weight = _counted(sign, z, weight)
-    if len(z) == 0:
-        raise ValueError("a cut needs at least one row of positive weight")
-    if not np.isfinite(z).all():
-        raise ValueError("scores must be finite, and they hold NaN or infinity")
-    above = sign > 0
-    classes = [float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (above, ~above)]
-    return Totals(float(z.min()), float(z.max()), len(z), *classes)
+    return totals_of_rows(*_beside(sign, z, weight)).checked()
 
 
 def best_level(
-    sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None, totals: Totals, value_of: Callable[..., Any]
+    sign: DeviceVector,
+    z: DeviceVector,
+    weight: DeviceVector | None,
+    totals: Totals,
+    value_of: Callable[..., FloatArray],
 ) -> tuple[Level, float]:
     """Return where value_of(tp, fp, fn, tn), which rises with tp and falls with fp, is largest; the highest of equal ones.
 
     Between two thresholds it is at most value_of(tp and fn of the lower one, fp and tn of the higher one): ranges of thresholds
     that cannot reach the best value seen are left out, until few are left.
     """
-    sign, z, weight = _counted(sign, z, weight)
+    sign, z, weight = counted(*_beside(sign, z, weight))
     backend, xp = z.backend, z.backend.xp
     order = xp.argsort(-z.array)
     scores = backend.take(z.array, order)
@@ -86,7 +83,9 @@ def best_level(
     return level, value
 
 
-def _sums_at(levels: Any, above: Any, s: Any, backend: Any, below: bool) -> list[Any]:
+def _sums_at(
+    levels: DeviceArray, above: DeviceArray, s: DeviceArray, backend: Backend, below: bool
+) -> list[DeviceArray]:
     """Return the weights of positives and negatives down to each level, and with `below` those under it, in falling order.
 
     The latter are sums of their own: what is left of the total would drown light rows in heavy ones.
@@ -101,7 +100,7 @@ def _sums_at(levels: Any, above: Any, s: Any, backend: Any, below: bool) -> list
     return found
 
 
-def _ends_of_ties(scores: Any, ties: Ties, backend: Any) -> Any:
+def _ends_of_ties(scores: DeviceArray, ties: Ties, backend: Backend) -> DeviceArray:
     """Return the places of the lowest score of each group of tied scores; `scores` fall."""
     xp = backend.xp
     last = xp.concat([~ties.tied(scores[:-1], scores[1:]), backend.full((1,), True, np.bool_)])
@@ -122,15 +121,8 @@ def below_ties(z: DeviceVector, weight: DeviceVector | None, level: float, total
 def condensed(
     sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
 ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
-    """Return labels, scores and weights here: all rows of a class where they are few, else runs of neighbouring scores."""
-    found, whole = [], weight is None
-    for side in (1, -1):
-        rows = sign == side if weight is None else (sign == side) & (weight > 0.0)
-        scores, s = _runs(z[rows], None if weight is None else weight[rows])
-        whole = whole and len(scores) <= POINTS and s is None
-        s = np.ones(len(scores)) if s is None else s
-        found.append((np.full(len(scores), side, dtype=np.int8), scores, s))
-    signs, scores, weights = (np.concatenate([f[k] for f in found]) for k in range(3))
+    """Return labels, scores and weights on the host: all rows of a class if they are few, else runs of neighbouring scores."""
+    signs, scores, weights, whole = condensed_rows(*_beside(sign, z, weight), _runs)
     return signs, scores, None if whole else weights
 
 
@@ -150,12 +142,7 @@ def _runs(z: DeviceVector, weight: DeviceVector | None) -> tuple[FloatArray, Flo
     return middle + distances / weights, weights
 
 
-def _counted(
+def _beside(
     sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
 ) -> tuple[DeviceVector, DeviceVector, DeviceVector | None]:
-    """Return the rows of positive weight."""
-    sign = z.like(sign)
-    if weight is None:
-        return sign, z, None
-    there = z.like(weight) > 0.0
-    return sign[there], z[there], z.like(weight)[there]
+    return z.like(sign), z, None if weight is None else z.like(weight)

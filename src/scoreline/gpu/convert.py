@@ -1,11 +1,10 @@
 """From arrays of a device library, or from host data and the name of a device, to an operator there."""
 
 import logging
-from typing import Any
 
 import numpy as np
 
-from scoreline.gpu.backend import Backend, backend_of, named_device
+from scoreline.gpu.backend import Backend, DeviceArray, backend_of, named_device
 from scoreline.gpu.csr_operator import CsrDeviceOperator
 from scoreline.gpu.operator import DenseDeviceOperator, DeviceOperator
 from scoreline.operators.base import Operator
@@ -15,7 +14,7 @@ logger = logging.getLogger("scoreline")
 MOVED_BYTES = 1 << 28  # of a block on its way to the device
 
 
-def from_device(X: Any) -> DeviceOperator:
+def from_device(X: DeviceArray) -> DeviceOperator:
     """Return a dense or sparse array of PyTorch, CuPy or another Array API library as an operator on its device."""
     backend = backend_of(X)
     if backend.full((1,), 0.0).dtype != backend.dtype(np.float64):
@@ -35,7 +34,7 @@ def from_device(X: Any) -> DeviceOperator:
     return DenseDeviceOperator(_floats(X.detach() if backend.library == "torch" else X, backend), backend)
 
 
-def _compressed(X: Any, backend: Backend) -> tuple[Any, Any, Any] | None:
+def _compressed(X: DeviceArray, backend: Backend) -> tuple[DeviceArray, DeviceArray, DeviceArray] | None:
     """Return (values, columns, row starts) of a sparse array, None of a dense one."""
     if backend.library == "torch":
         layout = str(X.layout).rpartition(".")[2]
@@ -58,7 +57,7 @@ def _compressed(X: Any, backend: Backend) -> tuple[Any, Any, Any] | None:
     return None
 
 
-def _floats(X: Any, backend: Backend) -> Any:
+def _floats(X: DeviceArray, backend: Backend) -> DeviceArray:
     """Return entries as float32 or float64: those of half precision become float32, whole numbers float64."""
     name = str(X.dtype).rpartition(".")[2]
     if name in ("float32", "float64"):

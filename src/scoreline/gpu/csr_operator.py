@@ -3,18 +3,17 @@
 import logging
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from scoreline.gpu import kernels as device_kernels
-from scoreline.gpu.backend import Backend
+from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.kernels import Segments
 from scoreline.gpu.operator import DeviceOperator
 from scoreline.gpu.vector import DeviceVector
 from scoreline.operators.statistics import ColumnStatistics, merge
-from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
 logger = logging.getLogger("scoreline")
 
@@ -31,7 +30,9 @@ class CsrDeviceOperator(DeviceOperator):
     in every run. That copy doubles the memory of the matrix.
     """
 
-    def __init__(self, values: Any, indices: Any, starts: Any, shape: tuple[int, int], backend: Backend):
+    def __init__(
+        self, values: DeviceArray, indices: DeviceArray, starts: DeviceArray, shape: tuple[int, int], backend: Backend
+    ):
         super().__init__(shape, backend)
         arrays = values, indices, backend.xp.astype(starts, backend.xp.int64)
         self.values, self.indices, self.starts = (backend.contiguous(a) for a in arrays)
@@ -77,7 +78,7 @@ class CsrDeviceOperator(DeviceOperator):
         indices = xp.astype(kept % p, self.indices.dtype)
         return CsrDeviceOperator(xp.astype(sums, self.values.dtype), indices, starts, self.shape, backend)
 
-    def _row_numbers(self) -> Any:
+    def _row_numbers(self) -> DeviceArray:
         """Return the row of every entry."""
         xp, entries = self.backend.xp, self.backend.arange(self.values.shape[0])
         return xp.searchsorted(self.starts, entries, side="right") - 1
@@ -92,8 +93,8 @@ class CsrDeviceOperator(DeviceOperator):
         if tiles * p < 2**31:
             keys = xp.astype(keys, xp.int32)
         order = xp.argsort(keys, stable=True)
-        keys, values = self.backend.take(keys, order), self.backend.take(self.values, order)
-        rows = self.backend.take(rows, order)
+        keys, values = backend.take(keys, order), backend.take(self.values, order)
+        rows = backend.take(rows, order)
         del order
         if n < 2**31:
             rows = xp.astype(rows, xp.int32)
@@ -117,7 +118,7 @@ class CsrDeviceOperator(DeviceOperator):
         logger.info("sorted %d entries by column on the device, for products with the transpose", self.values.shape[0])
         return pieces, Segments(backend, bounds[:-1], bounds[1:], ones, by_column)
 
-    def _column_dots(self, u: Any, values: Any = None) -> Any:
+    def _column_dots(self, u: DeviceArray, values: DeviceArray | None = None) -> DeviceArray:
         """Return the sums of values times u over every column; other values must be in the order of the sorted copy."""
         if self.values.shape[0] == 0:
             return self.backend.full((self.shape[1],), 0.0)
@@ -126,12 +127,10 @@ class CsrDeviceOperator(DeviceOperator):
         return self._kernels.segment_dots(columns, partial)
 
     def _matvec(self, w: FloatArray) -> DeviceVector:
-        if self.values.shape[0] == 0:
-            return self._made(self.backend.full((self.shape[0],), 0.0))
-        return self._made(self._kernels.segment_dots(self._by_row, self.backend.array(w)))
+        return self._made(self._row_dots(self._by_row, self.backend.array(w)))
 
     def _rmatvec(self, u: DeviceVector) -> FloatArray:
-        return self._here(self._column_dots(u.array))
+        return self._host(self._column_dots(u.array))
 
     def _square_rmatvec(self, u: DeviceVector) -> FloatArray:
         if self._scale is not None or self.values.shape[0] == 0:
@@ -140,13 +139,16 @@ class CsrDeviceOperator(DeviceOperator):
             return self._summed._square_rmatvec(u)
         xp, values = self.backend.xp, self._by_column[0].values
         squares = xp.astype(values, xp.float64)
-        return self._here(self._column_dots(u.array, squares * squares))
+        return self._host(self._column_dots(u.array, squares * squares))
 
-    def _entry_sums(self, entries: Any) -> Any:
+    def _entry_sums(self, entries: DeviceArray) -> DeviceArray:
         """Return the sum over each row of numbers that belong to its entries."""
+        return self._row_dots(replace(self._by_row, values=entries, indices=None), entries)
+
+    def _row_dots(self, rows: Segments, vector: DeviceArray) -> DeviceArray:
         if self.values.shape[0] == 0:
             return self.backend.full((self.shape[0],), 0.0)
-        return self._kernels.segment_dots(replace(self._by_row, values=entries, indices=None), entries)
+        return self._kernels.segment_dots(rows, vector)
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: DeviceVector) -> DeviceVector:
         if self._scale is not None:
@@ -160,7 +162,7 @@ class CsrDeviceOperator(DeviceOperator):
         below = take(self.backend.array(diagonal), self.indices) - take(weight.array, self._row_numbers()) * squares
         return self._made(self._entry_sums(squares / below))
 
-    def row_norms(self) -> Any:
+    def row_norms(self) -> Scores:
         """Return the Euclidean length of every row. One pass."""
         self._count(1.0)
         own = self._summed
@@ -187,22 +189,22 @@ class CsrDeviceOperator(DeviceOperator):
         if weight is not None:
             there = xp.where(self.backend.take(s, pieces.indices) > 0.0, there, xp.zeros_like(there))
         largest = self.backend.scattered("max", p, columns, there)
-        held = self._here(xp.stack([stored, mean, squares / safe, largest]))
+        held = self._host(xp.stack([stored, mean, squares / safe, largest]))
         seen = ColumnStatistics(*held)
         counted = self._column_dots(xp.astype(s > 0.0, xp.float64), ones)
         rows, total = int(xp.count_nonzero(s > 0.0)), float(xp.sum(s))
         # Whether anything is missing is decided by counting rows: a difference of sums of weights would leave rounding.
-        missing = np.where(self._here(counted) < rows, np.maximum(total - held[0], 0.0), 0.0)
+        missing = np.where(self._host(counted) < rows, np.maximum(total - held[0], 0.0), 0.0)
         zeros = np.zeros(p)
         return merge([seen, ColumnStatistics(missing, zeros, zeros, zeros)])
 
-    def _columns_sorted(self) -> Any:
+    def _columns_sorted(self) -> DeviceArray:
         """Return the column of every entry of the sorted copy, whose pieces follow each other."""
         pieces, _ = self._by_column
         place = self.backend.xp.searchsorted(pieces.starts, self.backend.arange(self.values.shape[0]), side="right") - 1
         return self.backend.take(self._column_of_piece, place)
 
-    def _rows(self, start: int, stop: int, rows: Any = None) -> Any:
+    def _rows(self, start: int, stop: int, rows: DeviceArray | None = None) -> DeviceArray:
         part = self._on_rows(self.backend.arange(start, stop) if rows is None else rows)
         xp, (count, p) = self.backend.xp, part.shape
         values = xp.astype(part.values, xp.float64)
@@ -211,7 +213,7 @@ class CsrDeviceOperator(DeviceOperator):
         places = part._row_numbers() * p + xp.astype(part.indices, xp.int64)
         return xp.reshape(self.backend.scattered("add", count * p, places, values), (count, p))
 
-    def _on_rows(self, rows: Any) -> "CsrDeviceOperator":
+    def _on_rows(self, rows: DeviceArray) -> "CsrDeviceOperator":
         xp = self.backend.xp
         begin, end = self.backend.take(self.starts, rows), self.backend.take(self.starts, rows + 1)
         stops = xp.cumulative_sum(end - begin)
@@ -248,5 +250,5 @@ class CsrDeviceOperator(DeviceOperator):
             return int(place[0]) - 1, int(self.indices[entry])
         own = self._summed
         largest = self.backend.scattered("max", self.shape[1], own.indices, xp.abs(own.values))
-        self.largest = self._here(largest).astype(np.float64)
+        self.largest = self._host(largest).astype(np.float64)
         return None

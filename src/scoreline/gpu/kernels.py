@@ -1,54 +1,117 @@
-"""Products and look-ups on a device: one set of functions, by Triton, by CUDA C or by the Array API.
+"""Products and look-ups on a device: the contract of the kernels, what they read, and which module serves a device.
 
-`on(backend)` returns the module to use: `kernels_triton.py` for PyTorch on CUDA (Triton comes with it), `kernels_cuda.py` for
-CuPy, `kernels_generic.py` for anything else, and for PyTorch where Triton is missing. Each has
-
-    row_dots(backend, X, w)         z = Xw, float64, whatever the type of X
-    column_sums(backend, X, u)      X'u, float64
-    column_largest(backend, X)      largest magnitude of each column, infinity where there is NaN
-    segment_dots(segments, v)       for each segment the sum of values times v[indices]
-    running_sums(backend, x)        sums of the first 1, 2, ... entries
-    class_keys(...)                 the scores of a class of rows, less the margin
-    ranked(...)                     the same, sorted
-    look_up(...)                    sums over pairs, see `look_up` of the generic module
-
-All sums have an order that the shape fixes: the same bits in every run.
+Triton (`kernels_triton.py`) serves CUDA devices: tensors of PyTorch as they are, arrays of CuPy lent by DLPack. Functions of
+the Array API (`kernels_generic.py`) serve everything else. All sums have an order that the shape fixes, which gives the same
+bits in every run, as far as the library's own running sums do.
 """
 
 import importlib
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from scoreline.gpu.backend import Backend
-from scoreline.runtime.types import AnyArray
+from scoreline.gpu.backend import Backend, DeviceArray
+from scoreline.runtime.types import FloatArray
 
 logger = logging.getLogger("scoreline")
 
 PADDED = 1 << 22  # entries of a table of segments, those that only fill it up included
 
 
+class Kernels(Protocol):
+    """The functions that a module of kernels has."""
+
+    def row_dots(self, backend: Backend, X: DeviceArray, w: DeviceArray) -> DeviceArray:
+        """Return Xw in float64, whatever the type of X."""
+
+    def column_sums(self, backend: Backend, X: DeviceArray, u: DeviceArray) -> DeviceArray:
+        """Return X'u in float64."""
+
+    def column_largest(self, backend: Backend, X: DeviceArray) -> DeviceArray:
+        """Return the largest magnitude of each column; a column with NaN or infinity gets no finite number."""
+
+    def segment_dots(self, segments: "Segments", vector: DeviceArray) -> DeviceArray:
+        """Return the sum of values times vector[indices] over each segment."""
+
+    def running_sums(self, backend: Backend, x: DeviceArray) -> DeviceArray:
+        """Return the sums of the first 1, 2, ... entries."""
+
+    def class_keys(self, backend: Backend, z: DeviceArray, rows: DeviceArray, margin: float) -> DeviceArray:
+        """Return the scores of some rows less the margin, or the next lower number where rounding loses the margin."""
+
+    def ranked(
+        self, backend: Backend, scores: DeviceArray, weight: DeviceArray | None, rows: DeviceArray, centre: DeviceArray
+    ) -> "Ranked":
+        """Return the scores of a class sorted, with running sums; `weight` is that of all rows, `rows` are the class's."""
+
+    def look_up(
+        self, backend: Backend, rows: "PairRows", positives: "Ranked", negatives: "Ranked | None", ramp: "Ramp"
+    ) -> tuple[DeviceArray | None, FloatArray]:
+        """Return a result for every row and three sums over pairs; the generic module has the formulas."""
+
+
+class DlpackLibrary(NamedTuple):
+    """The array class of a library, and its function that takes an array of another library without a copy."""
+
+    array: type
+    from_dlpack: Callable[[DeviceArray], DeviceArray]
+
+
+class LentKernels:
+    """Kernels of another library: every array is lent to them, and every result handed back, by DLPack."""
+
+    def __init__(self, kernels: Any, own: DlpackLibrary, theirs: DlpackLibrary):
+        self.kernels, self.own, self.theirs = kernels, own, theirs
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(self.kernels, name)
+
+        def call(*arguments: Any) -> Any:
+            lent = [_exchanged(value, self.own.array, self.theirs.from_dlpack) for value in arguments]
+            return _exchanged(function(*lent), self.theirs.array, self.own.from_dlpack)
+
+        return call
+
+
+def _exchanged(value: Any, array: type, from_dlpack: Callable[[DeviceArray], DeviceArray]) -> Any:
+    """Return a value with all arrays of one class taken over by another library, those in records and tuples too."""
+    if isinstance(value, array):
+        return from_dlpack(value)
+    if isinstance(value, (Segments, Ranked, PairRows, Ramp)):
+        return type(value)(*(_exchanged(getattr(value, f.name), array, from_dlpack) for f in fields(value)))
+    return tuple(_exchanged(each, array, from_dlpack) for each in value) if type(value) is tuple else value
+
+
 @cache
 def _has_triton() -> bool:
     try:
+        torch = importlib.import_module("torch")
         importlib.import_module("triton")
+        found = bool(torch.cuda.is_available())
     except ImportError:
-        logger.info("Triton is not installed: products on the device by PyTorch's own functions, several times slower")
-        return False
-    return True
+        found = False
+    if not found:
+        logger.info(
+            "PyTorch with CUDA and Triton is not installed: products on the device by the library's own functions, several "
+            "times slower"
+        )
+    return found
 
 
-def on(backend: Backend) -> Any:
-    """Return the module whose functions run on this device."""
-    name = "generic"
-    if backend.library == "cupy":
-        name = "cuda"
-    elif backend.library == "torch" and backend.is_cuda and _has_triton():
-        name = "triton"
-    return importlib.import_module(f"scoreline.gpu.kernels_{name}")
+def on(backend: Backend) -> Kernels:
+    """Return the kernels that run on this device."""
+    if not (backend.is_cuda and _has_triton()):
+        return cast(Kernels, importlib.import_module("scoreline.gpu.kernels_generic"))
+    triton = importlib.import_module("scoreline.gpu.kernels_triton")
+    if backend.library == "torch":
+        return cast(Kernels, triton)
+    torch, cupy = importlib.import_module("torch"), importlib.import_module("cupy")
+    own, theirs = DlpackLibrary(cupy.ndarray, cupy.from_dlpack), DlpackLibrary(torch.Tensor, torch.from_dlpack)
+    return cast(Kernels, LentKernels(triton, own, theirs))
 
 
 @dataclass(frozen=True)
@@ -66,10 +129,10 @@ class Segments:
     """
 
     backend: Backend
-    starts: Any
-    stops: Any
-    values: Any
-    indices: Any
+    starts: DeviceArray
+    stops: DeviceArray
+    values: DeviceArray
+    indices: DeviceArray | None
 
     def __len__(self) -> int:
         return int(self.starts.shape[0])
@@ -80,7 +143,7 @@ class Segments:
         return float(self.values.shape[0]) / max(1, len(self))
 
     @cached_property
-    def tables(self) -> tuple[list[tuple[Any, int]], Any]:
+    def tables(self) -> tuple[list[tuple[DeviceArray, int]], DeviceArray]:
         """Segments of similar length, as lists of numbers with the largest length, and where to find each afterwards.
 
         For libraries without kernels of their own: a list becomes a table with a row for each segment.
@@ -109,10 +172,10 @@ class Ranked:
     sorting, where that is kept.
     """
 
-    scores: Any
-    weights: Any
-    sums: Any
-    rows: Any = None
+    scores: DeviceArray
+    weights: DeviceArray | None
+    sums: DeviceArray
+    rows: DeviceArray | None = None
 
     def __len__(self) -> int:
         return int(self.scores.shape[0])
@@ -120,14 +183,13 @@ class Ranked:
 
 @dataclass
 class PairRows:
-    """All rows as a look-up reads them: scores, labels, weights (or None), and the numbers of either class's rows."""
+    """All rows as a look-up reads them: scores, weights (or None), and the numbers of either class's rows."""
 
-    z: Any
-    sign: Any
-    weight: Any
-    positive_rows: Any
-    negative_rows: Any
-    places: Any = None  # of each row among positives followed by negatives
+    z: DeviceArray
+    weight: DeviceArray | None
+    positive_rows: DeviceArray
+    negative_rows: DeviceArray
+    places: DeviceArray | None = None  # of each row among positives followed by negatives
 
 
 @dataclass(frozen=True)
@@ -139,12 +201,12 @@ class Ramp:
 
     margin: float
     width: float
-    centre: Any  # a number of the device
+    centre: DeviceArray  # a number of the device
     scales: tuple[float, float]
     both: bool
     curved: bool
 
 
-def host_floats(backend: Backend, numbers: Any) -> AnyArray:
-    """Return a few numbers of the device here, in one go."""
+def host_floats(backend: Backend, numbers: DeviceArray) -> FloatArray:
+    """Return a few numbers of the device on the host, in one go."""
     return backend.host(numbers).astype(np.float64)

@@ -1,15 +1,13 @@
 """Products and look-ups on a device by functions of the Array API standard: no kernel to compile, any library."""
 
-from typing import Any
-
-from scoreline.gpu.backend import Backend
+from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.kernels import PairRows, Ramp, Ranked, Segments, host_floats
-from scoreline.runtime.types import AnyArray
+from scoreline.runtime.types import FloatArray
 
 BLOCK = 1 << 23  # entries of X that are widened to float64 at a time
 
 
-def row_dots(backend: Backend, X: Any, w: Any) -> Any:
+def row_dots(backend: Backend, X: DeviceArray, w: DeviceArray) -> DeviceArray:
     """Return Xw in float64, a block of rows at a time.
 
     By a sum over each row: a matrix product would add the last rows of a block in another order, and equal rows must have equal
@@ -19,7 +17,7 @@ def row_dots(backend: Backend, X: Any, w: Any) -> Any:
     return xp.concat([xp.sum(xp.astype(X[a:b, :], xp.float64) * w[None, :], axis=1) for a, b in _blocks(X)])
 
 
-def column_sums(backend: Backend, X: Any, u: Any) -> Any:
+def column_sums(backend: Backend, X: DeviceArray, u: DeviceArray) -> DeviceArray:
     """Return X'u in float64."""
     xp = backend.xp
     if X.dtype == xp.float64:
@@ -30,18 +28,18 @@ def column_sums(backend: Backend, X: Any, u: Any) -> Any:
     return total
 
 
-def column_largest(backend: Backend, X: Any) -> Any:
+def column_largest(backend: Backend, X: DeviceArray) -> DeviceArray:
     """Return the largest magnitude of each column; what is not finite stays so."""
     xp = backend.xp
     return xp.max(xp.stack([xp.max(xp.abs(X[a:b, :]), axis=0) for a, b in _blocks(X)]), axis=0)
 
 
-def _blocks(X: Any) -> list[tuple[int, int]]:
+def _blocks(X: DeviceArray) -> list[tuple[int, int]]:
     step = max(1, BLOCK // max(1, X.shape[1]))
     return [(a, min(a + step, X.shape[0])) for a in range(0, X.shape[0], step)]
 
 
-def segment_dots(segments: Segments, vector: Any) -> Any:
+def segment_dots(segments: Segments, vector: DeviceArray) -> DeviceArray:
     """Return the sum of values times vector[indices] over each segment, by tables of segments of similar length."""
     backend, xp = segments.backend, segments.backend.xp
     if segments.values.shape[0] == 0:
@@ -61,12 +59,14 @@ def segment_dots(segments: Segments, vector: Any) -> Any:
     return backend.take(xp.concat(parts), places)
 
 
-def running_sums(backend: Backend, x: Any) -> Any:
+def running_sums(backend: Backend, x: DeviceArray) -> DeviceArray:
     """Return the sums of the first 1, 2, ... entries."""
     return backend.xp.cumulative_sum(x)
 
 
-def ranked(backend: Backend, scores: Any, weight: Any, rows: Any, centre: Any) -> Ranked:
+def ranked(
+    backend: Backend, scores: DeviceArray, weight: DeviceArray | None, rows: DeviceArray, centre: DeviceArray
+) -> Ranked:
     """Return the scores of a class sorted, with running sums; `weight` is that of all rows, `rows` are those of the class."""
     xp = backend.xp
     if weight is None:
@@ -79,7 +79,7 @@ def ranked(backend: Backend, scores: Any, weight: Any, rows: Any, centre: Any) -
 
 def look_up(
     backend: Backend, rows: PairRows, positives: Ranked, negatives: Ranked | None, ramp: Ramp
-) -> tuple[Any, AnyArray]:
+) -> tuple[DeviceArray | None, FloatArray]:
     """Let every row find itself among the sorted scores of the other class; return a result for every row, and three sums.
 
     With keys p = z_i - margin (positives, sorted), queries q = z_j and t = q - p:
@@ -137,7 +137,7 @@ def look_up(
     return backend.take(xp.concat([given, scaled]), rows.places), host_floats(backend, xp.stack(sums))
 
 
-def _below(backend: Backend, ranked: Ranked, x: Any, side: str) -> tuple[Any, Any]:
+def _below(backend: Backend, ranked: Ranked, x: DeviceArray, side: str) -> tuple[DeviceArray, DeviceArray]:
     """Return the weight of the sorted scores below each x ("right": or equal), and the sum of weight times distance."""
     xp = backend.xp
     place = xp.searchsorted(ranked.scores, x, side=side)
@@ -152,7 +152,7 @@ def _below(backend: Backend, ranked: Ranked, x: Any, side: str) -> tuple[Any, An
     return weights, xp.where(none, xp.zeros_like(sums), sums)
 
 
-def class_keys(backend: Backend, z: Any, rows: Any, margin: float) -> Any:
+def class_keys(backend: Backend, z: DeviceArray, rows: DeviceArray, margin: float) -> DeviceArray:
     """Return the scores of some rows less the margin, or the next lower number where the margin is lost in rounding.
 
     Equal scores must not look right.

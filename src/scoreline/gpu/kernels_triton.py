@@ -1,19 +1,19 @@
-"""Products and look-ups of PyTorch tensors on CUDA by Triton, which comes with PyTorch.
+"""The kernels (`kernels.Kernels`) for PyTorch tensors on CUDA, in Triton, which comes with PyTorch.
 
 Both products read X once, in the order of memory, and add up in float64: on an H200 at the bandwidth of a copy, float32 too.
 Sums over rows have as many parts as the shape says, added in fixed order: the same bits in every run.
 """
 
 from functools import lru_cache
-from typing import Any
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from scoreline.gpu.backend import Backend
 from scoreline.gpu.kernels import PairRows, Ramp, Ranked, Segments, host_floats
-from scoreline.runtime.types import AnyArray
+from scoreline.runtime.types import FloatArray
 
 MOST_PARTS, PART_ENTRIES = 4096, 1 << 20  # of partial sums
 MOST_BUCKETS = 1 << 22
@@ -251,21 +251,17 @@ def _look_up(
     tl.store(partial + 3 * program + 2, 0.0 if POSITIVE else tl.sum(s * hard, axis=0))
 
 
-def row_dots(backend: Backend, X: Any, w: Any) -> Any:
-    """Return Xw in float64."""
-    if X.stride(0) < X.stride(1):  # stored by columns
-        return _sums_of_columns(X.T, w)
-    return _dots_of_rows(X, w)
+def row_dots(backend: Backend, X: Tensor, w: Tensor) -> Tensor:
+    by_columns = X.stride(0) < X.stride(1)
+    return _sums_of_columns(X.T, w) if by_columns else _dots_of_rows(X, w)
 
 
-def column_sums(backend: Backend, X: Any, u: Any) -> Any:
-    """Return X'u in float64."""
-    if X.stride(0) < X.stride(1):
-        return _dots_of_rows(X.T, u)
-    return _sums_of_columns(X, u)
+def column_sums(backend: Backend, X: Tensor, u: Tensor) -> Tensor:
+    by_columns = X.stride(0) < X.stride(1)
+    return _dots_of_rows(X.T, u) if by_columns else _sums_of_columns(X, u)
 
 
-def _dots_of_rows(X: Any, w: Any) -> Any:
+def _dots_of_rows(X: Tensor, w: Tensor) -> Tensor:
     n, p = X.shape
     parts = max(1, min(triton.cdiv(p, 4096), 2 * PART_ENTRIES // max(1, n)))  # long rows are cut where there are few
     out = torch.empty((parts, n), dtype=torch.float64, device=X.device)
@@ -276,7 +272,7 @@ def _dots_of_rows(X: Any, w: Any) -> Any:
     return out[0] if parts == 1 else out.sum(0)
 
 
-def _sums_of_columns(X: Any, u: Any) -> Any:
+def _sums_of_columns(X: Tensor, u: Tensor) -> Tensor:
     n, p = X.shape
     parts = max(1, min(MOST_PARTS, PART_ENTRIES // max(1, p), triton.cdiv(n, 64)))
     out = torch.empty((parts, p), dtype=torch.float64, device=X.device)
@@ -287,8 +283,7 @@ def _sums_of_columns(X: Any, u: Any) -> Any:
     return out.sum(0)
 
 
-def segment_dots(segments: Segments, vector: Any) -> Any:
-    """Return the sum of values times vector[indices] over each segment."""
+def segment_dots(segments: Segments, vector: Tensor) -> Tensor:
     count, gather = len(segments), segments.indices is not None
     out = torch.empty(count, dtype=torch.float64, device=segments.values.device)
     rows, wide = (8, 32) if segments.mean_length < 512 else (4, 256)
@@ -300,8 +295,7 @@ def segment_dots(segments: Segments, vector: Any) -> Any:
     return out
 
 
-def column_largest(backend: Backend, X: Any) -> Any:
-    """Return the largest magnitude of each column, infinity where there is NaN."""
+def column_largest(backend: Backend, X: Tensor) -> Tensor:
     n, p = X.shape
     parts = max(1, min(MOST_PARTS, PART_ENTRIES // max(1, p), triton.cdiv(n, 64)))
     out = torch.empty((parts, p), dtype=torch.float64, device=X.device)
@@ -312,7 +306,9 @@ def column_largest(backend: Backend, X: Any) -> Any:
     return out.amax(0)
 
 
-def running_sums(backend: Backend, x: Any, weight: Any = None, centre: Any = None, pairs: bool = False) -> Any:
+def running_sums(
+    backend: Backend, x: Tensor, weight: Tensor | None = None, centre: Tensor | None = None, pairs: bool = False
+) -> Tensor:
     """Return the sums of the first 1, 2, ... of weight * (x - centre); PyTorch's own change from run to run.
 
     With `pairs` an array (x_k, sum of those before k) for k = 0 ... n, the last x being infinity: what a search has just read
@@ -331,8 +327,7 @@ def running_sums(backend: Backend, x: Any, weight: Any = None, centre: Any = Non
     return out
 
 
-def class_keys(backend: Backend, z: Any, rows: Any, margin: float) -> Any:
-    """Return the scores of some rows less the margin."""
+def class_keys(backend: Backend, z: Tensor, rows: Tensor, margin: float) -> Tensor:
     n, block = rows.shape[0], 1024
     out = torch.empty(n, dtype=torch.float64, device=z.device)
     with torch.cuda.device(z.device):
@@ -340,7 +335,7 @@ def class_keys(backend: Backend, z: Any, rows: Any, margin: float) -> Any:
     return out
 
 
-def ranked(backend: Backend, scores: Any, weight: Any, rows: Any, centre: Any) -> Ranked:
+def ranked(backend: Backend, scores: Tensor, weight: Tensor | None, rows: Tensor, centre: Tensor) -> Ranked:
     """Return the scores of a class sorted, with running sums (in pairs) and, of many rows, the place of each."""
     ordered, order = torch.sort(scores)
     kept = order if len(order) >= SORTED_ROWS else None
@@ -352,7 +347,7 @@ def ranked(backend: Backend, scores: Any, weight: Any, rows: Any, centre: Any) -
 
 def look_up(
     backend: Backend, rows: PairRows, positives: Ranked, negatives: Ranked | None, ramp: Ramp
-) -> tuple[Any, AnyArray]:
+) -> tuple[Tensor | None, FloatArray]:
     """Let every row find itself among the sorted scores of the other class (`kernels_generic.look_up`): a kernel a class."""
     both = ramp.both and negatives is not None
     out = torch.empty_like(rows.z) if both else None
@@ -363,7 +358,9 @@ def look_up(
     return out, host_floats(backend, sums)
 
 
-def _one_class(rows: PairRows, own: Ranked | None, keys: Ranked, ramp: Ramp, positive: bool, out: Any) -> Any:
+def _one_class(
+    rows: PairRows, own: Ranked | None, keys: Ranked, ramp: Ramp, positive: bool, out: Tensor | None
+) -> Tensor:
     """Look up the rows of one class among the keys of the other, write their results, return three sums.
 
     Among many keys rows come in the order of their scores: neighbours then read the same keys, which pays for results that are
@@ -392,12 +389,12 @@ def _one_class(rows: PairRows, own: Ranked | None, keys: Ranked, ramp: Ramp, pos
 
 
 @lru_cache(maxsize=64)
-def _numbers(margin: float, width: float, scale: float, device: Any) -> Any:
+def _numbers(margin: float, width: float, scale: float, device: torch.device) -> Tensor:
     """Return numbers that a line search asks for again and again, on the device."""
     return torch.tensor([margin, width, scale], dtype=torch.float64, device=device)
 
 
-def _buckets(keys: Any) -> tuple[Any, Any]:
+def _buckets(keys: Tensor) -> tuple[Tensor, Tensor]:
     """Return where the keys of each of many equal intervals begin, and (low, 1 / width, last) of these intervals.
 
     About a key in an interval: most searches end at once.
@@ -413,5 +410,5 @@ def _buckets(keys: Any) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=2)
-def _whole_numbers(count: int, device: Any) -> Any:
+def _whole_numbers(count: int, device: torch.device) -> Tensor:
     return torch.arange(count, dtype=torch.int32, device=device)

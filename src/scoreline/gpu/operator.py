@@ -1,7 +1,6 @@
 """Matrices on a device: products there, scores there, only vectors of length p and numbers come back."""
 
 import copy
-import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from numbers import Real
@@ -10,24 +9,18 @@ from typing import Any
 import numpy as np
 
 from scoreline.gpu import kernels as device_kernels
-from scoreline.gpu.backend import Backend, backend_of
+from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.vector import DeviceVector
 from scoreline.operators.base import ROW_VECTORS, Operator, RowArrays
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.runtime.array_types import library_of
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
-
-logger = logging.getLogger("scoreline")
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
 
 ON_DEVICE = (
     "X lies on a device, and solver={solver!r} reads row after row on the host: pass X as a NumPy array or SciPy matrix, "
     "without device=, or choose another solver (solver='auto')"
 )
-NATIVE: dict[str, np.dtype[Any]] = {
-    "f2": np.dtype(np.float32),
-    "f16": np.dtype(np.float64),
-}  # types that devices do not have
 # Entries of X that are widened to float64 at a time: enough to fill a GPU, little beside its memory.
 BLOCK_ON_GPU, BLOCK = 1 << 26, 1 << 21
 
@@ -49,18 +42,12 @@ class DeviceOperator(Operator):
     def __init__(self, shape: tuple[int, int], backend: Backend):
         super().__init__(shape)
         self.backend = backend
-        self._scale: Any = None
-        self._center: Any = None
+        self._scale: DeviceArray | None = None
+        self._center: DeviceArray | None = None
 
     @abstractmethod
-    def _rows(self, start: int, stop: int, rows: Any = None) -> Any:
+    def _rows(self, start: int, stop: int, rows: DeviceArray | None = None) -> DeviceArray:
         """Return rows start..stop, or those of a list of row numbers, as a dense float64 array of the device."""
-
-    def _dense(self, start: int, stop: int, rows: Any = None) -> Any:
-        block = self._rows(start, stop, rows)
-        if self._center is not None:
-            block = block - self._center[None, :]
-        return block if self._scale is None else block * self._scale[None, :]
 
     def rescaled(self, scale: FloatArray, center: FloatArray | None) -> "DeviceOperator":
         """Return (X - 1 center') diag(scale) for what is of second order: rows are moved before they are squared."""
@@ -70,53 +57,60 @@ class DeviceOperator(Operator):
         return moved
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
-        """Return entries for the rows as a vector on the device; text and objects stay here, until they are +1 and -1."""
-        return self._beside(rows, self.shape[0], name)
+        """Return entries for the rows as a vector on the device; text and objects stay on the host until they are +1 and -1."""
+        return self._aligned(rows, self.shape[0], name)
 
-    def _beside(self, rows: Any, length: int, name: str) -> Any:
+    def _aligned(self, rows: Any, length: int, name: str) -> Any:
         if isinstance(rows, Real) and name != "y":  # the same weight for all
             return self._made(self.backend.full((length,), float(rows)))
-        if rows is None or isinstance(rows, DeviceVector):
-            vector = rows
-        else:
-            array: Any = rows if library_of(rows) is not None else np.asarray(rows)
-            if isinstance(array, np.ndarray):
-                if array.dtype.kind not in "bif" and array.dtype != np.uint8:  # not for the device; checked on the host
-                    return rows
-                array = array.astype(NATIVE.get(array.dtype.str[1:], array.dtype.newbyteorder("=")), copy=False)
-            elif str(array.dtype).endswith("float16"):  # half precision is not for sums
-                array = self.backend.xp.astype(array, self.backend.xp.float32)
-            if "complex" in str(array.dtype):
-                raise ValueError(f"{name} holds complex numbers, expected real ones")
+        if rows is None:
+            return None
+        if not isinstance(rows, DeviceVector):
+            array = self._native(rows, name)
+            if array is None:
+                return rows
             if name == "y" and array.ndim == 2 and array.shape[1] == 1:
                 array = array.reshape(-1) if isinstance(array, np.ndarray) else self.backend.xp.reshape(array, (-1,))
-            vector = self._made(self.backend.array(array))
-        if vector is not None and vector.array.shape != (length,):
+            rows = self._made(self.backend.array(array))
+        if rows.array.shape != (length,):
             raise ValueError(
-                f"{name} has shape {tuple(vector.array.shape)}, expected ({length},), one for each row of X: inconsistent "
+                f"{name} has shape {tuple(rows.array.shape)}, expected ({length},), one for each row of X: inconsistent "
                 "numbers of samples"
             )
-        return vector
+        return rows
+
+    def _native(self, rows: Any, name: str) -> AnyArray | DeviceArray | None:
+        """Return entries as an array of a type that devices have, None where there is none."""
+        array: Any = rows if library_of(rows) is not None else np.asarray(rows)
+        if not isinstance(array, np.ndarray):
+            if "complex" in str(array.dtype):
+                raise ValueError(f"{name} holds complex numbers, expected real ones")
+            half = str(array.dtype).endswith("float16")  # not for sums
+            return self.backend.xp.astype(array, self.backend.xp.float32) if half else array
+        if array.dtype.kind not in "bif" and array.dtype != np.uint8:  # checked on the host
+            return None
+        other = {"f2": np.float32, "f16": np.float64}.get(array.dtype.str[1:], array.dtype.newbyteorder("="))
+        return array.astype(other, copy=False)
 
     def _vector(self, v: Any, length: int, name: str) -> Any:
         if name not in ROW_VECTORS:
             return super()._vector(v, length, name)
-        vector = self._beside(v, length, name)
+        vector = self._aligned(v, length, name)
         return vector if name == "sign" else vector.astype(np.float64)
 
     def rmatvec(self, u: Any) -> FloatArray:
         """Return X'u, with u on the device or as an array."""
         return super().rmatvec(self._vector(u, self.shape[0], "u"))
 
-    def _here(self, x: Any) -> FloatArray:
+    def _host(self, x: DeviceArray) -> FloatArray:
         found = self.backend.host(x)  # NumPy before 2.1 reads other libraries without leave to write
         return found if found.flags.writeable else found.copy()
 
-    def _made(self, x: Any) -> DeviceVector:
+    def _made(self, x: DeviceArray) -> DeviceVector:
         return DeviceVector(x, self.backend)
 
     @abstractmethod
-    def _on_rows(self, rows: Any) -> "DeviceOperator":
+    def _on_rows(self, rows: DeviceArray) -> "DeviceOperator":
         """Return a copy of the listed rows."""
 
     def on_rows(self, rows: AnyArray) -> "DeviceOperator":
@@ -131,16 +125,18 @@ class DeviceOperator(Operator):
     def _rmatvec_rows(self, u: DeviceVector, lines: BoundsArray) -> FloatArray:
         return self._on_rows(self.backend.array(lines.astype(np.int64)))._rmatvec(u)
 
-    def _blocks(self, rows: Any = None) -> Iterator[tuple[int, int, Any]]:
-        """Yield rows, or those of a list, as dense float64 blocks."""
+    def _blocks(self, rows: DeviceArray | None = None) -> Iterator[tuple[int, int, DeviceArray]]:
+        """Yield rows, or those of a list, as dense float64 blocks, centred and scaled."""
         count = self.shape[0] if rows is None else rows.shape[0]
         step = max(1, (BLOCK_ON_GPU if self.backend.is_cuda else BLOCK) // self.shape[1])
         for start in range(0, count, step):
             stop = min(start + step, count)
-            yield start, stop, self._dense(start, stop, None if rows is None else rows[start:stop])
+            block = self._rows(start, stop, None if rows is None else rows[start:stop])
+            if self._center is not None:
+                block = block - self._center[None, :]
+            yield start, stop, block if self._scale is None else block * self._scale[None, :]
 
-    def _joined(self, parts: Iterable[Any]) -> DeviceVector:
-        """Return parts of a vector as one."""
+    def _joined(self, parts: Iterable[DeviceArray]) -> DeviceVector:
         return self._made(self.backend.xp.concat([self.backend.full((0,), 0.0), *parts]))
 
     def _gram(self, weight: DeviceVector) -> FloatArray:
@@ -152,7 +148,7 @@ class DeviceOperator(Operator):
             s = self.backend.take(s, rows)
         for start, stop, block in self._blocks(rows):
             total = total + xp.matmul((block * s[start:stop, None]).T, block)
-        return self._here(total)
+        return self._host(total)
 
     def _quadratics(self, matrix: FloatArray) -> DeviceVector:
         xp, m = self.backend.xp, self.backend.array(matrix, np.float64)
@@ -162,7 +158,7 @@ class DeviceOperator(Operator):
         xp, total = self.backend.xp, self.backend.full((self.shape[1],), 0.0)
         for start, stop, block in self._blocks():
             total = total + xp.matmul((block * block).T, u.array[start:stop])
-        return self._here(total)
+        return self._host(total)
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: DeviceVector) -> DeviceVector:
         xp, d = self.backend.xp, self.backend.array(diagonal)
@@ -172,7 +168,7 @@ class DeviceOperator(Operator):
             for start, stop, squares in blocks
         )
 
-    def row_norms(self) -> Any:
+    def row_norms(self) -> Scores:
         """Return the Euclidean length of every row. One pass."""
         self._count(1.0)
         xp = self.backend.xp
@@ -187,7 +183,7 @@ class DeviceOperator(Operator):
             moved = block - mean[None, :]
             squares = xp.matmul((moved * moved).T, s)
             there = block if weight is None else block * xp.astype(s > 0.0, xp.float64)[:, None]
-            sums = self._here(xp.stack([mean, squares, xp.max(xp.abs(there), axis=0)]))
+            sums = self._host(xp.stack([mean, squares, xp.max(xp.abs(there), axis=0)]))
             w = np.full(self.shape[1], float(total))
             variance = np.divide(sums[1], w, out=np.zeros_like(w), where=w > 0.0)
             parts.append(ColumnStatistics(w, sums[0], variance, sums[2]))
@@ -199,7 +195,7 @@ class DeviceOperator(Operator):
         sign = self._vector(sign, self.shape[0], "sign")
         return self._class_moments(sign, None if weight is None else self._vector(weight, self.shape[0], "weight"))
 
-    def _class_moments(self, sign: Any, weight: Any) -> ClassMoments:
+    def _class_moments(self, sign: Scores, weight: Scores) -> ClassMoments:
         xp, sides = self.backend.xp, []
         for side in (1, -1):
             chosen = sign.array == side
@@ -208,7 +204,7 @@ class DeviceOperator(Operator):
             sides.append(self._moments(rows, s))
         return ClassMoments(*sides)
 
-    def _moments(self, rows: Any, s: Any) -> Moments:
+    def _moments(self, rows: DeviceArray, s: DeviceArray | None) -> Moments:
         """Return the moments of listed rows, summed around the mean of the first block."""
         xp, p, total = self.backend.xp, self.shape[1], 0.0
         if rows.shape[0] == 0:
@@ -220,8 +216,8 @@ class DeviceOperator(Operator):
             weighted = moved if s is None else moved * s[start:stop, None]
             total += float(stop - start) if s is None else float(xp.sum(s[start:stop]))
             sums, squares = sums + xp.sum(weighted, axis=0), squares + xp.matmul(weighted.T, moved)
-        offset = self._here(sums) / total
-        return Moments(total, self._here(origin) + offset, self._here(squares) - total * np.outer(offset, offset))
+        offset = self._host(sums) / total
+        return Moments(total, self._host(origin) + offset, self._host(squares) - total * np.outer(offset, offset))
 
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
         raise TypeError(ON_DEVICE.format(solver="one that works row by row"))
@@ -230,8 +226,8 @@ class DeviceOperator(Operator):
 class DenseDeviceOperator(DeviceOperator):
     """A dense float32 or float64 array of a device, in any order of memory, used as it lies."""
 
-    def __init__(self, X: Any, backend: Backend | None = None):
-        super().__init__(tuple(X.shape), backend_of(X) if backend is None else backend)
+    def __init__(self, X: DeviceArray, backend: Backend):
+        super().__init__(tuple(X.shape), backend)
         self._X = X
         self._kernels = device_kernels.on(self.backend)
 
@@ -243,16 +239,16 @@ class DenseDeviceOperator(DeviceOperator):
     def _rmatvec(self, u: DeviceVector) -> FloatArray:
         if self.shape[0] == 0:
             return np.zeros(self.shape[1])
-        return self._here(self._kernels.column_sums(self.backend, self._X, u.array))
+        return self._host(self._kernels.column_sums(self.backend, self._X, u.array))
 
-    def _rows(self, start: int, stop: int, rows: Any = None) -> Any:
+    def _rows(self, start: int, stop: int, rows: DeviceArray | None = None) -> DeviceArray:
         xp = self.backend.xp
         return xp.astype(self._X[start:stop, :] if rows is None else self.backend.take(self._X, rows), xp.float64)
 
     def _block(self, start: int, stop: int) -> AnyArray:
         return self.backend.host(self._X[start:stop, :])
 
-    def _on_rows(self, rows: Any) -> "DenseDeviceOperator":
+    def _on_rows(self, rows: DeviceArray) -> "DenseDeviceOperator":
         return DenseDeviceOperator(self.backend.take(self._X, rows), self.backend)
 
     @property
@@ -263,7 +259,7 @@ class DenseDeviceOperator(DeviceOperator):
     def inspect(self) -> tuple[int, int] | None:
         """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
         xp = self.backend.xp
-        self.largest = largest = self._here(self._kernels.column_largest(self.backend, self._X)).astype(np.float64)
+        self.largest = largest = self._host(self._kernels.column_largest(self.backend, self._X)).astype(np.float64)
         if np.isfinite(largest).all():
             return None
         columns = np.flatnonzero(~np.isfinite(largest)).tolist()

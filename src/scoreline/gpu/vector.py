@@ -1,16 +1,14 @@
 """A vector on a device that NumPy's functions understand, so that what is written for NumPy arrays runs there."""
 
-import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from scoreline.gpu.backend import Backend, backend_of
-from scoreline.runtime.array_types import library_of
+from scoreline.gpu.backend import Backend, DeviceArray, backend_of
 from scoreline.runtime.types import AnyArray
 from scoreline.runtime.vectors import RemoteVector, checked_mask
-
-logger = logging.getLogger("scoreline")
 
 # NumPy's functions of entries by the name that the Array API gives them, where it is another one.
 NAMES = {
@@ -21,13 +19,13 @@ NAMES = {
     "power": "pow",
 }
 OF_FLOATS = {"true_divide", "divide", "sqrt", "exp", "log", "log1p", "expm1", "cos", "logaddexp"}
-KEPT = {"isfinite", "isnan", "signbit"}  # one argument, and the result has another type
+TESTS = {"isfinite", "isnan", "signbit"}  # one argument, and the result has another type
 
 
 class DeviceVector(RemoteVector):
     """An array of a device library as scores, labels or weights.
 
-    What needs a function that the library has not (`np.unique` and the like) brings all entries here, which is logged.
+    A function that the library does not have (`np.unique` and the like) brings all entries to the host, which is logged.
 
     Attributes
     ----------
@@ -39,18 +37,19 @@ class DeviceVector(RemoteVector):
 
     scores = "device"
 
-    def __init__(self, array: Any, backend: Backend | None = None):
+    def __init__(self, array: DeviceArray, backend: Backend | None = None):
         self.backend = backend_of(array) if backend is None else backend
         self.array = self.backend.contiguous(array)
 
+    def _made(self, array: DeviceArray) -> "DeviceVector":
+        return DeviceVector(array, self.backend)
+
     def like(self, rows: Any) -> "DeviceVector":
         """Return entries as a vector on the same device."""
-        if isinstance(rows, DeviceVector):
-            return rows
-        return DeviceVector(self.backend.array(rows), self.backend)
+        return rows if isinstance(rows, DeviceVector) else self._made(self.backend.array(rows))
 
     def distinct(self, most: int = 100) -> AnyArray:
-        """Return different entries here."""
+        """Return different entries, on the host."""
         return self.backend.host(self.backend.xp.unique_values(self.array))[: 100 * most]
 
     @property
@@ -74,22 +73,17 @@ class DeviceVector(RemoteVector):
             return self.backend.host(self.array[int(place)])[()]
         chosen: Any = place if isinstance(place, DeviceVector) else np.asarray(place)
         if chosen.dtype.kind in "iu":
-            return self._made(self.backend.take(self.array, self._indices(chosen)))
+            rows = chosen.array if isinstance(chosen, DeviceVector) else self.backend.array(chosen, np.int64)
+            return self._made(self.backend.take(self.array, rows))
         return self._made(self.array[self.like(checked_mask(chosen)).array])
 
-    def _indices(self, rows: Any) -> Any:
-        return rows.array if isinstance(rows, DeviceVector) else self.backend.array(rows, np.int64)
+    def _entries(self) -> AnyArray:
+        return self.backend.host(self.array)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> AnyArray:
-        array = self.backend.host(self.array)
-        if array.nbytes > 1 << 20:
-            logger.info("brought %.3g MB of entries from the device here", array.nbytes / 1e6)
-        return array if dtype is None else array.astype(dtype)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         out = options.pop("out", ())  # x += 1 makes another vector
         if out and not isinstance(out[0], DeviceVector):
-            raise TypeError("results of a vector on a device do not fit an array of this process")
+            raise TypeError("results of a vector on a device do not fit an array of the host")
         if method != "__call__" or options or ufunc.nout != 1:
             return NotImplemented
         xp, name = self.backend.xp, ufunc.__name__
@@ -98,24 +92,24 @@ class DeviceVector(RemoteVector):
             return float(xp.vecdot(x, y))
         if name == "ldexp":
             return inputs[0] * 2.0 ** int(inputs[1])
-        if name in KEPT:
+        if name in TESTS:
             return self._made(getattr(xp, name)(self.array))
         if name in ("logical_and", "logical_or", "logical_not"):
             inputs = tuple(v != 0 for v in inputs)
         function = getattr(xp, NAMES.get(name, name), None)
         if function is None:
-            logger.info("numpy.%s is not known on the device", name)
-            return ufunc(*map(_here, inputs))
+            return self._on_host(ufunc, inputs, {})
         return self._made(function(*self._operands(inputs, name in OF_FLOATS)))
 
-    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Any:
         own = getattr(self, f"_np_{function.__name__}", None)
         if own is not None:
             result = own(*arguments, **options)
             if result is not NotImplemented:
                 return result
-        logger.info("numpy.%s needs all entries of a vector on the device", function.__name__)
-        return function(*map(_here, arguments), **{name: _here(value) for name, value in options.items()})
+        return self._on_host(function, arguments, options)
 
     def _np_where(self, condition: Any, *choices: Any) -> Any:
         if len(choices) != 2:
@@ -126,28 +120,28 @@ class DeviceVector(RemoteVector):
         x = x if a_min is None else np.maximum(x, a_min)
         return x if a_max is None else np.minimum(x, a_max)
 
-    def _np_zeros_like(self, x: Any, dtype: Any = None) -> "DeviceVector":
+    def _np_zeros_like(self, x: "DeviceVector", dtype: DTypeLike | None = None) -> "DeviceVector":
         return self._np_full_like(x, 0, dtype)
 
-    def _np_ones_like(self, x: Any, dtype: Any = None) -> "DeviceVector":
+    def _np_ones_like(self, x: "DeviceVector", dtype: DTypeLike | None = None) -> "DeviceVector":
         return self._np_full_like(x, 1, dtype)
 
-    def _np_full_like(self, x: Any, value: float, dtype: Any = None) -> "DeviceVector":
+    def _np_full_like(self, x: "DeviceVector", value: float, dtype: DTypeLike | None = None) -> "DeviceVector":
         return self._made(self.backend.full((len(x),), value, x.dtype if dtype is None else dtype))
 
-    def _np_count_nonzero(self, x: Any) -> int:
+    def _np_count_nonzero(self, x: "DeviceVector") -> int:
         return int(self.backend.xp.count_nonzero(x.array))
 
-    def _np_flatnonzero(self, x: Any) -> "DeviceVector":
+    def _np_flatnonzero(self, x: "DeviceVector") -> "DeviceVector":
         return self._made(self.backend.xp.nonzero(x.array)[0])
 
-    def _np_shape(self, x: Any) -> tuple[int]:
-        return (len(x),)
+    def _np_shape(self, x: "DeviceVector") -> tuple[int]:
+        return x.shape
 
-    def _np_ndim(self, x: Any) -> int:
+    def _np_ndim(self, x: "DeviceVector") -> int:
         return 1
 
-    def _np_bincount(self, x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    def _np_bincount(self, x: "DeviceVector", weights: Any = None, minlength: int = 0) -> Any:
         """Count entries of a few kinds, a read for each."""
         kinds = max(minlength, int(x.max()) + 1)
         if kinds > 64:
@@ -156,7 +150,7 @@ class DeviceVector(RemoteVector):
             return np.array([np.count_nonzero(x == k) for k in range(kinds)])
         return np.array([np.where(x == k, weights, 0.0).sum() for k in range(kinds)])
 
-    def _operands(self, values: Any, floats: bool = False) -> list[Any]:
+    def _operands(self, values: Sequence[Any], floats: bool = False) -> list[DeviceArray]:
         """Return operands as arrays of one type, which is the one that NumPy's rules give."""
         values = [np.asarray(v) if isinstance(v, (list, tuple)) else v for v in values]
         kinds = [v.dtype if isinstance(v, (DeviceVector, np.ndarray, np.generic)) else v for v in values]
@@ -164,35 +158,18 @@ class DeviceVector(RemoteVector):
         dtype = np.dtype(np.float64) if floats and dtype.kind in "biu" else dtype
         return [v.astype(dtype).array if isinstance(v, DeviceVector) else self.backend.array(v, dtype) for v in values]
 
-    def _made(self, array: Any) -> "DeviceVector":
-        return DeviceVector(array, self.backend)
-
-    def astype(self, dtype: Any, copy: bool = True) -> "DeviceVector":
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> "DeviceVector":
         """Return the entries as another type."""
         if self.dtype == np.dtype(dtype):
             return self
         return self._made(self.backend.xp.astype(self.array, self.backend.dtype(dtype)))
 
-    def sum(self) -> Any:
+    def sum(self) -> int | float:
         """Return the sum of all entries, floats in float64."""
-        xp = self.backend.xp
-        if self.dtype.kind == "b":
-            return int(xp.count_nonzero(self.array))
-        return (float if self.dtype.kind == "f" else int)(
-            xp.sum(self.array, dtype=xp.float64 if self.dtype.kind == "f" else None)
-        )
-
-    def mean(self) -> float:
-        """Return the mean of all entries."""
-        return float(self.sum()) / len(self)
-
-    def max(self, initial: float | None = None) -> Any:
-        """Return the largest entry."""
-        return self._extreme("max", initial)
-
-    def min(self, initial: float | None = None) -> Any:
-        """Return the smallest entry."""
-        return self._extreme("min", initial)
+        xp, kind = self.backend.xp, self.dtype.kind
+        if kind == "f":
+            return float(xp.sum(self.array, dtype=xp.float64))
+        return int(xp.count_nonzero(self.array) if kind == "b" else xp.sum(self.array))
 
     def _extreme(self, name: str, initial: float | None) -> Any:
         if initial is not None and len(self) == 0:
@@ -212,11 +189,3 @@ class DeviceVector(RemoteVector):
 
     def __repr__(self) -> str:
         return f"DeviceVector({len(self)} entries of {self.dtype} on {self.backend.device})"
-
-
-def _here(value: Any) -> Any:
-    if isinstance(value, DeviceVector):
-        return np.asarray(value)
-    if library_of(value) is not None:
-        return backend_of(value).host(value)
-    return type(value)(map(_here, value)) if type(value) in (list, tuple) else value

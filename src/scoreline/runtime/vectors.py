@@ -1,13 +1,19 @@
-"""Vectors with an entry for every row of X that need not lie in the memory of this process."""
+"""Vectors with an entry for every row of X that may lie on a device or on the workers of a cluster."""
 
 import importlib
+import logging
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike
 
+from scoreline.runtime.array_types import on_host
 from scoreline.runtime.types import AnyArray
+
+logger = logging.getLogger("scoreline")
 
 # Decorates what computes with X and scores: what leaves the range of floats shows as infinity or NaN; callers look for that.
 visible = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
@@ -29,7 +35,7 @@ class ClusterError(RuntimeError):
 class RemoteVector(NDArrayOperatorsMixin):
     """A vector on the workers of a cluster or on a device that NumPy's elementwise functions, sums and masks understand.
 
-    `np.asarray` brings its entries here. Nothing changes a vector that is there: `z += 1` makes another one.
+    `np.asarray` brings its entries to the host. Nothing changes a vector that is there: `z += 1` makes another one.
 
     Attributes
     ----------
@@ -50,14 +56,53 @@ class RemoteVector(NDArrayOperatorsMixin):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def like(self, rows: Any) -> "RemoteVector":
-        """Return an array of this process, an entry for every row, as a vector beside this one."""
+    def like(self, rows: Any) -> Self:
+        """Return an array of the host, an entry for every row, as a vector beside this one."""
 
     @abstractmethod
     def distinct(self, most: int = 100) -> AnyArray:
-        """Return different entries, `most` of each part at most, here."""
+        """Return different entries, `most` of each part at most, as an array of the host."""
 
-    def copy(self) -> "RemoteVector":
+    @abstractmethod
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
+        """Return the entries as another type."""
+
+    @abstractmethod
+    def sum(self) -> Any:
+        """Return the sum of all entries."""
+
+    @abstractmethod
+    def _entries(self) -> AnyArray:
+        """Return all entries as an array of the host."""
+
+    @abstractmethod
+    def _extreme(self, name: str, initial: float | None) -> Any:
+        """Return the largest ("max") or smallest ("min") entry."""
+
+    def mean(self) -> float:
+        """Return the mean of all entries."""
+        return float(self.sum()) / len(self)
+
+    def max(self, initial: float | None = None) -> Any:
+        """Return the largest entry."""
+        return self._extreme("max", initial)
+
+    def min(self, initial: float | None = None) -> Any:
+        """Return the smallest entry."""
+        return self._extreme("min", initial)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
+        array = self._entries()
+        if array.nbytes > 1 << 20:
+            logger.info("brought %.3g MB of entries of a %s to the host", array.nbytes / 1e6, type(self).__name__)
+        return array if dtype is None else array.astype(dtype)
+
+    def _on_host(self, function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Call a function that this kind of vector does not have on arrays of the host."""
+        logger.info("numpy.%s needs all entries of a %s", function.__name__, type(self).__name__)
+        return function(*map(_as_host, arguments), **{name: _as_host(value) for name, value in options.items()})
+
+    def copy(self) -> Self:
         """Return the vector itself: nothing can change it."""
         return self
 
@@ -66,14 +111,20 @@ class RemoteVector(NDArrayOperatorsMixin):
 
     def __setitem__(self, place: Any, value: Any) -> None:
         raise TypeError(
-            "a vector that lies elsewhere cannot be changed in place; make another one, for example with numpy.where"
+            "a vector on a device or a cluster cannot be changed in place; make another one, for example with numpy.where"
         )
 
 
+def _as_host(value: Any) -> Any:
+    if isinstance(value, RemoteVector):
+        return np.asarray(value)
+    return type(value)(map(_as_host, value)) if type(value) in (list, tuple) else on_host(value)
+
+
 def as_vector(rows: Any, dtype: Any = None) -> Any:
-    """Return entries as a vector: what lies elsewhere stays there, anything else becomes an array."""
+    """Return entries as a vector: one on a device or a cluster stays there, anything else becomes an array."""
     if isinstance(rows, RemoteVector):
-        return rows if dtype is None else rows.astype(dtype)  # type: ignore[attr-defined]
+        return rows if dtype is None else rows.astype(dtype)
     if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):  # NumPy would take what the mask hides
         raise ValueError(
             "a masked array with masked entries, expected numbers throughout; drop those rows or fill them in"
@@ -99,6 +150,7 @@ def checked_mask(mask: AnyArray) -> AnyArray:
     """Return a mask, or raise if it is none."""
     if mask.dtype != bool or mask.ndim != 1:
         raise TypeError(
-            f"a vector that lies elsewhere is indexed by a mask, a boolean for each row; got {mask.dtype} of shape {mask.shape}"
+            f"a vector on a device or a cluster is indexed by a mask, a boolean for each row; got {mask.dtype} of shape "
+            f"{mask.shape}"
         )
     return mask

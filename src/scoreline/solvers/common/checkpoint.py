@@ -252,7 +252,7 @@ def checked_entries(operator: Any) -> list[float]:
     if square == 0.0:
         return [square, 0.0]
     if operator.scores == "blocks":
-        from scoreline.distributed.tasks import Parts
+        from scoreline.distributed import Parts
 
         c = z.layout.vector(_cosines, Parts(z.layout.spans))
     else:

@@ -1,0 +1,401 @@
+"""Rows in parts on workers: which rows lie where, calls of a function for every part, and vectors beside the rows."""
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from scoreline import kernels
+from scoreline.distributed.cluster import Cluster, Future, Home, size_of
+from scoreline.distributed.tasks import Call, Input, Listed, Node, Program, Rows, Value, added, pick, run, same
+from scoreline.runtime.types import AnyArray
+from scoreline.runtime.vectors import RemoteVector, checked_mask
+from scoreline.scores.base import Labels
+
+SMALL = 1 << 18  # bytes that are sent along with every task; more goes to a worker first
+DIRECT = 4  # parts whose arrays are added on the driver
+
+R = TypeVar("R")
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+Recipe: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class Ref(NamedTuple):
+    """A part of a task's result: its future, and which items to take of it, one within another."""
+
+    future: Future
+    path: tuple[int, ...] = ()
+
+
+class Parts(list[Any]):
+    """One value or Ref for every part."""
+
+
+class Every(list[Ref]):
+    """Refs of which every part gets all: what workers send each other."""
+
+
+class Task:
+    """The inputs of a task of one part, and its arguments as nodes that say how to make them of the inputs."""
+
+    def __init__(self, part: int):
+        self.part = part
+        self.inputs: list[Future] = []
+        self._numbers: dict[int, int] = {}
+        self._slots: dict[int, Call] = {}
+
+    def node(self, value: Any) -> Node:
+        """Return the node of an argument."""
+        if isinstance(value, BlockVector):
+            if value.refs is not None:
+                return self.node(value.refs[self.part])
+            if id(value) not in self._slots:
+                assert value.recipe is not None
+                function, arguments = value.recipe
+                nodes = [self.node(a) for a in arguments]  # first: they take slots too
+                self._slots[id(value)] = Call(len(self._slots), function, nodes)
+            return self._slots[id(value)]
+        if isinstance(value, Rows):
+            nodes = [self.node(each) for each in value]
+            return self._slots.setdefault(id(value), Call(len(self._slots), Rows, nodes))
+        if isinstance(value, Ref):
+            number = self._numbers.setdefault(id(value.future), len(self.inputs))
+            if number == len(self.inputs):
+                self.inputs.append(value.future)
+            return Input(number, value.path)
+        if isinstance(value, Every):
+            return Listed([self.node(ref) for ref in value])
+        return self.node(value[self.part]) if isinstance(value, Parts) else Value(value)
+
+
+class Layout:
+    """Which rows lie where: part k holds the rows of `spans[k]`, in this order, at `homes[k]`.
+
+    `spans` is None for a selection of rows, of which only the parts are known.
+    """
+
+    def __init__(self, cluster: Cluster, homes: Sequence[Home], spans: Sequence[Spans] | None):
+        self.cluster, self.homes = cluster, tuple(homes)
+        self.spans = None if spans is None else tuple(tuple(s) for s in spans)
+        self.anchors: list[Ref] | None = None  # what new vectors are put beside
+        self._selection: Layout | None = None
+        self._read: dict[int, weakref.ref[BlockVector]] = {}  # described vectors that a task has computed once
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return len(self.homes)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers that hold parts."""
+        return len({home.worker for home in self.homes})
+
+    @property
+    def lengths(self) -> list[int]:
+        """Rows of each part."""
+        assert self.spans is not None, "a selection does not know its rows"
+        return [sum(stop - start for start, stop in spans) for spans in self.spans]
+
+    @property
+    def selection(self) -> "Layout":
+        """The same parts for some of their rows."""
+        if self.spans is None:
+            return self
+        if self._selection is None:
+            self._selection = Layout(self.cluster, self.homes, None)
+        return self._selection
+
+    def fits(self, other: "Layout") -> bool:
+        """Tell whether vectors of both have the same rows in the same parts."""
+        return self is other or (self.homes == other.homes and self.spans == other.spans)
+
+    def split(self, rows: AnyArray) -> Parts:
+        """Return an array with an entry for every row of X as pieces for the parts; their bytes are counted."""
+        if self.spans is None or len(rows) != sum(self.lengths):
+            raise ValueError(f"an array of {len(rows)} entries does not fit the rows of {self.n_parts} parts")
+        self.cluster.count(rows.nbytes)
+        pieces = ([rows[start:stop] for start, stop in spans] for spans in self.spans)
+        return Parts(piece[0] if len(piece) == 1 else np.concatenate(piece) for piece in pieces)
+
+    def joined(self, pieces: Sequence[AnyArray]) -> AnyArray:
+        """Return arrays of the parts as one, rows in the order of X."""
+        if self.spans is None:
+            return np.concatenate(pieces)
+        pieces = [np.asarray(piece) for piece in pieces]
+        out = np.empty(sum(self.lengths), dtype=np.result_type(*pieces))
+        for piece, spans in zip(pieces, self.spans, strict=True):
+            done = 0
+            for start, stop in spans:
+                out[start:stop] = piece[done : done + stop - start]
+                done += stop - start
+        return out
+
+    def each(self, function: Callable[..., Any], *arguments: Any, keep: bool = False) -> list[Ref]:
+        """Call the function for every part: BlockVectors and Parts give it their own piece, other arguments all of it.
+
+        With `keep` the task also leaves behind the described vectors that it reads, and those that others have read.
+        """
+        single = [each for a in arguments for each in (a if isinstance(a, Rows) else (a,))]
+        described = [a for a in single if isinstance(a, BlockVector) and a.refs is None and a.layout is self]
+        kept = self._to_keep(described) if keep else []
+        literal = sum(size_of(a) for a in single if not isinstance(a, (BlockVector, Parts, Every, Ref)))
+        self.cluster.count(literal * self.n_parts)
+        futures = []
+        for k, home in enumerate(self.homes):
+            task = Task(k)
+            nodes = [task.node(a) for a in arguments]
+            program = Program(function, nodes, [task.node(vector) for vector in kept], home.threads)
+            futures.append(self.cluster.submit(run, program, *task.inputs, home=home))
+        if not kept:
+            for vector in described:  # whoever leaves vectors behind next keeps them
+                self._read[id(vector)] = weakref.ref(vector, partial(_forget, self._read, id(vector)))
+            return [Ref(future) for future in futures]
+        for j, vector in enumerate(kept):
+            vector.refs, vector.recipe = [Ref(future, (1 + j,)) for future in futures], None
+        return [Ref(future, (0,)) for future in futures]
+
+    def _to_keep(self, described: Sequence["BlockVector"]) -> list["BlockVector"]:
+        """Return described vectors of a call, and those that tasks have computed for themselves before."""
+        read = [reference() for reference in self._read.values()]
+        self._read.clear()
+        return list({id(v): v for v in (*described, *read) if v is not None and v.refs is None}.values())
+
+    def vector(self, function: Callable[..., Any], *arguments: Any) -> "BlockVector":
+        """Return the BlockVector that the function makes of the arguments' pieces; described only."""
+        return BlockVector(self, recipe=(function, arguments))
+
+    def fetch(self, refs: Sequence[Ref]) -> list[Any]:
+        """Bring whole results to the driver."""
+        return self.cluster.gather([ref.future for ref in refs])
+
+    def gather(self, function: Callable[..., R], *arguments: Any) -> list[R]:
+        """Call the function for every part and bring what it returns to the driver: one round."""
+        return self.fetch(self.each(function, *arguments))
+
+    def broadcast(self, value: AnyArray) -> AnyArray | Ref:
+        """Return an array that every part will read: itself, or once it is large a copy on a worker, which others fetch."""
+        if value.nbytes <= SMALL or self.n_parts == 1:
+            return value
+        self.cluster.count(value.nbytes * self.n_workers)
+        return Ref(self.cluster.submit(same, value, home=self.homes[0]))
+
+    def total(self, size: float, function: Callable[..., AnyArray], *arguments: Any) -> AnyArray:
+        """Return the sum of what the function returns for every part, `size` bytes each; of many parts in a tree."""
+        refs = self.each(function, *arguments)
+        if self.n_parts > DIRECT:
+            refs = [self.folded(refs, added, size)]
+        return added(*self.fetch(refs))
+
+    def items(self, refs: Sequence[Ref], *path: int) -> list[Ref]:
+        """Return parts of results as results of their own, so that the rest of them stays where it is."""
+        submit = self.cluster.submit
+        return [
+            Ref(submit(pick, ref.future, (*ref.path, *path), home=home))
+            for ref, home in zip(refs, self.homes, strict=True)
+        ]
+
+    def folded(
+        self, refs: Sequence[Ref], combine: Callable[..., Any], size: float, fan_in: int = 8, grows: bool = False
+    ) -> Ref:
+        """Combine results of all parts at workers: those of a worker first, then `fan_in` of them at a time.
+
+        `size` is what one part's result takes in bytes; with `grows` combined ones take as much as what they are made of.
+        """
+        assert not any(ref.path for ref in refs), "combine results of their own"
+        by_worker: dict[str, list[_Sized]] = {}
+        for ref, home in zip(refs, self.homes, strict=True):
+            by_worker.setdefault(home.worker, []).append(_Sized(ref, home, size))
+        groups = list(by_worker.values())
+        while True:
+            level = [self._combined(group, combine, grows) for group in groups]
+            if len(level) == 1:
+                return level[0].ref
+            groups = [level[i : i + fan_in] for i in range(0, len(level), fan_in)]
+
+    def _combined(self, group: "list[_Sized]", combine: Callable[..., Any], grows: bool) -> "_Sized":
+        home = group[0].home
+        if len(group) == 1:
+            return group[0]
+        self.cluster.count(sum(each.size for each in group if each.home.worker != home.worker))
+        future = self.cluster.submit(combine, *[each.ref.future for each in group], home=home)
+        return _Sized(Ref(future), home, sum(each.size for each in group) if grows else group[0].size)
+
+
+class _Sized(NamedTuple):
+    ref: Ref
+    home: Home
+    size: float
+
+
+def _forget(read: dict[int, Any], key: int, _: Any) -> None:
+    read.pop(key, None)
+
+
+class BlockVector(RemoteVector):
+    """A vector in blocks that NumPy's elementwise functions, sums and masks understand.
+
+    It has one entry for every row of X, on the worker that has the row. Sums, extremes and tests wait for a round and bring
+    numbers to the driver. A function that needs all entries at once, and `np.asarray`, bring all of them there: correct, but n
+    entries over the network, which is logged. Nothing changes a vector that is there.
+
+    Attributes
+    ----------
+    layout : Layout
+        Where its entries lie.
+    refs : list of Ref or None
+        The parts, if they are there.
+    recipe : (function, arguments) or None
+        How to make them, if not.
+    known_sum, known_largest, known_products
+        Numbers that came with the round that made it: the sum of all entries, the largest magnitude among rows whose weight is
+        positive by some labels, and the products with other vectors.
+    """
+
+    scores = "blocks"
+
+    def __init__(self, layout: Layout, refs: Sequence[Ref] | None = None, recipe: Recipe | None = None):
+        self.layout, self.recipe = layout, recipe
+        self.refs = None if refs is None else list(refs)
+        self.known_sum: float | None = None
+        self.known_largest: tuple[Labels, float] | None = None
+        self.known_products: list[tuple[weakref.ref[BlockVector], float]] = []
+        self.parents: tuple[BlockVector, ...] = ()  # what a sum of scores was made of
+
+    @classmethod
+    def of(cls, layout: Layout, rows: Any) -> "BlockVector":
+        """Return an array of the driver as a vector in blocks."""
+        pieces, submit = layout.split(np.asarray(rows)), layout.cluster.submit
+        beside = [[ref.future] for ref in layout.anchors] if layout.anchors else [[] for _ in pieces]
+        calls = zip(pieces, beside, layout.homes, strict=True)
+        return cls(layout, [Ref(submit(same, piece, *anchor, home=home)) for piece, anchor, home in calls])
+
+    def like(self, rows: Any) -> "BlockVector":
+        """Return an array of the driver as a vector in the same blocks."""
+        return rows if isinstance(rows, BlockVector) else BlockVector.of(self.layout, rows)
+
+    def there(self) -> "BlockVector":
+        """Return the vector with its parts on the workers."""
+        if self.refs is None:
+            self.layout.each(len, self, keep=True)
+        return self
+
+    def __len__(self) -> int:
+        if self.layout.spans is not None:
+            return sum(self.layout.lengths)
+        return int(sum(self.layout.gather(len, self)))
+
+    def __getitem__(self, mask: Any) -> "BlockVector":
+        """Return the entries where a mask is true."""
+        if not isinstance(mask, BlockVector):
+            mask = BlockVector.of(self.layout, checked_mask(np.asarray(mask)))
+        return self._common((self, mask)).selection.vector(_masked, self, mask)
+
+    def _entries(self) -> AnyArray:
+        return self.layout.joined(self.layout.gather(same, self))
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        out = options.pop("out", ())
+        if method != "__call__" or options or ufunc.nout != 1:
+            return NotImplemented
+        layout, operands = self._common(inputs), list(map(self._operand, inputs))
+        if ufunc is np.matmul:
+            return float(sum(layout.gather(kernels.vectors.dot, *operands)))
+        if out and out[0] is not self and not isinstance(out[0], BlockVector):
+            raise TypeError("results of a vector in blocks do not fit an array of the host")
+        return layout.vector(ufunc, *operands)  # x += 1 makes another vector
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> Any:
+        single = function is np.where and len(arguments) == 1  # places, not entries
+        if function in ELEMENTWISE and not options and not single:
+            return self._common(arguments).vector(function, *map(self._operand, arguments))
+        if function in SUMMED and not any(np.ndim(v) for v in options.values()):
+            return _summed(self._common(arguments).gather(_called, function, *map(self._operand, arguments), options))
+        if function in (np.shape, np.ndim):
+            return getattr(arguments[0], function.__name__)
+        return self._on_host(function, arguments, options)
+
+    def _operand(self, value: Any) -> Any:
+        value = np.asarray(value) if isinstance(value, (list, tuple)) else value
+        if isinstance(value, np.ndarray):
+            return value[()] if value.ndim == 0 else self.layout.split(value)
+        return value
+
+    def _common(self, values: Sequence[Any]) -> Layout:
+        """Return the layout of an elementwise result."""
+        first, *others = [v.layout for v in values if isinstance(v, BlockVector)]
+        if not all(first.fits(other) for other in others):
+            raise ValueError(
+                "vectors lie in different blocks: they belong to different matrices, or one to some of the rows"
+            )
+        return first
+
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> "BlockVector":
+        """Return the entries as another type."""
+        return self.layout.vector(np.ndarray.astype, self, np.dtype(dtype))
+
+    def distinct(self, most: int = 100) -> AnyArray:
+        """Return different entries, `most` of each part at most, on the driver."""
+        return np.concatenate(self.layout.gather(_distinct, self, most))
+
+    def sum(self) -> float:
+        """Return the sum of all entries."""
+        if self.known_sum is None:
+            self.known_sum = float(sum(self.layout.gather(_sum, self)))
+        return self.known_sum
+
+    def _extreme(self, name: str, initial: float | None) -> Any:
+        function = getattr(np, name)
+        found = [x for x in self.layout.gather(_extreme, function, self) if x is not None]
+        return function(found if initial is None else [*found, initial])
+
+    def any(self) -> bool:
+        """Tell whether an entry is true."""
+        return any(self.layout.gather(np.any, self))
+
+    def all(self) -> bool:
+        """Tell whether all entries are true."""
+        return all(self.layout.gather(np.all, self))
+
+    def __repr__(self) -> str:
+        return f"BlockVector({self.layout.n_parts} parts on {self.layout.n_workers} workers)"
+
+
+ELEMENTWISE = {np.where, np.clip, np.zeros_like, np.ones_like, np.full_like, np.nan_to_num}
+SUMMED = {np.count_nonzero, np.bincount}
+
+
+def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments[:-1], **arguments[-1])
+
+
+def _summed(counts: Sequence[Any]) -> Any:
+    """Return the sum of numbers, or of arrays whose lengths depend on what a part has."""
+    if np.ndim(counts[0]) == 0:
+        return np.sum(counts)
+    longest = max(map(len, counts))
+    return np.sum([np.pad(c, (0, longest - len(c))) for c in counts], axis=0)
+
+
+def _distinct(entries: AnyArray, most: int) -> AnyArray:
+    try:
+        return np.unique(entries)[:most]
+    except TypeError:  # entries that cannot be compared
+        return np.array(list(dict.fromkeys(entries.tolist()))[:most], dtype=object)
+
+
+def _masked(x: AnyArray, mask: AnyArray) -> AnyArray:
+    return np.asarray(x[checked_mask(mask)])
+
+
+def _sum(x: AnyArray) -> float:
+    return float(np.sum(x))
+
+
+def _extreme(function: Callable[[AnyArray], Any], x: AnyArray) -> Any:
+    return function(x) if len(x) else None
