@@ -6,8 +6,9 @@ from collections.abc import Callable
 import numpy as np
 
 from scoreline import kernels
-from scoreline.distributed.blocks import Parts
+from scoreline.distributed.blocks import BlockVector, Parts
 from scoreline.distributed.cluster import size_of
+from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.distributed.score_space import checksum
 from scoreline.measures import Measure
 from scoreline.operators.base import Operator
