@@ -113,3 +113,28 @@ def test_the_layers_are_all_there():
     present = {layer(p.relative_to(ROOT).parts) for p in FILES} - {"__init__"}
     assert present <= set(LAYERS)
     assert {"operators", "risks", "solvers", "objective", "fitting"} <= present
+
+
+SHORT_CALLS = ("classifier", "fitting", "model_selection")
+PUBLIC = {"compare"}  # whose parameters are options of the user, like those of estimators
+
+
+@pytest.mark.parametrize("room", SHORT_CALLS)
+def test_functions_take_at_most_six_arguments(room):
+    """More than that is a record that nobody has named yet."""
+    long = []
+    for path in FILES:
+        if layer(path.relative_to(ROOT).parts) != room:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name not in {"__init__", *PUBLIC}:
+                given = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                if len([name for name in given if name not in ("self", "cls")]) > 6:
+                    long.append(f"{path.name}: {node.name}")
+    assert not long
+
+
+def test_the_classifier_is_one_class():
+    """What it does, it asks of objects: no mixins of its own."""
+    own = [base.__module__ for base in scoreline.MeasureClassifier.__mro__ if base.__module__.startswith("scoreline.")]
+    assert own == ["scoreline.classifier"]
