@@ -88,15 +88,18 @@ def class_average(
         truth, response, weight = truth[there], response[there], weight[there]
     make = _of_indicators if truth.ndim == 2 else _of_scores if chosen.uses_order else _of_labels
     problem = make(chosen, truth, response, None if classes is None else np.asarray(classes))
-    judge = _judge_counts if isinstance(chosen, CountsBasedMeasure) else _judge_rankings
-    values, support = judge(chosen, problem, weight, average == "micro")
+    pooled = average == "micro"
+    if isinstance(chosen, CountsBasedMeasure):
+        values, support = _judge_counts(chosen, problem, weight, pooled)
+    else:
+        values, support = _judge_rankings(chosen, problem, weight, pooled)
     if average in ("none", None):
         return values
     return _mean(chosen, values, support if average == "weighted" else None, problem.classes)
 
 
 def _judge_counts(
-    measure: Any, problem: OneVsRest, weight: FloatArray | None, pooled: bool
+    measure: CountsBasedMeasure, problem: OneVsRest, weight: FloatArray | None, pooled: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return the values and the rows of the classes, or the one value of the sum of their counts."""
     kinds = (2 * problem.truth(j) + problem.response(j) for j in range(len(problem.classes)))
@@ -226,7 +229,7 @@ def _numbers(scores: Any) -> FloatArray:
 
 
 def _column(matrix: Any, j: int) -> AnyArray:
-    return matrix[:, [j]].toarray().ravel() if sparse.issparse(matrix) else matrix[:, j]
+    return np.asarray(matrix[:, [j]].toarray().ravel() if sparse.issparse(matrix) else matrix[:, j])
 
 
 def _is_indicator(matrix: Any) -> bool:

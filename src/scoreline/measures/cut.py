@@ -164,7 +164,9 @@ def _place_of(scores: RemoteVector) -> Any:
     return room_module(scores.scores, "best_cut")
 
 
-def _cut_elsewhere(y: Any, scores: RemoteVector, weight: Any, measure: Any, value_of: Callable[..., Any]) -> Cut:
+def _cut_elsewhere(
+    y: Any, scores: RemoteVector, weight: Any, measure: Measure | Callable[..., Any], value_of: Callable[..., Any]
+) -> Cut:
     """Return the cut of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
     totals = _place_of(scores).totals_of(y, scores, weight)
     level, best = _place_of(scores).best_level(y, scores, weight, totals, partial(_judged, value_of))
@@ -209,7 +211,7 @@ def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weigh
 
     def less_than_k_and_most(tp: AnyArray, fp: AnyArray, fn: AnyArray, tn: AnyArray) -> AnyArray:
         # Candidates come with rising weight above them: the first that holds k rows wins, or the last of all.
-        return np.minimum(tp + fp, k)
+        return np.asarray(np.minimum(tp + fp, k))
 
     threshold = best_cut(positive, z, less_than_k_and_most, weight).threshold
     return Cut(threshold, measure.value(positive, z, sample_weight))

@@ -105,11 +105,13 @@ def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArr
 
 def _area_elsewhere(y: RemoteVector, decision: RemoteVector, weight: RemoteVector | None) -> float:
     """Return the ROC area of scores on workers or a device: pairs in the wrong order, in the right one, and ties."""
-    space: Any = space_of(decision)
+    space = space_of(decision)
     sign = decision.like(2 * (y > 0).astype(np.int8) - 1)
     labels = space.labels(sign, None if weight is None else as_vector(weight))
     pairs = labels.positive * labels.negative
     if not pairs > 0:
         return float("nan")
-    wrong, right = (space.pair_sums(z, labels, grad=False, margin=0.0).ramps for z in (decision, -decision))
+    wrong, right = (
+        space.pair_sums(z, labels, 0.0, 1.0, None, grad=False, margin=0.0).ramps for z in (decision, -decision)
+    )
     return float(0.5 + 0.5 * (right - wrong) / pairs)

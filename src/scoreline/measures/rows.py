@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreline.runtime.types import FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector, tamed
 
 LEAST_SHARE = 1e-290  # of a class in the largest weight: its counts keep their digits beside those of the other
@@ -44,7 +45,7 @@ def checked_rows(y: Any, scores: Any, sample_weight: Any, scale_free: bool = Tru
     return Rows(positive, z, *_checked_weights(positive, weight, scale_free))
 
 
-def check_total(weight: Any) -> Any:
+def check_total(weight: FloatArray) -> FloatArray:
     """Return weights whose sum is in the range that counts may have, or raise."""
     with np.errstate(over="ignore"):
         total = float(weight.sum())

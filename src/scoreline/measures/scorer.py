@@ -36,7 +36,7 @@ class ScoreFunction:
 def _positive(y: AnyArray, labels: AnyArray) -> AnyArray:
     if len(labels) == 1 and labels.dtype.kind in "biuf":
         return y > 0
-    return y == labels[-1]
+    return np.asarray(y == labels[-1])
 
 
 def get_scorer(measure: str | Measure, average: str | None = None, **params: Any) -> Any:

@@ -3,7 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,8 +65,8 @@ class Operator(ABC):
         Whether a fit has looked for heavy tails already, so that its folds and refits need not.
     """
 
-    capabilities: ClassVar[frozenset[str]] = frozenset()
-    scores: ClassVar[str] = "host"
+    capabilities: frozenset[str] = frozenset()
+    scores: str = "host"
 
     def __init__(self, shape: tuple[int, int]):
         self.shape = (int(shape[0]), int(shape[1]))
@@ -130,7 +130,7 @@ class Operator(ABC):
 
     def on_rows(self, rows: AnyArray) -> "Operator":
         """Return the listed rows as an operator of its own, which reads them where they lie and counts its own passes."""
-        from scoreline.operators.rows import RowsOperator
+        from scoreline.operators.wrappers import RowsOperator
 
         return RowsOperator(self, rows)
 
@@ -224,7 +224,7 @@ class Operator(ABC):
         return p / 13.0 + (p * p / (30.0 * n) if n > p else 0.0)
 
     @visible
-    def quadratics(self, matrix: FloatArray) -> FloatArray:
+    def quadratics(self, matrix: FloatArray) -> Scores:
         """Return x_i' M x_i for every row i, M symmetric p x p. One pass, as costly as `gram`."""
         self.require("row_blocks", "quadratic forms of rows")
         matrix, p = np.ascontiguousarray(matrix, dtype=np.float64), self.shape[1]
@@ -236,7 +236,7 @@ class Operator(ABC):
         return self._quadratics(matrix)
 
     @visible
-    def diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         """Return sum_j X_ij^2 / (diagonal_j - weight_i X_ij^2) for every row i. One pass.
 
         With diagonal >= sum_i weight_i X_ij^2, these are quadratic forms in the inverse diagonal without the row's own part.
@@ -256,7 +256,7 @@ class Operator(ABC):
     @visible
     def row_norms(self) -> FloatArray:
         """Return the Euclidean length of every row. One pass."""
-        from scoreline.operators.second_order import block_norms
+        from scoreline.operators.block_sums import block_norms
 
         self.require("row_blocks", "lengths of rows")
         self._count(1.0)
@@ -304,7 +304,7 @@ class Operator(ABC):
         raise NotImplementedError
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
-        from scoreline.operators.class_moments import moments_of_blocks, moments_of_sparse
+        from scoreline.operators.block_sums import moments_of_blocks, moments_of_sparse
 
         if self.stores_zeros:
             return moments_of_blocks(self._block, self.shape, sign, weight)
@@ -315,22 +315,22 @@ class Operator(ABC):
         return total
 
     def _gram(self, weight: Scores) -> FloatArray:
-        from scoreline.operators.second_order import gram_of_blocks
+        from scoreline.operators.block_sums import gram_of_blocks
 
         return gram_of_blocks(self._block, self.shape, weight)
 
     def _quadratics(self, matrix: FloatArray) -> Scores:
-        from scoreline.operators.second_order import quadratics_of_blocks
+        from scoreline.operators.block_sums import quadratics_of_blocks
 
         return quadratics_of_blocks(self._block, self.shape, matrix)
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
-        from scoreline.operators.second_order import block_leverages
+        from scoreline.operators.block_sums import block_leverages
 
         return np.concatenate([block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self.row_blocks()])
 
     def _square_rmatvec(self, u: Scores) -> FloatArray:
-        from scoreline.operators.second_order import block_squares
+        from scoreline.operators.block_sums import block_squares
 
         total = np.zeros(self.shape[1])
         for b in self.row_blocks():

@@ -6,7 +6,7 @@ sparse matrix stays sparse; the constant that is lost is part of the intercept.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -126,10 +126,8 @@ class ColumnMap(NamedTuple):
 
         A matrix in memory is mapped once, into a copy; rows on disk are mapped whenever they are read.
         """
-        mapped: Operator
         if operator.scores == "blocks":
-            parts: Any = operator
-            mapped = parts.wrapped(self.applied)
+            mapped = in_parts(operator, self.applied)
         elif isinstance(operator, FewRows):
             mapped = ColumnMapOperator(operator, self)
         else:
@@ -272,7 +270,7 @@ class ColumnMapOperator(Wrapper):
         return np.concatenate([part._matvec(w) for _, part in self._parts()])
 
     def _rmatvec(self, u: Scores) -> FloatArray:
-        return np.sum([part._rmatvec(u[own]) for own, part in self._parts()], axis=0)
+        return np.asarray(np.sum([part._rmatvec(u[own]) for own, part in self._parts()], axis=0))
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
         return np.concatenate([np.empty(0), *(part._matvec(w) for _, part in self._listed_parts(lines))])
@@ -315,6 +313,12 @@ class ColumnMapOperator(Wrapper):
         return w, b
 
 
+def in_parts(operator: Any, wrap: Callable[[Operator], Operator]) -> Operator:
+    """Return rows on workers with every part wrapped where it is."""
+    wrapped: Operator = operator.wrapped(wrap)
+    return wrapped
+
+
 def with_mapped_columns(operator: Operator, scaling: str | None, weight: Any = None) -> Operator:
     """Return the operator with the columns that scaling="robust" or "quantile" maps, or as it is.
 
@@ -330,8 +334,7 @@ def mapped_like(operator: Operator, column_map: ColumnMap | None) -> Operator:
     if column_map is None or operator.column_map is not None:
         return operator
     if operator.scores == "blocks":
-        parts: Any = operator
-        return parts.wrapped(partial(mapped_like, column_map=column_map))
+        return in_parts(operator, partial(mapped_like, column_map=column_map))
     if operator.scores == "device":
         raise TypeError(
             f"the model was trained with scaling={column_map.kind!r}, which is not supported for X on a device: pass X on the "

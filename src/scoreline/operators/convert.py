@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from scoreline.operators.base import Operator
+from scoreline.operators.blocks import StridedOperator
 from scoreline.operators.dense import DenseOperator
-from scoreline.operators.linear import LinearMapOperator
 from scoreline.operators.sparse import CompressedOperator, to_compressed
-from scoreline.operators.strided import StridedOperator
+from scoreline.operators.wrappers import LinearMapOperator
 from scoreline.runtime.array_types import is_dask, library_of
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray, FloatArray

@@ -67,7 +67,7 @@ class DenseOperator(Operator):
         partial = np.empty((len(self._sum_bounds) - 1, self.shape[1]))
         arguments = (self._flat, self._stride, np.uint64(self.shape[1]), u, partial, self._sum_bounds)
         parallel.run_chunks(kernels.dense.tile_dots, len(partial), *arguments)
-        return partial.sum(axis=0)
+        return np.asarray(partial.sum(axis=0))
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> FloatArray:
         out = np.empty(len(lines))
@@ -102,7 +102,7 @@ class DenseOperator(Operator):
         scratch = np.empty((len(partial), kernels.dense.LISTED + 1), dtype=np.uint64)
         arguments = (self._flat, self._stride, np.uint64(self.shape[1]), lines, u, partial, scratch, bounds)
         parallel.run_chunks(kernels.dense.line_sums, len(partial), *arguments)
-        return partial.sum(axis=0)
+        return np.asarray(partial.sum(axis=0))
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs; float32 is widened for it and a pass reads half as much."""

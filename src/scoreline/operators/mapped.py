@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from scoreline.operators.base import Operator, read_only
-from scoreline.operators.csr_rows import CsrRows
+from scoreline.operators.block_sums import CsrRows
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.sparse import CompressedOperator
 from scoreline.operators.statistics import ColumnStatistics

@@ -8,10 +8,15 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline.operators.base import Operator, RowArrays, RowBlock, read_only
-from scoreline.operators.class_moments import moments_of_sparse
-from scoreline.operators.csr_rows import csr_between, csr_listed
+from scoreline.operators.block_sums import (
+    block_gram,
+    block_leverages,
+    block_quadratics,
+    csr_between,
+    csr_listed,
+    moments_of_sparse,
+)
 from scoreline.operators.moments import ClassMoments
-from scoreline.operators.second_order import block_gram, block_leverages, block_quadratics
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
@@ -36,7 +41,7 @@ class CompressedOperator(Operator):
         if X.format not in ("csr", "csc"):
             raise TypeError(f"CompressedOperator takes CSR or CSC, got {X.format}; call as_operator instead")
         self._X = X
-        self._by_row = X.format == "csr"
+        self._by_row = bool(X.format == "csr")
         self._summed: CompressedOperator | None = None
         self._data = read_only(X.data)
         self._indices, self._indptr = (read_only(a.view(_unsigned(a.dtype))) for a in (X.indices, X.indptr))
@@ -104,7 +109,7 @@ class CompressedOperator(Operator):
         partial = np.empty((len(bounds) - 1, n_out))
         arguments = (self._data, self._indices, self._indptr, lines, u, partial, bounds)
         parallel.run_chunks(kernel or kernels.csr.scatter, len(partial), *arguments)
-        return partial[0] if len(partial) == 1 else partial.sum(axis=0)
+        return np.asarray(partial[0] if len(partial) == 1 else partial.sum(axis=0))
 
     def _list_bounds(self, lines: BoundsArray, max_chunks: int) -> BoundsArray:
         return parallel.even_bounds(len(lines), self._line_work, max_chunks)

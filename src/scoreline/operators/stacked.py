@@ -23,7 +23,7 @@ class StackedOperator(Operator):
         super().__init__((sum(piece.shape[0] for piece in pieces), widths.pop()))
         self.pieces = tuple(pieces)
         self.starts = [0, *accumulate(piece.shape[0] for piece in pieces)]
-        self.capabilities = frozenset.intersection(*(p.capabilities for p in pieces)) - {"rows"}  # type: ignore[misc]
+        self.capabilities = frozenset.intersection(*(p.capabilities for p in pieces)) - {"rows"}
         self.largest = self._known_largest()
 
     def _known_largest(self) -> FloatArray | None:

@@ -1,4 +1,4 @@
-"""A constant feature and scaled features, applied during the product: X itself is never changed or copied."""
+"""Operators made of others: a constant feature, scaled features, some of the rows, SciPy's LinearOperator. X is not copied."""
 
 import math
 from abc import abstractmethod
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline.operators.base import ROW_VECTORS, Operator
+from scoreline.operators.base import ROW_VECTORS, Operator, default_block_rows
+from scoreline.operators.block_sums import block_gram, gram_of_blocks
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
@@ -23,8 +24,8 @@ class Wrapper(Operator):
     def __init__(self, inner: Operator, shape: tuple[int, int]):
         super().__init__(shape)
         self.inner = inner
-        self.capabilities = inner.capabilities  # type: ignore[misc]
-        self.scores = inner.scores  # type: ignore[misc]
+        self.capabilities = inner.capabilities
+        self.scores = inner.scores
 
     def _second_order(self, call: Any, *arguments: Any) -> Any:
         """Call one of Operator's second-order methods, and count here what it costs inside: products come with it."""
@@ -51,19 +52,19 @@ class Wrapper(Operator):
 
     def gram(self, weight: FloatArray) -> FloatArray:
         """Return X'DX of the wrapped matrix."""
-        return self._second_order(Operator.gram, weight)
+        return np.asarray(self._second_order(Operator.gram, weight))
 
-    def quadratics(self, matrix: FloatArray) -> FloatArray:
+    def quadratics(self, matrix: FloatArray) -> Scores:
         """Return x_i' M x_i of the wrapped rows."""
         return self._second_order(Operator.quadratics, matrix)
 
-    def diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         """Return the leverages of the wrapped rows in a diagonal."""
         return self._second_order(Operator.diagonal_leverages, diagonal, weight)
 
     def square_rmatvec(self, u: FloatArray) -> FloatArray:
         """Return the weighted sums of squares of the wrapped columns."""
-        return self._second_order(Operator.square_rmatvec, u)
+        return np.asarray(self._second_order(Operator.square_rmatvec, u))
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs."""
@@ -144,11 +145,11 @@ class InterceptOperator(Wrapper):
         corner = np.array([[self.value**2 * weight.sum()]])
         return np.block([[self.inner.gram(weight), border[:, None]], [border[None, :], corner]])
 
-    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+    def _quadratics(self, matrix: FloatArray) -> Scores:
         border, corner = self.value * matrix[:-1, -1], self.value**2 * matrix[-1, -1]
         return self.inner.quadratics(matrix[:-1, :-1]) + 2.0 * self.inner.matvec(border) + corner
 
-    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         square = self.value**2
         return self.inner.diagonal_leverages(diagonal[:-1], weight) + square / (diagonal[-1] - weight * square)
 
@@ -239,14 +240,14 @@ class ScaledOperator(Wrapper):
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._far:
-            return self._block_by_block("_gram", weight)
+            return np.asarray(self._block_by_block("_gram", weight))
         inner = self.inner.gram(weight)
         if self.center is not None:
             cross = np.outer(self.inner.rmatvec(weight), self.center)
             inner = inner - cross - cross.T + weight.sum() * np.outer(self.center, self.center)
         return self.scale[:, None] * inner * self.scale
 
-    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+    def _quadratics(self, matrix: FloatArray) -> Scores:
         if self._far:
             return self._block_by_block("_quadratics", matrix)
         inner = self.scale[:, None] * matrix * self.scale
@@ -256,14 +257,14 @@ class ScaledOperator(Wrapper):
         moved = inner @ self.center
         return values - 2.0 * self.inner.matvec(moved) + float(self.center @ moved)
 
-    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         if self.center is not None:
             return self._block_by_block("_diagonal_leverages", diagonal, weight)
         return self.inner.diagonal_leverages(diagonal / self.scale**2, weight)  # scale 0: infinite diagonal, no part
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
         if self._far:
-            return self._block_by_block("_square_rmatvec", u)
+            return np.asarray(self._block_by_block("_square_rmatvec", u))
         squares = self.inner.square_rmatvec(u)
         if self.center is not None:
             squares = squares - 2.0 * self.center * self.inner.rmatvec(u) + self.center**2 * u.sum()
@@ -373,3 +374,86 @@ def _shifted(z: Scores, offset: float) -> Scores:
     if offset != 0.0:
         z += offset
     return z
+
+
+class RowsOperator(Operator):
+    """X[rows]: row-restricted products of X. Its passes are passes over its own rows; `inner` does not count them.
+
+    Blocks of rows, which Gram matrices need, are copied one at a time.
+    """
+
+    def __init__(self, inner: Operator, rows: AnyArray):
+        inner.require("rows", "products restricted to rows")
+        lines = inner._row_list(rows)
+        super().__init__((len(lines), inner.shape[1]))
+        self.inner, self.rows = inner, lines
+        self.capabilities = inner.capabilities
+        self.scores = inner.scores
+        self.largest = inner.largest  # of all rows: not less than of these
+        self.column_map, self.tails_checked = inner.column_map, True  # a fit of some rows is part of another one
+
+    def _matvec(self, w: FloatArray) -> Scores:
+        return self.inner._matvec_rows(w, self.rows)
+
+    def _rmatvec(self, u: Scores) -> FloatArray:
+        return self.inner._rmatvec_rows(u, self.rows)
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
+        return self.inner._matvec_rows(w, self.rows[lines])
+
+    def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
+        return self.inner._rmatvec_rows(u, self.rows[lines])
+
+    def _listed(self, lines: BoundsArray) -> Any:
+        return self.inner._listed(self.rows[lines])
+
+    def _block(self, start: int, stop: int) -> Any:
+        return self.inner._listed(self.rows[start:stop])
+
+    def _gram(self, weight: FloatArray) -> FloatArray:
+        if not self.inner.stores_zeros:  # the kernel for sparse blocks has threads of its own
+            step = default_block_rows(*self.shape)
+            total = np.zeros((self.shape[1],) * 2)
+            for start in range(0, self.shape[0], step):
+                rows = np.uint64(start) + np.flatnonzero(weight[start : start + step]).astype(np.uint64)
+                total += block_gram(self._listed(rows), weight[rows])
+            return total
+        return gram_of_blocks(self._block, self.shape, weight)
+
+    def _column_statistics(self, weight: Scores | None) -> ColumnStatistics:
+        """Return those of all rows with the weight of these; a row that is listed twice counts twice."""
+        full = np.bincount(self.rows.astype(np.intp), weight, self.inner.shape[0]).astype(np.float64)
+        return self.inner._column_statistics(full)
+
+    def gram_passes(self) -> float:
+        """Return about how many products a call of `gram` costs; the rows are copied first."""
+        return self.inner.gram_passes() + 3.0
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of a row as `row_arrays` holds it, on average."""
+        return self.inner.row_bytes
+
+    @property
+    def stores_zeros(self) -> bool:
+        """Whether blocks are dense."""
+        return self.inner.stores_zeros
+
+    @property
+    def cheap_rows(self) -> bool:
+        """Whether some rows cost their share of a product."""
+        return self.inner.cheap_rows
+
+
+class LinearMapOperator(Operator):
+    """A SciPy LinearOperator with `matvec` and `rmatvec`; nothing beyond the two products."""
+
+    def __init__(self, linear: Any):
+        super().__init__(linear.shape)
+        self._linear = linear
+
+    def _matvec(self, w: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._linear.matvec(w), dtype=np.float64).reshape(-1)
+
+    def _rmatvec(self, u: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._linear.rmatvec(u), dtype=np.float64).reshape(-1)

@@ -110,7 +110,7 @@ class EntropyContingencyRisk(Risk):
             )
         loss = loss - loss[0, 0]
         spread = float(known.max() - known.min())
-        return loss / spread if np.isinf(self.measure.range).any() and spread > 0.0 else loss
+        return np.asarray(loss / spread) if np.isinf(self.measure.range).any() and spread > 0.0 else loss
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient (eq. entropy-gradient) and tangent plane; there is no other value. O(n^2)."""

@@ -23,7 +23,7 @@ logger = logging.getLogger("scoreline")
 REORDER = {"reassoc", "contract"}
 
 
-def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
     """Compile `function` with Numba: no GIL, NumPy's division rules, cached on disk where a disk allows it.
 
     Parameters

@@ -29,7 +29,7 @@ MAX_CHUNKS = 64
 _lock = threading.RLock()  # a signal handler may come back here on the thread that has it
 _local = threading.local()
 _pool: "_Pool | None" = None
-_blas: Any = None  # the BLAS libraries, once they have been looked for
+_blas: tuple[list[Any], list[Any]] | None = None  # the BLAS libraries, once they have been looked for
 _blas_before: list[tuple[Any, int]] = []  # those that were limited, and their threads before
 _blas_claims: WeakSet["_Claim"] = WeakSet()  # a claim that Ctrl-C kept from being given back ends with its frame
 

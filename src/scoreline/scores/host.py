@@ -211,7 +211,7 @@ class HostSpace(WorstCases):
         """Return x_i / s_i, 0 for rows of weight 0."""
         if labels.weight is None:
             return x
-        return np.divide(x, labels.weight, out=np.zeros_like(x), where=labels.weight > 0.0)
+        return np.asarray(np.divide(x, labels.weight, out=np.zeros_like(x), where=labels.weight > 0.0))
 
     @visible
     def balancing_bias(self, z: FloatArray, labels: Labels, offset: float) -> float:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline.objective import Objective
+from scoreline.objective import Objective, Point
+from scoreline.risks import Risk
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import FloatArray
 from scoreline.solvers.common.base import Solver, State
@@ -67,7 +68,7 @@ class AcceleratedSolver(Solver):
         self.mu, self.strongly_convex = mu, strongly_convex
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether the risk is smooth or can be smoothed."""
         return bool(risk.smooth or risk.smoothable)
 
@@ -181,14 +182,14 @@ class AcceleratedSolver(Solver):
         z = objective.space.combine(scale, self._z_center, -scale, self._z_slopes)
         return scale * (state.center - state.slopes), z
 
-    def _prove(self, objective: Objective, state: AcceleratedState, point: Any, slope: FloatArray) -> None:
+    def _prove(self, objective: Objective, state: AcceleratedState, point: Point, slope: FloatArray) -> None:
         """Take in the plane and the value at a point."""
         bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
         state.lower_bound = max(state.lower_bound, bound)
         if point.hard < state.best_objective:
             state.best_objective, state.best_w = point.hard, point.w
 
-    def _slack_of(self, objective: Objective, point: Any) -> float:
+    def _slack_of(self, objective: Objective, point: Point) -> float:
         return float(point.risk.hard - point.risk.plane - objective.space.dot(point.risk.grad, point.z))
 
 

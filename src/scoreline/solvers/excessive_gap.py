@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from scoreline.measures import CountsBasedMeasure
+from scoreline.measures import CountsBasedMeasure, Measure
 from scoreline.objective import Objective
+from scoreline.risks import Risk
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.common.base import Solver, State
@@ -63,12 +64,12 @@ class ExcessiveGapSolver(Solver):
         self.lipschitz = lipschitz
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether the risk is the hinge with a free intercept."""
         return bool(risk.name == "hinge_free_intercept")
 
     @classmethod
-    def trains(cls, measure: Any) -> bool:
+    def trains(cls, measure: Measure | type[Measure]) -> bool:
         """Tell whether the measure is one of predictions at a cut."""
         return issubclass(measure if isinstance(measure, type) else type(measure), CountsBasedMeasure)
 

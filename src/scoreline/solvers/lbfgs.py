@@ -14,6 +14,7 @@ from scoreline.solvers.common.curvature import CurvatureMemory
 from scoreline.solvers.common.hessian import Preconditioner
 from scoreline.solvers.common.linesearch import strong_wolfe
 from scoreline.solvers.common.lower_bound import LowerBound
+from scoreline.solvers.common.sample_start import Sampled
 
 REFRESH = 50  # iterations between fresh z = Xw: scores are carried along by z + a z_d and drift by rounding
 
@@ -63,7 +64,7 @@ class LbfgsSolver(Solver):
         """Return the state at w0."""
         return LbfgsState(w=w0, best_w=w0, mu=self.first_mu(objective))
 
-    def continued(self, objective: Objective, sampled: Any) -> LbfgsState:
+    def continued(self, objective: Objective, sampled: Sampled) -> LbfgsState:
         """Go on with the Hessian and the pairs of the sample: a risk is a mean, its curvature about that of all rows."""
         state = self.start(objective, sampled.w)
         state.memory = sampled.state.memory
@@ -105,7 +106,7 @@ class LbfgsSolver(Solver):
             state.w, state.mu, state.hessian = fresh.w, fresh.mu, {}
             self._curvature.clear()
             self._point = self.first_point(objective, state, objective.scores_at_start(state.w))
-        self._spare: Any = None  # a score vector that trial points may write to
+        self._spare: Scores = None  # a score vector that trial points may write to
         self._since_refresh = 0
         self._arrive(objective, state)
         self._preconditioner.restore(state.hessian, objective, self._curvature)  # its passes count from here

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from scoreline.measures import Measure
+from scoreline.operators.linear_map import LinearMap
 from scoreline.operators.moments import ClassMoments
+from scoreline.risks import Risk
 from scoreline.runtime.checks import check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.method import Method
@@ -93,17 +96,17 @@ class MomentsSolver(Method):
         return super().working_bytes(n, p) + (8.0 * 10.0 * p * p if p <= EXPLICIT else 0.0)
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether the risk stands for AUC or for the error: the moments replace it."""
         return risk.name in ("roc_area", "hinge", "logistic")
 
     @classmethod
-    def trains(cls, measure: Any) -> bool:
+    def trains(cls, measure: Measure | type[Measure]) -> bool:
         """Tell whether the normal model predicts that measure."""
         return measure.name in (*RANKING, *ERRORS)
 
     def train(
-        self, operator: Any, sign: AnyArray, copies: FloatArray | None, measure: str, weights: tuple[float, float]
+        self, operator: LinearMap, sign: AnyArray, copies: FloatArray | None, measure: str, weights: tuple[float, float]
     ) -> Direction:
         """Return the classifier for the rows of an operator; `weights` are those of the two classes."""
         if self.explicit(operator):
@@ -120,7 +123,7 @@ class MomentsSolver(Method):
         return direction
 
     @staticmethod
-    def explicit(operator: Any) -> bool:
+    def explicit(operator: LinearMap) -> bool:
         """Tell whether the covariances can be written down: at most 4096 columns, rows that can be read in blocks."""
         return bool(operator.shape[1] <= EXPLICIT and "row_blocks" in operator.capabilities)
 

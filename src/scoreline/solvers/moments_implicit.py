@@ -1,11 +1,11 @@
 """The direction of `solver="moments"` where the covariance is too large to write down: conjugate gradients on products."""
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
+from scoreline.operators.linear_map import LinearMap
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.shrinkage import effective_rows, shrinkage
 from scoreline.solvers.normal_model import Projected
@@ -20,7 +20,7 @@ class ImplicitCovariance:
     u = (Xv - mean'v) s / (n - 1) class by class, then X'u - sum_c mean_c sum(u_c). Two passes a product; X stays sparse.
     """
 
-    def __init__(self, operator: Any, sign: AnyArray, copies: FloatArray | None):
+    def __init__(self, operator: LinearMap, sign: AnyArray, copies: FloatArray | None):
         self.operator = operator
         s = 1.0 if copies is None else copies
         self.sides = [np.where(sign == side, s, 0.0) for side in (1, -1)]
@@ -61,7 +61,7 @@ class ImplicitCovariance:
 
 
 def implicit_direction(
-    operator: Any, sign: AnyArray, copies: FloatArray | None, ridge: float | str, max_iter: int
+    operator: LinearMap, sign: AnyArray, copies: FloatArray | None, ridge: float | str, max_iter: int
 ) -> tuple[FloatArray, float, Projected, tuple[float, float], int, bool]:
     """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the ridge, moments of its scores, weights of the classes, iterations.
 
@@ -95,7 +95,7 @@ def implicit_direction(
     extra = np.where(live, extra, np.maximum(extra, 1e-8))
     iterations = 0
 
-    def count(_: Any) -> None:
+    def count(_: FloatArray) -> None:
         nonlocal iterations
         iterations += 1
 

@@ -1,10 +1,9 @@
 """Newton's method for separable smooth risks, its Hessian used for twice as long as it cost to make."""
 
-from typing import Any
-
 import numpy as np
 
 from scoreline.objective import Objective
+from scoreline.risks import Risk
 from scoreline.runtime.types import FloatArray
 from scoreline.solvers.common.hessian import has_factor, hessian_diagonal
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
@@ -32,7 +31,7 @@ class NewtonSolver(LbfgsSolver):
     least_iterations = 3  # with a strong penalty the start, a constant, is within a few per cent of the minimum of J
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether the risk has a diagonal Hessian in the scores."""
         return bool(risk.curved)
 

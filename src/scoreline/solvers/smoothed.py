@@ -8,6 +8,7 @@ from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import Scores
 from scoreline.solvers.common.base import State
 from scoreline.solvers.common.hessian import has_factor
+from scoreline.solvers.common.sample_start import Sampled
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
 
 # Lower mu when the slack is this share of the gap, by this factor. From a grid over six data sets, two risks, two alphas
@@ -79,7 +80,7 @@ class SmoothedSolver(LbfgsSolver):
             return self.c_mu * self.abs_tol / objective.risk.prox_bound
         return self.mu if self.mu is not None else FIRST_WIDTH / objective.risk.ramp_scale
 
-    def continued(self, objective: Objective, sampled: Any) -> LbfgsState:
+    def continued(self, objective: Objective, sampled: Sampled) -> LbfgsState:
         """Go on with the ramp of the sample, too: its width is in units of the scores."""
         state = super().continued(objective, sampled)
         if self._cheap(objective):
