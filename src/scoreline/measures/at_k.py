@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.measures.base import RankingMeasure, ratio
-from scoreline.measures.rows import checked_rows
+from scoreline.measures.base import RankingMeasure, checked_rows, ratio
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector
 from scoreline.scores import smallest_reaching

@@ -8,15 +8,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import UndefinedMetricWarning
 
-from scoreline.measures.base import CountsBasedMeasure, Measure
+from scoreline.measures.base import CountsBasedMeasure, Measure, check_total
 from scoreline.measures.registry import get_measure
-from scoreline.measures.rows import check_total
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import tamed
 
 AVERAGES = ("macro", "weighted", "micro", "none", None)
-NAMED = 5  # classes that a warning names at most
+MOST_NAMED = 5  # classes that a warning names at most
 
 
 class OneVsRest(NamedTuple):
@@ -130,11 +129,11 @@ def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, clas
     known = ~np.isnan(values)
     if not known.all():
         left_out = classes[~known].tolist() if len(values) == len(classes) else classes.tolist()
-        more = "" if len(left_out) <= NAMED else f" and {len(left_out) - NAMED} more"
+        more = "" if len(left_out) <= MOST_NAMED else f" and {len(left_out) - MOST_NAMED} more"
         rest = f"the average is over the other {known.sum()}" if known.any() else "there is no average"
         warnings.warn(
-            f"{measure.name} is not defined for class {', '.join(map(repr, left_out[:NAMED]))}{more} (in y_true no row of the "
-            f"class, or no other row): {rest}",
+            f"{measure.name} is not defined for class {', '.join(map(repr, left_out[:MOST_NAMED]))}{more} (in y_true no row of "
+            f"the class, or no other row): {rest}",
             UndefinedMetricWarning,
             stacklevel=3,
         )

@@ -9,17 +9,16 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline.measures.at_k import AtKMeasure
-from scoreline.measures.base import CountsBasedMeasure, Measure
+from scoreline.measures.base import CountsBasedMeasure, Measure, checked_rows
 from scoreline.measures.counts import values_of_counts
 from scoreline.measures.registry import get_measure
-from scoreline.measures.rows import checked_rows
 from scoreline.measures.ties import Ties, clearly_above, first_best, median_size
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector, room_module
 from scoreline.scores import smallest_reaching
 
-BLOCK = 1 << 16  # candidates judged at a time
-LARGEST = float(np.finfo(np.float64).max)
+CANDIDATES_AT_A_TIME = 1 << 16  # candidates judged at a time
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
 class Cut(NamedTuple):
@@ -65,8 +64,8 @@ class SortedScores:
         self.candidates = 0
 
     def blocks(self) -> Iterator[Candidates]:
-        """Yield all thresholds, at most BLOCK at a time, in arrays that are overwritten by the next block."""
-        arrays = [np.empty(BLOCK) for _ in Candidates._fields]
+        """Yield all thresholds, at most CANDIDATES_AT_A_TIME at a time, in arrays that are overwritten by the next block."""
+        arrays = [np.empty(CANDIDATES_AT_A_TIME) for _ in Candidates._fields]
         state = np.array([len(self.above), len(self.below), 0.0, 0.0, np.inf])
         above_sums, below_sums = (
             None if s is None else np.append(0.0, np.cumsum(s)) for s in (self.above_weight, self.below_weight)
@@ -187,7 +186,7 @@ def _placed(low: float, high: float, lowest: float, highest: float, gaps: int) -
 
 def in_range(threshold: float, low: float, lowest: float) -> float:
     """Return a threshold that is finite; one below all scores (low = -inf) must stay below the lowest."""
-    clipped = min(max(float(threshold), -LARGEST), LARGEST)
+    clipped = min(max(float(threshold), -LARGEST_FLOAT), LARGEST_FLOAT)
     if low == -np.inf and not clipped < lowest:
         raise ValueError(
             f"the best threshold lies below all scores, and the lowest is {lowest}, the end of the range of floats; divide the "

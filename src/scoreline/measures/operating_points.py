@@ -14,10 +14,7 @@ from scoreline.runtime.types import AnyArray, FloatArray
 
 ROUNDING = 1e-13  # of sums of weights, relative
 SCARCE_RECALL = 0.01  # share of the positives below which a threshold flags nearly nothing
-SCARCE_ROWS, ENOUGH_POSITIVES = (
-    5,
-    50,
-)  # as few flagged positives are nearly nothing, too, where there are that many in all
+SCARCE_ROWS, ENOUGH_POSITIVES = 5, 50  # so few flagged positives are nearly nothing, where there are that many in all
 USEFUL_RECALL = 0.1  # of the threshold that is named instead
 
 
@@ -161,7 +158,6 @@ class RecallAtPrecision(OperatingPoint):
         self.precision = precision
 
     def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return recall."""
         return ratio(tp, tp + fn)
 
     def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
@@ -169,12 +165,10 @@ class RecallAtPrecision(OperatingPoint):
         return tp, tp + fp, self.precision
 
     def constraint(self) -> str:
-        """Return the constraint in words."""
         return f"precision >= {self.precision:g}"
 
     @property
     def label(self) -> str:
-        """What reports call it, with the target."""
         return f"recall at {self.constraint()}"
 
 
@@ -190,7 +184,6 @@ class PrecisionAtRecall(OperatingPoint):
         self.recall = recall
 
     def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return precision."""
         return ratio(tp, tp + fp)
 
     def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
@@ -198,12 +191,10 @@ class PrecisionAtRecall(OperatingPoint):
         return tp, tp + fn, self.recall
 
     def constraint(self) -> str:
-        """Return the constraint in words."""
         return f"recall >= {self.recall:g}"
 
     @property
     def label(self) -> str:
-        """What reports call it, with the target."""
         return f"precision at {self.constraint()}"
 
 
@@ -219,7 +210,6 @@ class TprAtFpr(OperatingPoint):
         self.fpr = fpr
 
     def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return the true positive rate."""
         return ratio(tp, tp + fn)
 
     def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
@@ -231,7 +221,6 @@ class TprAtFpr(OperatingPoint):
         return fp <= self.fpr * (fp + tn) * (1.0 + ROUNDING)
 
     def constraint(self) -> str:
-        """Return the constraint in words."""
         return f"false positive rate <= {self.fpr:g}"
 
     def limited_rate(self, rate: float) -> str:
@@ -240,7 +229,6 @@ class TprAtFpr(OperatingPoint):
 
     @property
     def label(self) -> str:
-        """What reports call it, with the target."""
         return f"tpr at fpr <= {self.fpr:g}"
 
 

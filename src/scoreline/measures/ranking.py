@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from scoreline.measures.base import RankingMeasure
-from scoreline.measures.rows import checked_rows
+from scoreline.measures.base import RankingMeasure, checked_rows
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector

@@ -14,7 +14,7 @@ from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import visible
 
-LISTED = 1 << 20  # entries that are looked up at a time
+LOOKUP_ENTRIES = 1 << 20  # entries that are looked up at a time
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def csr_between(X: Any, start: int, stop: int) -> sp.csr_array:
 
 
 def csr_listed(X: Any, rows: AnyArray) -> sp.csr_array:
-    """Return the listed rows of a CSR matrix, a copy; beyond it memory for LISTED entries."""
+    """Return the listed rows of a CSR matrix, a copy; beyond it memory for LOOKUP_ENTRIES entries."""
     lengths = (X.indptr[rows + 1] - X.indptr[rows]).astype(np.int64)
     starts = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
@@ -58,7 +58,7 @@ def csr_listed(X: Any, rows: AnyArray) -> sp.csr_array:
     data, indices = np.empty(total, dtype=X.data.dtype), np.empty(total, dtype=X.indices.dtype)
     first = 0
     while first < len(rows):
-        last = max(first + 1, int(np.searchsorted(starts, starts[first] + LISTED, side="right")) - 1)
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + LOOKUP_ENTRIES, side="right")) - 1)
         begin, end = int(starts[first]), int(starts[last])
         shifts = X.indptr[rows[first:last]].astype(np.int64) - starts[first:last]
         places = np.repeat(shifts, lengths[first:last]) + np.arange(begin, end)
@@ -200,10 +200,11 @@ def _square_length(block: Any) -> float:
     return 1.0 + 0.5 * float(block.nnz / max(1, block.shape[0])) ** 2
 
 
-CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
-FAR = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
-LEAST_ROWS, ROWS_BYTES = 512, 1 << 21  # rows handed to BLAS at a time: fewer, and p x p sums are read too often
-FIRST_ROWS = 64  # rows whose mean is the origin of a chunk
+MOMENT_CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
+CANCELLATION_RATIO = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
+# Rows handed to BLAS at a time: with fewer, p x p sums are read too often.
+LEAST_BLAS_ROWS, BLAS_ROWS_BYTES = 512, 1 << 21
+ORIGIN_ROWS = 64  # rows whose mean is the origin of a chunk
 BLOCK_ENTRIES = 1 << 22  # of sparse rows that are copied at a time
 
 
@@ -218,7 +219,7 @@ def moments_of_blocks(
     n, p = shape
     step = default_block_rows(n, p)
     # Not so many that making and merging p x p sums takes as long as filling them.
-    chunks = max(1, min(16, CHUNK_BYTES // (16 * p * p), -(-n // step), max(2, n // (8 * p))))
+    chunks = max(1, min(16, MOMENT_CHUNK_BYTES // (16 * p * p), -(-n // step), max(2, n // (8 * p))))
     edges = np.linspace(0, n, chunks + 1).astype(int)
     parts: list[ClassMoments | None] = [None] * chunks
 
@@ -254,7 +255,7 @@ class _Sums:
         self.origin: FloatArray | None = None
         self.sums = np.zeros(p)
         self.squares = np.zeros((p, p))
-        self.rows = np.empty((max(LEAST_ROWS, min(2 * LEAST_ROWS, p), ROWS_BYTES // (8 * p)), p))
+        self.rows = np.empty((max(LEAST_BLAS_ROWS, min(2 * LEAST_BLAS_ROWS, p), BLAS_ROWS_BYTES // (8 * p)), p))
         self.filled = 0
 
     def add(self, block: FloatArray, rows: AnyArray, weight: FloatArray | None) -> None:
@@ -264,7 +265,7 @@ class _Sums:
         while start < len(rows):
             stop = start + min(len(rows) - start, len(self.rows) - self.filled)
             if self.origin is None:
-                self.origin = np.asarray(block[rows[:FIRST_ROWS]], dtype=np.float64).mean(axis=0)
+                self.origin = np.asarray(block[rows[:ORIGIN_ROWS]], dtype=np.float64).mean(axis=0)
             own = None if weight is None else weight[start:stop]
             part = self.rows[self.filled : self.filled + stop - start]
             kernels.gram.centred_rows(block, rows[start:stop], own, self.origin, part, self.sums)
@@ -308,7 +309,7 @@ def _sparse_side(X: Any, weight: FloatArray) -> Moments:
         return Moments.empty(p)
     scatter, mean, origin = block_gram(X, weight), block_sums(X, weight) / total, np.zeros(p)
     squares = np.diag(scatter)
-    full = squares - total * mean**2 < FAR * squares
+    full = squares - total * mean**2 < CANCELLATION_RATIO * squares
     if full.any():
         present = sum(np.bincount(block.indices, minlength=p) for _, block in _sparse_blocks(X, weight))
         full &= present == np.count_nonzero(weight)

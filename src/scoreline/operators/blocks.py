@@ -88,7 +88,6 @@ class StridedOperator(BlockOperator):
         return np.ascontiguousarray(self._X[lines], dtype=self._dtype)
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
         largest = np.zeros(self.shape[1])
         for start, _, block in self._dense_blocks():
             place = block.inspect()

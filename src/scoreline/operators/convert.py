@@ -19,7 +19,7 @@ from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray, FloatArray
 
 logger = logging.getLogger("scoreline")
-NAMED = 5  # columns that an error names
+MOST_NAMED = 5  # columns that an error names
 
 
 def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
@@ -184,12 +184,12 @@ def _not_numeric(X: Any, error: Exception) -> str:
             numeric = False
         if not numeric:
             found.append(f"{name!r} of type {dtype}")
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     have = "1 column that is" if len(found) == 1 else f"{len(found) or 'some'} columns that are"
     return (
-        f"X is a frame with {have} not numeric: {', '.join(found[:NAMED])}{more} ({error}). To encode text, read the frame "
-        "with scoreline.io.read_data(frame, label=...) for fit, and with its encoding=... for predict, or use OneHotEncoder. "
-        "Convert any other column to numbers, or drop it."
+        f"X is a frame with {have} not numeric: {', '.join(found[:MOST_NAMED])}{more} ({error}). To encode text, read the "
+        "frame with scoreline.io.read_data(frame, label=...) for fit, and with its encoding=... for predict, or use "
+        "OneHotEncoder. Convert any other column to numbers, or drop it."
     )
 
 

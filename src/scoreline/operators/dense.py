@@ -116,7 +116,6 @@ class DenseOperator(Operator):
 
     @property
     def cheap_rows(self) -> bool:
-        """Whether rows are contiguous."""
         return self._by_row
 
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
@@ -131,7 +130,6 @@ class DenseOperator(Operator):
         return merge(sums.parts())
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
         lines, length = self.shape if self._by_row else self.shape[::-1]
         bounds = parallel.even_bounds(lines, length, SUM_CHUNKS)
         found = np.empty(len(bounds) - 1, dtype=np.uint64)

@@ -19,8 +19,8 @@ from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
 
 # Share of the rows up to which single ones are read without those after them: where page reads at random (100 MB/s) take as
 # long as reading all rows (1.4 GB/s), for rows of half a page.
-FEW = 1 / 32
-COPY_BYTES = 1 << 28  # of rows that are asked for again and again
+SCATTERED_SHARE = 1 / 32
+REPEATED_LIST_BYTES = 1 << 28  # of rows that are asked for again and again
 
 
 def advised_array(path: Path, advice: str = "MADV_SEQUENTIAL") -> AnyArray:
@@ -69,7 +69,7 @@ class FewRows(Operator):
 
     Short lists go through `scattered`, the same operator over a second mapping of the same files, where the system is told not
     to read on; both share the pages in memory. A list that comes again (a sample that is trained on) is copied into memory if
-    it takes at most COPY_BYTES, and let go with the list.
+    it takes at most REPEATED_LIST_BYTES, and let go with the list.
     """
 
     scattered: Any
@@ -111,7 +111,7 @@ class FewRows(Operator):
             again = {}
             again["lines"] = weakref.ref(lines, lambda _: again.clear())
             self._again = again
-        elif len(lines) * self.row_bytes <= COPY_BYTES:
+        elif len(lines) * self.row_bytes <= REPEATED_LIST_BYTES:
             copy = again.get("copy")  # held here: another thread may clear what it comes from at any time
             if copy is None:
                 copy = again["copy"] = self._copied(lines), np.arange(len(lines), dtype=np.uint64)
@@ -119,7 +119,7 @@ class FewRows(Operator):
         return getattr(self._reader(lines), product)(vector, lines)
 
     def _reader(self, lines: BoundsArray) -> Any:
-        return self.scattered if len(lines) <= FEW * self.shape[0] else super()
+        return self.scattered if len(lines) <= SCATTERED_SHARE * self.shape[0] else super()
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
         return self._read("_matvec_rows", w, lines)
@@ -136,7 +136,6 @@ class FewRows(Operator):
         return super()._column_statistics(weight)
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
         self._files.check()
         return super().inspect()
 

@@ -23,7 +23,7 @@ from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
 
 SCATTER_CHUNKS = 16
 
-SMALL = 100_000  # entries: below, no Gram matrix takes long
+CHEAP_GRAM_ENTRIES = 100_000  # entries: below, no Gram matrix takes long
 
 
 class CompressedOperator(Operator):
@@ -128,17 +128,14 @@ class CompressedOperator(Operator):
 
     @property
     def cheap_rows(self) -> bool:
-        """Whether rows are contiguous: CSR."""
         return self._by_row
 
     @property
     def stores_zeros(self) -> bool:
-        """No: blocks are CSR."""
         return False
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row as `row_arrays` holds it, on average."""
         return (self._data.itemsize + self._indices.itemsize) * int(self._X.indptr[-1]) / self.shape[0]
 
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
@@ -157,7 +154,6 @@ class CompressedOperator(Operator):
         return self._row_blocks(max(1, self.shape[0] // 16))
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs, its factor included; found once."""
         return self._gram_passes
 
     @cached_property
@@ -168,10 +164,10 @@ class CompressedOperator(Operator):
         """
         X, p = self._X, self.shape[1]
         nnz = max(1, int(X.indptr[-1]))
-        fixed = (16.0 * p * p + p**3 / 30.0) / nnz if nnz > SMALL else 0.0
+        fixed = (16.0 * p * p + p**3 / 30.0) / nnz if nnz > CHEAP_GRAM_ENTRIES else 0.0
         if self._by_row:
             lengths = np.diff(X.indptr).astype(np.float64)
-        elif nnz > SMALL:
+        elif nnz > CHEAP_GRAM_ENTRIES:
             return fixed + 40.0
         else:
             lengths = np.bincount(X.indices[:nnz], minlength=self.shape[0]).astype(np.float64)
@@ -237,7 +233,6 @@ class CompressedOperator(Operator):
         return bool(self._by_row)
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of the stored entries."""
         bounds = self._scatter_bounds
         found = np.empty(len(bounds) - 1, dtype=np.int64)
         largest = np.zeros((len(found) if self._by_row else 1, self.shape[1]))

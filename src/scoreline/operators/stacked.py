@@ -75,21 +75,17 @@ class StackedOperator(Operator):
         return total
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs: the mean over all rows."""
         return sum(piece.gram_passes() * piece.shape[0] for piece in self.pieces) / self.shape[0]
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row as `row_arrays` holds it, on average."""
         return sum(piece.row_bytes * piece.shape[0] for piece in self.pieces) / self.shape[0]
 
     @property
     def stores_zeros(self) -> bool:
-        """Whether blocks of rows are dense arrays."""
         return all(piece.stores_zeros for piece in self.pieces)
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`."""
         for piece, first in zip(self.pieces, self.starts, strict=False):
             place = piece.inspect()
             if place is not None:

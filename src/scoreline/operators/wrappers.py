@@ -14,8 +14,8 @@ from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
 
-TINY = np.finfo(float).tiny
-FAR = 1e3  # deviations: beyond, the difference of squares has lost six digits
+LEAST_FLOAT = np.finfo(float).tiny
+CENTRE_FIRST_ABOVE = 1e3  # deviations: beyond, the difference of squares has lost six digits
 
 
 class Wrapper(Operator):
@@ -42,32 +42,25 @@ class Wrapper(Operator):
         return super()._vector(v, length, name)
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
-        """Return labels or weights where the rows are."""
         return self.inner.aligned(rows, name)
 
     @property
     def traffic(self) -> float | None:
-        """Bytes moved so far between the machines that hold X."""
         return self.inner.traffic
 
     def gram(self, weight: FloatArray) -> FloatArray:
-        """Return X'DX of the wrapped matrix."""
         return np.asarray(self._second_order(Operator.gram, weight))
 
     def quadratics(self, matrix: FloatArray) -> Scores:
-        """Return x_i' M x_i of the wrapped rows."""
         return self._second_order(Operator.quadratics, matrix)
 
     def diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
-        """Return the leverages of the wrapped rows in a diagonal."""
         return self._second_order(Operator.diagonal_leverages, diagonal, weight)
 
     def square_rmatvec(self, u: FloatArray) -> FloatArray:
-        """Return the weighted sums of squares of the wrapped columns."""
         return np.asarray(self._second_order(Operator.square_rmatvec, u))
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs."""
         return self.inner.gram_passes()
 
     def _count(self, passes: float) -> None:
@@ -82,12 +75,10 @@ class Wrapper(Operator):
 
     @property
     def cheap_rows(self) -> bool:
-        """Whether some rows cost their share of a product."""
         return self.inner.cheap_rows
 
     @property
     def stores_zeros(self) -> bool:
-        """Whether blocks of rows are dense arrays."""
         return self.inner.stores_zeros
 
     @abstractmethod
@@ -163,11 +154,9 @@ class InterceptOperator(Wrapper):
         return np.hstack([block, column])
 
     def on_rows(self, rows: AnyArray) -> "InterceptOperator":
-        """Return the listed rows with the same constant column."""
         return InterceptOperator(self.inner.on_rows(rows), self.value)
 
     def shifted(self, w: FloatArray, by: float) -> FloatArray:
-        """Return w with the coefficient of the constant column moved."""
         moved = w.copy()
         moved[-1] += by / self.value
         return moved
@@ -233,7 +222,7 @@ class ScaledOperator(Wrapper):
     @property
     def _far(self) -> bool:
         """Whether columns lie so far from 0 that squares must be taken after centring, block by block."""
-        return self.center is not None and float(np.abs(self.center * self.scale).max(initial=0.0)) > FAR
+        return self.center is not None and float(np.abs(self.center * self.scale).max(initial=0.0)) > CENTRE_FIRST_ABOVE
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
         return self.inner.class_moments(sign, weight).scaled(self.scale, self.center)
@@ -291,7 +280,6 @@ class ScaledOperator(Wrapper):
         return (dense - (0.0 if self.center is None else self.center)) * self.scale
 
     def on_rows(self, rows: AnyArray) -> "ScaledOperator":
-        """Return the listed rows with the same scale and centre."""
         return ScaledOperator(self.inner.on_rows(rows), self.scale, self.center)
 
     @property
@@ -301,7 +289,6 @@ class ScaledOperator(Wrapper):
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row as `row_arrays` holds it: rows that are centred have no zeros left."""
         return self.inner.row_bytes if self.center is None else 8.0 * self.shape[1]
 
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
@@ -338,7 +325,7 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
     operator.require("statistics", f"scaling={scaling!r}")
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         statistics = operator.column_statistics(weight)
-    low, high = (TINY, np.inf) if scaling == "maxabs" else (1e-140, 1e140)
+    low, high = (LEAST_FLOAT, np.inf) if scaling == "maxabs" else (1e-140, 1e140)
     outside = np.flatnonzero((statistics.max_abs > 0.0) & ~((statistics.max_abs > low) & (statistics.max_abs < high)))
     if len(outside):
         raise ValueError(
@@ -431,17 +418,14 @@ class RowsOperator(Operator):
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row as `row_arrays` holds it, on average."""
         return self.inner.row_bytes
 
     @property
     def stores_zeros(self) -> bool:
-        """Whether blocks are dense."""
         return self.inner.stores_zeros
 
     @property
     def cheap_rows(self) -> bool:
-        """Whether some rows cost their share of a product."""
         return self.inner.cheap_rows
 
 

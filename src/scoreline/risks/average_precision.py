@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.scores import ScoreSpace
 
@@ -24,11 +24,6 @@ class AveragePrecisionRisk(Risk):
     name = "average_precision"
     shift = "invariant"
     real_weights = False
-
-    @property
-    def ramp_scale(self) -> float:
-        """0: there is no ramp."""
-        return 0.0
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, subgradient and plane of the worst ranking.
@@ -53,7 +48,7 @@ class AveragePrecisionRisk(Risk):
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R, subgradient, c) by a dynamic programme over all merges of the two orders: O(n+ n-).
 
         best[i][j] is the largest value of what follows when i positives and j negatives are ranked; the next is a positive,

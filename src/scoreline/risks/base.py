@@ -12,8 +12,11 @@ from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.runtime.vectors import as_vector, tamed
 from scoreline.scores import HostSpace, Labels, ScoreSpace
 
-LEAST_SHARE = 1e-100  # of the weight of a class in that of the other: products of both stay in the range of floats
+LEAST_CLASS_RATIO = 1e-100  # of the weights of the classes: their products stay in the range of floats
 MAX_COPIES = 2**31  # rows that whole-numbered weights may stand for: 16 GiB of scores
+
+
+Reference = tuple[float, FloatArray, float]  # R_mu, its gradient, and the constant of the plane
 
 
 class Evaluation(NamedTuple):
@@ -113,9 +116,9 @@ class Risk(ABC):
         return [cls()]
 
     @property
-    @abstractmethod
     def ramp_scale(self) -> float:
-        """Width of the ramp in score units divided by mu (0 for smooth risks)."""
+        """Width of the ramp in score units divided by mu; 0 where there is no ramp."""
+        return 0.0
 
     @property
     def steepness(self) -> float:
@@ -139,7 +142,7 @@ class Risk(ABC):
     @abstractmethod
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R_mu, gradient, c) by the literal definition: slow, for tests. Zero gradient at ties of a kink."""
 
     def intercept(self, z: Scores) -> float:
@@ -247,10 +250,10 @@ def tame_weights(weight: FloatArray) -> FloatArray:
 def check_classes(labels: Labels) -> Labels:
     """Return labels both of whose classes weigh something that counts beside the other, or raise."""
     low, high = sorted((labels.positive, labels.negative))
-    if not low > LEAST_SHARE * high:
+    if not low > LEAST_CLASS_RATIO * high:
         raise ValueError(
             f"sample_weight gives the positive class a weight of {labels.positive:.3g} and the negative "
-            f"{labels.negative:.3g} (after scaling), expected a ratio of at most {1.0 / LEAST_SHARE:.0e}; use weights (or "
-            "class_weight) that differ less"
+            f"{labels.negative:.3g} (after scaling), expected a ratio of at most {1.0 / LEAST_CLASS_RATIO:.0e}; use "
+            "weights (or class_weight) that differ less"
         )
     return labels

@@ -7,12 +7,12 @@ import numpy as np
 from scoreline import kernels
 from scoreline.measures import CountMeasure, Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
-from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.risks.ties import check_ties, smallest_change_of_counts
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.scores import ScoreSpace
 
-FAR = 2.0**1020  # scores beyond: sums of two of them would leave the range of floats
+LARGEST_SCORE = 2.0**1020  # scores beyond: sums of two of them would leave the range of floats
 Bounds = tuple[float, float, float, float]  # low, weight of ties with it, high, weight of ties with it
 
 
@@ -90,11 +90,6 @@ class ContingencyRisk(Risk):
         risks += [cls("fbeta", {"beta": beta}) for beta in (0.2, 3.0)] + [cls("gower_legendre", {"sigma": 2.0})]
         return risks + [cls(name, {"k": k}) for name in ("precision_at_k", "recall_at_k") for k in (1, 0.8)]
 
-    @property
-    def ramp_scale(self) -> float:
-        """0: there is no ramp."""
-        return 0.0
-
     def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "ContingencyRisk":
         """Return a copy that holds labels and weights; weights must be whole numbers but for the separable losses."""
         prepared = super().prepare(y, sample_weight, space)
@@ -157,7 +152,7 @@ class ContingencyRisk(Risk):
             bounds = best[1]
         else:
             above, below = space.class_scores(z, labels)
-            if max(abs(float(side[end])) for side in (above, below) for end in (0, -1)) > FAR:
+            if max(abs(float(side[end])) for side in (above, below) for end in (0, -1)) > LARGEST_SCORE:
                 return self._unknown(out, grad)
             b, c = getattr(kernels.contingency, self.oracle.kernel)(*self.oracle.arguments, above, below, h)
             bounds = *_lowest(above, b), *_highest(below, c)
@@ -190,7 +185,7 @@ class ContingencyRisk(Risk):
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R, subgradient, c) by trying every pair of counts: O(n+ n-), copies of rows one by one."""
         prepared = self.prepare(y, sample_weight)
         if sample_weight is not None and self.real_weights:
@@ -216,9 +211,9 @@ class ContingencyRisk(Risk):
         np.add.at(grad, rows[below[:j]], h)
         return float(table[i, j]), grad, float(loss[i, j])
 
-    def _separable_reference(self, z: FloatArray, positive: AnyArray, s: FloatArray) -> tuple[float, FloatArray, float]:
+    def _separable_reference(self, z: FloatArray, positive: AnyArray, s: FloatArray) -> Reference:
         """Return the largest over the prices of sum_i s_i max(0, gain of flipping row i)."""
-        best: tuple[float, FloatArray, float] | None = None
+        best: Reference | None = None
         for above, below in self.oracle.prices:
             price = np.where(positive, above / s[positive].sum(), below / s[~positive].sum())
             slope = np.where(positive, -2.0, 2.0) / s.sum()

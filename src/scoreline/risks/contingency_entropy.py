@@ -9,7 +9,7 @@ from scipy.special import gammaln, logsumexp
 
 from scoreline.measures import Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
-from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.risks.marginals import loss_table
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
@@ -63,11 +63,6 @@ class EntropyContingencyRisk(Risk):
     def variants(cls) -> list[Risk]:
         """Return one risk for a separable loss, a mean of rates, ratios, a loss beyond 1 and one of fixed size."""
         return [cls(name) for name in ("accuracy", "f1", "gmean", "mcc", "prbep")]
-
-    @property
-    def ramp_scale(self) -> float:
-        """0: it is smooth as it is."""
-        return 0.0
 
     @property
     def steepness(self) -> float:
@@ -125,7 +120,7 @@ class EntropyContingencyRisk(Risk):
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R, gradient, c): chances of flips from the sums with and without each row's flip. O(n^3) and more."""
         prepared = self.prepare(y, sample_weight)
         copies = np.ones(len(z), dtype=int) if sample_weight is None else np.asarray(sample_weight).astype(int)

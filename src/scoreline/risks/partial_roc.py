@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from scoreline.measures import Measure
-from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.risks.roc_area import pair_hessian, ramp_width
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
@@ -103,7 +103,7 @@ class PartialRocRisk(Risk):
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R_mu, gradient, c) by visiting all pairs, the threshold by bisection in extended precision: O(n+ n-)."""
         s = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = np.asarray(y) > 0

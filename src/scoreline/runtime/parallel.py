@@ -218,9 +218,7 @@ def one_blas_thread() -> Iterator[None]:
     claim, claims = _Claim(), _local.__dict__.setdefault("blas", WeakSet())
     try:
         with _lock:
-            _keep_to_one(
-                shared, _blas_before
-            )  # also where others have asked before: somebody may have set them meanwhile
+            _keep_to_one(shared, _blas_before)  # also where others have asked before: they may have been set meanwhile
             _blas_claims.add(claim)
             if not claims:
                 _keep_to_one(own, _local.__dict__.setdefault("blas_before", []))

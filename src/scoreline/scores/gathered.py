@@ -59,6 +59,5 @@ class Gathered:
     def lifted(
         self, z: RemoteVector, labels: Labels, threshold: tuple[float, float]
     ) -> tuple[RemoteVector, RemoteVector]:
-        """Return scores less the base, for positives at least the offset, and by how much they were lifted."""
         lifted, lift = self.by_gathering("lifted", z, labels, threshold)
         return z.like(lifted), z.like(lift)

@@ -69,12 +69,10 @@ class BundleSolver(Solver):
         self._see(state, self._point)
 
     def store(self, state: State) -> None:
-        """Put the planes into the state."""
         assert isinstance(state, BundleState)
         state.planes = self._planes.record()
 
     def release(self) -> None:
-        """Let go of scores and planes."""
         for name in ("_planes", "_point"):
             self.__dict__.pop(name, None)
 

@@ -15,7 +15,7 @@ from scoreline.solvers.common.base import Solver, State
 from scoreline.solvers.common.lower_bound import LowerBound
 
 LEAST_CURVATURE = 1e-30  # with less, one step takes every beta to an end of its box
-MARGIN = 1.05  # over the estimated Lipschitz constant, which Lanczos' method finds from below
+LANCZOS_MARGIN = 1.05  # over the estimated Lipschitz constant, which Lanczos' method finds from below
 
 
 @dataclass
@@ -65,12 +65,10 @@ class ExcessiveGapSolver(Solver):
 
     @classmethod
     def serves(cls, risk: Risk | type[Risk]) -> bool:
-        """Tell whether the risk is the hinge with a free intercept."""
         return bool(risk.name == "hinge_free_intercept")
 
     @classmethod
     def trains(cls, measure: Measure | type[Measure]) -> bool:
-        """Tell whether the measure is one of predictions at a cut."""
         return issubclass(measure if isinstance(measure, type) else type(measure), CountsBasedMeasure)
 
     def start(self, objective: Objective, w0: FloatArray) -> ExcessiveGapState:
@@ -98,12 +96,10 @@ class ExcessiveGapSolver(Solver):
         self._meet(objective, state)
 
     def store(self, state: State) -> None:
-        """Put the best plane into the state; the rest is there."""
         assert isinstance(state, ExcessiveGapState)
         state.plane = self._bound.record()
 
     def release(self) -> None:
-        """Let go of scores and planes."""
         for name in ("_bound", "_z", "_met"):
             self.__dict__.pop(name, None)
 
@@ -168,4 +164,4 @@ def largest_curvature(objective: Objective) -> float:
         )
         largest = float(found[0])
     # A constant that is too large does no harm, and of one that is 0, or below the roundings of beta, there is no inverse.
-    return max(MARGIN * largest / (labels.total * objective.alpha), LEAST_CURVATURE)
+    return max(LANCZOS_MARGIN * largest / (labels.total * objective.alpha), LEAST_CURVATURE)

@@ -10,13 +10,12 @@ from scoreline.objective import Objective, Point
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.common.base import Solver, State
-from scoreline.solvers.common.curvature import CurvatureMemory
-from scoreline.solvers.common.hessian import Preconditioner
+from scoreline.solvers.common.hessian import CurvatureMemory, Preconditioner
 from scoreline.solvers.common.linesearch import strong_wolfe
 from scoreline.solvers.common.lower_bound import LowerBound
 from scoreline.solvers.common.sample_start import Sampled
 
-REFRESH = 50  # iterations between fresh z = Xw: scores are carried along by z + a z_d and drift by rounding
+REFRESH_ITERATIONS = 50  # iterations between fresh z = Xw: scores are carried along by z + a z_d and drift by rounding
 
 
 @dataclass
@@ -116,14 +115,12 @@ class LbfgsSolver(Solver):
         return objective.at(state.w, z, state.mu)
 
     def store(self, state: State) -> None:
-        """Put the curvature pairs and the best plane into the state."""
         assert isinstance(state, LbfgsState)
         state.memory = dict(self._curvature.record())
         state.hessian = self._preconditioner.record(self._objective)
         state.plane = self._bound.record()
 
     def release(self) -> None:
-        """Let go of scores, gradients and curvature."""
         for name in ("_point", "_spare", "_curvature", "_bound", "_gradient", "_preconditioner", "_objective"):
             self.__dict__.pop(name, None)
 
@@ -160,7 +157,7 @@ class LbfgsSolver(Solver):
         new = line.accept(step)
         self._spare = point.z
         self._since_refresh += 1
-        if self._since_refresh >= REFRESH:
+        if self._since_refresh >= REFRESH_ITERATIONS:
             self._since_refresh = 0
             del line
             new = objective.at(new.w, objective.scores(new.w), state.mu, out=new.risk.grad)

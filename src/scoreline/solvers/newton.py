@@ -8,7 +8,7 @@ from scoreline.runtime.types import FloatArray
 from scoreline.solvers.common.hessian import has_factor, hessian_diagonal
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
 
-DIAGONAL_PASSES = 10  # passes between two diagonals
+DIAGONAL_INTERVAL_PASSES = 10  # passes between two diagonals
 
 
 class NewtonSolver(LbfgsSolver):
@@ -32,7 +32,6 @@ class NewtonSolver(LbfgsSolver):
 
     @classmethod
     def serves(cls, risk: Risk | type[Risk]) -> bool:
-        """Tell whether the risk has a diagonal Hessian in the scores."""
         return bool(risk.curved)
 
     def start(self, objective: Objective, w0: FloatArray) -> LbfgsState:
@@ -50,6 +49,6 @@ class NewtonSolver(LbfgsSolver):
             self._preconditioner.renew(objective, self._curvature, lambda: risk.hessian(self._point.z))
         elif operator.n_passes >= self._preconditioner.due:
             diagonal = hessian_diagonal(objective, risk.curvature(self._point.z))
-            self._preconditioner.due = operator.n_passes + DIAGONAL_PASSES
+            self._preconditioner.due = operator.n_passes + DIAGONAL_INTERVAL_PASSES
             if np.isfinite(diagonal).all():
                 self._curvature.initial = lambda v: v / diagonal
