@@ -2,16 +2,17 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from scoreline.operators import block_sums
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.array_types import on_host
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 from scoreline.runtime.vectors import as_vector, tamed, visible
 
 ROW_VECTORS = ("u", "weight", "sign")  # arguments with an entry for every row
@@ -22,7 +23,7 @@ class RowBlock(NamedTuple):
 
     start: int
     stop: int
-    data: Any
+    data: Block
 
 
 class RowArrays(NamedTuple):
@@ -128,6 +129,10 @@ class Operator(ABC):
             own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]
         return own
 
+    def wrapped(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":
+        """Return the matrix with a wrapper around it, or around each of its parts if these are on workers."""
+        return wrap(self)
+
     def on_rows(self, rows: AnyArray) -> "Operator":
         """Return the listed rows as an operator of its own, which reads them where they lie and counts its own passes."""
         from scoreline.operators.wrappers import RowsOperator
@@ -152,7 +157,7 @@ class Operator(ABC):
     def row_blocks(self, size: int | None = None) -> Iterator[RowBlock]:
         """Yield consecutive blocks of at most `size` rows (by default about 8 MB), without copying where possible."""
         self.require("row_blocks", "reading blocks of rows")
-        step = default_block_rows(*self.shape) if size is None else int(size)
+        step = block_sums.default_block_rows(*self.shape) if size is None else int(size)
         if step < 1:
             raise ValueError(f"size={size!r} is not a number of rows; pass an integer of 1 or more")
         return self._row_blocks(step)
@@ -179,11 +184,9 @@ class Operator(ABC):
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
         block, zero = self._block(start, stop), np.uint64(0)
         if sp.issparse(block):
-            block = block.tocsr()
-            indices, indptr = (a.view(f"u{a.dtype.itemsize}") for a in (block.indices, block.indptr))
-            return RowArrays(read_only(block.data), read_only(indices), read_only(indptr), zero, zero, start)
+            return RowArrays(*block_sums.csr_arrays(block.tocsr()), zero, zero, start)
         flat = np.ascontiguousarray(block).ravel()
-        return RowArrays(read_only(flat), None, None, np.uint64(block.shape[1]), np.uint64(1), start)
+        return RowArrays(block_sums.read_only(flat), None, None, np.uint64(block.shape[1]), np.uint64(1), start)
 
     @visible
     def column_statistics(self, weight: FloatArray | None = None) -> ColumnStatistics:
@@ -256,11 +259,9 @@ class Operator(ABC):
     @visible
     def row_norms(self) -> FloatArray:
         """Return the Euclidean length of every row. One pass."""
-        from scoreline.operators.block_sums import block_norms
-
         self.require("row_blocks", "lengths of rows")
         self._count(1.0)
-        return np.concatenate([block_norms(b.data) for b in self.row_blocks()])
+        return np.concatenate([block_sums.block_norms(b.data) for b in self.row_blocks()])
 
     def shifted(self, w: FloatArray, by: float) -> FloatArray:
         """Return coefficients whose scores are those of w plus a constant, or w itself where no column is constant."""
@@ -293,10 +294,10 @@ class Operator(ABC):
     def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
         raise NotImplementedError
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         raise NotImplementedError
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         """Return the listed rows as a block, a copy; a subclass that can find single rows at once should do so."""
         return np.concatenate([self._block(int(r), int(r) + 1) for r in lines])
 
@@ -304,40 +305,32 @@ class Operator(ABC):
         raise NotImplementedError
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
-        from scoreline.operators.block_sums import moments_of_blocks, moments_of_sparse
-
         if self.stores_zeros:
-            return moments_of_blocks(self._block, self.shape, sign, weight)
+            return block_sums.moments_of_blocks(self._block, self.shape, sign, weight)
         total = ClassMoments.empty(self.shape[1])
         for b in self.row_blocks():
             own = slice(b.start, b.stop)
-            total.merge(moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
+            total.merge(block_sums.moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
         return total
 
     def _gram(self, weight: Scores) -> FloatArray:
-        from scoreline.operators.block_sums import gram_of_blocks
-
-        return gram_of_blocks(self._block, self.shape, weight)
+        return block_sums.gram_of_blocks(self._block, self.shape, weight)
 
     def _quadratics(self, matrix: FloatArray) -> Scores:
-        from scoreline.operators.block_sums import quadratics_of_blocks
-
-        return quadratics_of_blocks(self._block, self.shape, matrix)
+        return block_sums.quadratics_of_blocks(self._block, self.shape, matrix)
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
-        from scoreline.operators.block_sums import block_leverages
-
-        return np.concatenate([block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self.row_blocks()])
+        return np.concatenate(
+            [block_sums.block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self.row_blocks()]
+        )
 
     def _square_rmatvec(self, u: Scores) -> FloatArray:
-        from scoreline.operators.block_sums import block_squares
-
         total = np.zeros(self.shape[1])
         for b in self.row_blocks():
             own, rows = u[b.start : b.stop], np.flatnonzero(u[b.start : b.stop])
             if len(rows):  # rows of weight 0 are not there, also where their squares leave the range of floats
                 block = b.data if len(rows) == len(own) else b.data[rows]
-                total += block_squares(block).T @ own[rows]
+                total += block_sums.block_squares(block).T @ own[rows]
         return total
 
     def _vector(self, v: Any, length: int, name: str) -> FloatArray:
@@ -363,15 +356,3 @@ class Operator(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, n_passes={self.n_passes:g})"
-
-
-def default_block_rows(n: int, p: int) -> int:
-    """Return how many rows of p float64 make about 8 MB: enough to amortise a call, small enough for any memory."""
-    return max(1, min(n, (1 << 20) // max(1, p)))
-
-
-def read_only(array: AnyArray) -> AnyArray:
-    """Return a read-only view: kernels then compile once, whether or not the caller's array is writable."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

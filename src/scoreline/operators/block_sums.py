@@ -8,13 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline import kernels
-from scoreline.operators.base import default_block_rows, read_only
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.runtime import parallel
-from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.types import AnyArray, Block, FloatArray
 from scoreline.runtime.vectors import visible
 
 LOOKUP_ENTRIES = 1 << 20  # entries that are looked up at a time
+GRAM_BYTES = 1 << 26  # of private sums at most, whatever the number of threads
+MOMENT_CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
+CANCELLATION_RATIO = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
+# Rows handed to BLAS at a time: with fewer, p x p sums are read too often.
+LEAST_BLAS_ROWS, BLAS_ROWS_BYTES = 512, 1 << 21
+ORIGIN_ROWS = 64  # rows whose mean is the origin of a chunk
+BLOCK_ENTRIES = 1 << 22  # of sparse rows that are copied at a time
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class CsrRows:
         return int(self.indptr[-1])
 
 
-def is_sparse(block: Any) -> bool:
+def is_sparse(block: Block) -> bool:
     """Tell whether a block of rows is stored as CSR (or CSC), by SciPy or as CsrRows."""
     return sp.issparse(block) or isinstance(block, CsrRows)
 
@@ -69,10 +75,7 @@ def csr_listed(X: Any, rows: AnyArray) -> sp.csr_array:
     return sp.csr_array(parts, shape=(len(rows), X.shape[1]))
 
 
-GRAM_BYTES = 1 << 26  # of private sums at most, whatever the number of threads
-
-
-def gram_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, int], weight: FloatArray) -> FloatArray:
+def gram_of_blocks(block_of: Callable[[int, int], Block], shape: tuple[int, int], weight: FloatArray) -> FloatArray:
     """Return X'DX of a matrix that `block_of(start, stop)` gives rows of: chunks on our threads, sums in fixed order."""
     n, p = shape
     step = default_block_rows(n, p)
@@ -92,7 +95,9 @@ def gram_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, int], 
     return np.asarray(partial.sum(axis=0))
 
 
-def quadratics_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, int], matrix: FloatArray) -> FloatArray:
+def quadratics_of_blocks(
+    block_of: Callable[[int, int], Block], shape: tuple[int, int], matrix: FloatArray
+) -> FloatArray:
     """Return x_i' M x_i for every row of a matrix that `block_of(start, stop)` gives rows of, on our threads."""
     n, p = shape
     step = default_block_rows(n, p)
@@ -110,12 +115,12 @@ def quadratics_of_blocks(block_of: Callable[[int, int], Any], shape: tuple[int, 
     return out
 
 
-def block_gram(block: Any, weight: FloatArray) -> FloatArray:
+def block_gram(block: Block, weight: FloatArray) -> FloatArray:
     """Return X'DX with D = diag(weight >= 0): p x p. Dense: n p^2 flops by BLAS. CSR: half the squared row lengths."""
     if not is_sparse(block):
         root = np.sqrt(weight)[:, None] * block
         return np.asarray(root.T @ root)
-    data, indices, indptr = _arrays(block)
+    data, indices, indptr = csr_arrays(block)
     p = block.shape[1]
     chunks = max(1, min(16, GRAM_BYTES // (8 * p * p)))
     bounds = parallel.even_bounds(block.shape[0], _square_length(block), chunks)
@@ -127,22 +132,22 @@ def block_gram(block: Any, weight: FloatArray) -> FloatArray:
     return np.asarray(total + total.T)
 
 
-def block_sums(block: Any, weight: FloatArray) -> FloatArray:
+def block_sums(block: Block, weight: FloatArray) -> FloatArray:
     """Return X'weight of a CSR block."""
     n, p = block.shape
     per_row = 4.0 * block.nnz / max(1, n)
     bounds = parallel.even_bounds(n, per_row, max(1, min(16, block.nnz // (4 * p))))
     partial = np.empty((len(bounds) - 1, p))
-    arguments = (*_arrays(block), None, np.ascontiguousarray(weight), partial, bounds)
+    arguments = (*csr_arrays(block), None, np.ascontiguousarray(weight), partial, bounds)
     parallel.run_chunks(kernels.csr.scatter, len(partial), *arguments)
     return np.asarray(partial.sum(axis=0))
 
 
-def block_quadratics(block: Any, matrix: FloatArray) -> FloatArray:
+def block_quadratics(block: Block, matrix: FloatArray) -> FloatArray:
     """Return x_i' M x_i for every row i, M symmetric. As costly as `block_gram`."""
     if not is_sparse(block):
         return np.asarray(np.einsum("ij,ij->i", block @ matrix, block))
-    data, indices, indptr = _arrays(block)
+    data, indices, indptr = csr_arrays(block)
     out = np.empty(block.shape[0])
     bounds = parallel.even_bounds(block.shape[0], _square_length(block))
     parallel.run_chunks(
@@ -151,7 +156,7 @@ def block_quadratics(block: Any, matrix: FloatArray) -> FloatArray:
     return out
 
 
-def block_leverages(block: Any, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+def block_leverages(block: Block, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
     """Return sum_j x_ij^2 / (diagonal_j - weight_i x_ij^2) for every row i."""
     if not is_sparse(block):
         squares = np.square(block, dtype=np.float64)
@@ -162,12 +167,12 @@ def block_leverages(block: Any, diagonal: FloatArray, weight: FloatArray) -> Flo
         block.sum_duplicates()
     out = np.empty(block.shape[0])
     bounds = parallel.even_bounds(block.shape[0], 8.0 * block.nnz / max(1, block.shape[0]))
-    arguments = (*_arrays(block), diagonal, np.ascontiguousarray(weight), out, bounds)
+    arguments = (*csr_arrays(block), diagonal, np.ascontiguousarray(weight), out, bounds)
     parallel.run_chunks(kernels.gram.csr_leverages, len(bounds) - 1, *arguments)
     return out
 
 
-def block_squares(block: Any) -> Any:
+def block_squares(block: Block) -> Block:
     """Return the block with every entry squared: a copy of one block, never of X."""
     if not is_sparse(block):
         return np.square(block, dtype=np.float64)
@@ -177,7 +182,7 @@ def block_squares(block: Any) -> Any:
     return squared
 
 
-def block_norms(block: Any) -> FloatArray:
+def block_norms(block: Block) -> FloatArray:
     """Return the Euclidean length of every row; rows whose squares leave the range of floats are scaled first."""
     squares = np.asarray(block_squares(block).sum(axis=1)).ravel()
     norms = np.sqrt(squares)
@@ -189,27 +194,19 @@ def block_norms(block: Any) -> FloatArray:
     return np.asarray(norms)
 
 
-def _arrays(block: Any) -> tuple[Any, Any, Any]:
-    unsigned = np.uint32 if block.indices.dtype.itemsize == 4 else np.uint64
-    pointers = np.uint32 if block.indptr.dtype.itemsize == 4 else np.uint64
-    return read_only(block.data), read_only(block.indices.view(unsigned)), read_only(block.indptr.view(pointers))
+def csr_arrays(block: Block) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return data, indices and row starts as kernels take them: read-only, indices unsigned."""
+    indices, indptr = (a.view(f"u{a.dtype.itemsize}") for a in (block.indices, block.indptr))
+    return read_only(block.data), read_only(indices), read_only(indptr)
 
 
-def _square_length(block: Any) -> float:
+def _square_length(block: Block) -> float:
     """Return the mean work of a row: about half its squared length."""
     return 1.0 + 0.5 * float(block.nnz / max(1, block.shape[0])) ** 2
 
 
-MOMENT_CHUNK_BYTES = 1 << 29  # of private sums at most, whatever the number of threads: two chunks at 4096 columns
-CANCELLATION_RATIO = 1e-6  # scatter over n mean^2 below which a sum of squares has lost digits that matter
-# Rows handed to BLAS at a time: with fewer, p x p sums are read too often.
-LEAST_BLAS_ROWS, BLAS_ROWS_BYTES = 512, 1 << 21
-ORIGIN_ROWS = 64  # rows whose mean is the origin of a chunk
-BLOCK_ENTRIES = 1 << 22  # of sparse rows that are copied at a time
-
-
 def moments_of_blocks(
-    block_of: Callable[[int, int], Any], shape: tuple[int, int], sign: AnyArray, weight: FloatArray | None
+    block_of: Callable[[int, int], Block], shape: tuple[int, int], sign: AnyArray, weight: FloatArray | None
 ) -> ClassMoments:
     """Return the class moments of a dense matrix that `block_of(start, stop)` gives rows of: chunks on our threads.
 
@@ -336,3 +333,15 @@ def _sparse_blocks(X: Any, weight: FloatArray) -> Iterator[tuple[FloatArray, sp.
         if not X.has_canonical_format:
             block.sum_duplicates()
         yield own[rows], block
+
+
+def default_block_rows(n: int, p: int) -> int:
+    """Return how many rows of p float64 make about 8 MB: enough to amortise a call, small enough for any memory."""
+    return max(1, min(n, (1 << 20) // max(1, p)))
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """Return a read-only view: kernels then compile once, whether or not the caller's array is writable."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

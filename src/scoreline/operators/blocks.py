@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scoreline.operators.base import Operator, default_block_rows
+from scoreline.operators.base import Operator
+from scoreline.operators.block_sums import default_block_rows
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray

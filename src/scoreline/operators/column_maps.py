@@ -6,7 +6,7 @@ sparse matrix stays sparse; the constant that is lost is part of the intercept.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,13 +15,14 @@ import scipy.sparse as sp
 from scipy.special import ndtr, ndtri
 
 from scoreline import kernels
-from scoreline.operators.base import Operator, default_block_rows
+from scoreline.operators.base import Operator
+from scoreline.operators.block_sums import default_block_rows
 from scoreline.operators.convert import as_operator
 from scoreline.operators.mapped import FewRows
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.operators.wrappers import Wrapper
 from scoreline.runtime import parallel
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, IntArray, Scores
 
 logger = logging.getLogger("scoreline")
 
@@ -97,7 +98,7 @@ class ColumnMap(NamedTuple):
         own = slice(int(self.starts[column]), int(self.starts[column + 1]))
         return self.x[own], self.y[own]
 
-    def transform(self, block: Any) -> Any:
+    def transform(self, block: Block) -> Block:
         """Return the mapped rows as a new float64 array or CSR matrix; NaN and infinity become NaN."""
         run = parallel.run_chunks
         if sp.issparse(block):
@@ -121,7 +122,7 @@ class ColumnMap(NamedTuple):
         A matrix in memory is mapped once, into a copy; rows on disk are mapped whenever they are read.
         """
         if operator.scores == "blocks":
-            mapped = in_parts(operator, self.applied)
+            mapped = operator.wrapped(self.applied)
         elif isinstance(operator, FewRows):
             mapped = ColumnMapOperator(operator, self)
         else:
@@ -243,7 +244,7 @@ class ColumnMapOperator(Wrapper):
         self.largest = np.zeros(inner.shape[1])
         np.maximum.at(self.largest, columns, np.abs(column_map.y))
 
-    def _wrap(self, block: Any) -> Any:
+    def _wrap(self, block: Block) -> Block:
         return self.column_map.transform(block)
 
     def _parts(self) -> Iterator[tuple[slice, Operator]]:
@@ -302,12 +303,6 @@ class ColumnMapOperator(Wrapper):
         return w, b
 
 
-def in_parts(operator: Any, wrap: Callable[[Operator], Operator]) -> Operator:
-    """Return rows on workers with every part wrapped where it is."""
-    wrapped: Operator = operator.wrapped(wrap)
-    return wrapped
-
-
 def with_mapped_columns(operator: Operator, scaling: str | None, weight: Any = None) -> Operator:
     """Return the operator with the columns that scaling="robust" or "quantile" maps, or as it is.
 
@@ -323,7 +318,7 @@ def mapped_like(operator: Operator, column_map: ColumnMap | None) -> Operator:
     if column_map is None or operator.column_map is not None:
         return operator
     if operator.scores == "blocks":
-        return in_parts(operator, partial(mapped_like, column_map=column_map))
+        return operator.wrapped(partial(mapped_like, column_map=column_map))
     if operator.scores == "device":
         raise TypeError(
             f"the model was trained with scaling={column_map.kind!r}, which is not supported for X on a device: pass X on the "

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from scoreline import kernels
-from scoreline.operators.base import Operator, RowArrays, default_block_rows, read_only
+from scoreline.operators.base import Operator, RowArrays
+from scoreline.operators.block_sums import default_block_rows, read_only
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge
 from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.operators.base import Operator, read_only
-from scoreline.operators.block_sums import CsrRows
+from scoreline.operators.base import Operator
+from scoreline.operators.block_sums import CsrRows, read_only
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.sparse import CompressedOperator
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.npy import map_array
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 
 # Share of the rows up to which single ones are read without those after them: where page reads at random (100 MB/s) take as
 # long as reading all rows (1.4 GB/s), for rows of half a page.
@@ -127,7 +127,7 @@ class FewRows(Operator):
     def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
         return np.asarray(self._read("_rmatvec_rows", u, lines))
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         self._files.check()
         return super()._block(start, stop)
 
@@ -139,7 +139,7 @@ class FewRows(Operator):
         self._files.check()
         return super().inspect()
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         self._files.check()
         return self._reader(lines)._listed(lines)
 

@@ -7,19 +7,12 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline.operators.base import Operator, RowArrays, RowBlock, read_only
-from scoreline.operators.block_sums import (
-    block_gram,
-    block_leverages,
-    block_quadratics,
-    csr_between,
-    csr_listed,
-    moments_of_sparse,
-)
+from scoreline.operators import block_sums
+from scoreline.operators.base import Operator, RowArrays, RowBlock
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 from scoreline.runtime import parallel
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, IntArray
 
 SCATTER_CHUNKS = 16
 
@@ -43,8 +36,7 @@ class CompressedOperator(Operator):
         self._X = X
         self._by_row = bool(X.format == "csr")
         self._summed: CompressedOperator | None = None
-        self._data = read_only(X.data)
-        self._indices, self._indptr = (read_only(a.view(_unsigned(a.dtype))) for a in (X.indices, X.indptr))
+        self._data, self._indices, self._indptr = block_sums.csr_arrays(X)
         self._check_structure()
         n_out = self.shape[1] if self._by_row else self.shape[0]
         stored = int(X.indptr[-1])
@@ -114,13 +106,13 @@ class CompressedOperator(Operator):
     def _list_bounds(self, lines: BoundsArray, max_chunks: int) -> BoundsArray:
         return parallel.even_bounds(len(lines), self._line_work, max_chunks)
 
-    def _block(self, start: int, stop: int) -> Any:
-        return csr_between(self._X, start, stop) if self._by_row else self._X[start:stop].tocsr()
+    def _block(self, start: int, stop: int) -> Block:
+        return block_sums.csr_between(self._X, start, stop) if self._by_row else self._X[start:stop].tocsr()
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         rows = lines.astype(np.intp)
         if self._by_row:
-            return csr_listed(self._X, rows)
+            return block_sums.csr_listed(self._X, rows)
         X, stored = self._X, int(self._X.indptr[-1])
         if len(X.data) > stored or len(X.indices) > stored:  # SciPy would read the room at the end
             X = type(X)((X.data[:stored], X.indices[:stored], X.indptr), shape=X.shape, copy=False)
@@ -175,27 +167,27 @@ class CompressedOperator(Operator):
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
         if self._by_row:
-            return moments_of_sparse(self._X, sign, weight)
+            return block_sums.moments_of_sparse(self._X, sign, weight)
         total = ClassMoments.empty(self.shape[1])
         for b in self._few_blocks():
             own = slice(b.start, b.stop)
-            total.merge(moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
+            total.merge(block_sums.moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
         return total
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._by_row:
-            return block_gram(self._X, weight)
-        return np.asarray(sum(block_gram(b.data, weight[b.start : b.stop]) for b in self._few_blocks()))
+            return block_sums.block_gram(self._X, weight)
+        return np.asarray(sum(block_sums.block_gram(b.data, weight[b.start : b.stop]) for b in self._few_blocks()))
 
     def _quadratics(self, matrix: FloatArray) -> FloatArray:
         if self._by_row:
-            return block_quadratics(self._X, matrix)
-        return np.concatenate([block_quadratics(b.data, matrix) for b in self._few_blocks()])
+            return block_sums.block_quadratics(self._X, matrix)
+        return np.concatenate([block_sums.block_quadratics(b.data, matrix) for b in self._few_blocks()])
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
         if self._by_row and self._X.has_canonical_format:
-            return block_leverages(self._X, diagonal, weight)
-        parts = [block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self._few_blocks()]
+            return block_sums.block_leverages(self._X, diagonal, weight)
+        parts = [block_sums.block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self._few_blocks()]
         return np.concatenate(parts)
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
@@ -247,10 +239,6 @@ class CompressedOperator(Operator):
         line = int(np.searchsorted(self._X.indptr, places[0], side="right")) - 1
         index = int(self._X.indices[places[0]])
         return (line, index) if self._by_row else (index, line)
-
-
-def _unsigned(dtype: Any) -> Any:
-    return np.uint32 if np.dtype(dtype).itemsize == 4 else np.uint64
 
 
 def to_compressed(X: Any) -> tuple[Any, str]:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scoreline.operators.base import Operator
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics, merge
-from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, FloatArray, Scores
 
 
 class StackedOperator(Operator):
@@ -43,7 +43,7 @@ class StackedOperator(Operator):
     def _rmatvec(self, u: Scores) -> FloatArray:
         return np.asarray(sum(piece._rmatvec(part) for piece, part in self._paired(u)))
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         found = []
         for piece, first in zip(self.pieces, self.starts, strict=False):
             low, high = max(start, first) - first, min(stop, first + piece.shape[0]) - first

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline.operators.base import ROW_VECTORS, Operator, default_block_rows
-from scoreline.operators.block_sums import block_gram, gram_of_blocks
+from scoreline.operators.base import ROW_VECTORS, Operator
+from scoreline.operators.block_sums import block_gram, default_block_rows, gram_of_blocks
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 
 LEAST_FLOAT = np.finfo(float).tiny
 CENTRE_FIRST_ABOVE = 1e3  # deviations: beyond, the difference of squares has lost six digits
@@ -67,10 +67,10 @@ class Wrapper(Operator):
         super()._count(passes)
         self.inner._count(passes)
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         return self._wrap(self.inner._block(start, stop))  # a copy
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         return self._wrap(self.inner._listed(lines))
 
     @property
@@ -86,7 +86,7 @@ class Wrapper(Operator):
         """Return the listed rows, wrapped alike: scaling and constant stay what they are for all rows."""
 
     @abstractmethod
-    def _wrap(self, block: Any) -> Any: ...
+    def _wrap(self, block: Block) -> Block: ...
 
     @abstractmethod
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
@@ -147,7 +147,7 @@ class InterceptOperator(Wrapper):
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
         return np.append(self.inner.square_rmatvec(u), self.value**2 * u.sum())
 
-    def _wrap(self, block: Any) -> Any:
+    def _wrap(self, block: Block) -> Block:
         column = np.full((block.shape[0], 1), self.value)
         if sp.issparse(block):
             return sp.hstack([block, sp.csr_matrix(column)], format="csr")
@@ -259,10 +259,9 @@ class ScaledOperator(Wrapper):
             squares = squares - 2.0 * self.center * self.inner.rmatvec(u) + self.center**2 * u.sum()
         return self.scale**2 * squares
 
-    def in_parts(self) -> Any:
-        """Return the scaled matrix with its parts scaled where they are; X must lie in parts."""
-        inner: Any = self.inner
-        return inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
+    def in_parts(self) -> Operator:
+        """Return the scaled matrix with its parts scaled where they are."""
+        return self.inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
 
     def _block_by_block(self, name: str, *arguments: Any) -> Any:
         """Call a second-order method of rows that are centred first, where the rows are."""
@@ -273,7 +272,7 @@ class ScaledOperator(Wrapper):
             return getattr(inner.rescaled(self.scale, self.center), name)(*arguments)
         return getattr(super(), name)(*arguments)
 
-    def _wrap(self, block: Any) -> Any:
+    def _wrap(self, block: Block) -> Block:
         if sp.issparse(block) and self.center is None:
             return (block @ sp.diags_array(self.scale)).tocsr()
         dense = block.toarray() if sp.issparse(block) else block
@@ -391,10 +390,10 @@ class RowsOperator(Operator):
     def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
         return self.inner._rmatvec_rows(u, self.rows[lines])
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         return self.inner._listed(self.rows[lines])
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         return self.inner._listed(self.rows[start:stop])
 
     def _gram(self, weight: FloatArray) -> FloatArray:

@@ -1,7 +1,6 @@
 """Scores as NumPy arrays in memory, worked on by Numba kernels."""
 
 import zlib
-from typing import Any
 
 import numpy as np
 
@@ -159,7 +158,9 @@ class HostSpace(ScoreSpace):
 
     @staticmethod
     @visible
-    def on_ramp(z: FloatArray, labels: Labels, offset: float, width: float, found: Any) -> FloatArray:
+    def on_ramp(
+        z: FloatArray, labels: Labels, offset: float, width: float, found: "kernels.balance.Balance"
+    ) -> FloatArray:
         """Return the weight of every row that is on the ramp at a bias, 0 for the others."""
         base, shift = found.base, found.shift
         t = np.where(labels.sign > 0, ((offset - z) - base) - shift, (z + base) + shift)

@@ -163,7 +163,7 @@ def _refit_unreliable(
     return scores
 
 
-def _minimum(objective: Objective, factor: Any, w: FloatArray) -> FloatArray | None:
+def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatArray | None:
     """Return the minimum of J with the loss of every row times its factor, by Newton's method from w; None if it fails.
 
     Unlike `NewtonSolver`, it makes a Hessian in every step. That needs the fewest steps, and a Hessian costs little here.
@@ -230,7 +230,7 @@ class _System:
         return v, form
 
 
-def _probed(system: _System, own: FloatArray, rng: Any) -> FloatArray:
+def _probed(system: _System, own: FloatArray, rng: np.random.RandomState) -> FloatArray:
     """Return leverages h from q, those without the row, times a factor for each class (eq. left-out-diagonal).
 
     With A = D^1/2 X H^-1 X' D^1/2 and random signs r on the rows of a class, r'Ar has the mean sum_i A_ii = sum_i d_i h_i. The
