@@ -47,7 +47,7 @@ class AtKMeasure(RankingMeasure):
         weight = np.ones(len(scores)) if weight is None else weight
         k = self.weight_at_top(positive, weight, exponent)
         levels, place = np.unique(-np.asarray(scores, dtype=float), return_inverse=True)  # the highest score first
-        all_rows = np.bincount(place, weights=weight, minlength=len(levels))
+        all_rows = np.asarray(np.bincount(place, weights=weight, minlength=len(levels)), dtype=np.float64)
         true_rows = np.bincount(place, weights=weight * positive, minlength=len(levels))
         above = np.cumsum(all_rows) - all_rows
         share = ratio(np.clip(k - above, 0.0, all_rows), all_rows)  # of each group of equal scores that is in the top

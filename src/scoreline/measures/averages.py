@@ -89,15 +89,15 @@ def class_average(
     problem = make(chosen, truth, response, None if classes is None else np.asarray(classes))
     pooled = average == "micro"
     if isinstance(chosen, CountsBasedMeasure):
-        values, support = _judge_counts(chosen, problem, weight, pooled)
+        values, support = _values_of_counts(chosen, problem, weight, pooled)
     else:
-        values, support = _judge_rankings(chosen, problem, weight, pooled)
+        values, support = _values_of_rankings(chosen, problem, weight, pooled)
     if average in ("none", None):
         return values
     return _mean(chosen, values, support if average == "weighted" else None, problem.classes)
 
 
-def _judge_counts(
+def _values_of_counts(
     measure: CountsBasedMeasure, problem: OneVsRest, weight: FloatArray | None, pooled: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return the values and the rows of the classes, or the one value of the sum of their counts."""
@@ -107,7 +107,7 @@ def _judge_counts(
     return np.asarray(measure.from_counts(tp, fp, fn, tn), dtype=np.float64), tp + fn
 
 
-def _judge_rankings(
+def _values_of_rankings(
     measure: Measure, problem: OneVsRest, weight: FloatArray | None, pooled: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return the values and the rows of the classes, or the one value of all pairs of a row and a class."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.types import AnyArray, Counts, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector, tamed
 
 LEAST_WEIGHT_RATIO = 1e-290  # of a class in the largest weight: its counts keep their digits beside those of the other
@@ -57,7 +57,7 @@ class Measure(ABC):
         """Return the measure for labels y (positive where y > 0) and decision values (positive above 0)."""
 
     @abstractmethod
-    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return what the cut maximises, vectorised over arrays of weighted counts."""
 
 
@@ -66,7 +66,7 @@ class RankingMeasure(Measure):
 
     uses_order = True
 
-    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
 
 
@@ -76,7 +76,7 @@ class CountsBasedMeasure(Measure):
     uses_order = False
 
     @abstractmethod
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the measure from weighted counts, vectorised."""
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
@@ -86,15 +86,15 @@ class CountsBasedMeasure(Measure):
         tn, fp, fn, tp = np.bincount(kind, rows.weight, 4).astype(np.float64)
         return float(self.from_counts(tp, fp, fn, tn))
 
-    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return self.from_counts(tp, fp, fn, tn)
 
-    def steady_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def steady_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return what a cut for new rows maximises (`steady_cut`): the measure itself."""
         return self.from_counts(tp, fp, fn, tn)
 
 
-def ratio(numerator: Any, denominator: Any) -> Any:
+def ratio(numerator: Counts, denominator: Counts) -> FloatArray:
     """Return numerator / denominator, 0 where the denominator is 0."""
     out = np.zeros(np.broadcast(numerator, denominator).shape)
     return np.divide(numerator, denominator, out=out, where=np.asarray(denominator) > 0)

@@ -81,7 +81,9 @@ class SortedScores:
 
     def blurred(self, value_of: Callable[..., Any], tp: FloatArray, fp: FloatArray) -> FloatArray:
         """Return the value of counts that are no sums of rows: what is not above is below."""
-        return _judged(value_of, tp, fp, np.maximum(self.positive - tp, 0.0), np.maximum(self.negative - fp, 0.0))
+        return _values_or_lowest(
+            value_of, tp, fp, np.maximum(self.positive - tp, 0.0), np.maximum(self.negative - fp, 0.0)
+        )
 
     def threshold(self, low: float, high: float) -> float:
         """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
@@ -140,7 +142,7 @@ def best_cut(
     scan = SortedScores(y, scores, sample_weight, scale_free)
     best, place, counts = -np.inf, (np.nan, np.nan), [0.0] * 4
     for block in scan.blocks():
-        values = _judged(value_of, *block[2:])
+        values = _values_or_lowest(value_of, *block[2:])
         k = first_best(values)
         if clearly_above(values[k], best):
             best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
@@ -152,13 +154,13 @@ def best_cut(
     return Cut(scan.threshold(*place), best)
 
 
-def _judged(value_of: Callable[..., Any], *counts: FloatArray) -> FloatArray:
+def _values_or_lowest(value_of: Callable[..., Any], *counts: FloatArray) -> FloatArray:
     """Return the value of each set of counts, minus infinity where it is NaN."""
     values = value_of(*counts)
     return np.where(np.isnan(values), -np.inf, values)
 
 
-def _place_of(scores: RemoteVector) -> Any:
+def _search_module(scores: RemoteVector) -> Any:
     """Return the module that knows cuts of scores where they lie."""
     return room_module(scores.scores, "best_cut")
 
@@ -167,8 +169,8 @@ def _cut_elsewhere(
     y: Any, scores: RemoteVector, weight: Any, measure: Measure | Callable[..., Any], value_of: Callable[..., Any]
 ) -> Cut:
     """Return the cut of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
-    totals = _place_of(scores).totals_of(y, scores, weight)
-    level, best = _place_of(scores).best_level(y, scores, weight, totals, partial(_judged, value_of))
+    totals = _search_module(scores).totals_of(y, scores, weight)
+    level, best = _search_module(scores).best_level(y, scores, weight, totals, partial(_values_or_lowest, value_of))
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
     if isinstance(measure, CountsBasedMeasure):
@@ -199,9 +201,9 @@ def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weigh
     """Return the threshold below the k-th highest score: midway to the next lower one."""
     if isinstance(scores, RemoteVector):
         weight = None if sample_weight is None else as_vector(sample_weight)
-        totals = _place_of(scores).totals_of(y, scores, weight)
+        totals = _search_module(scores).totals_of(y, scores, weight)
         k = measure.weight_at_top(y, weight)
-        level, lower = _place_of(scores).below_ties(scores, weight, -smallest_reaching(-scores, weight, k), totals)
+        level, lower = _search_module(scores).below_ties(scores, weight, -smallest_reaching(-scores, weight, k), totals)
         threshold = _placed(lower, level, totals.low, totals.high, totals.rows - 1)
         return Cut(threshold, measure.value(y, scores, weight))
     positive, z, weight, exponent = checked_rows(y, scores, sample_weight)
@@ -241,5 +243,5 @@ def _between(low: float, high: float, margin: float) -> float:
 
 def condensed(sign: Any, z: RemoteVector, weight: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
     """Return labels, scores and weights of scores on workers or a device here, many rows as runs of neighbouring scores."""
-    made: tuple[AnyArray, FloatArray, FloatArray | None] = _place_of(z).condensed(sign, z, weight)
+    made: tuple[AnyArray, FloatArray, FloatArray | None] = _search_module(z).condensed(sign, z, weight)
     return made

@@ -39,27 +39,27 @@ class OpenFiles:
     """The files of an operator, held open to see whether they are still what they were.
 
     Kernels follow indices without checking them, which was done when the files were opened, and the end of a file that became
-    shorter ends the process. A look costs microseconds a pass. It does not see what happens during a pass, and a folder that
-    is replaced as a whole is none of it: what is mapped stays.
+    shorter ends the process. The check costs microseconds per pass and does not see changes during a pass. Replacing the
+    folder is safe: existing mappings stay valid.
     """
 
     def __init__(self, paths: list[Path]):
         self.paths, self.handles = paths, [os.open(path, os.O_RDONLY) for path in paths]
         for handle in self.handles:
             weakref.finalize(self, os.close, handle)
-        self.known = [self._looked(handle) for handle in self.handles]
+        self.known = [self._size_and_time(handle) for handle in self.handles]
 
     def check(self) -> None:
         """Raise if one has changed."""
         for path, handle, known in zip(self.paths, self.handles, self.known, strict=True):
-            if self._looked(handle) != known:
+            if self._size_and_time(handle) != known:
                 raise ValueError(
                     f"{path} was changed while it was open; open the folder again when nothing writes to it, and convert the "
                     "data again if they do not open"
                 )
 
     @staticmethod
-    def _looked(handle: int) -> tuple[int, int]:
+    def _size_and_time(handle: int) -> tuple[int, int]:
         found = os.fstat(handle)
         return found.st_size, found.st_mtime_ns
 
@@ -77,7 +77,7 @@ class FewRows(Operator):
     def __init__(self, files: OpenFiles, *arguments: Any):
         self._files, self._passes = files, 0.0
         super().__init__(*arguments)
-        self._again: dict[str, Any] = {}
+        self._last_list: dict[str, Any] = {}
 
     @property
     def n_passes(self) -> float:
@@ -92,7 +92,7 @@ class FewRows(Operator):
     def __copy__(self) -> Any:
         """Return the same files, neither opened nor looked through again: what a fit makes of an operator of the user's."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, _again={})
+        twin.__dict__.update(self.__dict__, _last_list={})
         return twin
 
     def __sizeof__(self) -> int:
@@ -105,12 +105,12 @@ class FewRows(Operator):
 
     def _read(self, product: str, vector: Any, lines: BoundsArray) -> Any:
         self._files.check()  # an operator of some rows comes here without counting a pass
-        again = self._again  # one read: another thread may come with another list
+        again = self._last_list  # one read: another thread may come with another list
         if again.get("lines", lambda: None)() is not lines:
             again.clear()  # its copy goes now, not when Python looks for cycles
             again = {}
             again["lines"] = weakref.ref(lines, lambda _: again.clear())
-            self._again = again
+            self._last_list = again
         elif len(lines) * self.row_bytes <= REPEATED_LIST_BYTES:
             copy = again.get("copy")  # held here: another thread may clear what it comes from at any time
             if copy is None:

@@ -7,9 +7,10 @@ import numpy as np
 from scoreline import kernels
 from scoreline.measures import CountMeasure, Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
+from scoreline.measures.base import CountsBasedMeasure
 from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.risks.ties import check_ties, smallest_change_of_counts
-from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Counts, FloatArray, Scores
 from scoreline.scores import ScoreSpace
 
 LARGEST_SCORE = 2.0**1020  # scores beyond: sums of two of them would leave the range of floats
@@ -130,12 +131,13 @@ class ContingencyRisk(Risk):
             return Oracle("precision_means", (module.FBETA, float(getattr(measure, "beta", 1.0)) ** 2))
         return oracles[measure.name]
 
-    def loss(self, b: Any, c: Any) -> Any:
+    def loss(self, b: Counts, c: Counts) -> Counts:
         """Return 1 - measure with b positives and c negatives on the wrong side, vectorised (eq. fbeta-loss)."""
         plus, minus = self.labels.positive, self.labels.negative
         if isinstance(self.measure, AtKMeasure):
             return 1.0 - (plus - b) / (self.k if self.measure.name == "precision_at_k" else plus)
-        return 1.0 - self.measure.from_counts(plus - b, c, b, minus - c)  # type: ignore[attr-defined]
+        assert isinstance(self.measure, CountsBasedMeasure)
+        return 1.0 - self.measure.from_counts(plus - b, c, b, minus - c)
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, subgradient and plane of the worst labelling.

@@ -14,3 +14,5 @@ AnyArray: TypeAlias = NDArray[Any]
 Scores: TypeAlias = Any
 # Rows of X: a dense array, a SciPy CSR matrix, or `CsrRows`. SciPy has no types.
 Block: TypeAlias = Any
+# Entries of a confusion matrix, or a measure of them: for one threshold, or for an array of thresholds.
+Counts: TypeAlias = float | FloatArray
