@@ -1,7 +1,7 @@
 """Measures of the k highest scores."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class PrecisionAtK(AtKMeasure):
 
     name = "precision_at_k"
     summary = "precision among the k highest scores"
-    risks = ("logistic", "roc_area", "contingency")
+    risks: ClassVar[tuple[str, ...]] = ("logistic", "roc_area", "contingency")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return positives at the top over k (eq. at-k)."""
@@ -89,8 +89,8 @@ class RecallAtK(AtKMeasure):
         return float(ratio(true, positives))
 
 
-class Prbep(AtKMeasure):
-    """Precision/recall break-even: precision among the n+ highest scores, where precision equals recall."""
+class Prbep(PrecisionAtK):
+    """Precision/recall break-even: precision among the n+ highest scores, where precision equals recall (eq. prbep)."""
 
     name = "prbep"
     summary = "precision/recall break-even point: precision among the n+ highest scores"
@@ -99,8 +99,3 @@ class Prbep(AtKMeasure):
 
     def __init__(self) -> None:
         super().__init__(k=None)
-
-    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return positives at the top over n+ (eq. prbep)."""
-        true, k, _ = self.true_at_top(y, decision, sample_weight)
-        return float(ratio(true, k))

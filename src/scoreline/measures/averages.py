@@ -144,7 +144,6 @@ def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, clas
 
 
 def _of_labels(measure: Measure, truth: AnyArray, predicted: AnyArray, classes: AnyArray | None) -> OneVsRest:
-    """Return the problems of true and predicted labels."""
     if predicted.ndim != 1:
         raise ValueError(
             f"{measure.name} looks at predicted labels, one a row; y_pred has shape {predicted.shape}: pass what predict gives"
@@ -177,7 +176,6 @@ def _of_scores(measure: Measure, truth: AnyArray, scores: AnyArray, classes: Any
 
 
 def _of_indicators(measure: Measure, truth: Any, response: Any, classes: AnyArray | None) -> OneVsRest:
-    """Return the problems of the columns of an indicator matrix."""
     if response.ndim != 2 or response.shape != truth.shape:
         raise ValueError(
             f"y_true is a matrix of shape {truth.shape}, expected y_pred of that shape, got {response.shape}"

@@ -161,7 +161,6 @@ def _values_or_lowest(value_of: Callable[..., Any], *counts: FloatArray) -> Floa
 
 
 def _search_module(scores: RemoteVector) -> Any:
-    """Return the module that knows cuts of scores where they lie."""
     return room_module(scores.scores, "best_cut")
 
 

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from scoreline.measures.base import CountsBasedMeasure, ratio
 from scoreline.measures.counts import COUNT_RISKS
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_number, check_rate
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
 
 ROUNDING = 1e-13  # of sums of weights, relative
@@ -154,7 +154,7 @@ class RecallAtPrecision(OperatingPoint):
     summary = "recall where precision is at least `precision`, else 0"
 
     def __init__(self, precision: float = 0.9, confidence: float | None = None):
-        _check_rate("precision", precision)
+        check_rate("precision", precision)
         super().__init__(confidence)
         self.precision = precision
 
@@ -180,7 +180,7 @@ class PrecisionAtRecall(OperatingPoint):
     summary = "precision where recall is at least `recall`, else 0"
 
     def __init__(self, recall: float = 0.9, confidence: float | None = None):
-        _check_rate("recall", recall)
+        check_rate("recall", recall)
         super().__init__(confidence)
         self.recall = recall
 
@@ -206,7 +206,7 @@ class TprAtFpr(OperatingPoint):
     summary = "true positive rate where the false positive rate is at most `fpr`, else 0"
 
     def __init__(self, fpr: float = 0.01, confidence: float | None = None):
-        _check_rate("fpr", fpr)
+        check_rate("fpr", fpr)
         super().__init__(confidence)
         self.fpr = fpr
 
@@ -231,9 +231,3 @@ class TprAtFpr(OperatingPoint):
     @property
     def label(self) -> str:
         return f"tpr at fpr <= {self.fpr:g}"
-
-
-def _check_rate(name: str, value: float) -> None:
-    check_number(name, value, above=0)
-    if value > 1:
-        raise ValueError(f"{name}={value!r} must be a rate of at most 1")

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from scoreline.measures.base import RankingMeasure, checked_rows
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_rate
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector
 from scoreline.scores import space_of
@@ -51,9 +51,7 @@ class PartialRocAuc(RankingMeasure):
     contenders = ("roc_area", "logistic", "squared_hinge")
 
     def __init__(self, max_fpr: float = 0.1):
-        check_number("max_fpr", max_fpr, above=0)
-        if max_fpr > 1:
-            raise ValueError(f"max_fpr={max_fpr!r} must be a rate of at most 1")
+        check_rate("max_fpr", max_fpr)
         self.max_fpr = max_fpr
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
@@ -86,10 +84,8 @@ def _check_finite(decision: Any) -> None:
 
 
 def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray, AnyArray | None]:
-    """Return truth, scores and weights of the rows that weigh something, as scikit-learn takes them.
-
-    It subtracts scores from each other, so those that are too far apart for that are replaced by their ranks.
-    """
+    """Return truth, scores and weights of the rows that weigh something, as scikit-learn takes them."""
+    # It subtracts scores from each other, so those that are too far apart for that are replaced by their ranks.
     rows = (y, decision, sample_weight)  # brought here from where they lie
     y, decision, sample_weight = (np.asarray(v) if isinstance(v, RemoteVector) else v for v in rows)
     truth, z, weight, _ = checked_rows(y, decision, sample_weight)

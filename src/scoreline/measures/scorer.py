@@ -24,7 +24,6 @@ class ScoreFunction:
         self.__name__ = measure.name  # scikit-learn's scorers show it
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
-        """Return the measure."""
         y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
         labels = np.unique(y_true if self.measure.uses_order else np.concatenate([y_true, y_pred]))
         if len(labels) > 2:
@@ -80,7 +79,6 @@ class AverageScorer:
         self._wants_weights: bool | str | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the average on (X, y)."""
         classes = None
         if self.measure.uses_order:
             response, classes = _scores(estimator, X, y, self.measure.name)

@@ -3,7 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ from scoreline.runtime.array_types import on_host
 from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 from scoreline.runtime.vectors import as_vector, tamed, visible
 
+T = TypeVar("T")
 ROW_VECTORS = ("u", "weight", "sign")  # arguments with an entry for every row
 
 
@@ -181,6 +182,10 @@ class Operator(ABC):
     def _count(self, passes: float) -> None:
         self.n_passes += passes
 
+    def _second_order(self, product: Callable[..., T], *arguments: Any) -> T:
+        self.n_passes += 1.0
+        return product(*arguments)
+
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
         block, zero = self._block(start, stop), np.uint64(0)
         if sp.issparse(block):
@@ -207,8 +212,7 @@ class Operator(ABC):
     def gram(self, weight: FloatArray) -> FloatArray:
         """Return X'DX, p x p, with D = diag(weight), weight >= 0. One pass, and p (dense) or row-length times its work."""
         self.require("row_blocks", "sums of outer products")
-        self.n_passes += 1.0
-        return self._gram(self._vector(weight, self.shape[0], "weight"))
+        return self._second_order(self._gram, self._vector(weight, self.shape[0], "weight"))
 
     @visible
     def class_moments(self, sign: AnyArray, weight: FloatArray | None = None) -> ClassMoments:
@@ -235,8 +239,7 @@ class Operator(ABC):
             raise ValueError(
                 f"matrix has shape {matrix.shape}, expected ({p}, {p}) for a matrix X of shape {self.shape}"
             )
-        self.n_passes += 1.0
-        return self._quadratics(matrix)
+        return self._second_order(self._quadratics, matrix)
 
     @visible
     def diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
@@ -245,16 +248,14 @@ class Operator(ABC):
         With diagonal >= sum_i weight_i X_ij^2, these are quadratic forms in the inverse diagonal without the row's own part.
         """
         self.require("row_blocks", "sums of squares in rows")
-        self.n_passes += 1.0
         diagonal = self._vector(diagonal, self.shape[1], "diagonal")
-        return self._diagonal_leverages(diagonal, self._vector(weight, self.shape[0], "weight"))
+        return self._second_order(self._diagonal_leverages, diagonal, self._vector(weight, self.shape[0], "weight"))
 
     @visible
     def square_rmatvec(self, u: FloatArray) -> FloatArray:
         """Return sum_i u_i X_ij^2 for every column j. One pass."""
         self.require("row_blocks", "products with squares")
-        self.n_passes += 1.0
-        return self._square_rmatvec(self._vector(u, self.shape[0], "u"))
+        return self._second_order(self._square_rmatvec, self._vector(u, self.shape[0], "u"))
 
     @visible
     def row_norms(self) -> FloatArray:

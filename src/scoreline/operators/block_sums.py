@@ -296,11 +296,9 @@ def moments_of_sparse(X: Any, sign: AnyArray, weight: FloatArray | None) -> Clas
 
 
 def _sparse_side(X: Any, weight: FloatArray) -> Moments:
-    """Return the moments with these weights; columns far from 0 that have no zeros are summed around an origin.
-
-    A column with at least one zero among n rows has a variance of at least mean^2 / n, so its sum of squares loses no more than
-    the rounding of n terms. One without zeros can be moved without filling X in, a block of rows at a time.
-    """
+    """Return the moments with these weights; columns far from 0 that have no zeros are summed around an origin."""
+    # A column with a zero among n rows has a variance of at least mean^2 / n, so its sum of squares loses no more than the
+    # rounding of n terms. One without zeros can be moved without filling X in, a block of rows at a time.
     p, total = X.shape[1], float(weight.sum())
     if total <= 0.0:
         return Moments.empty(p)

@@ -196,7 +196,6 @@ class Sample(NamedTuple):
         return cls(np.asarray(stacked.data[order], dtype=np.float64), rows[order], starts, columns, own)
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        """Call a kernel that takes columns."""
         p = len(self.starts) - 1
         bounds = parallel.even_bounds(p, 8.0 * max(1.0, len(self.data) / p))
         matrix = self.data, self.rows, self.starts, self.weight, float(self.weight.sum())

@@ -148,14 +148,12 @@ def frame_values(X: Any) -> Any:
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
-    """Return the name and the type of every column of a frame."""
     if _library(X) == "pyarrow":
         return [(field.name, field.type) for field in X.schema]
     return [(str(name), dtype) for name, dtype in zip(X.columns, X.dtypes, strict=True)]
 
 
 def _column(X: Any, k: int) -> Any:
-    """Return the values of a column of a frame."""
     column = X.iloc[:, k] if _library(X) == "pandas" else X.to_series(k) if _library(X) == "polars" else X.column(k)
     return np.asarray(column)
 

@@ -62,7 +62,6 @@ class CompressedOperator(Operator):
             )
 
     def _line_bounds(self, stored: int, max_chunks: int) -> BoundsArray:
-        """Return boundaries of lines with equal numbers of stored entries."""
         targets = parallel.even_bounds(stored, 4, max_chunks)
         lines = len(self._indptr) - 1
         bounds = np.searchsorted(self._X.indptr, targets.astype(self._X.indptr.dtype)).astype(np.uint64)
@@ -150,10 +149,8 @@ class CompressedOperator(Operator):
 
     @cached_property
     def _gram_passes(self) -> float:
-        """The pairs of entries of each row (as measured), and sums of chunks.
-
-        Columns are first sliced into rows, which takes far longer, but for a small matrix nobody minds.
-        """
+        """The pairs of entries of each row (as measured), and sums of chunks."""
+        # Columns are first sliced into rows, which takes far longer, but for a small matrix nobody minds.
         X, p = self._X, self.shape[1]
         nnz = max(1, int(X.indptr[-1]))
         fixed = (16.0 * p * p + p**3 / 30.0) / nnz if nnz > CHEAP_GRAM_ENTRIES else 0.0

@@ -2,13 +2,14 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline.operators.base import ROW_VECTORS, Operator
+from scoreline.operators.base import ROW_VECTORS, Operator, T
 from scoreline.operators.block_sums import block_gram, default_block_rows, gram_of_blocks
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics
@@ -27,10 +28,10 @@ class Wrapper(Operator):
         self.capabilities = inner.capabilities
         self.scores = inner.scores
 
-    def _second_order(self, call: Any, *arguments: Any) -> Any:
-        """Call one of Operator's second-order methods, and count here what it costs inside: products come with it."""
+    def _second_order(self, product: Callable[..., T], *arguments: Any) -> T:
+        """Count here what it costs inside: products come with it."""
         own, inner = self.n_passes, self.inner.n_passes
-        result = call(self, *arguments)
+        result = product(*arguments)
         if self.inner.n_passes == inner:  # read block by block
             self.inner.n_passes += 1.0
         self.n_passes = own + (self.inner.n_passes - inner)
@@ -47,18 +48,6 @@ class Wrapper(Operator):
     @property
     def traffic(self) -> float | None:
         return self.inner.traffic
-
-    def gram(self, weight: FloatArray) -> FloatArray:
-        return np.asarray(self._second_order(Operator.gram, weight))
-
-    def quadratics(self, matrix: FloatArray) -> Scores:
-        return self._second_order(Operator.quadratics, matrix)
-
-    def diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
-        return self._second_order(Operator.diagonal_leverages, diagonal, weight)
-
-    def square_rmatvec(self, u: FloatArray) -> FloatArray:
-        return np.asarray(self._second_order(Operator.square_rmatvec, u))
 
     def gram_passes(self) -> float:
         return self.inner.gram_passes()
@@ -356,7 +345,6 @@ def _reciprocal(x: FloatArray, for_zero: float) -> FloatArray:
 
 
 def _shifted(z: Scores, offset: float) -> Scores:
-    """Add a constant to freshly made scores, in place."""
     if offset != 0.0:
         z += offset
     return z

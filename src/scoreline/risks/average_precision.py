@@ -1,6 +1,6 @@
 """Average precision: the structural hinge over all rankings, an upper bound of 1 - AP."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class AveragePrecisionRisk(Risk):
             return Evaluation(value, None, value, np.nan, np.nan)
         return Evaluation(value, worst.grad, value, plane, worst.mass)
 
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Risk:
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels and weights, which must be whole numbers."""
         prepared = super().prepare(y, sample_weight, space)
         check_copies(f"risk {self.name!r}", sample_weight)

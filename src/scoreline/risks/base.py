@@ -3,7 +3,7 @@
 import copy
 import zlib
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Risk(ABC):
     space: ScoreSpace
     labels: Labels
 
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "Risk":
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels and weights in `space`; work that depends on y alone happens here.
 
         Parameters
@@ -106,7 +106,7 @@ class Risk(ABC):
         return prepared
 
     @classmethod
-    def for_measure(cls, measure: Measure) -> "Risk":
+    def for_measure(cls, measure: Measure) -> Self:
         """Return the risk that is trained for a measure; one whose definition needs the measure takes it from here."""
         return cls()
 

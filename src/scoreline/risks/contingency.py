@@ -1,6 +1,6 @@
 """The multivariate hinge of a measure of the confusion counts: the worst labelling, its loss less what its flips cost."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Oracle(NamedTuple):
     """
 
     kernel: str = ""
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[float, ...] = ()
     prices: tuple[tuple[float, float], ...] = ()
 
 
@@ -80,7 +80,7 @@ class ContingencyRisk(Risk):
         self.real_weights = self.measure.name in self.separable
 
     @classmethod
-    def for_measure(cls, measure: Measure) -> "ContingencyRisk":
+    def for_measure(cls, measure: Measure) -> Self:
         """Return the risk of that measure."""
         return cls(measure)
 
@@ -91,10 +91,9 @@ class ContingencyRisk(Risk):
         risks += [cls("fbeta", {"beta": beta}) for beta in (0.2, 3.0)] + [cls("gower_legendre", {"sigma": 2.0})]
         return risks + [cls(name, {"k": k}) for name in ("precision_at_k", "recall_at_k") for k in (1, 0.8)]
 
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "ContingencyRisk":
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels and weights; weights must be whole numbers but for the separable losses."""
         prepared = super().prepare(y, sample_weight, space)
-        assert isinstance(prepared, ContingencyRisk)
         labels = prepared.labels
         if not self.real_weights:
             check_copies(f"risk 'contingency' for measure {self.measure.name!r}", sample_weight)

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -55,7 +55,7 @@ class EntropyContingencyRisk(Risk):
             self.shift = "invariant"
 
     @classmethod
-    def for_measure(cls, measure: Measure) -> "EntropyContingencyRisk":
+    def for_measure(cls, measure: Measure) -> Self:
         """Return the risk of that measure."""
         return cls(measure)
 
@@ -69,10 +69,9 @@ class EntropyContingencyRisk(Risk):
         """Change of the log-odds of a flip with the score: 2 / (n mu)."""
         return 2.0 * math.log(2.0) / self.within
 
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "EntropyContingencyRisk":
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels, weights (whole numbers) and the loss of every pair of counts."""
         prepared = super().prepare(y, sample_weight, space)
-        assert isinstance(prepared, EntropyContingencyRisk)
         check_copies(f"risk {self.name!r}", sample_weight)
         labels = prepared.labels
         if labels.total > self.most_rows:

@@ -318,7 +318,6 @@ def _get_pool(size: int) -> _Pool:
 
 
 def _forget_pool() -> None:
-    """Start over with another pool."""
     global _pool
     _pool = None
 

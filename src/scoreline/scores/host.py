@@ -137,10 +137,8 @@ class HostSpace(ScoreSpace):
         shift: float,
         curved: bool = False,
     ) -> PairSums:
-        """Sort the smaller class, let every row look itself up (`host_pairs.py`).
-
-        out = scale of its class * s * sum of ramps, or with `curved` the weight on a ramp in place of that sum.
-        """
+        """Sort the smaller class, let every row look itself up (`host_pairs.py`)."""
+        # out = scale of its class * s * sum of ramps, or with `curved` the weight on a ramp in place of that sum.
         key_sign = 1 if labels.n_positive <= labels.n_negative else -1
         key_scale, query_scale = scales if key_sign > 0 else scales[::-1]
         sign, weight = labels.sign, labels.weight

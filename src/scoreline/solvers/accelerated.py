@@ -8,8 +8,8 @@ import numpy as np
 from scoreline import kernels
 from scoreline.objective import Objective, Point
 from scoreline.risks import Risk
-from scoreline.runtime.checks import check_number
-from scoreline.runtime.types import FloatArray
+from scoreline.runtime.checks import check_bool, check_number
+from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.common.base import Solver, State
 from scoreline.solvers.common.lower_bound import LowerBound
 from scoreline.solvers.smoothed import MU_FACTOR, SLACK_SHARE
@@ -63,8 +63,7 @@ class AcceleratedSolver(Solver):
         super().__init__(**options)
         if mu is not None:
             check_number("mu", mu, above=0)
-        if not isinstance(strongly_convex, bool):
-            raise ValueError(f"strongly_convex={strongly_convex!r} must be True or False")
+        check_bool("strongly_convex", strongly_convex)
         self.mu, self.strongly_convex = mu, strongly_convex
 
     @classmethod
@@ -173,14 +172,13 @@ class AcceleratedSolver(Solver):
         state.slopes = np.zeros_like(state.w)
         self._z_slopes = 0.0 * self._z
 
-    def _estimate(self, objective: Objective, state: AcceleratedState, total: float) -> tuple[FloatArray, Any]:
+    def _estimate(self, objective: Objective, state: AcceleratedState, total: float) -> tuple[FloatArray, Scores]:
         """Return v = (x0 - sum a_i g_i) / (1 + alpha A) and its scores."""
         scale = 1.0 / (1.0 + (objective.alpha if self.strongly_convex else 0.0) * total)
         z = objective.space.combine(scale, self._z_center, -scale, self._z_slopes)
         return scale * (state.center - state.slopes), z
 
     def _prove(self, objective: Objective, state: AcceleratedState, point: Point, slope: FloatArray) -> None:
-        """Take in the plane and the value at a point."""
         bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
         state.lower_bound = max(state.lower_bound, bound)
         if point.hard < state.best_objective:

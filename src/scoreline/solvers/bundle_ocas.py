@@ -74,6 +74,5 @@ class BundleOcasSolver(BundleSolver):
         return bool(d.any()) and self._idle < MOST_IDLE_STEPS
 
     def _at_best(self, objective: Objective, state: State) -> None:
-        """Evaluate the risk at the best point."""
         point = objective.at(state.best_w, self._z_best)
         state.best_objective, self._grad_best, self._risk_best = point.hard, point.risk.grad, point.risk.hard

@@ -132,10 +132,8 @@ class ExcessiveGapSolver(Solver):
             state.best_objective, state.best_w = self._met.hard, state.w
 
     def _project(self, objective: Objective, state: ExcessiveGapState, dual: Scores, z: Scores) -> None:
-        """Set the dual point: the projection of beta + (1 - y z) / L onto the box with one equality.
-
-        With signed beta, B = y beta = -S g / s, both classes read as one balance of z / L - B with the margins 1 / L.
-        """
+        """Set the dual point: the projection of beta + (1 - y z) / L onto the box with one equality."""
+        # With signed beta, B = y beta = -S g / s, both classes read as one balance of z / L - B with the margins 1 / L.
         labels, space, inverse = objective.risk.labels, objective.space, 1.0 / state.lipschitz
         total = labels.total
         shifted = space.combine(inverse, z, total, space.per_weight(dual, labels))

@@ -10,7 +10,7 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline.objective import Objective, Point
-from scoreline.runtime.checks import check_choice, check_number
+from scoreline.runtime.checks import check_bool, check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.solvers.common.base import Solver, State
 from scoreline.solvers.common.hessian import CurvatureMemory, Preconditioner, has_factor
@@ -93,8 +93,7 @@ class HybridSolver(Solver):
             check_number("first_rows", first_rows, least=1, integer=True)
         check_number("memory", memory, least=1, integer=True)
         check_number("seed", seed, least=0, integer=True)
-        if not isinstance(precondition, bool):
-            raise ValueError(f"precondition={precondition!r} must be True or False")
+        check_bool("precondition", precondition)
         self.shrink, self.growth, self.first_rows = shrink, growth, first_rows
         self.precondition, self.seed, self.memory = precondition, seed, memory
 
@@ -231,11 +230,9 @@ class HybridSolver(Solver):
         return -gradient * (square / bend if bend > 0.0 else 1.0)
 
     def _search(self, part: Objective, gradient: FloatArray, d: FloatArray) -> tuple[Point | None, float]:
-        """Return the point w + a d with enough decrease, None if there is none, and the share of rows skipped.
-
-        One product at w + d, with the rows that may matter there. If a = 1 is too long, scores between are mixtures of those
-        at both ends; the point that is taken gets fresh ones, so that no score depends on what was skipped before.
-        """
+        """Return the point w + a d with enough decrease, None if there is none, and the share of rows skipped."""
+        # One product at w + d, with the rows that may matter there. If a = 1 is too long, scores between are mixtures of those
+        # at both ends; the point that is taken gets fresh ones, so that no score depends on what was skipped before.
         dot, point = kernels.vectors.dot, self._point
         slope, length, a = dot(gradient, d), math.sqrt(dot(d, d)), 1.0
         if not slope < 0.0:
@@ -267,12 +264,9 @@ class HybridSolver(Solver):
         return new, skipped
 
     def _noisy(self, part: Objective, gradient: FloatArray, d: FloatArray, new: Point) -> bool:
-        """Tell whether the decrease -<g, d> that a batch promised is about what noise would promise (eq. batch-noise).
-
-        With the covariance of the rows' slopes about c H, noise in g makes -<g, d> = g'H^-1 g about p c / m, and its variance
-        along d is c / m times -<g, d>, which is sum_i (u_i z_d,i)^2: scores are all that is needed. Rows that were skipped have
-        u_i = 0.
-        """
+        """Tell whether the decrease -<g, d> that a batch promised is about what noise would promise (eq. batch-noise)."""
+        # With the covariance of the rows' slopes about c H, noise in g makes -<g, d> = g'H^-1 g about p c / m, and its variance
+        # along d is c / m times -<g, d>, which is sum_i (u_i z_d,i)^2: scores suffice. Rows that were skipped have u_i = 0.
         promised = -kernels.vectors.dot(gradient, d)
         terms = self._point.risk.grad * (new.z - self._point.z)  # up to the length of the step, which drops out
         total, square = float(terms.sum()), kernels.vectors.dot(d, d)
@@ -305,10 +299,8 @@ class HybridSolver(Solver):
         state.rows = size
 
     def _precondition(self, part: Objective, state: HybridState) -> None:
-        """Make the Hessian of the batch if there is none, the batch has grown much, or it has served for as long as it cost.
-
-        Iterations are counted, not passes: those depend on the rows skipped, which must not change an iterate.
-        """
+        """Make the Hessian of the batch if there is none, the batch has grown much, or it has served for as long as it cost."""
+        # Iterations are counted, not passes: those depend on the rows skipped, which must not change an iterate.
         if not (self.precondition and has_factor(part)):
             return
         rows = part.operator.shape[0]

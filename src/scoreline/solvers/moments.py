@@ -12,7 +12,7 @@ from scoreline.measures import Measure
 from scoreline.operators.linear_map import LinearMap
 from scoreline.operators.moments import ClassMoments
 from scoreline.risks import Risk
-from scoreline.runtime.checks import check_choice, check_number
+from scoreline.runtime.checks import check_bool, check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.method import Method
 from scoreline.solvers.normal_model import (
@@ -87,8 +87,7 @@ class MomentsSolver(Method):
         if ridge != "auto":
             check_number("ridge", ridge, least=0)
         check_choice("method", method, ("exact", "paper"))
-        if not isinstance(diagnostics, bool):
-            raise ValueError(f"diagnostics={diagnostics!r} must be True or False")
+        check_bool("diagnostics", diagnostics)
         self.ridge, self.method, self.diagnostics = ridge, method, diagnostics
 
     def working_bytes(self, n: int, p: int) -> float:
@@ -176,11 +175,9 @@ class MomentsSolver(Method):
     def _paper(
         self, moments: ClassMoments, extra: FloatArray, measure: str, prior: float
     ) -> tuple[FloatArray, float | None, int]:
-        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate.
-
-        The paper does not say where the intercept starts. As one more coordinate of the means it ends on the plateau of one
-        class for all rows where features lie in [0, 1] (diabetes, german, ijcnn1, letter), so it starts at its best.
-        """
+        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate."""
+        # The paper does not say where the intercept starts. As one more coordinate of the means it ends on the plateau of one
+        # class for all rows where features lie in [0, 1] (diabetes, german, ijcnn1, letter), so it starts at its best.
         a, b = moments.positive, moments.negative
         if measure in RANKING:
             terms = [(1.0, Term(b.mean - a.mean, a.covariance + b.covariance + np.diag(extra)))]

@@ -60,11 +60,9 @@ def best_intercept(scores: Projected, prior: float) -> float:
 def _best_intercepts(
     m_pos: FloatArray, m_neg: FloatArray, s_pos: FloatArray, s_neg: FloatArray, prior: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the best intercept and its F_n01 for many projections at once (eq. normal-intercept).
-
-    Where the two weighted densities cross: b^2 (1/s-^2 - 1/s+^2) + 2b (m-/s-^2 - m+/s+^2) + m-^2/s-^2 - m+^2/s+^2
-    + 2 log(P+ s- / (P- s+)) = 0.
-    """
+    """Return the best intercept and its F_n01 for many projections at once (eq. normal-intercept)."""
+    # Where the two weighted densities cross: b^2 (1/s-^2 - 1/s+^2) + 2b (m-/s-^2 - m+/s+^2) + m-^2/s-^2 - m+^2/s+^2
+    # + 2 log(P+ s- / (P- s+)) = 0.
     with np.errstate(all="ignore"):
         # A class of one row has no deviation; what rounding leaves of it must not decide either.
         floor = (

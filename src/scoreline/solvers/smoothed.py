@@ -4,7 +4,7 @@ from typing import Any
 
 from scoreline.objective import Objective, Point
 from scoreline.risks.base import Hessian
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_bool, check_number
 from scoreline.runtime.types import Scores
 from scoreline.solvers.common.base import State
 from scoreline.solvers.common.hessian import has_factor
@@ -60,8 +60,7 @@ class SmoothedSolver(LbfgsSolver):
                     f"(got abs_tol={self.abs_tol!r}, mu={mu!r})"
                 )
         self.c_mu = c_mu
-        if not isinstance(precondition, bool):
-            raise ValueError(f"precondition={precondition!r} must be True or False")
+        check_bool("precondition", precondition)
         self.precondition = precondition
         if mu is not None:
             check_number("mu", mu, above=0)
@@ -96,7 +95,6 @@ class SmoothedSolver(LbfgsSolver):
             self._preconditioner.due = objective.operator.n_passes + left
 
     def _cheap(self, objective: Objective) -> bool:
-        """Tell whether the Hessian costs so little that it is made at once."""
         operator = objective.operator
         most = CHEAP_ON_SAMPLE_PASSES if self.eager else CHEAP_HESSIAN_PASSES
         return operator.gram_passes() <= most and operator.shape[1] <= CHEAP_HESSIAN_FEATURES
@@ -130,23 +128,19 @@ class SmoothedSolver(LbfgsSolver):
         return MU_FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(z)
 
     def _precondition(self, objective: Objective, state: LbfgsState) -> None:
-        """Make the Hessian anew if it is due (see NewtonSolver), of a ramp that is wide enough to hold more than a few rows.
-
-        As the ramp narrows, the Hessian of the smoothed risk becomes that of the few rows on it; what L-BFGS needs is the
-        density of rows around the margin. At w = 0 all rows are on a ramp of width 2: their covariance within the classes.
-        Only for PRBEP with less than a fifth of positives these are not, and then the Hessian has to wait.
-        """
+        """Make the Hessian anew if it is due (see NewtonSolver), of a ramp that is wide enough to hold more than a few rows."""
+        # As the ramp narrows, the Hessian of the smoothed risk becomes that of the few rows on it; what L-BFGS needs is the
+        # density of rows around the margin. At w = 0 all rows are on a ramp of width 2: their covariance within the classes.
+        # Only for PRBEP with less than a fifth of positives these are not, and then the Hessian has to wait.
         if self.precondition and has_factor(objective):
             self._preconditioner.renew(objective, self._curvature, lambda: self._hessian(objective, state))
 
     def _hessian(self, objective: Objective, state: LbfgsState) -> Hessian | None:
-        """Return the Hessian of a ramp that suits the point; at w = 0 only if both classes have a part in it.
-
-        Near the optimum of a problem with few rows per feature, the rows around the margin pile up at the kink. They have no
-        density there: a wide ramp takes their curvature for hundreds of times too small, and L-BFGS needs thousands of
-        iterations to find it out. The Hessian of the ramp itself is right then, if it is exact: that of the ROC area takes the
-        pairs on the ramp as independent, which holds for many pairs only.
-        """
+        """Return the Hessian of a ramp that suits the point; at w = 0 only if both classes have a part in it."""
+        # Near the optimum of a problem with few rows per feature, the rows around the margin pile up at the kink. They have no
+        # density there: a wide ramp takes their curvature for hundreds of times too small, and L-BFGS needs thousands of
+        # iterations to find it out. The Hessian of the ramp itself is right then, if it is exact: that of the ROC area takes
+        # the pairs on the ramp as independent, which holds for many pairs only.
         risk, space, z = objective.risk, objective.space, self._point.z
         own_mu = 1.01 * state.mu  # a little wider than the ramp, on the end of which all rows may lie
         hessian = risk.hessian(z, max(own_mu, (LEAST_HESSIAN_WIDTH if state.w.any() else 2.0) / risk.ramp_scale))

@@ -114,12 +114,10 @@ def leave_one_out(
 
 
 def _refit_unreliable(
-    objective: Objective, z: FloatArray, scores: FloatArray, share: Any, unreliable: AnyArray
+    objective: Objective, z: FloatArray, scores: FloatArray, share: float | FloatArray, unreliable: AnyArray
 ) -> FloatArray:
-    """Return the scores with those of unreliable rows from refits without them, if these are affordable.
-
-    A row is refitted alone, or in a group of unreliable rows of both classes where single refits would take too long.
-    """
+    """Return the scores with those of unreliable rows from refits without them, if these are affordable."""
+    # A row is refitted alone, or in a group of unreliable rows of both classes where single refits would take too long.
     count = int(np.count_nonzero(unreliable))
     if count == 0:
         return scores
@@ -164,10 +162,8 @@ def _refit_unreliable(
 
 
 def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatArray | None:
-    """Return the minimum of J with the loss of every row times its factor, by Newton's method from w; None if it fails.
-
-    Unlike `NewtonSolver`, it makes a Hessian in every step. That needs the fewest steps, and a Hessian costs little here.
-    """
+    """Return the minimum of J with the loss of every row times its factor, by Newton's method from w; None if it fails."""
+    # Unlike `NewtonSolver`, it makes a Hessian in every step. That needs the fewest steps, and a Hessian costs little here.
     operator, risk, alpha = objective.operator, objective.risk, objective.alpha
     dot = kernels.vectors.dot
     z = operator.matvec(w)
@@ -231,11 +227,9 @@ class _System:
 
 
 def _probed(system: _System, own: FloatArray, rng: np.random.RandomState) -> FloatArray:
-    """Return leverages h from q, those without the row, times a factor for each class (eq. left-out-diagonal).
-
-    With A = D^1/2 X H^-1 X' D^1/2 and random signs r on the rows of a class, r'Ar has the mean sum_i A_ii = sum_i d_i h_i. The
-    factor c makes h_i = c q_i / (1 + d_i c q_i) have that sum, which rises with c.
-    """
+    """Return leverages h from q, those without the row, times a factor for each class (eq. left-out-diagonal)."""
+    # With A = D^1/2 X H^-1 X' D^1/2 and random signs r on the rows of a class, r'Ar has the mean sum_i A_ii = sum_i d_i h_i.
+    # The factor c makes h_i = c q_i / (1 + d_i c q_i) have that sum, which rises with c.
     operator, sign, curvature = system.objective.operator, system.objective.risk.labels.sign, system.curvature
     scaled = own
     for side in (-1, 1):

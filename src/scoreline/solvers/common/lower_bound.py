@@ -93,10 +93,8 @@ def _bound(t: Pair, own: float, cross: float, new: float, constants: Pair, alpha
 
 
 def _best_mixture(own: float, cross: float, new: float, constants: Pair, alpha: float) -> Pair:
-    """Return t >= 0 with t_0 + t_1 <= 1 that maximises `_bound` (eq. mixing-planes), by looking at every face.
-
-    Plain floats: called each step.
-    """
+    """Return t >= 0 with t_0 + t_1 <= 1 that maximises `_bound` (eq. mixing-planes), by looking at every face."""
+    # Plain floats: called each step.
     first, second = constants
     candidates: list[Pair] = [
         (0.0, 0.0),

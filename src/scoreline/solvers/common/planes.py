@@ -138,6 +138,5 @@ class Planes:
         self._relate(i)
 
     def _relate(self, slot: int) -> None:
-        """Fill row and column of the Gram matrix."""
         used = self._used()
         self.gram[slot, :used] = self.gram[:used, slot] = self.slopes[:used] @ self.slopes[slot]
