@@ -14,8 +14,8 @@ from scoreline.runtime import parallel
 from scoreline.runtime.types import FloatArray, Scores
 
 # Roundings of the scores that a ramp must be wide: shares of a pair are then off by 1/4096 at its very end.
-NARROW = 4096.0
-NEARLY_CONSTANT = 1e-3  # span of scores, with margins of 1, below which a fit may be no better than a constant score
+LEAST_RAMP_ROUNDINGS = 4096.0
+NEARLY_CONSTANT_SPAN = 1e-3  # of scores, below which a fit may be no better than a constant score
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Objective:
         zero, at_zero = np.zeros(self.n_features), self.risk.value_at_zero()
         unit = self.operator.shifted(zero, 1.0)
         separable, span = isinstance(self.risk, SeparableRisk), self.space.span(z, self.risk.labels)
-        if self.risk.shift != "needed" or not unit.any() or not (separable or span <= NEARLY_CONSTANT):
+        if self.risk.shift != "needed" or not unit.any() or not (separable or span <= NEARLY_CONSTANT_SPAN):
             return zero, at_zero
         half_square = 0.5 * self.alpha * kernels.vectors.dot(unit, unit)
         ones = None if separable else self.scores(unit)
@@ -153,7 +153,7 @@ class Objective:
         return self.mixture_allowance(slope, self.plane_size(point, z_max), point.risk.mass, terms)
 
     def least_width(self, z: Scores, z_max: float | None = None) -> float:
-        """Return the width of the narrowest ramp that scores like these can tell from none: NARROW eps max |z|.
+        """Return the width of the narrowest ramp that scores like these can tell from none: LEAST_RAMP_ROUNDINGS eps max |z|.
 
         Sums over pairs look at a pair from both of its rows. Where a ramp is as narrow as a rounding of the scores, the two
         disagree about which share of it a pair has; slopes then add up to something else than 0, which is no plane below a risk
@@ -162,7 +162,7 @@ class Objective:
         if self.risk.shift != "invariant":
             return 0.0
         z_max = self.space.max_abs(z, self.risk.labels) if z_max is None else z_max
-        return NARROW * float(np.finfo(float).eps) * z_max
+        return LEAST_RAMP_ROUNDINGS * float(np.finfo(float).eps) * z_max
 
     def plane_size(self, point: Point, z_max: float | None = None) -> float:
         """Return what rounding of the constant of a plane is relative to: the magnitudes that were added up for it."""

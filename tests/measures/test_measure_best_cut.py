@@ -199,7 +199,7 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block, weighted):
         weight[:2] = 1.0
         for function in FUNCTIONS.values():
             with monkeypatch.context() as patch:
-                patch.setattr("scoreline.measures.cut.BLOCK", block)
+                patch.setattr("scoreline.measures.cut.CANDIDATES_AT_A_TIME", block)
                 cut = best_cut(y, z, function, weight if weighted else None)
             assert cut == best_cut(y, z, function, weight if weighted else None)
             # counts are integers: the same function of the same numbers

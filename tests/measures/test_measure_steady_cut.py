@@ -101,7 +101,7 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block, kind):
         w = weights(kind, rng, len(y))
         for measure in MEASURES.values():
             with monkeypatch.context() as patch:
-                patch.setattr("scoreline.measures.cut.BLOCK", block)
+                patch.setattr("scoreline.measures.cut.CANDIDATES_AT_A_TIME", block)
                 cut = steady_cut(y, z, measure, w)
             assert cut == steady_cut(y, z, measure, w)
 

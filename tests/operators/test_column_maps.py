@@ -11,10 +11,10 @@ from scipy.special import ndtr, ndtri
 
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import (
-    FAR,
-    FARTHEST,
-    REACH,
-    SCORES,
+    CLIP_SPREADS,
+    KNOT_SCORES,
+    MOST_NORMAL_SCORE,
+    UNKNOWN_LARGEST,
     ColumnMap,
     ColumnMapOperator,
     Sample,
@@ -43,8 +43,8 @@ def limits(values):
     """Return the limits of `scaling="robust"`, by definition."""
     middle = quantile(values, 0.5)
     below, above = [v for v in values if v < middle], [v for v in values if v > middle]
-    low = max(middle - REACH * (middle - quantile(below, 0.5)), min(values)) if below else middle
-    high = min(middle + REACH * (quantile(above, 0.5) - middle), max(values)) if above else middle
+    low = max(middle - CLIP_SPREADS * (middle - quantile(below, 0.5)), min(values)) if below else middle
+    high = min(middle + CLIP_SPREADS * (quantile(above, 0.5) - middle), max(values)) if above else middle
     return low, high
 
 
@@ -83,16 +83,18 @@ def test_maps_are_piecewise_linear_monotone_and_keep_zero(kind, table):
         assert (np.diff(y) >= 0.0).all()
         if len(set(values.tolist())) == 1:  # a constant column keeps its values, whatever new rows have
             assert x.tolist() == y.tolist() == [-x[-1], x[-1]]
-            assert x[-1] >= min(abs(rows[:, j]).max(), FAR)
+            assert x[-1] >= min(abs(rows[:, j]).max(), UNKNOWN_LARGEST)
         elif kind == "robust":
             assert (x[0], x[-1]) == limits(values.tolist())
             at_zero = np.clip(0.0, x[0], x[-1])
             np.testing.assert_array_equal(y, x - at_zero)
         else:
-            wanted = [0.0, *ndtr(SCORES), 1.0]
+            wanted = [0.0, *ndtr(KNOT_SCORES), 1.0]
             quantiles = sorted({quantile(values.tolist(), max(level, 1e-9)) + 0.0 for level in wanted})
             assert x.tolist() == sorted({*quantiles, np.clip(0.0, quantiles[0], quantiles[-1])})
-            scores = np.clip(ndtri([share(values.tolist(), v) for v in quantiles]), -FARTHEST, FARTHEST)
+            scores = np.clip(
+                ndtri([share(values.tolist(), v) for v in quantiles]), -MOST_NORMAL_SCORE, MOST_NORMAL_SCORE
+            )
             # 1e-12: the share is rounded, and the normal score has a slope of up to 1e4 at 0.9999.
             np.testing.assert_allclose(np.diff(np.interp(quantiles, x, y)), np.diff(scores), rtol=1e-9, atol=1e-12)
     new = np.array([[0.0, 0.0], [2.0, -3.0], [1e305, -1e305], *rows.tolist()])

@@ -16,7 +16,7 @@ from scoreline.operators import (
     ScaledOperator,
     as_operator,
 )
-from scoreline.operators.strided import StridedOperator
+from scoreline.operators.blocks import StridedOperator
 from scoreline.testing import check_operator
 
 N, P = 37, 23  # neither is a multiple of 4, so the remainders of the unrolled kernels are used

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scoreline.risks import ContingencyRisk, HingeRisk, RocAreaRisk
-from scoreline.risks.ties import TIE
+from scoreline.risks.ties import TIED_WITHIN
 
 EPS = np.finfo(float).eps
 RISKS = {"hinge": HingeRisk, "roc_area": RocAreaRisk}
@@ -27,7 +27,7 @@ def labels(rng, n):
 
 
 def scores(rng, y, kind):
-    """Return scores at which losses and gains tie: multiples of n / (2 n+), of 1/2 or 1/4, some moved by less than TIE."""
+    """Return scores at which losses and gains tie: multiples of n / (2 n+), of 1/2 or 1/4, some moved by less than a tie."""
     n = len(y)
     grid = (0.5, 0.25, n / (2.0 * (y > 0).sum()), 1.0)[kind % 4]
     z = rng.integers(-2, 3, size=n) * grid
@@ -43,9 +43,9 @@ def test_planes_are_valid_and_touch(make):
         z = scores(rng, y, trial)
         prepared, plain = make("smallest").prepare(y), make().prepare(y)
         got = prepared.evaluate(z)
-        assert abs(got.value - plain.value(z)) <= TIE
-        assert abs(got.hard - got.value) <= TIE
-        assert abs(got.plane + got.grad @ z - got.value) <= 1.1 * TIE  # and a few roundings
+        assert abs(got.value - plain.value(z)) <= TIED_WITHIN
+        assert abs(got.hard - got.value) <= TIED_WITHIN
+        assert abs(got.plane + got.grad @ z - got.value) <= 1.1 * TIED_WITHIN  # and a few roundings
         assert abs(got.mass - np.abs(got.grad).sum()) <= 16 * EPS
         for other in (np.zeros(len(y)), 1.0 * y, -9.0 * y, *rng.standard_normal((4, len(y)))):
             # The numbers of the plane are counts over n or n+ n-: only the sum of 13 terms is rounded.
@@ -140,7 +140,7 @@ def test_f1_flips_the_first_negative_not_used_yet(k):
     expected[k] = 2.0 / n
     np.testing.assert_allclose(got.grad, expected, rtol=0, atol=EPS)
     assert abs(got.plane - 1.0 / 3.0) <= 4 * EPS
-    assert abs(got.value) <= TIE
+    assert abs(got.value) <= TIED_WITHIN
 
 
 @pytest.mark.parametrize("k", [1, 3, 6])
@@ -188,7 +188,7 @@ def test_counts_take_the_fewest_flips_but_one_at_least(measure):
             z = rng.integers(1, 4, size=n) * y
             z = z * (loss[1:] / (2.0 / n * (flips @ (y * z))[1:])).max()
         values = loss - 2.0 / n * (flips @ (y * z))
-        worst = values >= values.max() - TIE
+        worst = values >= values.max() - TIED_WITHIN
         changes = worst & (number > 0)
         tied += worst[0] and changes.any()
         flipped = prepared.evaluate(z).grad != 0.0

@@ -333,7 +333,7 @@ def test_two_passes_an_iteration(monkeypatch, solver_class, max_iter):
     tally = Tally(monkeypatch, objective.operator)
     result = solver_class(tol=1e-14, max_iter=max_iter).solve(objective)
     assert result.n_iter == max_iter, "choose a harder problem"
-    refreshes = max_iter // bundle_ocas.REFRESH if solver_class is BundleOcasSolver else 0
+    refreshes = max_iter // bundle_ocas.REFRESH_ITERATIONS if solver_class is BundleOcasSolver else 0
     # X'u for the plane, Xw at the target; none at w0 = 0; the final proof.
     assert tally.order.count("rmatvec") == max_iter
     assert tally.order.count("matvec") == max_iter + refreshes + 1
@@ -411,7 +411,7 @@ def test_ocas_minimises_on_every_line_to_its_share_of_the_gap(monkeypatch, risk,
     before = fresh.value(np.zeros(4))
     for (w, goal, best_w, ahead, value, bound), (share, found, error) in zip(lines, errors, strict=True):
         d = goal - w
-        assert error == pytest.approx(bundle_ocas.LINE_SHARE * (before - bound), rel=1e-9)
+        assert error == pytest.approx(bundle_ocas.LINE_GAP_SHARE * (before - bound), rel=1e-9)
         s, least = exact_line_minimum(fresh, w, d)
         # scipy's minimum is within a rounding of a kink, or within (1e-10 of the line)^2 of a smooth one.
         assert found <= least + error + 1e-9 * before

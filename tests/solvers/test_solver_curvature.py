@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scoreline.solvers.common.curvature import CurvatureMemory
+from scoreline.solvers.common.hessian import CurvatureMemory
 
 
 def dense_inverse_hessian(pairs, p):

@@ -13,10 +13,9 @@ from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.base import Operator
 from scoreline.risks.registry import get_risk
-from scoreline.solvers.common.batches import Batches
-from scoreline.solvers.common.curvature import CurvatureMemory
+from scoreline.solvers.common.hessian import CurvatureMemory
 from scoreline.solvers.common.sample_start import PENALTY
-from scoreline.solvers.hybrid import HybridSolver
+from scoreline.solvers.hybrid import Batches, HybridSolver
 from scoreline.solvers.shrinking import SHRINKINGS, PathShrinking, SumShrinking, safe_distance
 
 N = 4001  # a prime: no batch is a round share of the rows

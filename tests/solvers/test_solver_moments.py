@@ -15,7 +15,7 @@ from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.risks.registry import all_risks
 from scoreline.solvers import MomentsSolver, Solver
 from scoreline.solvers.common.method import Method
-from scoreline.solvers.common.shrinkage import LEAST_RIDGE, effective_rows, shrinkage
+from scoreline.solvers.moments import LEAST_RIDGE, effective_rows, shrinkage
 from scoreline.solvers.registry import all_solvers, get_solver
 
 MEASURES = ["roc_auc", "accuracy", "balanced_accuracy"]

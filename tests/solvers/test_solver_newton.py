@@ -15,7 +15,7 @@ from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import LbfgsSolver, NewtonSolver
-from scoreline.solvers.common.hessian import NEGLIGIBLE, factored, hessian_diagonal
+from scoreline.solvers.common.hessian import NEGLIGIBLE_CURVATURE_SHARE, factored, hessian_diagonal
 
 STORAGES = [np.asarray, sp.csr_array]
 
@@ -165,10 +165,10 @@ def test_the_factor_is_that_of_the_hessian_without_one_percent_of_its_curvature(
     z = 3.0 * target.scores(np.ones(7))
     lower = np.tril(factored(target, target.risk.hessian(z))[0])
     d = np.sort(target.risk.curvature(z))
-    least = d[np.searchsorted(np.cumsum(d), NEGLIGIBLE * d.sum())]
+    least = d[np.searchsorted(np.cumsum(d), NEGLIGIBLE_CURVATURE_SHARE * d.sum())]
     d = target.risk.curvature(z)
     kept = np.where(d >= least, d, 0.0)
-    assert kept.sum() >= (1.0 - NEGLIGIBLE) * d.sum()
+    assert kept.sum() >= (1.0 - NEGLIGIBLE_CURVATURE_SHARE) * d.sum()
     constant = np.c_[X, np.ones(len(y))]
     literal = constant.T @ (kept[:, None] * constant) + 1e-3 * np.eye(7)
     # Sums of 200 rows, entries of size 0.1.

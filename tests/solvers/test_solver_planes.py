@@ -11,7 +11,7 @@ from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import BundleOcasSolver, BundleSolver
 from scoreline.solvers.common import planes
-from scoreline.solvers.common.planes import PATIENCE, Planes
+from scoreline.solvers.common.planes import MOST_IDLE_ITERATIONS, Planes
 
 RISKS = ("hinge", "roc_area")
 N, P = 30, 6
@@ -218,7 +218,9 @@ def test_without_room_the_one_without_weight_for_longest_goes_and_no_other():
 
 
 def test_planes_idle_for_longer_than_the_patience_go():
-    _, bundle = full(4, [0.0, 0.0, 1.0, 0.0], [PATIENCE, PATIENCE + 1, 0, PATIENCE + 50])
+    _, bundle = full(
+        4, [0.0, 0.0, 1.0, 0.0], [MOST_IDLE_ITERATIONS, MOST_IDLE_ITERATIONS + 1, 0, MOST_IDLE_ITERATIONS + 50]
+    )
     slopes = bundle.record()["slopes"]
     bundle.drop_idle()
     assert count(bundle) == 2
@@ -227,7 +229,9 @@ def test_planes_idle_for_longer_than_the_patience_go():
 
 
 def test_places_that_became_free_are_used_again():
-    objective, bundle = full(4, [0.0, 0.0, 1.0, 0.0], [PATIENCE, PATIENCE + 1, 0, PATIENCE + 50])
+    objective, bundle = full(
+        4, [0.0, 0.0, 1.0, 0.0], [MOST_IDLE_ITERATIONS, MOST_IDLE_ITERATIONS + 1, 0, MOST_IDLE_ITERATIONS + 50]
+    )
     bundle.drop_idle()
     slopes = bundle.record()["slopes"]
     for k in range(2):

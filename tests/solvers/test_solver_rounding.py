@@ -64,7 +64,7 @@ def test_the_final_value_comes_from_fresh_scores(monkeypatch):
 
 
 def test_scores_are_refreshed_against_drift(monkeypatch):
-    monkeypatch.setattr(lbfgs, "REFRESH", 3)
+    monkeypatch.setattr(lbfgs, "REFRESH_ITERATIONS", 3)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 4)), np.where(rng.random(60) < 0.5, 1, -1)
     objective = Objective(as_operator(X), get_risk("logistic").prepare(y), 1e-2)

@@ -18,8 +18,7 @@ from torture_data import LARGEST, TINY, labels, scores, weights
 
 from scoreline.measures import CountMeasure, all_measures, best_cut, class_average, get_measure, steady_cut
 from scoreline.measures.at_k import AtKMeasure
-from scoreline.measures.base import CountsBasedMeasure
-from scoreline.measures.rows import checked_rows
+from scoreline.measures.base import CountsBasedMeasure, checked_rows
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
 from scoreline.measures.ties import Ties, median_size
 

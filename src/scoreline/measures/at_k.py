@@ -1,12 +1,11 @@
 """Measures of the k highest scores."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from scoreline.measures.base import RankingMeasure, ratio
-from scoreline.measures.rows import checked_rows
+from scoreline.measures.base import RankingMeasure, checked_rows, ratio
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector
 from scoreline.scores import smallest_reaching
@@ -48,7 +47,7 @@ class AtKMeasure(RankingMeasure):
         weight = np.ones(len(scores)) if weight is None else weight
         k = self.weight_at_top(positive, weight, exponent)
         levels, place = np.unique(-np.asarray(scores, dtype=float), return_inverse=True)  # the highest score first
-        all_rows = np.bincount(place, weights=weight, minlength=len(levels))
+        all_rows = np.asarray(np.bincount(place, weights=weight, minlength=len(levels)), dtype=np.float64)
         true_rows = np.bincount(place, weights=weight * positive, minlength=len(levels))
         above = np.cumsum(all_rows) - all_rows
         share = ratio(np.clip(k - above, 0.0, all_rows), all_rows)  # of each group of equal scores that is in the top
@@ -69,7 +68,7 @@ class PrecisionAtK(AtKMeasure):
 
     name = "precision_at_k"
     summary = "precision among the k highest scores"
-    risks = ("logistic", "roc_area", "contingency")
+    risks: ClassVar[tuple[str, ...]] = ("logistic", "roc_area", "contingency")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return positives at the top over k (eq. at-k)."""
@@ -90,8 +89,8 @@ class RecallAtK(AtKMeasure):
         return float(ratio(true, positives))
 
 
-class Prbep(AtKMeasure):
-    """Precision/recall break-even: precision among the n+ highest scores, where precision equals recall."""
+class Prbep(PrecisionAtK):
+    """Precision/recall break-even: precision among the n+ highest scores, where precision equals recall (eq. prbep)."""
 
     name = "prbep"
     summary = "precision/recall break-even point: precision among the n+ highest scores"
@@ -100,8 +99,3 @@ class Prbep(AtKMeasure):
 
     def __init__(self) -> None:
         super().__init__(k=None)
-
-    def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return positives at the top over n+ (eq. prbep)."""
-        true, k, _ = self.true_at_top(y, decision, sample_weight)
-        return float(ratio(true, k))

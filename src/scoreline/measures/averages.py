@@ -8,15 +8,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import UndefinedMetricWarning
 
-from scoreline.measures.base import CountsBasedMeasure, Measure
+from scoreline.measures.base import CountsBasedMeasure, Measure, check_total
 from scoreline.measures.registry import get_measure
-from scoreline.measures.rows import check_total
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import tamed
 
 AVERAGES = ("macro", "weighted", "micro", "none", None)
-NAMED = 5  # classes that a warning names at most
+MOST_NAMED = 5  # classes that a warning names at most
 
 
 class OneVsRest(NamedTuple):
@@ -88,15 +87,18 @@ def class_average(
         truth, response, weight = truth[there], response[there], weight[there]
     make = _of_indicators if truth.ndim == 2 else _of_scores if chosen.uses_order else _of_labels
     problem = make(chosen, truth, response, None if classes is None else np.asarray(classes))
-    judge = _judge_counts if isinstance(chosen, CountsBasedMeasure) else _judge_rankings
-    values, support = judge(chosen, problem, weight, average == "micro")
+    pooled = average == "micro"
+    if isinstance(chosen, CountsBasedMeasure):
+        values, support = _values_of_counts(chosen, problem, weight, pooled)
+    else:
+        values, support = _values_of_rankings(chosen, problem, weight, pooled)
     if average in ("none", None):
         return values
     return _mean(chosen, values, support if average == "weighted" else None, problem.classes)
 
 
-def _judge_counts(
-    measure: Any, problem: OneVsRest, weight: FloatArray | None, pooled: bool
+def _values_of_counts(
+    measure: CountsBasedMeasure, problem: OneVsRest, weight: FloatArray | None, pooled: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return the values and the rows of the classes, or the one value of the sum of their counts."""
     kinds = (2 * problem.truth(j) + problem.response(j) for j in range(len(problem.classes)))
@@ -105,7 +107,7 @@ def _judge_counts(
     return np.asarray(measure.from_counts(tp, fp, fn, tn), dtype=np.float64), tp + fn
 
 
-def _judge_rankings(
+def _values_of_rankings(
     measure: Measure, problem: OneVsRest, weight: FloatArray | None, pooled: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return the values and the rows of the classes, or the one value of all pairs of a row and a class."""
@@ -127,11 +129,11 @@ def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, clas
     known = ~np.isnan(values)
     if not known.all():
         left_out = classes[~known].tolist() if len(values) == len(classes) else classes.tolist()
-        more = "" if len(left_out) <= NAMED else f" and {len(left_out) - NAMED} more"
+        more = "" if len(left_out) <= MOST_NAMED else f" and {len(left_out) - MOST_NAMED} more"
         rest = f"the average is over the other {known.sum()}" if known.any() else "there is no average"
         warnings.warn(
-            f"{measure.name} is not defined for class {', '.join(map(repr, left_out[:NAMED]))}{more} (in y_true no row of the "
-            f"class, or no other row): {rest}",
+            f"{measure.name} is not defined for class {', '.join(map(repr, left_out[:MOST_NAMED]))}{more} (in y_true no row of "
+            f"the class, or no other row): {rest}",
             UndefinedMetricWarning,
             stacklevel=3,
         )
@@ -142,7 +144,6 @@ def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, clas
 
 
 def _of_labels(measure: Measure, truth: AnyArray, predicted: AnyArray, classes: AnyArray | None) -> OneVsRest:
-    """Return the problems of true and predicted labels."""
     if predicted.ndim != 1:
         raise ValueError(
             f"{measure.name} looks at predicted labels, one a row; y_pred has shape {predicted.shape}: pass what predict gives"
@@ -175,7 +176,6 @@ def _of_scores(measure: Measure, truth: AnyArray, scores: AnyArray, classes: Any
 
 
 def _of_indicators(measure: Measure, truth: Any, response: Any, classes: AnyArray | None) -> OneVsRest:
-    """Return the problems of the columns of an indicator matrix."""
     if response.ndim != 2 or response.shape != truth.shape:
         raise ValueError(
             f"y_true is a matrix of shape {truth.shape}, expected y_pred of that shape, got {response.shape}"
@@ -226,7 +226,7 @@ def _numbers(scores: Any) -> FloatArray:
 
 
 def _column(matrix: Any, j: int) -> AnyArray:
-    return matrix[:, [j]].toarray().ravel() if sparse.issparse(matrix) else matrix[:, j]
+    return np.asarray(matrix[:, [j]].toarray().ravel() if sparse.issparse(matrix) else matrix[:, j])
 
 
 def _is_indicator(matrix: Any) -> bool:

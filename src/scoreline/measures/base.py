@@ -1,13 +1,16 @@
-"""The contract of a measure: a number from labels and decision values, and what its cut maximises."""
+"""The contract of a measure: a number from labels and decision values, what its threshold maximises, and its checks of rows."""
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from scoreline.measures.rows import checked_rows
-from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.types import AnyArray, Counts, FloatArray
+from scoreline.runtime.vectors import RemoteVector, as_vector, tamed
+
+LEAST_WEIGHT_RATIO = 1e-290  # of a class in the largest weight: its counts keep their digits beside those of the other
+MOST_WEIGHT = 1e300  # of all rows together, where the weights must stay as they are
 
 
 class Measure(ABC):
@@ -57,7 +60,7 @@ class Measure(ABC):
         """Return the measure for labels y (positive where y > 0) and decision values (positive above 0)."""
 
     @abstractmethod
-    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return what the cut maximises, vectorised over arrays of weighted counts."""
 
 
@@ -66,8 +69,7 @@ class RankingMeasure(Measure):
 
     uses_order = True
 
-    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return balanced accuracy, (TPR + TNR) / 2."""
+    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
 
 
@@ -77,7 +79,7 @@ class CountsBasedMeasure(Measure):
     uses_order = False
 
     @abstractmethod
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the measure from weighted counts, vectorised."""
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
@@ -87,16 +89,79 @@ class CountsBasedMeasure(Measure):
         tn, fp, fn, tp = np.bincount(kind, rows.weight, 4).astype(np.float64)
         return float(self.from_counts(tp, fp, fn, tn))
 
-    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return the measure itself."""
+    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return self.from_counts(tp, fp, fn, tn)
 
-    def steady_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def steady_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return what a cut for new rows maximises (`steady_cut`): the measure itself."""
         return self.from_counts(tp, fp, fn, tn)
 
 
-def ratio(numerator: Any, denominator: Any) -> Any:
+def ratio(numerator: Counts, denominator: Counts) -> FloatArray:
     """Return numerator / denominator, 0 where the denominator is 0."""
     out = np.zeros(np.broadcast(numerator, denominator).shape)
     return np.divide(numerator, denominator, out=out, where=np.asarray(denominator) > 0)
+
+
+class Rows(NamedTuple):
+    """Which rows are positive, scores, weights (None for 1) times 2^exponent. Vectors that lie elsewhere stay as they are."""
+
+    positive: Any
+    scores: Any
+    weight: Any
+    exponent: int
+
+
+def checked_rows(y: Any, scores: Any, sample_weight: Any, scale_free: bool = True) -> Rows:
+    """Return the rows, or raise: vectors of one length, no NaN, weights finite and not negative.
+
+    Weights far from 1 are multiplied by a power of two, which changes no digit, if the measure is one of ratios
+    (`scale_free`); otherwise their sum must lie between LEAST_WEIGHT_RATIO and MOST_WEIGHT. Vectors on workers or a device were
+    looked at when they were brought there.
+    """
+    if any(isinstance(v, RemoteVector) for v in (y, scores, sample_weight)):
+        weight = None if sample_weight is None else as_vector(sample_weight, np.float64)
+        return Rows(as_vector(y) > 0, as_vector(scores), weight, 0)
+    labels, z = as_vector(y), as_vector(scores)
+    weight = None if sample_weight is None else as_vector(sample_weight, np.float64)
+    if not (z.ndim == 1 and z.shape == labels.shape and (weight is None or weight.shape == z.shape)):
+        shapes = (labels.shape, z.shape, None if weight is None else weight.shape)
+        raise ValueError(f"y, scores and sample_weight must be vectors of one length, got shapes {shapes}")
+    for name, values in (("y", labels), ("scores", z)):
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            row = int(np.flatnonzero(np.isnan(values))[0])
+            raise ValueError(f"{name} must be finite, got nan in row {row}; drop such rows or fill them in")
+    positive = labels > 0
+    if weight is None:
+        return Rows(positive, z, None, 0)
+    return Rows(positive, z, *_checked_weights(positive, weight, scale_free))
+
+
+def check_total(weight: FloatArray) -> FloatArray:
+    """Return weights whose sum is in the range that counts may have, or raise."""
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if total > MOST_WEIGHT or 0.0 < total < LEAST_WEIGHT_RATIO:
+        raise ValueError(
+            f"sample_weight sums to {total:.3g}, expected between {LEAST_WEIGHT_RATIO:g} and {MOST_WEIGHT:g}: counts would "
+            "leave the range of floats. Divide all weights by one number."
+        )
+    return weight
+
+
+def _checked_weights(positive: Any, weight: Any, scale_free: bool) -> tuple[Any, int]:
+    if not (np.isfinite(weight).all() and (weight >= 0.0).all()):
+        row = int(np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))[0])
+        raise ValueError(
+            f"sample_weight must be finite and non-negative, got {weight[row]} in row {row}; drop such rows or give them 0"
+        )
+    if not scale_free:
+        return check_total(weight), 0
+    tops = [float(weight[side].max(initial=0.0)) for side in (positive, ~positive)]
+    if 0.0 < min(tops) < LEAST_WEIGHT_RATIO * max(tops):
+        raise ValueError(
+            f"the largest sample_weight of the positive class is {tops[0]:.3g}, of the negative {tops[1]:.3g}: floats "
+            f"cannot hold counts of both, expected a ratio of at most {1.0 / LEAST_WEIGHT_RATIO:.0e}; use weights that "
+            "differ less"
+        )
+    return tamed(weight)

@@ -7,13 +7,13 @@ import numpy as np
 
 from scoreline.measures.base import CountsBasedMeasure, ratio
 from scoreline.runtime.checks import check_number
-from scoreline.runtime.types import FloatArray
+from scoreline.runtime.types import Counts, FloatArray
 
 COUNT_RISKS = ("logistic", "squared_hinge", "hinge", "hinge_free_intercept", "contingency_entropy")
 ALL_RISKS = (*COUNT_RISKS, "contingency")  # measures whose worst labelling is known
 
 
-def _near_one(*counts: Any) -> list[Any]:
+def _near_one(*counts: Counts) -> list[FloatArray]:
     """Return counts times a power of two that brings their sum to about 1: no digit changes, and no product overflows."""
     exponent = -np.frexp(sum(counts))[1]
     with np.errstate(under="ignore"):
@@ -49,7 +49,7 @@ class Accuracy(CountsBasedMeasure):
     summary = "share of rows predicted right"
     risks = ("hinge", "logistic", "hinge_free_intercept", "contingency", "contingency_entropy")
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (TP + TN) / (TP + FP + FN + TN) (eq. accuracy)."""
         return ratio(tp + tn, tp + fp + fn + tn)
 
@@ -61,7 +61,7 @@ class BalancedAccuracy(CountsBasedMeasure):
     summary = "mean of the true positive and the true negative rate"
     risks = ALL_RISKS
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (TPR + TNR) / 2 (eq. min-and-balanced)."""
         return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
 
@@ -77,7 +77,7 @@ class FBeta(CountsBasedMeasure):
         check_number("beta", beta, above=0)
         self.beta = beta
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (1 + B) TP / ((1 + B) TP + B FN + FP), B = beta^2 (eq. fbeta); 0 where the denominator is 0.
 
         Divided by 1 + B, so that nothing overflows, whatever beta is.
@@ -104,7 +104,7 @@ class Jaccard(CountsBasedMeasure):
     summary = "Jaccard: true positives over all that are or are called positive"
     risks = ALL_RISKS
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return TP / (TP + FP + FN) (eq. jaccard)."""
         return ratio(tp, tp + fp + fn)
 
@@ -127,7 +127,7 @@ class GowerLegendre(CountsBasedMeasure):
         check_number("sigma", sigma, above=0)
         self.sigma = sigma
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (TP + TN) / (TP + TN + sigma (FP + FN)) (eq. gower-legendre)."""
         with np.errstate(over="ignore"):  # sigma may be huge: then it is 0
             return ratio(tp + tn, tp + tn + self.sigma * (fp + fn))
@@ -140,7 +140,7 @@ class GMean(CountsBasedMeasure):
     summary = "G-mean: geometric mean of the true positive and the true negative rate"
     risks = ALL_RISKS
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return sqrt(TPR TNR) (eq. rate-means)."""
         return np.sqrt(ratio(tp, tp + fn) * ratio(tn, tn + fp))
 
@@ -152,7 +152,7 @@ class HMean(CountsBasedMeasure):
     summary = "H-mean: harmonic mean of the true positive and the true negative rate"
     risks = ALL_RISKS
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return 2 TPR TNR / (TPR + TNR), 0 where both are 0."""
         p, n = ratio(tp, tp + fn), ratio(tn, tn + fp)
         return ratio(2.0 * p * n, p + n)
@@ -165,7 +165,7 @@ class QMean(CountsBasedMeasure):
     summary = "Q-mean: one minus the quadratic mean of the two error rates"
     risks = ALL_RISKS
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return 1 - sqrt(((1 - TPR)^2 + (1 - TNR)^2) / 2)."""
         p, n = ratio(tp, tp + fn), ratio(tn, tn + fp)
         return 1.0 - np.sqrt(0.5 * ((1.0 - p) ** 2 + (1.0 - n) ** 2))
@@ -178,7 +178,7 @@ class MinTprTnr(CountsBasedMeasure):
     summary = "the smaller of the true positive and the true negative rate"
     risks = ALL_RISKS
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return min(TPR, TNR)."""
         return np.minimum(ratio(tp, tp + fn), ratio(tn, tn + fp))
 
@@ -191,7 +191,7 @@ class Mcc(CountsBasedMeasure):
     range = (-1.0, 1.0)
     risks = COUNT_RISKS
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)) (eq. mcc), 0 where a factor is 0."""
         tp, fp, fn, tn = _near_one(tp, fp, fn, tn)
         # Two square roots: the product of all four sums of weights may leave the range of floats.
@@ -207,7 +207,7 @@ class Kappa(CountsBasedMeasure):
     range = (-1.0, 1.0)
     risks = COUNT_RISKS
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return 2 (TP TN - FP FN) / ((TP+FP)(FP+TN) + (TP+FN)(FN+TN)) (eq. kappa), 0 where the denominator is 0."""
         tp, fp, fn, tn = _near_one(tp, fp, fn, tn)
         return ratio(2.0 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
@@ -262,6 +262,6 @@ class CountMeasure(CountsBasedMeasure):
         if np.isnan(values).all():
             raise ValueError(f"CountMeasure {self.name!r}: func returned NaN for all counts it was tried on")
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return func(tp, fp, fn, tn)."""
         return values_of_counts(self.func, f"CountMeasure {self.name!r}: func", tp, fp, fn, tn)

@@ -9,17 +9,16 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline.measures.at_k import AtKMeasure
-from scoreline.measures.base import CountsBasedMeasure, Measure
+from scoreline.measures.base import CountsBasedMeasure, Measure, checked_rows
 from scoreline.measures.counts import values_of_counts
 from scoreline.measures.registry import get_measure
-from scoreline.measures.rows import checked_rows
 from scoreline.measures.ties import Ties, clearly_above, first_best, median_size
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector, room_module
 from scoreline.scores import smallest_reaching
 
-BLOCK = 1 << 16  # candidates judged at a time
-LARGEST = float(np.finfo(np.float64).max)
+CANDIDATES_AT_A_TIME = 1 << 16  # candidates judged at a time
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
 class Cut(NamedTuple):
@@ -65,8 +64,8 @@ class SortedScores:
         self.candidates = 0
 
     def blocks(self) -> Iterator[Candidates]:
-        """Yield all thresholds, at most BLOCK at a time, in arrays that are overwritten by the next block."""
-        arrays = [np.empty(BLOCK) for _ in Candidates._fields]
+        """Yield all thresholds, at most CANDIDATES_AT_A_TIME at a time, in arrays that are overwritten by the next block."""
+        arrays = [np.empty(CANDIDATES_AT_A_TIME) for _ in Candidates._fields]
         state = np.array([len(self.above), len(self.below), 0.0, 0.0, np.inf])
         above_sums, below_sums = (
             None if s is None else np.append(0.0, np.cumsum(s)) for s in (self.above_weight, self.below_weight)
@@ -82,7 +81,9 @@ class SortedScores:
 
     def blurred(self, value_of: Callable[..., Any], tp: FloatArray, fp: FloatArray) -> FloatArray:
         """Return the value of counts that are no sums of rows: what is not above is below."""
-        return _judged(value_of, tp, fp, np.maximum(self.positive - tp, 0.0), np.maximum(self.negative - fp, 0.0))
+        return _values_or_lowest(
+            value_of, tp, fp, np.maximum(self.positive - tp, 0.0), np.maximum(self.negative - fp, 0.0)
+        )
 
     def threshold(self, low: float, high: float) -> float:
         """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
@@ -141,7 +142,7 @@ def best_cut(
     scan = SortedScores(y, scores, sample_weight, scale_free)
     best, place, counts = -np.inf, (np.nan, np.nan), [0.0] * 4
     for block in scan.blocks():
-        values = _judged(value_of, *block[2:])
+        values = _values_or_lowest(value_of, *block[2:])
         k = first_best(values)
         if clearly_above(values[k], best):
             best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
@@ -153,21 +154,22 @@ def best_cut(
     return Cut(scan.threshold(*place), best)
 
 
-def _judged(value_of: Callable[..., Any], *counts: FloatArray) -> FloatArray:
+def _values_or_lowest(value_of: Callable[..., Any], *counts: FloatArray) -> FloatArray:
     """Return the value of each set of counts, minus infinity where it is NaN."""
     values = value_of(*counts)
     return np.where(np.isnan(values), -np.inf, values)
 
 
-def _place_of(scores: RemoteVector) -> Any:
-    """Return the module that knows cuts of scores where they lie."""
+def _search_module(scores: RemoteVector) -> Any:
     return room_module(scores.scores, "best_cut")
 
 
-def _cut_elsewhere(y: Any, scores: RemoteVector, weight: Any, measure: Any, value_of: Callable[..., Any]) -> Cut:
+def _cut_elsewhere(
+    y: Any, scores: RemoteVector, weight: Any, measure: Measure | Callable[..., Any], value_of: Callable[..., Any]
+) -> Cut:
     """Return the cut of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
-    totals = _place_of(scores).totals_of(y, scores, weight)
-    level, best = _place_of(scores).best_level(y, scores, weight, totals, partial(_judged, value_of))
+    totals = _search_module(scores).totals_of(y, scores, weight)
+    level, best = _search_module(scores).best_level(y, scores, weight, totals, partial(_values_or_lowest, value_of))
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
     if isinstance(measure, CountsBasedMeasure):
@@ -185,7 +187,7 @@ def _placed(low: float, high: float, lowest: float, highest: float, gaps: int) -
 
 def in_range(threshold: float, low: float, lowest: float) -> float:
     """Return a threshold that is finite; one below all scores (low = -inf) must stay below the lowest."""
-    clipped = min(max(float(threshold), -LARGEST), LARGEST)
+    clipped = min(max(float(threshold), -LARGEST_FLOAT), LARGEST_FLOAT)
     if low == -np.inf and not clipped < lowest:
         raise ValueError(
             f"the best threshold lies below all scores, and the lowest is {lowest}, the end of the range of floats; divide the "
@@ -198,9 +200,9 @@ def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weigh
     """Return the threshold below the k-th highest score: midway to the next lower one."""
     if isinstance(scores, RemoteVector):
         weight = None if sample_weight is None else as_vector(sample_weight)
-        totals = _place_of(scores).totals_of(y, scores, weight)
+        totals = _search_module(scores).totals_of(y, scores, weight)
         k = measure.weight_at_top(y, weight)
-        level, lower = _place_of(scores).below_ties(scores, weight, -smallest_reaching(-scores, weight, k), totals)
+        level, lower = _search_module(scores).below_ties(scores, weight, -smallest_reaching(-scores, weight, k), totals)
         threshold = _placed(lower, level, totals.low, totals.high, totals.rows - 1)
         return Cut(threshold, measure.value(y, scores, weight))
     positive, z, weight, exponent = checked_rows(y, scores, sample_weight)
@@ -209,7 +211,7 @@ def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weigh
 
     def less_than_k_and_most(tp: AnyArray, fp: AnyArray, fn: AnyArray, tn: AnyArray) -> AnyArray:
         # Candidates come with rising weight above them: the first that holds k rows wins, or the last of all.
-        return np.minimum(tp + fp, k)
+        return np.asarray(np.minimum(tp + fp, k))
 
     threshold = best_cut(positive, z, less_than_k_and_most, weight).threshold
     return Cut(threshold, measure.value(positive, z, sample_weight))
@@ -240,5 +242,5 @@ def _between(low: float, high: float, margin: float) -> float:
 
 def condensed(sign: Any, z: RemoteVector, weight: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
     """Return labels, scores and weights of scores on workers or a device here, many rows as runs of neighbouring scores."""
-    made: tuple[AnyArray, FloatArray, FloatArray | None] = _place_of(z).condensed(sign, z, weight)
+    made: tuple[AnyArray, FloatArray, FloatArray | None] = _search_module(z).condensed(sign, z, weight)
     return made

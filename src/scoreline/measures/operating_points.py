@@ -2,22 +2,18 @@
 
 import copy
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from scoreline.measures.base import CountsBasedMeasure, ratio
 from scoreline.measures.counts import COUNT_RISKS
-from scoreline.runtime.checks import check_number
-from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.checks import check_number, check_rate
+from scoreline.runtime.types import AnyArray, Counts, FloatArray
 
 ROUNDING = 1e-13  # of sums of weights, relative
 SCARCE_RECALL = 0.01  # share of the positives below which a threshold flags nearly nothing
-SCARCE_ROWS, ENOUGH_POSITIVES = (
-    5,
-    50,
-)  # as few flagged positives are nearly nothing, too, where there are that many in all
+SCARCE_ROWS, ENOUGH_POSITIVES = 5, 50  # so few flagged positives are nearly nothing, where there are that many in all
 USEFUL_RECALL = 0.1  # of the threshold that is named instead
 
 
@@ -42,11 +38,11 @@ class OperatingPoint(CountsBasedMeasure):
         self.confidence = confidence
 
     @abstractmethod
-    def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the rate to be maximised."""
 
     @abstractmethod
-    def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
+    def trials(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> tuple[Counts, Counts, float]:
         """Return the constraint as `successes >= limit * trials`: these three."""
 
     @abstractmethod
@@ -64,7 +60,7 @@ class OperatingPoint(CountsBasedMeasure):
         if recall >= SCARCE_RECALL and not few:
             return None
 
-        def rate_at_useful_recall(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        def rate_at_useful_recall(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
             return np.where(ratio(tp, tp + fn) >= USEFUL_RECALL, self.rate(tp, fp, fn, tn), -1.0)
 
         reached = best_cut(y, z, rate_at_useful_recall, sample_weight).value
@@ -77,43 +73,45 @@ class OperatingPoint(CountsBasedMeasure):
         """Return a value of the rate that the constraint limits, in words."""
         return f"{self.constraint().split(' >= ')[0]} {rate:.3g}"
 
-    def kept(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def kept(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> bool | AnyArray:
         """Return where the constraint holds, up to the rounding of sums of weights; without a trial it does not."""
         successes, trials, limit = self.trials(tp, fp, fn, tn)
         return (trials > 0) & (successes >= limit * trials * (1.0 - ROUNDING))
 
-    def rate(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def rate(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the rate that the constraint limits."""
         successes, trials, _ = self.trials(tp, fp, fn, tn)
         return ratio(successes, trials)
 
-    def chance(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def chance(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the chance that a new sample of this size keeps the constraint (eq. limit-chance)."""
         successes, trials, limit = self.trials(tp, fp, fn, tn)
         deviation = np.sqrt(2.0 * limit * (1.0 - limit) * np.maximum(trials, 1.0))
         excess = successes - limit * trials
         if limit in (0.0, 1.0):  # no room for chance: nothing or one miss breaks it
             return np.where(self.kept(tp, fp, fn, tn), 1.0, 0.0)
-        return ndtr(excess / deviation) * (np.asarray(successes) > 0)  # without a success there is none to hope for
+        return np.asarray(
+            ndtr(excess / deviation) * (np.asarray(successes) > 0)
+        )  # without a success there is none to hope for
 
-    def from_counts(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the target where the constraint holds, else 0 (eq. operating-points)."""
         return np.where(self.kept(tp, fp, fn, tn), self.target(tp, fp, fn, tn), 0.0)
 
-    def cut_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return 1 + target where the constraint holds (with the confidence asked for), else how close it is."""
         if self.confidence is not None:
             return self.steady_value(tp, fp, fn, tn)
         return np.where(self.kept(tp, fp, fn, tn), 1.0 + self.target(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
 
-    def steady_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def steady_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return target times chance, or with `confidence` 1 + target where the chance reaches it, else the chance."""
         target, chance = self.target(tp, fp, fn, tn), self.chance(tp, fp, fn, tn)
         if self.confidence is None:
             return target * chance
         return np.where(chance >= self.confidence, 1.0 + target, chance)
 
-    def careful_value(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def careful_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return what a cut on unseen rows maximises: the best of `steady_value` among thresholds that keep the constraint."""
         if self.confidence is not None:
             return self.steady_value(tp, fp, fn, tn)
@@ -124,7 +122,7 @@ class OperatingPoint(CountsBasedMeasure):
         """Return what to say if no threshold of the scores z keeps the constraint, None if one does."""
         from scoreline.measures.cut import best_cut  # cut.py knows measures
 
-        def closest(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        def closest(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
             return np.where(self.kept(tp, fp, fn, tn), 2.0, self.rate(tp, fp, fn, tn))
 
         value = best_cut(y, z, closest, sample_weight, rises=True).value
@@ -156,25 +154,22 @@ class RecallAtPrecision(OperatingPoint):
     summary = "recall where precision is at least `precision`, else 0"
 
     def __init__(self, precision: float = 0.9, confidence: float | None = None):
-        _check_rate("precision", precision)
+        check_rate("precision", precision)
         super().__init__(confidence)
         self.precision = precision
 
-    def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return recall."""
+    def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return ratio(tp, tp + fn)
 
-    def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
+    def trials(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> tuple[Counts, Counts, float]:
         """Return true positives among all that are called positive."""
         return tp, tp + fp, self.precision
 
     def constraint(self) -> str:
-        """Return the constraint in words."""
         return f"precision >= {self.precision:g}"
 
     @property
     def label(self) -> str:
-        """What reports call it, with the target."""
         return f"recall at {self.constraint()}"
 
 
@@ -185,25 +180,22 @@ class PrecisionAtRecall(OperatingPoint):
     summary = "precision where recall is at least `recall`, else 0"
 
     def __init__(self, recall: float = 0.9, confidence: float | None = None):
-        _check_rate("recall", recall)
+        check_rate("recall", recall)
         super().__init__(confidence)
         self.recall = recall
 
-    def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return precision."""
+    def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return ratio(tp, tp + fp)
 
-    def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
+    def trials(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> tuple[Counts, Counts, float]:
         """Return true positives among all positives."""
         return tp, tp + fn, self.recall
 
     def constraint(self) -> str:
-        """Return the constraint in words."""
         return f"recall >= {self.recall:g}"
 
     @property
     def label(self) -> str:
-        """What reports call it, with the target."""
         return f"precision at {self.constraint()}"
 
 
@@ -214,24 +206,22 @@ class TprAtFpr(OperatingPoint):
     summary = "true positive rate where the false positive rate is at most `fpr`, else 0"
 
     def __init__(self, fpr: float = 0.01, confidence: float | None = None):
-        _check_rate("fpr", fpr)
+        check_rate("fpr", fpr)
         super().__init__(confidence)
         self.fpr = fpr
 
-    def target(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
-        """Return the true positive rate."""
+    def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return ratio(tp, tp + fn)
 
-    def trials(self, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any, float]:
+    def trials(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> tuple[Counts, Counts, float]:
         """Return true negatives among all negatives: their share must be at least 1 - fpr."""
         return tn, fp + tn, 1.0 - self.fpr
 
-    def kept(self, tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+    def kept(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> bool | AnyArray:
         """Return where few enough negatives are called positive; as many as fpr says, without rounding of 1 - fpr."""
         return fp <= self.fpr * (fp + tn) * (1.0 + ROUNDING)
 
     def constraint(self) -> str:
-        """Return the constraint in words."""
         return f"false positive rate <= {self.fpr:g}"
 
     def limited_rate(self, rate: float) -> str:
@@ -240,11 +230,4 @@ class TprAtFpr(OperatingPoint):
 
     @property
     def label(self) -> str:
-        """What reports call it, with the target."""
         return f"tpr at fpr <= {self.fpr:g}"
-
-
-def _check_rate(name: str, value: float) -> None:
-    check_number(name, value, above=0)
-    if value > 1:
-        raise ValueError(f"{name}={value!r} must be a rate of at most 1")

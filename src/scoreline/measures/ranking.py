@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from scoreline.measures.base import RankingMeasure
-from scoreline.measures.rows import checked_rows
-from scoreline.runtime.checks import check_number
+from scoreline.measures.base import RankingMeasure, checked_rows
+from scoreline.runtime.checks import check_rate
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector
 from scoreline.scores import space_of
@@ -52,9 +51,7 @@ class PartialRocAuc(RankingMeasure):
     contenders = ("roc_area", "logistic", "squared_hinge")
 
     def __init__(self, max_fpr: float = 0.1):
-        check_number("max_fpr", max_fpr, above=0)
-        if max_fpr > 1:
-            raise ValueError(f"max_fpr={max_fpr!r} must be a rate of at most 1")
+        check_rate("max_fpr", max_fpr)
         self.max_fpr = max_fpr
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
@@ -87,10 +84,8 @@ def _check_finite(decision: Any) -> None:
 
 
 def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray, AnyArray | None]:
-    """Return truth, scores and weights of the rows that weigh something, as scikit-learn takes them.
-
-    It subtracts scores from each other, so those that are too far apart for that are replaced by their ranks.
-    """
+    """Return truth, scores and weights of the rows that weigh something, as scikit-learn takes them."""
+    # It subtracts scores from each other, so those that are too far apart for that are replaced by their ranks.
     rows = (y, decision, sample_weight)  # brought here from where they lie
     y, decision, sample_weight = (np.asarray(v) if isinstance(v, RemoteVector) else v for v in rows)
     truth, z, weight, _ = checked_rows(y, decision, sample_weight)
@@ -105,11 +100,13 @@ def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArr
 
 def _area_elsewhere(y: RemoteVector, decision: RemoteVector, weight: RemoteVector | None) -> float:
     """Return the ROC area of scores on workers or a device: pairs in the wrong order, in the right one, and ties."""
-    space: Any = space_of(decision)
+    space = space_of(decision)
     sign = decision.like(2 * (y > 0).astype(np.int8) - 1)
     labels = space.labels(sign, None if weight is None else as_vector(weight))
     pairs = labels.positive * labels.negative
     if not pairs > 0:
         return float("nan")
-    wrong, right = (space.pair_sums(z, labels, grad=False, margin=0.0).ramps for z in (decision, -decision))
+    wrong, right = (
+        space.pair_sums(z, labels, 0.0, 1.0, None, grad=False, margin=0.0).ramps for z in (decision, -decision)
+    )
     return float(0.5 + 0.5 * (right - wrong) / pairs)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.measures.base import Measure
+from scoreline.measures.base import MOST_WEIGHT, Measure
 from scoreline.measures.cut import Cut, best_cut
-from scoreline.measures.rows import MOST_WEIGHT
 from scoreline.runtime.types import AnyArray, FloatArray
 
 SIZE = 2048  # points that stand for a part of the scores

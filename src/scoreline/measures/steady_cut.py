@@ -9,7 +9,7 @@ from scoreline.measures.ties import clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector
 
-WIDTH = 3.0  # half widths of the blur, in spreads of the class times (weight of the class)^(-1/3)
+BLUR_SPREADS = 3.0  # half widths of the blur, in spreads of the class times (weight of the class)^(-1/3)
 
 
 def steady_cut(
@@ -88,7 +88,7 @@ class _Blurred:
         deviation = float(np.sqrt(max(float(weighted @ self.moved) / total - mean * mean, 0.0)))
         between = float(self._quantile(0.75) - self._quantile(0.25)) / 1.349  # of a normal distribution: its deviation
         spread = min(deviation, between) if between > 0.0 else deviation
-        self.half = WIDTH * spread * total ** (-1.0 / 3.0)
+        self.half = BLUR_SPREADS * spread * total ** (-1.0 / 3.0)
         self._state = np.array([len(scores), len(scores)])
 
     def _quantile(self, q: float) -> float:

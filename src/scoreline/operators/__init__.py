@@ -5,11 +5,10 @@ from scoreline.operators.blocks import BlockOperator
 from scoreline.operators.convert import as_operator
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.fourier import RandomFourierFeatures
-from scoreline.operators.linear import LinearMapOperator
-from scoreline.operators.rows import RowsOperator
+from scoreline.operators.linear_map import LinearMap
 from scoreline.operators.sparse import CompressedOperator
 from scoreline.operators.statistics import ColumnStatistics
-from scoreline.operators.wrappers import InterceptOperator, ScaledOperator
+from scoreline.operators.wrappers import InterceptOperator, LinearMapOperator, RowsOperator, ScaledOperator
 
 __all__ = [
     "BlockOperator",
@@ -17,6 +16,7 @@ __all__ = [
     "CompressedOperator",
     "DenseOperator",
     "InterceptOperator",
+    "LinearMap",
     "LinearMapOperator",
     "Operator",
     "RandomFourierFeatures",

@@ -2,18 +2,20 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from scoreline.operators import block_sums
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.array_types import on_host
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 from scoreline.runtime.vectors import as_vector, tamed, visible
 
+T = TypeVar("T")
 ROW_VECTORS = ("u", "weight", "sign")  # arguments with an entry for every row
 
 
@@ -22,7 +24,7 @@ class RowBlock(NamedTuple):
 
     start: int
     stop: int
-    data: Any
+    data: Block
 
 
 class RowArrays(NamedTuple):
@@ -65,8 +67,8 @@ class Operator(ABC):
         Whether a fit has looked for heavy tails already, so that its folds and refits need not.
     """
 
-    capabilities: ClassVar[frozenset[str]] = frozenset()
-    scores: ClassVar[str] = "host"
+    capabilities: frozenset[str] = frozenset()
+    scores: str = "host"
 
     def __init__(self, shape: tuple[int, int]):
         self.shape = (int(shape[0]), int(shape[1]))
@@ -128,9 +130,13 @@ class Operator(ABC):
             own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]
         return own
 
+    def wrapped(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":
+        """Return the matrix with a wrapper around it, or around each of its parts if these are on workers."""
+        return wrap(self)
+
     def on_rows(self, rows: AnyArray) -> "Operator":
         """Return the listed rows as an operator of its own, which reads them where they lie and counts its own passes."""
-        from scoreline.operators.rows import RowsOperator
+        from scoreline.operators.wrappers import RowsOperator
 
         return RowsOperator(self, rows)
 
@@ -152,7 +158,7 @@ class Operator(ABC):
     def row_blocks(self, size: int | None = None) -> Iterator[RowBlock]:
         """Yield consecutive blocks of at most `size` rows (by default about 8 MB), without copying where possible."""
         self.require("row_blocks", "reading blocks of rows")
-        step = default_block_rows(*self.shape) if size is None else int(size)
+        step = block_sums.default_block_rows(*self.shape) if size is None else int(size)
         if step < 1:
             raise ValueError(f"size={size!r} is not a number of rows; pass an integer of 1 or more")
         return self._row_blocks(step)
@@ -176,14 +182,16 @@ class Operator(ABC):
     def _count(self, passes: float) -> None:
         self.n_passes += passes
 
+    def _second_order(self, product: Callable[..., T], *arguments: Any) -> T:
+        self.n_passes += 1.0
+        return product(*arguments)
+
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
         block, zero = self._block(start, stop), np.uint64(0)
         if sp.issparse(block):
-            block = block.tocsr()
-            indices, indptr = (a.view(f"u{a.dtype.itemsize}") for a in (block.indices, block.indptr))
-            return RowArrays(read_only(block.data), read_only(indices), read_only(indptr), zero, zero, start)
+            return RowArrays(*block_sums.csr_arrays(block.tocsr()), zero, zero, start)
         flat = np.ascontiguousarray(block).ravel()
-        return RowArrays(read_only(flat), None, None, np.uint64(block.shape[1]), np.uint64(1), start)
+        return RowArrays(block_sums.read_only(flat), None, None, np.uint64(block.shape[1]), np.uint64(1), start)
 
     @visible
     def column_statistics(self, weight: FloatArray | None = None) -> ColumnStatistics:
@@ -204,8 +212,7 @@ class Operator(ABC):
     def gram(self, weight: FloatArray) -> FloatArray:
         """Return X'DX, p x p, with D = diag(weight), weight >= 0. One pass, and p (dense) or row-length times its work."""
         self.require("row_blocks", "sums of outer products")
-        self.n_passes += 1.0
-        return self._gram(self._vector(weight, self.shape[0], "weight"))
+        return self._second_order(self._gram, self._vector(weight, self.shape[0], "weight"))
 
     @visible
     def class_moments(self, sign: AnyArray, weight: FloatArray | None = None) -> ClassMoments:
@@ -224,7 +231,7 @@ class Operator(ABC):
         return p / 13.0 + (p * p / (30.0 * n) if n > p else 0.0)
 
     @visible
-    def quadratics(self, matrix: FloatArray) -> FloatArray:
+    def quadratics(self, matrix: FloatArray) -> Scores:
         """Return x_i' M x_i for every row i, M symmetric p x p. One pass, as costly as `gram`."""
         self.require("row_blocks", "quadratic forms of rows")
         matrix, p = np.ascontiguousarray(matrix, dtype=np.float64), self.shape[1]
@@ -232,35 +239,30 @@ class Operator(ABC):
             raise ValueError(
                 f"matrix has shape {matrix.shape}, expected ({p}, {p}) for a matrix X of shape {self.shape}"
             )
-        self.n_passes += 1.0
-        return self._quadratics(matrix)
+        return self._second_order(self._quadratics, matrix)
 
     @visible
-    def diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         """Return sum_j X_ij^2 / (diagonal_j - weight_i X_ij^2) for every row i. One pass.
 
         With diagonal >= sum_i weight_i X_ij^2, these are quadratic forms in the inverse diagonal without the row's own part.
         """
         self.require("row_blocks", "sums of squares in rows")
-        self.n_passes += 1.0
         diagonal = self._vector(diagonal, self.shape[1], "diagonal")
-        return self._diagonal_leverages(diagonal, self._vector(weight, self.shape[0], "weight"))
+        return self._second_order(self._diagonal_leverages, diagonal, self._vector(weight, self.shape[0], "weight"))
 
     @visible
     def square_rmatvec(self, u: FloatArray) -> FloatArray:
         """Return sum_i u_i X_ij^2 for every column j. One pass."""
         self.require("row_blocks", "products with squares")
-        self.n_passes += 1.0
-        return self._square_rmatvec(self._vector(u, self.shape[0], "u"))
+        return self._second_order(self._square_rmatvec, self._vector(u, self.shape[0], "u"))
 
     @visible
     def row_norms(self) -> FloatArray:
         """Return the Euclidean length of every row. One pass."""
-        from scoreline.operators.second_order import block_norms
-
         self.require("row_blocks", "lengths of rows")
         self._count(1.0)
-        return np.concatenate([block_norms(b.data) for b in self.row_blocks()])
+        return np.concatenate([block_sums.block_norms(b.data) for b in self.row_blocks()])
 
     def shifted(self, w: FloatArray, by: float) -> FloatArray:
         """Return coefficients whose scores are those of w plus a constant, or w itself where no column is constant."""
@@ -293,10 +295,10 @@ class Operator(ABC):
     def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
         raise NotImplementedError
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         raise NotImplementedError
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         """Return the listed rows as a block, a copy; a subclass that can find single rows at once should do so."""
         return np.concatenate([self._block(int(r), int(r) + 1) for r in lines])
 
@@ -304,40 +306,32 @@ class Operator(ABC):
         raise NotImplementedError
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
-        from scoreline.operators.class_moments import moments_of_blocks, moments_of_sparse
-
         if self.stores_zeros:
-            return moments_of_blocks(self._block, self.shape, sign, weight)
+            return block_sums.moments_of_blocks(self._block, self.shape, sign, weight)
         total = ClassMoments.empty(self.shape[1])
         for b in self.row_blocks():
             own = slice(b.start, b.stop)
-            total.merge(moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
+            total.merge(block_sums.moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
         return total
 
     def _gram(self, weight: Scores) -> FloatArray:
-        from scoreline.operators.second_order import gram_of_blocks
-
-        return gram_of_blocks(self._block, self.shape, weight)
+        return block_sums.gram_of_blocks(self._block, self.shape, weight)
 
     def _quadratics(self, matrix: FloatArray) -> Scores:
-        from scoreline.operators.second_order import quadratics_of_blocks
-
-        return quadratics_of_blocks(self._block, self.shape, matrix)
+        return block_sums.quadratics_of_blocks(self._block, self.shape, matrix)
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
-        from scoreline.operators.second_order import block_leverages
-
-        return np.concatenate([block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self.row_blocks()])
+        return np.concatenate(
+            [block_sums.block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self.row_blocks()]
+        )
 
     def _square_rmatvec(self, u: Scores) -> FloatArray:
-        from scoreline.operators.second_order import block_squares
-
         total = np.zeros(self.shape[1])
         for b in self.row_blocks():
             own, rows = u[b.start : b.stop], np.flatnonzero(u[b.start : b.stop])
             if len(rows):  # rows of weight 0 are not there, also where their squares leave the range of floats
                 block = b.data if len(rows) == len(own) else b.data[rows]
-                total += block_squares(block).T @ own[rows]
+                total += block_sums.block_squares(block).T @ own[rows]
         return total
 
     def _vector(self, v: Any, length: int, name: str) -> FloatArray:
@@ -363,15 +357,3 @@ class Operator(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, n_passes={self.n_passes:g})"
-
-
-def default_block_rows(n: int, p: int) -> int:
-    """Return how many rows of p float64 make about 8 MB: enough to amortise a call, small enough for any memory."""
-    return max(1, min(n, (1 << 20) // max(1, p)))
-
-
-def read_only(array: AnyArray) -> AnyArray:
-    """Return a read-only view: kernels then compile once, whether or not the caller's array is writable."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -1,11 +1,12 @@
-"""Matrices whose rows are made block by block: computed features, odd memory layouts."""
+"""Matrices whose rows are made block by block: odd memory layouts, computed features."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
 
-from scoreline.operators.base import Operator, default_block_rows
+from scoreline.operators.base import Operator
+from scoreline.operators.block_sums import default_block_rows
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
@@ -71,3 +72,28 @@ class BlockOperator(Operator):
         step = default_block_rows(n, self.shape[1])
         for start in range(0, n, step):
             yield start, min(start + step, n)
+
+
+class StridedOperator(BlockOperator):
+    """An array that the kernels cannot walk (both axes strided, reversed, foreign byte order): block by block."""
+
+    def __init__(self, X: AnyArray):
+        super().__init__(X.shape)
+        self._X = X
+        self._dtype = np.float32 if X.dtype.itemsize == 4 else np.float64
+
+    def _block(self, start: int, stop: int) -> AnyArray:
+        return np.ascontiguousarray(self._X[start:stop], dtype=self._dtype)
+
+    def _listed(self, lines: BoundsArray) -> AnyArray:
+        return np.ascontiguousarray(self._X[lines], dtype=self._dtype)
+
+    def inspect(self) -> tuple[int, int] | None:
+        largest = np.zeros(self.shape[1])
+        for start, _, block in self._dense_blocks():
+            place = block.inspect()
+            if place is not None:
+                return start + place[0], place[1]
+            largest = np.maximum(largest, np.asarray(block.largest))
+        self.largest = largest
+        return None

@@ -15,32 +15,29 @@ import scipy.sparse as sp
 from scipy.special import ndtr, ndtri
 
 from scoreline import kernels
-from scoreline.operators.base import Operator, default_block_rows
+from scoreline.operators.base import Operator
+from scoreline.operators.block_sums import default_block_rows
 from scoreline.operators.convert import as_operator
 from scoreline.operators.mapped import FewRows
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.operators.wrappers import Wrapper
 from scoreline.runtime import parallel
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, IntArray, Scores
 
 logger = logging.getLogger("scoreline")
 
 KINDS = ("robust", "quantile")
-REACH = 6.0  # spreads of a side, from the median to the limit: 4 standard deviations of a normal column
-SCORES = np.linspace(
-    -3.0, 3.0, 19
-)  # normal scores of the quantiles that become knots, besides the smallest and largest value
-FARTHEST = 4.0  # normal score of the smallest and the largest value, at most
+CLIP_SPREADS = 6.0  # spreads of a side, from the median to the limit: 4 standard deviations of a normal column
+KNOT_SCORES = np.linspace(-3.0, 3.0, 19)  # normal scores of the knots, besides the smallest and largest value
+MOST_NORMAL_SCORE = 4.0  # normal score of the smallest and the largest value, at most
 SAMPLE_BYTES = 1 << 24  # of rows that knots are learnt from
 SAMPLE_SPANS = 64  # runs of consecutive rows that a sample consists of
-FAR = 1e150  # limit of columns whose largest magnitude is not known: its double and ratios of it are finite numbers
-HEAVY = 2.0  # ratio of the standard deviations of a column before and after clipping, from which its tails are heavy
-OFTEN = 0.1  # share of values other than 0, below which the tail of a column is not judged: rare words have no typical count
-FEWEST_ROWS = 200  # of a sample that is judged: among 60 rows of many columns, one looks heavy-tailed by chance
+UNKNOWN_LARGEST = 1e150  # stands for a largest magnitude that is not known: its double and its ratios are finite
+HEAVY_TAIL_RATIO = 2.0  # of the standard deviations of a column before and after clipping, at least
+LEAST_NONZERO_SHARE = 0.1  # of a column whose tail is judged: rare words have no typical count
+LEAST_TAIL_ROWS = 200  # of a sample that is judged: among 60 rows of many columns, one looks heavy-tailed by chance
 TAIL_BYTES = 1 << 18  # of rows that are searched for heavy tails: milliseconds, beside a fit of at least as many
-MOST_TAIL_BYTES = (
-    1 << 21
-)  # of the fewest rows, or of one number per column: wider data are not judged, for want of memory
+MOST_TAIL_BYTES = 1 << 21  # of the fewest rows, or of one number per column: wider data are not judged
 
 
 class ColumnMap(NamedTuple):
@@ -64,8 +61,8 @@ class ColumnMap(NamedTuple):
         if kind == "robust":
             x = np.stack(sample.limits(), axis=1)
             return cls._of(kind, x, x - np.clip(0.0, x[:, :1], x[:, 1:]))._with_constants(operator)
-        x, middle = sample.quantiles(np.concatenate([[0.0], ndtr(SCORES), [1.0]]))
-        y = np.clip(ndtri(middle), -FARTHEST, FARTHEST)
+        x, middle = sample.quantiles(np.concatenate([[0.0], ndtr(KNOT_SCORES), [1.0]]))
+        y = np.clip(ndtri(middle), -MOST_NORMAL_SCORE, MOST_NORMAL_SCORE)
         zero = np.zeros((1, operator.shape[1]))
         at_zero = cls._of(kind, x, y).transform(zero).T
         x, y = np.hstack([x, np.clip(zero.T, x[:, :1], x[:, -1:])]), np.hstack([y, at_zero]) - at_zero
@@ -80,13 +77,11 @@ class ColumnMap(NamedTuple):
         alone = sizes == 1
         if not alone.any():
             return self
-        largest = np.full(len(sizes), FAR) if operator.largest is None else np.clip(operator.largest, 1.0, FAR)
+        known = np.full(len(sizes), np.inf) if operator.largest is None else operator.largest
+        largest = np.clip(known, 1.0, UNKNOWN_LARGEST)
         twice = 1 + np.repeat(alone, sizes)
-        starts, x, y = (
-            np.concatenate([[0], np.cumsum(sizes + alone)]),
-            np.repeat(self.x, twice),
-            np.repeat(self.y, twice),
-        )
+        starts = np.concatenate([[0], np.cumsum(sizes + alone)])
+        x, y = np.repeat(self.x, twice), np.repeat(self.y, twice)
         first = starts[:-1][alone]
         for place, sign in ((first, -1.0), (first + 1, 1.0)):
             x[place] = y[place] = sign * largest[alone]
@@ -103,7 +98,7 @@ class ColumnMap(NamedTuple):
         own = slice(int(self.starts[column]), int(self.starts[column + 1]))
         return self.x[own], self.y[own]
 
-    def transform(self, block: Any) -> Any:
+    def transform(self, block: Block) -> Block:
         """Return the mapped rows as a new float64 array or CSR matrix; NaN and infinity become NaN."""
         run = parallel.run_chunks
         if sp.issparse(block):
@@ -126,10 +121,8 @@ class ColumnMap(NamedTuple):
 
         A matrix in memory is mapped once, into a copy; rows on disk are mapped whenever they are read.
         """
-        mapped: Operator
         if operator.scores == "blocks":
-            parts: Any = operator
-            mapped = parts.wrapped(self.applied)
+            mapped = operator.wrapped(self.applied)
         elif isinstance(operator, FewRows):
             mapped = ColumnMapOperator(operator, self)
         else:
@@ -203,7 +196,6 @@ class Sample(NamedTuple):
         return cls(np.asarray(stacked.data[order], dtype=np.float64), rows[order], starts, columns, own)
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        """Call a kernel that takes columns."""
         p = len(self.starts) - 1
         bounds = parallel.even_bounds(p, 8.0 * max(1.0, len(self.data) / p))
         matrix = self.data, self.rows, self.starts, self.weight, float(self.weight.sum())
@@ -216,9 +208,9 @@ class Sample(NamedTuple):
         return found, middle
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and the upper limit of each column: the median minus and plus REACH spreads (eq. clip-limits)."""
+        """Return the lower and the upper limit of each column: the median -+ CLIP_SPREADS spreads (eq. clip-limits)."""
         low, high = (np.empty(len(self.starts) - 1) for _ in range(2))
-        self._run(kernels.quantiles.limits, REACH, low, high)
+        self._run(kernels.quantiles.limits, CLIP_SPREADS, low, high)
         return low, high
 
     def moments(self, data: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -251,7 +243,7 @@ class ColumnMapOperator(Wrapper):
         self.largest = np.zeros(inner.shape[1])
         np.maximum.at(self.largest, columns, np.abs(column_map.y))
 
-    def _wrap(self, block: Any) -> Any:
+    def _wrap(self, block: Block) -> Block:
         return self.column_map.transform(block)
 
     def _parts(self) -> Iterator[tuple[slice, Operator]]:
@@ -272,7 +264,7 @@ class ColumnMapOperator(Wrapper):
         return np.concatenate([part._matvec(w) for _, part in self._parts()])
 
     def _rmatvec(self, u: Scores) -> FloatArray:
-        return np.sum([part._rmatvec(u[own]) for own, part in self._parts()], axis=0)
+        return np.asarray(np.sum([part._rmatvec(u[own]) for own, part in self._parts()], axis=0))
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
         return np.concatenate([np.empty(0), *(part._matvec(w) for _, part in self._listed_parts(lines))])
@@ -287,23 +279,19 @@ class ColumnMapOperator(Wrapper):
         return merge([part._column_statistics(None if weight is None else weight[own]) for own, part in self._parts()])
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None; one read of X."""
         return self.inner.inspect()
 
     def on_rows(self, rows: AnyArray) -> "ColumnMapOperator":
-        """Return the listed rows, mapped alike."""
         part = ColumnMapOperator(self.inner.on_rows(rows), self.column_map)
         part.tails_checked = True
         return part
 
     @property
     def reads_all(self) -> bool:
-        """Whether Xw reads every entry."""
         return self.inner.reads_all
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row as `row_arrays` holds it, on average."""
         return self.inner.row_bytes
 
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
@@ -311,7 +299,6 @@ class ColumnMapOperator(Wrapper):
         return w, b
 
     def wrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
-        """Return coefficients and intercept as they are."""
         return w, b
 
 
@@ -330,8 +317,7 @@ def mapped_like(operator: Operator, column_map: ColumnMap | None) -> Operator:
     if column_map is None or operator.column_map is not None:
         return operator
     if operator.scores == "blocks":
-        parts: Any = operator
-        return parts.wrapped(partial(mapped_like, column_map=column_map))
+        return operator.wrapped(partial(mapped_like, column_map=column_map))
     if operator.scores == "device":
         raise TypeError(
             f"the model was trained with scaling={column_map.kind!r}, which is not supported for X on a device: pass X on the "
@@ -349,11 +335,11 @@ def heavy_tailed(operator: Operator, weight: Any = None) -> AnyArray:
     """
     if "row_blocks" not in operator.capabilities or operator.scores == "device":
         return np.empty(0, dtype=np.intp)
-    least = FEWEST_ROWS * operator.row_bytes
+    least = LEAST_TAIL_ROWS * operator.row_bytes
     if max(least, 8.0 * operator.shape[1]) > MOST_TAIL_BYTES:
         return np.empty(0, dtype=np.intp)
     sample = Sample.of(operator, weight, "looking for heavy tails", int(max(TAIL_BYTES, 1.5 * least)))
-    if len(sample.weight) < FEWEST_ROWS:
+    if len(sample.weight) < LEAST_TAIL_ROWS:
         return np.empty(0, dtype=np.intp)
     low, high = sample.limits()
     at_zero = np.clip(0.0, low, high)
@@ -364,5 +350,7 @@ def heavy_tailed(operator: Operator, weight: Any = None) -> AnyArray:
             rare = np.maximum(operator.largest - np.abs(mean), 0.0) / np.sqrt(operator.shape[0])
             deviation = np.maximum(deviation, rare)
         normal = sample.moments(clipped)[1]
-        often = np.bincount(sample.columns, sample.data != 0.0, operator.shape[1]) >= OFTEN * len(sample.weight)
-        return np.flatnonzero(often & (normal > 0.0) & (deviation >= HEAVY * normal))
+        often = np.bincount(sample.columns, sample.data != 0.0, operator.shape[1]) >= LEAST_NONZERO_SHARE * len(
+            sample.weight
+        )
+        return np.flatnonzero(often & (normal > 0.0) & (deviation >= HEAVY_TAIL_RATIO * normal))

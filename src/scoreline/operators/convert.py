@@ -10,16 +10,16 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from scoreline.operators.base import Operator
+from scoreline.operators.blocks import StridedOperator
 from scoreline.operators.dense import DenseOperator
-from scoreline.operators.linear import LinearMapOperator
 from scoreline.operators.sparse import CompressedOperator, to_compressed
-from scoreline.operators.strided import StridedOperator
+from scoreline.operators.wrappers import LinearMapOperator
 from scoreline.runtime.array_types import is_dask, library_of
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray, FloatArray
 
 logger = logging.getLogger("scoreline")
-NAMED = 5  # columns that an error names
+MOST_NAMED = 5  # columns that an error names
 
 
 def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
@@ -148,14 +148,12 @@ def frame_values(X: Any) -> Any:
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
-    """Return the name and the type of every column of a frame."""
     if _library(X) == "pyarrow":
         return [(field.name, field.type) for field in X.schema]
     return [(str(name), dtype) for name, dtype in zip(X.columns, X.dtypes, strict=True)]
 
 
 def _column(X: Any, k: int) -> Any:
-    """Return the values of a column of a frame."""
     column = X.iloc[:, k] if _library(X) == "pandas" else X.to_series(k) if _library(X) == "polars" else X.column(k)
     return np.asarray(column)
 
@@ -184,12 +182,12 @@ def _not_numeric(X: Any, error: Exception) -> str:
             numeric = False
         if not numeric:
             found.append(f"{name!r} of type {dtype}")
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     have = "1 column that is" if len(found) == 1 else f"{len(found) or 'some'} columns that are"
     return (
-        f"X is a frame with {have} not numeric: {', '.join(found[:NAMED])}{more} ({error}). To encode text, read the frame "
-        "with scoreline.io.read_data(frame, label=...) for fit, and with its encoding=... for predict, or use OneHotEncoder. "
-        "Convert any other column to numbers, or drop it."
+        f"X is a frame with {have} not numeric: {', '.join(found[:MOST_NAMED])}{more} ({error}). To encode text, read the "
+        "frame with scoreline.io.read_data(frame, label=...) for fit, and with its encoding=... for predict, or use "
+        "OneHotEncoder. Convert any other column to numbers, or drop it."
     )
 
 

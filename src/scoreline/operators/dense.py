@@ -6,7 +6,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from scoreline import kernels
-from scoreline.operators.base import Operator, RowArrays, default_block_rows, read_only
+from scoreline.operators.base import Operator, RowArrays
+from scoreline.operators.block_sums import default_block_rows, read_only
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge
 from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
@@ -67,7 +68,7 @@ class DenseOperator(Operator):
         partial = np.empty((len(self._sum_bounds) - 1, self.shape[1]))
         arguments = (self._flat, self._stride, np.uint64(self.shape[1]), u, partial, self._sum_bounds)
         parallel.run_chunks(kernels.dense.tile_dots, len(partial), *arguments)
-        return partial.sum(axis=0)
+        return np.asarray(partial.sum(axis=0))
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> FloatArray:
         out = np.empty(len(lines))
@@ -102,7 +103,7 @@ class DenseOperator(Operator):
         scratch = np.empty((len(partial), kernels.dense.LISTED + 1), dtype=np.uint64)
         arguments = (self._flat, self._stride, np.uint64(self.shape[1]), lines, u, partial, scratch, bounds)
         parallel.run_chunks(kernels.dense.line_sums, len(partial), *arguments)
-        return partial.sum(axis=0)
+        return np.asarray(partial.sum(axis=0))
 
     def gram_passes(self) -> float:
         """Return about how many products a call of `gram` costs; float32 is widened for it and a pass reads half as much."""
@@ -116,7 +117,6 @@ class DenseOperator(Operator):
 
     @property
     def cheap_rows(self) -> bool:
-        """Whether rows are contiguous."""
         return self._by_row
 
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
@@ -131,7 +131,6 @@ class DenseOperator(Operator):
         return merge(sums.parts())
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
         lines, length = self.shape if self._by_row else self.shape[::-1]
         bounds = parallel.even_bounds(lines, length, SUM_CHUNKS)
         found = np.empty(len(bounds) - 1, dtype=np.uint64)

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.operators.base import Operator, read_only
-from scoreline.operators.csr_rows import CsrRows
+from scoreline.operators.base import Operator
+from scoreline.operators.block_sums import CsrRows, read_only
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.sparse import CompressedOperator
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.npy import map_array
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 
 # Share of the rows up to which single ones are read without those after them: where page reads at random (100 MB/s) take as
 # long as reading all rows (1.4 GB/s), for rows of half a page.
-FEW = 1 / 32
-COPY_BYTES = 1 << 28  # of rows that are asked for again and again
+SCATTERED_SHARE = 1 / 32
+REPEATED_LIST_BYTES = 1 << 28  # of rows that are asked for again and again
 
 
 def advised_array(path: Path, advice: str = "MADV_SEQUENTIAL") -> AnyArray:
@@ -39,27 +39,27 @@ class OpenFiles:
     """The files of an operator, held open to see whether they are still what they were.
 
     Kernels follow indices without checking them, which was done when the files were opened, and the end of a file that became
-    shorter ends the process. A look costs microseconds a pass. It does not see what happens during a pass, and a folder that
-    is replaced as a whole is none of it: what is mapped stays.
+    shorter ends the process. The check costs microseconds per pass and does not see changes during a pass. Replacing the
+    folder is safe: existing mappings stay valid.
     """
 
     def __init__(self, paths: list[Path]):
         self.paths, self.handles = paths, [os.open(path, os.O_RDONLY) for path in paths]
         for handle in self.handles:
             weakref.finalize(self, os.close, handle)
-        self.known = [self._looked(handle) for handle in self.handles]
+        self.known = [self._size_and_time(handle) for handle in self.handles]
 
     def check(self) -> None:
         """Raise if one has changed."""
         for path, handle, known in zip(self.paths, self.handles, self.known, strict=True):
-            if self._looked(handle) != known:
+            if self._size_and_time(handle) != known:
                 raise ValueError(
                     f"{path} was changed while it was open; open the folder again when nothing writes to it, and convert the "
                     "data again if they do not open"
                 )
 
     @staticmethod
-    def _looked(handle: int) -> tuple[int, int]:
+    def _size_and_time(handle: int) -> tuple[int, int]:
         found = os.fstat(handle)
         return found.st_size, found.st_mtime_ns
 
@@ -69,7 +69,7 @@ class FewRows(Operator):
 
     Short lists go through `scattered`, the same operator over a second mapping of the same files, where the system is told not
     to read on; both share the pages in memory. A list that comes again (a sample that is trained on) is copied into memory if
-    it takes at most COPY_BYTES, and let go with the list.
+    it takes at most REPEATED_LIST_BYTES, and let go with the list.
     """
 
     scattered: Any
@@ -77,7 +77,7 @@ class FewRows(Operator):
     def __init__(self, files: OpenFiles, *arguments: Any):
         self._files, self._passes = files, 0.0
         super().__init__(*arguments)
-        self._again: dict[str, Any] = {}
+        self._last_list: dict[str, Any] = {}
 
     @property
     def n_passes(self) -> float:
@@ -92,7 +92,7 @@ class FewRows(Operator):
     def __copy__(self) -> Any:
         """Return the same files, neither opened nor looked through again: what a fit makes of an operator of the user's."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, _again={})
+        twin.__dict__.update(self.__dict__, _last_list={})
         return twin
 
     def __sizeof__(self) -> int:
@@ -105,13 +105,13 @@ class FewRows(Operator):
 
     def _read(self, product: str, vector: Any, lines: BoundsArray) -> Any:
         self._files.check()  # an operator of some rows comes here without counting a pass
-        again = self._again  # one read: another thread may come with another list
+        again = self._last_list  # one read: another thread may come with another list
         if again.get("lines", lambda: None)() is not lines:
             again.clear()  # its copy goes now, not when Python looks for cycles
             again = {}
             again["lines"] = weakref.ref(lines, lambda _: again.clear())
-            self._again = again
-        elif len(lines) * self.row_bytes <= COPY_BYTES:
+            self._last_list = again
+        elif len(lines) * self.row_bytes <= REPEATED_LIST_BYTES:
             copy = again.get("copy")  # held here: another thread may clear what it comes from at any time
             if copy is None:
                 copy = again["copy"] = self._copied(lines), np.arange(len(lines), dtype=np.uint64)
@@ -119,7 +119,7 @@ class FewRows(Operator):
         return getattr(self._reader(lines), product)(vector, lines)
 
     def _reader(self, lines: BoundsArray) -> Any:
-        return self.scattered if len(lines) <= FEW * self.shape[0] else super()
+        return self.scattered if len(lines) <= SCATTERED_SHARE * self.shape[0] else super()
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
         return self._read("_matvec_rows", w, lines)
@@ -127,7 +127,7 @@ class FewRows(Operator):
     def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
         return np.asarray(self._read("_rmatvec_rows", u, lines))
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         self._files.check()
         return super()._block(start, stop)
 
@@ -136,11 +136,10 @@ class FewRows(Operator):
         return super()._column_statistics(weight)
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
         self._files.check()
         return super().inspect()
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         self._files.check()
         return self._reader(lines)._listed(lines)
 

@@ -12,8 +12,8 @@ import numpy as np
 from scoreline.runtime.types import FloatArray
 
 ROWS_AT_A_TIME = 256
-SMALLEST, LARGEST = 1e-75, 1e75  # of columns: the ridge adds up fourth powers
-SMALLEST_SQUARED, LARGEST_SQUARED = 1e-140, 1e140  # of columns whose squares are rounded like other numbers
+LEAST_COLUMN_SIZE, MOST_COLUMN_SIZE = 1e-75, 1e75  # of columns: the ridge adds up fourth powers
+LEAST_SCALED_SIZE, MOST_SCALED_SIZE = 1e-140, 1e140  # of columns whose squares are rounded like other numbers
 OUT_OF_RANGE = "squares of X leave the range of floats; divide its columns by their largest magnitude first"
 
 
@@ -87,7 +87,7 @@ class ClassMoments:
         for part in (self.positive, self.negative):
             if not (np.isfinite(part.mean).all() and np.isfinite(part.scatter).all()):
                 raise ValueError(OUT_OF_RANGE)
-        self._check_sizes(SMALLEST, LARGEST)
+        self._check_sizes(LEAST_COLUMN_SIZE, MOST_COLUMN_SIZE)
 
     def _check_sizes(self, low: float, high: float) -> None:
         parts = (self.positive, self.negative)
@@ -98,7 +98,7 @@ class ClassMoments:
 
     def scaled(self, scale: FloatArray, center: FloatArray | None = None) -> "ClassMoments":
         """Return the moments of (x - center) * scale."""
-        self._check_sizes(SMALLEST_SQUARED, LARGEST_SQUARED)
+        self._check_sizes(LEAST_SCALED_SIZE, MOST_SCALED_SIZE)
         return ClassMoments(self.positive.scaled(scale, center), self.negative.scaled(scale, center))
 
     def columns(self) -> tuple[FloatArray, FloatArray]:

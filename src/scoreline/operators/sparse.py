@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline.operators.base import Operator, RowArrays, RowBlock, read_only
-from scoreline.operators.class_moments import moments_of_sparse
-from scoreline.operators.csr_rows import csr_between, csr_listed
+from scoreline.operators import block_sums
+from scoreline.operators.base import Operator, RowArrays, RowBlock
 from scoreline.operators.moments import ClassMoments
-from scoreline.operators.second_order import block_gram, block_leverages, block_quadratics
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 from scoreline.runtime import parallel
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, IntArray
 
 SCATTER_CHUNKS = 16
 
-SMALL = 100_000  # entries: below, no Gram matrix takes long
+CHEAP_GRAM_ENTRIES = 100_000  # entries: below, no Gram matrix takes long
 
 
 class CompressedOperator(Operator):
@@ -36,10 +34,9 @@ class CompressedOperator(Operator):
         if X.format not in ("csr", "csc"):
             raise TypeError(f"CompressedOperator takes CSR or CSC, got {X.format}; call as_operator instead")
         self._X = X
-        self._by_row = X.format == "csr"
+        self._by_row = bool(X.format == "csr")
         self._summed: CompressedOperator | None = None
-        self._data = read_only(X.data)
-        self._indices, self._indptr = (read_only(a.view(_unsigned(a.dtype))) for a in (X.indices, X.indptr))
+        self._data, self._indices, self._indptr = block_sums.csr_arrays(X)
         self._check_structure()
         n_out = self.shape[1] if self._by_row else self.shape[0]
         stored = int(X.indptr[-1])
@@ -65,7 +62,6 @@ class CompressedOperator(Operator):
             )
 
     def _line_bounds(self, stored: int, max_chunks: int) -> BoundsArray:
-        """Return boundaries of lines with equal numbers of stored entries."""
         targets = parallel.even_bounds(stored, 4, max_chunks)
         lines = len(self._indptr) - 1
         bounds = np.searchsorted(self._X.indptr, targets.astype(self._X.indptr.dtype)).astype(np.uint64)
@@ -104,18 +100,18 @@ class CompressedOperator(Operator):
         partial = np.empty((len(bounds) - 1, n_out))
         arguments = (self._data, self._indices, self._indptr, lines, u, partial, bounds)
         parallel.run_chunks(kernel or kernels.csr.scatter, len(partial), *arguments)
-        return partial[0] if len(partial) == 1 else partial.sum(axis=0)
+        return np.asarray(partial[0] if len(partial) == 1 else partial.sum(axis=0))
 
     def _list_bounds(self, lines: BoundsArray, max_chunks: int) -> BoundsArray:
         return parallel.even_bounds(len(lines), self._line_work, max_chunks)
 
-    def _block(self, start: int, stop: int) -> Any:
-        return csr_between(self._X, start, stop) if self._by_row else self._X[start:stop].tocsr()
+    def _block(self, start: int, stop: int) -> Block:
+        return block_sums.csr_between(self._X, start, stop) if self._by_row else self._X[start:stop].tocsr()
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         rows = lines.astype(np.intp)
         if self._by_row:
-            return csr_listed(self._X, rows)
+            return block_sums.csr_listed(self._X, rows)
         X, stored = self._X, int(self._X.indptr[-1])
         if len(X.data) > stored or len(X.indices) > stored:  # SciPy would read the room at the end
             X = type(X)((X.data[:stored], X.indices[:stored], X.indptr), shape=X.shape, copy=False)
@@ -123,17 +119,14 @@ class CompressedOperator(Operator):
 
     @property
     def cheap_rows(self) -> bool:
-        """Whether rows are contiguous: CSR."""
         return self._by_row
 
     @property
     def stores_zeros(self) -> bool:
-        """No: blocks are CSR."""
         return False
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row as `row_arrays` holds it, on average."""
         return (self._data.itemsize + self._indices.itemsize) * int(self._X.indptr[-1]) / self.shape[0]
 
     def _row_arrays(self, start: int, stop: int) -> RowArrays:
@@ -152,21 +145,18 @@ class CompressedOperator(Operator):
         return self._row_blocks(max(1, self.shape[0] // 16))
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs, its factor included; found once."""
         return self._gram_passes
 
     @cached_property
     def _gram_passes(self) -> float:
-        """The pairs of entries of each row (as measured), and sums of chunks.
-
-        Columns are first sliced into rows, which takes far longer, but for a small matrix nobody minds.
-        """
+        """The pairs of entries of each row (as measured), and sums of chunks."""
+        # Columns are first sliced into rows, which takes far longer, but for a small matrix nobody minds.
         X, p = self._X, self.shape[1]
         nnz = max(1, int(X.indptr[-1]))
-        fixed = (16.0 * p * p + p**3 / 30.0) / nnz if nnz > SMALL else 0.0
+        fixed = (16.0 * p * p + p**3 / 30.0) / nnz if nnz > CHEAP_GRAM_ENTRIES else 0.0
         if self._by_row:
             lengths = np.diff(X.indptr).astype(np.float64)
-        elif nnz > SMALL:
+        elif nnz > CHEAP_GRAM_ENTRIES:
             return fixed + 40.0
         else:
             lengths = np.bincount(X.indices[:nnz], minlength=self.shape[0]).astype(np.float64)
@@ -174,27 +164,27 @@ class CompressedOperator(Operator):
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
         if self._by_row:
-            return moments_of_sparse(self._X, sign, weight)
+            return block_sums.moments_of_sparse(self._X, sign, weight)
         total = ClassMoments.empty(self.shape[1])
         for b in self._few_blocks():
             own = slice(b.start, b.stop)
-            total.merge(moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
+            total.merge(block_sums.moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
         return total
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._by_row:
-            return block_gram(self._X, weight)
-        return np.asarray(sum(block_gram(b.data, weight[b.start : b.stop]) for b in self._few_blocks()))
+            return block_sums.block_gram(self._X, weight)
+        return np.asarray(sum(block_sums.block_gram(b.data, weight[b.start : b.stop]) for b in self._few_blocks()))
 
     def _quadratics(self, matrix: FloatArray) -> FloatArray:
         if self._by_row:
-            return block_quadratics(self._X, matrix)
-        return np.concatenate([block_quadratics(b.data, matrix) for b in self._few_blocks()])
+            return block_sums.block_quadratics(self._X, matrix)
+        return np.concatenate([block_sums.block_quadratics(b.data, matrix) for b in self._few_blocks()])
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
         if self._by_row and self._X.has_canonical_format:
-            return block_leverages(self._X, diagonal, weight)
-        parts = [block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self._few_blocks()]
+            return block_sums.block_leverages(self._X, diagonal, weight)
+        parts = [block_sums.block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self._few_blocks()]
         return np.concatenate(parts)
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
@@ -232,7 +222,6 @@ class CompressedOperator(Operator):
         return bool(self._by_row)
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of the stored entries."""
         bounds = self._scatter_bounds
         found = np.empty(len(bounds) - 1, dtype=np.int64)
         largest = np.zeros((len(found) if self._by_row else 1, self.shape[1]))
@@ -247,10 +236,6 @@ class CompressedOperator(Operator):
         line = int(np.searchsorted(self._X.indptr, places[0], side="right")) - 1
         index = int(self._X.indices[places[0]])
         return (line, index) if self._by_row else (index, line)
-
-
-def _unsigned(dtype: Any) -> Any:
-    return np.uint32 if np.dtype(dtype).itemsize == 4 else np.uint64
 
 
 def to_compressed(X: Any) -> tuple[Any, str]:

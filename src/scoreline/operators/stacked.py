@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scoreline.operators.base import Operator
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics, merge
-from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, FloatArray, Scores
 
 
 class StackedOperator(Operator):
@@ -23,7 +23,7 @@ class StackedOperator(Operator):
         super().__init__((sum(piece.shape[0] for piece in pieces), widths.pop()))
         self.pieces = tuple(pieces)
         self.starts = [0, *accumulate(piece.shape[0] for piece in pieces)]
-        self.capabilities = frozenset.intersection(*(p.capabilities for p in pieces)) - {"rows"}  # type: ignore[misc]
+        self.capabilities = frozenset.intersection(*(p.capabilities for p in pieces)) - {"rows"}
         self.largest = self._known_largest()
 
     def _known_largest(self) -> FloatArray | None:
@@ -43,7 +43,7 @@ class StackedOperator(Operator):
     def _rmatvec(self, u: Scores) -> FloatArray:
         return np.asarray(sum(piece._rmatvec(part) for piece, part in self._paired(u)))
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         found = []
         for piece, first in zip(self.pieces, self.starts, strict=False):
             low, high = max(start, first) - first, min(stop, first + piece.shape[0]) - first
@@ -75,21 +75,17 @@ class StackedOperator(Operator):
         return total
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs: the mean over all rows."""
         return sum(piece.gram_passes() * piece.shape[0] for piece in self.pieces) / self.shape[0]
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row as `row_arrays` holds it, on average."""
         return sum(piece.row_bytes * piece.shape[0] for piece in self.pieces) / self.shape[0]
 
     @property
     def stores_zeros(self) -> bool:
-        """Whether blocks of rows are dense arrays."""
         return all(piece.stores_zeros for piece in self.pieces)
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`."""
         for piece, first in zip(self.pieces, self.starts, strict=False):
             place = piece.inspect()
             if place is not None:

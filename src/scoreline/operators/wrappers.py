@@ -1,20 +1,22 @@
-"""A constant feature and scaled features, applied during the product: X itself is never changed or copied."""
+"""Operators made of others: a constant feature, scaled features, some of the rows, SciPy's LinearOperator. X is not copied."""
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from scoreline.operators.base import ROW_VECTORS, Operator
+from scoreline.operators.base import ROW_VECTORS, Operator, T
+from scoreline.operators.block_sums import block_gram, default_block_rows, gram_of_blocks
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 
-TINY = np.finfo(float).tiny
-FAR = 1e3  # deviations: beyond, the difference of squares has lost six digits
+LEAST_FLOAT = np.finfo(float).tiny
+CENTRE_FIRST_ABOVE = 1e3  # deviations: beyond, the difference of squares has lost six digits
 
 
 class Wrapper(Operator):
@@ -23,13 +25,13 @@ class Wrapper(Operator):
     def __init__(self, inner: Operator, shape: tuple[int, int]):
         super().__init__(shape)
         self.inner = inner
-        self.capabilities = inner.capabilities  # type: ignore[misc]
-        self.scores = inner.scores  # type: ignore[misc]
+        self.capabilities = inner.capabilities
+        self.scores = inner.scores
 
-    def _second_order(self, call: Any, *arguments: Any) -> Any:
-        """Call one of Operator's second-order methods, and count here what it costs inside: products come with it."""
+    def _second_order(self, product: Callable[..., T], *arguments: Any) -> T:
+        """Count here what it costs inside: products come with it."""
         own, inner = self.n_passes, self.inner.n_passes
-        result = call(self, *arguments)
+        result = product(*arguments)
         if self.inner.n_passes == inner:  # read block by block
             self.inner.n_passes += 1.0
         self.n_passes = own + (self.inner.n_passes - inner)
@@ -41,52 +43,31 @@ class Wrapper(Operator):
         return super()._vector(v, length, name)
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
-        """Return labels or weights where the rows are."""
         return self.inner.aligned(rows, name)
 
     @property
     def traffic(self) -> float | None:
-        """Bytes moved so far between the machines that hold X."""
         return self.inner.traffic
 
-    def gram(self, weight: FloatArray) -> FloatArray:
-        """Return X'DX of the wrapped matrix."""
-        return self._second_order(Operator.gram, weight)
-
-    def quadratics(self, matrix: FloatArray) -> FloatArray:
-        """Return x_i' M x_i of the wrapped rows."""
-        return self._second_order(Operator.quadratics, matrix)
-
-    def diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return the leverages of the wrapped rows in a diagonal."""
-        return self._second_order(Operator.diagonal_leverages, diagonal, weight)
-
-    def square_rmatvec(self, u: FloatArray) -> FloatArray:
-        """Return the weighted sums of squares of the wrapped columns."""
-        return self._second_order(Operator.square_rmatvec, u)
-
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs."""
         return self.inner.gram_passes()
 
     def _count(self, passes: float) -> None:
         super()._count(passes)
         self.inner._count(passes)
 
-    def _block(self, start: int, stop: int) -> Any:
+    def _block(self, start: int, stop: int) -> Block:
         return self._wrap(self.inner._block(start, stop))  # a copy
 
-    def _listed(self, lines: BoundsArray) -> Any:
+    def _listed(self, lines: BoundsArray) -> Block:
         return self._wrap(self.inner._listed(lines))
 
     @property
     def cheap_rows(self) -> bool:
-        """Whether some rows cost their share of a product."""
         return self.inner.cheap_rows
 
     @property
     def stores_zeros(self) -> bool:
-        """Whether blocks of rows are dense arrays."""
         return self.inner.stores_zeros
 
     @abstractmethod
@@ -94,7 +75,7 @@ class Wrapper(Operator):
         """Return the listed rows, wrapped alike: scaling and constant stay what they are for all rows."""
 
     @abstractmethod
-    def _wrap(self, block: Any) -> Any: ...
+    def _wrap(self, block: Block) -> Block: ...
 
     @abstractmethod
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
@@ -144,29 +125,27 @@ class InterceptOperator(Wrapper):
         corner = np.array([[self.value**2 * weight.sum()]])
         return np.block([[self.inner.gram(weight), border[:, None]], [border[None, :], corner]])
 
-    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+    def _quadratics(self, matrix: FloatArray) -> Scores:
         border, corner = self.value * matrix[:-1, -1], self.value**2 * matrix[-1, -1]
         return self.inner.quadratics(matrix[:-1, :-1]) + 2.0 * self.inner.matvec(border) + corner
 
-    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         square = self.value**2
         return self.inner.diagonal_leverages(diagonal[:-1], weight) + square / (diagonal[-1] - weight * square)
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
         return np.append(self.inner.square_rmatvec(u), self.value**2 * u.sum())
 
-    def _wrap(self, block: Any) -> Any:
+    def _wrap(self, block: Block) -> Block:
         column = np.full((block.shape[0], 1), self.value)
         if sp.issparse(block):
             return sp.hstack([block, sp.csr_matrix(column)], format="csr")
         return np.hstack([block, column])
 
     def on_rows(self, rows: AnyArray) -> "InterceptOperator":
-        """Return the listed rows with the same constant column."""
         return InterceptOperator(self.inner.on_rows(rows), self.value)
 
     def shifted(self, w: FloatArray, by: float) -> FloatArray:
-        """Return w with the coefficient of the constant column moved."""
         moved = w.copy()
         moved[-1] += by / self.value
         return moved
@@ -232,21 +211,21 @@ class ScaledOperator(Wrapper):
     @property
     def _far(self) -> bool:
         """Whether columns lie so far from 0 that squares must be taken after centring, block by block."""
-        return self.center is not None and float(np.abs(self.center * self.scale).max(initial=0.0)) > FAR
+        return self.center is not None and float(np.abs(self.center * self.scale).max(initial=0.0)) > CENTRE_FIRST_ABOVE
 
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
         return self.inner.class_moments(sign, weight).scaled(self.scale, self.center)
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._far:
-            return self._block_by_block("_gram", weight)
+            return np.asarray(self._block_by_block("_gram", weight))
         inner = self.inner.gram(weight)
         if self.center is not None:
             cross = np.outer(self.inner.rmatvec(weight), self.center)
             inner = inner - cross - cross.T + weight.sum() * np.outer(self.center, self.center)
         return self.scale[:, None] * inner * self.scale
 
-    def _quadratics(self, matrix: FloatArray) -> FloatArray:
+    def _quadratics(self, matrix: FloatArray) -> Scores:
         if self._far:
             return self._block_by_block("_quadratics", matrix)
         inner = self.scale[:, None] * matrix * self.scale
@@ -256,23 +235,22 @@ class ScaledOperator(Wrapper):
         moved = inner @ self.center
         return values - 2.0 * self.inner.matvec(moved) + float(self.center @ moved)
 
-    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         if self.center is not None:
             return self._block_by_block("_diagonal_leverages", diagonal, weight)
         return self.inner.diagonal_leverages(diagonal / self.scale**2, weight)  # scale 0: infinite diagonal, no part
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
         if self._far:
-            return self._block_by_block("_square_rmatvec", u)
+            return np.asarray(self._block_by_block("_square_rmatvec", u))
         squares = self.inner.square_rmatvec(u)
         if self.center is not None:
             squares = squares - 2.0 * self.center * self.inner.rmatvec(u) + self.center**2 * u.sum()
         return self.scale**2 * squares
 
-    def in_parts(self) -> Any:
-        """Return the scaled matrix with its parts scaled where they are; X must lie in parts."""
-        inner: Any = self.inner
-        return inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
+    def in_parts(self) -> Operator:
+        """Return the scaled matrix with its parts scaled where they are."""
+        return self.inner.wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
 
     def _block_by_block(self, name: str, *arguments: Any) -> Any:
         """Call a second-order method of rows that are centred first, where the rows are."""
@@ -283,14 +261,13 @@ class ScaledOperator(Wrapper):
             return getattr(inner.rescaled(self.scale, self.center), name)(*arguments)
         return getattr(super(), name)(*arguments)
 
-    def _wrap(self, block: Any) -> Any:
+    def _wrap(self, block: Block) -> Block:
         if sp.issparse(block) and self.center is None:
             return (block @ sp.diags_array(self.scale)).tocsr()
         dense = block.toarray() if sp.issparse(block) else block
         return (dense - (0.0 if self.center is None else self.center)) * self.scale
 
     def on_rows(self, rows: AnyArray) -> "ScaledOperator":
-        """Return the listed rows with the same scale and centre."""
         return ScaledOperator(self.inner.on_rows(rows), self.scale, self.center)
 
     @property
@@ -300,7 +277,6 @@ class ScaledOperator(Wrapper):
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of a row as `row_arrays` holds it: rows that are centred have no zeros left."""
         return self.inner.row_bytes if self.center is None else 8.0 * self.shape[1]
 
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
@@ -337,7 +313,7 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
     operator.require("statistics", f"scaling={scaling!r}")
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         statistics = operator.column_statistics(weight)
-    low, high = (TINY, np.inf) if scaling == "maxabs" else (1e-140, 1e140)
+    low, high = (LEAST_FLOAT, np.inf) if scaling == "maxabs" else (1e-140, 1e140)
     outside = np.flatnonzero((statistics.max_abs > 0.0) & ~((statistics.max_abs > low) & (statistics.max_abs < high)))
     if len(outside):
         raise ValueError(
@@ -369,7 +345,86 @@ def _reciprocal(x: FloatArray, for_zero: float) -> FloatArray:
 
 
 def _shifted(z: Scores, offset: float) -> Scores:
-    """Add a constant to freshly made scores, in place."""
     if offset != 0.0:
         z += offset
     return z
+
+
+class RowsOperator(Operator):
+    """X[rows]: row-restricted products of X. Its passes are passes over its own rows; `inner` does not count them.
+
+    Blocks of rows, which Gram matrices need, are copied one at a time.
+    """
+
+    def __init__(self, inner: Operator, rows: AnyArray):
+        inner.require("rows", "products restricted to rows")
+        lines = inner._row_list(rows)
+        super().__init__((len(lines), inner.shape[1]))
+        self.inner, self.rows = inner, lines
+        self.capabilities = inner.capabilities
+        self.scores = inner.scores
+        self.largest = inner.largest  # of all rows: not less than of these
+        self.column_map, self.tails_checked = inner.column_map, True  # a fit of some rows is part of another one
+
+    def _matvec(self, w: FloatArray) -> Scores:
+        return self.inner._matvec_rows(w, self.rows)
+
+    def _rmatvec(self, u: Scores) -> FloatArray:
+        return self.inner._rmatvec_rows(u, self.rows)
+
+    def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> Scores:
+        return self.inner._matvec_rows(w, self.rows[lines])
+
+    def _rmatvec_rows(self, u: Scores, lines: BoundsArray) -> FloatArray:
+        return self.inner._rmatvec_rows(u, self.rows[lines])
+
+    def _listed(self, lines: BoundsArray) -> Block:
+        return self.inner._listed(self.rows[lines])
+
+    def _block(self, start: int, stop: int) -> Block:
+        return self.inner._listed(self.rows[start:stop])
+
+    def _gram(self, weight: FloatArray) -> FloatArray:
+        if not self.inner.stores_zeros:  # the kernel for sparse blocks has threads of its own
+            step = default_block_rows(*self.shape)
+            total = np.zeros((self.shape[1],) * 2)
+            for start in range(0, self.shape[0], step):
+                rows = np.uint64(start) + np.flatnonzero(weight[start : start + step]).astype(np.uint64)
+                total += block_gram(self._listed(rows), weight[rows])
+            return total
+        return gram_of_blocks(self._block, self.shape, weight)
+
+    def _column_statistics(self, weight: Scores | None) -> ColumnStatistics:
+        """Return those of all rows with the weight of these; a row that is listed twice counts twice."""
+        full = np.bincount(self.rows.astype(np.intp), weight, self.inner.shape[0]).astype(np.float64)
+        return self.inner._column_statistics(full)
+
+    def gram_passes(self) -> float:
+        """Return about how many products a call of `gram` costs; the rows are copied first."""
+        return self.inner.gram_passes() + 3.0
+
+    @property
+    def row_bytes(self) -> float:
+        return self.inner.row_bytes
+
+    @property
+    def stores_zeros(self) -> bool:
+        return self.inner.stores_zeros
+
+    @property
+    def cheap_rows(self) -> bool:
+        return self.inner.cheap_rows
+
+
+class LinearMapOperator(Operator):
+    """A SciPy LinearOperator with `matvec` and `rmatvec`; nothing beyond the two products."""
+
+    def __init__(self, linear: Any):
+        super().__init__(linear.shape)
+        self._linear = linear
+
+    def _matvec(self, w: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._linear.matvec(w), dtype=np.float64).reshape(-1)
+
+    def _rmatvec(self, u: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._linear.rmatvec(u), dtype=np.float64).reshape(-1)

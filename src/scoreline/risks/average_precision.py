@@ -1,10 +1,10 @@
 """Average precision: the structural hinge over all rankings, an upper bound of 1 - AP."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.scores import ScoreSpace
 
@@ -25,11 +25,6 @@ class AveragePrecisionRisk(Risk):
     shift = "invariant"
     real_weights = False
 
-    @property
-    def ramp_scale(self) -> float:
-        """0: there is no ramp."""
-        return 0.0
-
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, subgradient and plane of the worst ranking.
 
@@ -45,7 +40,7 @@ class AveragePrecisionRisk(Risk):
             return Evaluation(value, None, value, np.nan, np.nan)
         return Evaluation(value, worst.grad, value, plane, worst.mass)
 
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Risk:
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels and weights, which must be whole numbers."""
         prepared = super().prepare(y, sample_weight, space)
         check_copies(f"risk {self.name!r}", sample_weight)
@@ -53,7 +48,7 @@ class AveragePrecisionRisk(Risk):
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R, subgradient, c) by a dynamic programme over all merges of the two orders: O(n+ n-).
 
         best[i][j] is the largest value of what follows when i positives and j negatives are ranked; the next is a positive,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.risks.base import Evaluation, Hessian, Risk, check_classes, checked_labels
+from scoreline.risks.base import Evaluation, Hessian, Reference, Risk, check_classes, checked_labels
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.scores.host import HostSpace
@@ -78,7 +78,7 @@ class BalancedRisk(Risk):
     @classmethod
     def reference(
         cls, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R_mu, gradient, c) by the definition: sorted classes for mu = 0, bisection of the bias otherwise.
 
         In extended precision, because the bias is needed to a small part of a narrow ramp.

@@ -3,7 +3,7 @@
 import copy
 import zlib
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.runtime.vectors import as_vector, tamed
 from scoreline.scores import HostSpace, Labels, ScoreSpace
 
-LEAST_SHARE = 1e-100  # of the weight of a class in that of the other: products of both stay in the range of floats
+LEAST_CLASS_RATIO = 1e-100  # of the weights of the classes: their products stay in the range of floats
 MAX_COPIES = 2**31  # rows that whole-numbered weights may stand for: 16 GiB of scores
+
+
+Reference = tuple[float, FloatArray, float]  # R_mu, its gradient, and the constant of the plane
 
 
 class Evaluation(NamedTuple):
@@ -82,7 +85,7 @@ class Risk(ABC):
     space: ScoreSpace
     labels: Labels
 
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "Risk":
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels and weights in `space`; work that depends on y alone happens here.
 
         Parameters
@@ -106,7 +109,7 @@ class Risk(ABC):
         return prepared
 
     @classmethod
-    def for_measure(cls, measure: Measure) -> "Risk":
+    def for_measure(cls, measure: Measure) -> Self:
         """Return the risk that is trained for a measure; one whose definition needs the measure takes it from here."""
         return cls()
 
@@ -116,9 +119,9 @@ class Risk(ABC):
         return [cls()]
 
     @property
-    @abstractmethod
     def ramp_scale(self) -> float:
-        """Width of the ramp in score units divided by mu (0 for smooth risks)."""
+        """Width of the ramp in score units divided by mu; 0 where there is no ramp."""
+        return 0.0
 
     @property
     def steepness(self) -> float:
@@ -142,7 +145,7 @@ class Risk(ABC):
     @abstractmethod
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R_mu, gradient, c) by the literal definition: slow, for tests. Zero gradient at ties of a kink."""
 
     def intercept(self, z: Scores) -> float:
@@ -250,10 +253,10 @@ def tame_weights(weight: FloatArray) -> FloatArray:
 def check_classes(labels: Labels) -> Labels:
     """Return labels both of whose classes weigh something that counts beside the other, or raise."""
     low, high = sorted((labels.positive, labels.negative))
-    if not low > LEAST_SHARE * high:
+    if not low > LEAST_CLASS_RATIO * high:
         raise ValueError(
             f"sample_weight gives the positive class a weight of {labels.positive:.3g} and the negative "
-            f"{labels.negative:.3g} (after scaling), expected a ratio of at most {1.0 / LEAST_SHARE:.0e}; use weights (or "
-            "class_weight) that differ less"
+            f"{labels.negative:.3g} (after scaling), expected a ratio of at most {1.0 / LEAST_CLASS_RATIO:.0e}; use "
+            "weights (or class_weight) that differ less"
         )
     return labels

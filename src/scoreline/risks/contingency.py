@@ -1,18 +1,19 @@
 """The multivariate hinge of a measure of the confusion counts: the worst labelling, its loss less what its flips cost."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from scoreline import kernels
 from scoreline.measures import CountMeasure, Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
-from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.measures.base import CountsBasedMeasure
+from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.risks.ties import check_ties, smallest_change_of_counts
-from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.runtime.types import AnyArray, Counts, FloatArray, Scores
 from scoreline.scores import ScoreSpace
 
-FAR = 2.0**1020  # scores beyond: sums of two of them would leave the range of floats
+LARGEST_SCORE = 2.0**1020  # scores beyond: sums of two of them would leave the range of floats
 Bounds = tuple[float, float, float, float]  # low, weight of ties with it, high, weight of ties with it
 
 
@@ -24,7 +25,7 @@ class Oracle(NamedTuple):
     """
 
     kernel: str = ""
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[float, ...] = ()
     prices: tuple[tuple[float, float], ...] = ()
 
 
@@ -79,7 +80,7 @@ class ContingencyRisk(Risk):
         self.real_weights = self.measure.name in self.separable
 
     @classmethod
-    def for_measure(cls, measure: Measure) -> "ContingencyRisk":
+    def for_measure(cls, measure: Measure) -> Self:
         """Return the risk of that measure."""
         return cls(measure)
 
@@ -90,15 +91,9 @@ class ContingencyRisk(Risk):
         risks += [cls("fbeta", {"beta": beta}) for beta in (0.2, 3.0)] + [cls("gower_legendre", {"sigma": 2.0})]
         return risks + [cls(name, {"k": k}) for name in ("precision_at_k", "recall_at_k") for k in (1, 0.8)]
 
-    @property
-    def ramp_scale(self) -> float:
-        """0: there is no ramp."""
-        return 0.0
-
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "ContingencyRisk":
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels and weights; weights must be whole numbers but for the separable losses."""
         prepared = super().prepare(y, sample_weight, space)
-        assert isinstance(prepared, ContingencyRisk)
         labels = prepared.labels
         if not self.real_weights:
             check_copies(f"risk 'contingency' for measure {self.measure.name!r}", sample_weight)
@@ -135,12 +130,13 @@ class ContingencyRisk(Risk):
             return Oracle("precision_means", (module.FBETA, float(getattr(measure, "beta", 1.0)) ** 2))
         return oracles[measure.name]
 
-    def loss(self, b: Any, c: Any) -> Any:
+    def loss(self, b: Counts, c: Counts) -> Counts:
         """Return 1 - measure with b positives and c negatives on the wrong side, vectorised (eq. fbeta-loss)."""
         plus, minus = self.labels.positive, self.labels.negative
         if isinstance(self.measure, AtKMeasure):
             return 1.0 - (plus - b) / (self.k if self.measure.name == "precision_at_k" else plus)
-        return 1.0 - self.measure.from_counts(plus - b, c, b, minus - c)  # type: ignore[attr-defined]
+        assert isinstance(self.measure, CountsBasedMeasure)
+        return 1.0 - self.measure.from_counts(plus - b, c, b, minus - c)
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, subgradient and plane of the worst labelling.
@@ -157,7 +153,7 @@ class ContingencyRisk(Risk):
             bounds = best[1]
         else:
             above, below = space.class_scores(z, labels)
-            if max(abs(float(side[end])) for side in (above, below) for end in (0, -1)) > FAR:
+            if max(abs(float(side[end])) for side in (above, below) for end in (0, -1)) > LARGEST_SCORE:
                 return self._unknown(out, grad)
             b, c = getattr(kernels.contingency, self.oracle.kernel)(*self.oracle.arguments, above, below, h)
             bounds = *_lowest(above, b), *_highest(below, c)
@@ -190,7 +186,7 @@ class ContingencyRisk(Risk):
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R, subgradient, c) by trying every pair of counts: O(n+ n-), copies of rows one by one."""
         prepared = self.prepare(y, sample_weight)
         if sample_weight is not None and self.real_weights:
@@ -216,9 +212,9 @@ class ContingencyRisk(Risk):
         np.add.at(grad, rows[below[:j]], h)
         return float(table[i, j]), grad, float(loss[i, j])
 
-    def _separable_reference(self, z: FloatArray, positive: AnyArray, s: FloatArray) -> tuple[float, FloatArray, float]:
+    def _separable_reference(self, z: FloatArray, positive: AnyArray, s: FloatArray) -> Reference:
         """Return the largest over the prices of sum_i s_i max(0, gain of flipping row i)."""
-        best: tuple[float, FloatArray, float] | None = None
+        best: Reference | None = None
         for above, below in self.oracle.prices:
             price = np.where(positive, above / s[positive].sum(), below / s[~positive].sum())
             slope = np.where(positive, -2.0, 2.0) / s.sum()

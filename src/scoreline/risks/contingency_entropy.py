@@ -2,14 +2,14 @@
 
 import math
 import zlib
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from scoreline.measures import Measure, get_measure
 from scoreline.measures.at_k import AtKMeasure
-from scoreline.risks.base import Evaluation, Risk, check_copies
+from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.risks.marginals import loss_table
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
@@ -56,7 +56,7 @@ class EntropyContingencyRisk(Risk):
             self.shift = "invariant"
 
     @classmethod
-    def for_measure(cls, measure: Measure) -> "EntropyContingencyRisk":
+    def for_measure(cls, measure: Measure) -> Self:
         """Return the risk of that measure."""
         return cls(measure)
 
@@ -66,19 +66,13 @@ class EntropyContingencyRisk(Risk):
         return [cls(name) for name in ("accuracy", "f1", "gmean", "mcc", "prbep")]
 
     @property
-    def ramp_scale(self) -> float:
-        """0: it is smooth as it is."""
-        return 0.0
-
-    @property
     def steepness(self) -> float:
         """Change of the log-odds of a flip with the score: 2 / (n mu)."""
         return 2.0 * math.log(2.0) / self.within
 
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "EntropyContingencyRisk":
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels, weights (whole numbers) and the loss of every pair of counts."""
         prepared = super().prepare(y, sample_weight, space)
-        assert isinstance(prepared, EntropyContingencyRisk)
         check_copies(f"risk {self.name!r}", sample_weight)
         labels = prepared.labels
         if labels.total > self.most_rows:
@@ -111,7 +105,7 @@ class EntropyContingencyRisk(Risk):
             )
         loss = loss - loss[0, 0]
         spread = float(known.max() - known.min())
-        return loss / spread if np.isinf(self.measure.range).any() and spread > 0.0 else loss
+        return np.asarray(loss / spread) if np.isinf(self.measure.range).any() and spread > 0.0 else loss
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient (eq. entropy-gradient) and tangent plane; there is no other value. O(n^2)."""
@@ -126,7 +120,7 @@ class EntropyContingencyRisk(Risk):
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R, gradient, c): chances of flips from the sums with and without each row's flip. O(n^3) and more."""
         prepared = self.prepare(y, sample_weight)
         copies = np.ones(len(z), dtype=int) if sample_weight is None else np.asarray(sample_weight).astype(int)

@@ -1,14 +1,14 @@
 """Partial ROC area: the pairwise hinge against the negatives of highest score only."""
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from scoreline.measures import Measure
-from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.risks.roc_area import pair_hessian, ramp_width
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_rate
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.runtime.vectors import MOST_TAME, as_vector
 from scoreline.scores import ScoreSpace
@@ -37,13 +37,11 @@ class PartialRocRisk(Risk):
     top: float  # J
 
     def __init__(self, max_fpr: float = 0.1):
-        check_number("max_fpr", max_fpr, above=0)
-        if max_fpr > 1:
-            raise ValueError(f"max_fpr={max_fpr!r} must be a rate of at most 1")
+        check_rate("max_fpr", max_fpr)
         self.max_fpr = max_fpr
 
     @classmethod
-    def for_measure(cls, measure: Measure) -> "PartialRocRisk":
+    def for_measure(cls, measure: Measure) -> Self:
         """Return the risk with the measure's max_fpr."""
         return cls(getattr(measure, "max_fpr", 0.1))
 
@@ -52,10 +50,9 @@ class PartialRocRisk(Risk):
         """Return risks from one negative to all of them."""
         return [cls(max_fpr) for max_fpr in (0.1, 1e-6, 0.5, 1.0)]
 
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> "PartialRocRisk":
+    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels, weights, and the weight J of negatives that count (eq. partial-top)."""
         prepared = super().prepare(y, sample_weight, space)
-        assert isinstance(prepared, PartialRocRisk)
         negative = prepared.labels.negative
         share, least = self.max_fpr * negative, 1.0
         if sample_weight is None or (as_vector(sample_weight) == np.rint(sample_weight)).all():
@@ -103,7 +100,7 @@ class PartialRocRisk(Risk):
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R_mu, gradient, c) by visiting all pairs, the threshold by bisection in extended precision: O(n+ n-)."""
         s = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = np.asarray(y) > 0

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.risks.ties import check_ties, smallest_change_of_pairs
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
-NARROWEST = 1e-100  # ramp
+LEAST_RAMP_WIDTH = 1e-100  # ramp
 
 
 def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: float = 1.0) -> Hessian | None:
@@ -39,7 +39,7 @@ def ramp_width(risk: Risk, mu: float) -> float:
     stay in the range of floats.
     """
     width = mu * risk.ramp_scale
-    return width if width >= NARROWEST else 0.0
+    return width if width >= LEAST_RAMP_WIDTH else 0.0
 
 
 class RocAreaRisk(Risk):
@@ -85,7 +85,7 @@ class RocAreaRisk(Risk):
     @classmethod
     def reference(
         cls, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R_mu, gradient, c) by visiting all pairs: O(n+ n-)."""
         s = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = np.asarray(y) > 0

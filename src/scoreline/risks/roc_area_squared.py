@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.risks.roc_area import pair_hessian
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
@@ -21,11 +21,6 @@ class SquaredRocAreaRisk(Risk):
     at_zero = 0.5
     smooth = True
     shift = "invariant"
-
-    @property
-    def ramp_scale(self) -> float:
-        """There is no ramp."""
-        return 0.0
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient and plane: one sort of the smaller class, one look-up per row."""
@@ -49,7 +44,7 @@ class SquaredRocAreaRisk(Risk):
     @classmethod
     def reference(
         cls, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R, gradient, c) by visiting all pairs: O(n+ n-)."""
         s = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = np.asarray(y) > 0

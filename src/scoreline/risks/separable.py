@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from scoreline.risks.base import Evaluation, Hessian, Risk
+from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
 
@@ -66,7 +66,7 @@ class SeparableRisk(Risk):
     @classmethod
     def reference(
         cls, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
-    ) -> tuple[float, FloatArray, float]:
+    ) -> Reference:
         """Return (R_mu, gradient, c) from the literal loss."""
         s = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         loss, slope = cls.literal(y * z, mu * s.sum())

@@ -2,8 +2,8 @@
 
 A cutting plane at a kink may be any subgradient. The lower bounds on cutting planes (Zhang, Saha and Vishwanathan 2010,
 2012) are proved for an oracle that, where the true labelling is as bad as others, does not answer with it (a plane of slope
-0 would end the run) but with the smallest change of it: `ties="smallest"`. Scores that differ by less than TIE count as
-equal, because points of the counter-examples such as sqrt(2)/4 are not floats; rows of equal score go in their order. The
+0 would end the run) but with the smallest change of it: `ties="smallest"`. Scores that differ by less than TIED_WITHIN count
+as equal, because points of the counter-examples such as sqrt(2)/4 are not floats; rows of equal score go in their order. The
 default, `ties="any"`, takes what is fastest to compute. On the host, and O(n+ n-) for pairs and counts: for experiments.
 """
 
@@ -18,7 +18,7 @@ from scoreline.runtime.types import AnyArray, FloatArray
 if TYPE_CHECKING:
     from scoreline.risks.contingency import ContingencyRisk
 
-TIE = 1e-9
+TIED_WITHIN = 1e-9
 
 
 def check_ties(ties: str) -> str:
@@ -32,9 +32,9 @@ def smallest_change_of_rows(risk: Risk, z: FloatArray, out: FloatArray | None) -
     labels = risk.labels
     s = np.ones(len(z)) if labels.weight is None else labels.weight
     t = np.where(s > 0.0, 1.0 - labels.sign * z, -np.inf)  # a row of weight 0 is not there
-    counted = t > TIE
+    counted = t > TIED_WITHIN
     if not counted.any():
-        counted[np.flatnonzero(t >= -TIE)[:1]] = True
+        counted[np.flatnonzero(t >= -TIED_WITHIN)[:1]] = True
     s = np.where(counted, s, 0.0)
     plane = float(s.sum() / labels.total)
     value = risk.value(z)
@@ -48,9 +48,9 @@ def smallest_change_of_pairs(risk: Risk, z: FloatArray, out: FloatArray | None) 
     s = np.ones(len(z)) if labels.weight is None else labels.weight
     weight = np.outer(s[above], s[below])
     t = np.where(weight > 0.0, 1.0 - z[above][:, None] + z[below][None, :], -np.inf)
-    counted = t > TIE
+    counted = t > TIED_WITHIN
     if not counted.any():
-        counted.flat[np.flatnonzero(t >= -TIE)[:1]] = True
+        counted.flat[np.flatnonzero(t >= -TIED_WITHIN)[:1]] = True
     pairs = counted * weight / (labels.positive * labels.negative)
     grad = np.zeros(len(z))
     grad[above], grad[below] = -pairs.sum(axis=1), pairs.sum(axis=0)
@@ -59,7 +59,7 @@ def smallest_change_of_pairs(risk: Risk, z: FloatArray, out: FloatArray | None) 
 
 
 def smallest_change_of_counts(risk: "ContingencyRisk", z: FloatArray, out: FloatArray | None) -> Evaluation:
-    """Return value and subgradient of the labelling with the fewest flips, but at least one, among those within TIE."""
+    """Return value and subgradient of the labelling with the fewest flips, at least one, among the worst ones."""
     labels = risk.labels
     if labels.weight is not None:
         raise ValueError("ties='smallest' takes no sample weights")
@@ -71,7 +71,7 @@ def smallest_change_of_counts(risk: "ContingencyRisk", z: FloatArray, out: Float
     if risk.k:
         loss = np.where(c[None, :] == b[:, None] + risk.k - len(above), loss, -np.inf)
     table = loss + gains[0][:, None] + gains[1][None, :]
-    worst = np.argwhere(table >= table.max() - TIE)
+    worst = np.argwhere(table >= table.max() - TIED_WITHIN)
     changes = worst[worst.sum(axis=1) > 0]
     i, j = min(changes.tolist(), key=lambda pair: (sum(pair), pair)) if len(changes) else (0, 0)
     grad = np.zeros(len(z))
@@ -83,10 +83,10 @@ def smallest_change_of_counts(risk: "ContingencyRisk", z: FloatArray, out: Float
 
 
 def _in_order(z: FloatArray, rows: AnyArray, side: int) -> AnyArray:
-    """Return the rows of a class by rising (positives) or falling score, those within TIE of their neighbour by index."""
+    """Return the rows of a class by rising (positives) or falling score, tied neighbours by index."""
     index = np.flatnonzero(rows)
     index = index[np.argsort(side * z[index], kind="stable")]
-    group = np.cumsum(np.append(0, np.diff(side * z[index]) > TIE))
+    group = np.cumsum(np.append(0, np.diff(side * z[index]) > TIED_WITHIN))
     return index[np.lexsort((index, group))]
 
 

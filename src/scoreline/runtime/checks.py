@@ -23,6 +23,19 @@ def check_number(
         raise ValueError(f"{name}={value!r} must be {what} {limit}")
 
 
+def check_rate(name: str, value: Any) -> None:
+    """Raise unless value is a number in (0, 1]."""
+    check_number(name, value, above=0)
+    if value > 1:
+        raise ValueError(f"{name}={value!r} must be a rate of at most 1")
+
+
+def check_bool(name: str, value: Any) -> None:
+    """Raise unless value is True or False itself."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r} must be True or False")
+
+
 def is_finite(value: Any) -> bool:
     """Tell whether a float can hold the real number: not NaN, not infinity, no whole number beyond all floats."""
     try:

@@ -23,7 +23,7 @@ logger = logging.getLogger("scoreline")
 REORDER = {"reassoc", "contract"}
 
 
-def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
     """Compile `function` with Numba: no GIL, NumPy's division rules, cached on disk where a disk allows it.
 
     Parameters
@@ -49,10 +49,8 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
 
 
 def _guarded(compiled: Any) -> Any:
-    """Let a cache that cannot be read or written cost a compilation, not the call, and never give the code of another kernel.
-
-    It is not public in Numba: where it has changed, it is left as it is.
-    """
+    """Let a cache that cannot be read or written cost a compilation, not the call, and never give another kernel's code."""
+    # Numba's cache is not public: where it has changed, it is left as it is.
     cache = getattr(compiled, "_cache", None)
     files, load, save = (getattr(cache, name, None) for name in ("_cache_file", "load_overload", "save_overload"))
     if files is None or load is None or save is None:
@@ -79,11 +77,9 @@ def _guarded(compiled: Any) -> Any:
 
 
 def _save(files: Any, key: Any, data: Any) -> None:
-    """Write code to a file whose name says what it is the code of, then put that into the index.
-
-    Numba numbers the files and writes the index first. Two processes that fill one cache then take the same number, and the
-    index of one leads to the code of the other, for arrays of other types; so does a process that ends between the two.
-    """
+    """Write code to a file whose name says what it is the code of, then put that into the index."""
+    # Numba numbers the files and writes the index first. Two processes that fill one cache then take the same number, and the
+    # index of one leads to the code of the other, for arrays of other types; so does a process that ends between the two.
     number = int.from_bytes(hashlib.sha256(repr((files._source_stamp, key)).encode()).digest()[:7], "big")
     name = files._data_name(number)
     files._save_data(name, data)

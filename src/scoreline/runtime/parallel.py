@@ -29,7 +29,7 @@ MAX_CHUNKS = 64
 _lock = threading.RLock()  # a signal handler may come back here on the thread that has it
 _local = threading.local()
 _pool: "_Pool | None" = None
-_blas: Any = None  # the BLAS libraries, once they have been looked for
+_blas: tuple[list[Any], list[Any]] | None = None  # the BLAS libraries, once they have been looked for
 _blas_before: list[tuple[Any, int]] = []  # those that were limited, and their threads before
 _blas_claims: WeakSet["_Claim"] = WeakSet()  # a claim that Ctrl-C kept from being given back ends with its frame
 
@@ -177,12 +177,12 @@ class _Call:
         before: list[tuple[Any, int]] = []
         try:
             if self.limited:
-                _keep_to_one(_libraries()[1], before)
+                _limit_to_one(_libraries()[1], before)
             self.work()
         except BaseException as error:
             self.error = error
         finally:
-            _give_back(before)
+            _restore_threads(before)
             with self.gate:
                 self.helpers -= 1
                 if self.over and self.helpers == 0:
@@ -218,12 +218,10 @@ def one_blas_thread() -> Iterator[None]:
     claim, claims = _Claim(), _local.__dict__.setdefault("blas", WeakSet())
     try:
         with _lock:
-            _keep_to_one(
-                shared, _blas_before
-            )  # also where others have asked before: somebody may have set them meanwhile
+            _limit_to_one(shared, _blas_before)  # also where others have asked before: they may have been set meanwhile
             _blas_claims.add(claim)
             if not claims:
-                _keep_to_one(own, _local.__dict__.setdefault("blas_before", []))
+                _limit_to_one(own, _local.__dict__.setdefault("blas_before", []))
             claims.add(claim)
         yield
     finally:
@@ -231,9 +229,9 @@ def one_blas_thread() -> Iterator[None]:
             _blas_claims.discard(claim)
             claims.discard(claim)
             if not claims:
-                _give_back(_local.__dict__.setdefault("blas_before", []))
+                _restore_threads(_local.__dict__.setdefault("blas_before", []))
             if not _blas_claims:
-                _give_back(_blas_before)
+                _restore_threads(_blas_before)
 
 
 class _Claim:
@@ -253,7 +251,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
     return _blas
 
 
-def _keep_to_one(libraries: list[Any], before: list[tuple[Any, int]]) -> None:
+def _limit_to_one(libraries: list[Any], before: list[tuple[Any, int]]) -> None:
     """Set their threads to one, and take note of those that had more."""
     known = [library for library, _ in before]
     for library in libraries:
@@ -263,7 +261,7 @@ def _keep_to_one(libraries: list[Any], before: list[tuple[Any, int]]) -> None:
             _set_threads(library, 1)
 
 
-def _give_back(before: list[tuple[Any, int]]) -> None:
+def _restore_threads(before: list[tuple[Any, int]]) -> None:
     for library, threads in before:
         _set_threads(library, threads)
     before.clear()
@@ -285,7 +283,7 @@ class _Pool:
         self.calls: SimpleQueue[Any] = SimpleQueue()
         self.threads = 0
         for k in range(size):
-            threading.Thread(target=_serve, args=(self.calls,), name=f"scoreline_{k}", daemon=True).start()
+            threading.Thread(target=_run_calls, args=(self.calls,), name=f"scoreline_{k}", daemon=True).start()
             self.threads += 1
 
     def submit(self, function: Callable[..., Any], *args: Any) -> None:
@@ -297,7 +295,7 @@ class _Pool:
             self.calls.put(None)
 
 
-def _serve(calls: Any) -> None:
+def _run_calls(calls: Any) -> None:
     while True:
         call = calls.get()
         if call is None:
@@ -320,7 +318,6 @@ def _get_pool(size: int) -> _Pool:
 
 
 def _forget_pool() -> None:
-    """Start over with another pool."""
     global _pool
     _pool = None
 
@@ -334,7 +331,7 @@ def _begin_in_child() -> None:
     _local.inside = False
     _blas_claims = WeakSet(getattr(_local, "blas", ()))
     if not _blas_claims:
-        _give_back(_blas_before)
+        _restore_threads(_blas_before)
 
 
 if hasattr(os, "register_at_fork"):

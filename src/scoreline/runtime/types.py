@@ -12,3 +12,7 @@ BoundsArray: TypeAlias = NDArray[np.uint64]
 AnyArray: TypeAlias = NDArray[Any]
 # Scores live in a score space (host array, device array, blocks on workers): opaque to solvers.
 Scores: TypeAlias = Any
+# Rows of X: a dense array, a SciPy CSR matrix, or `CsrRows`. SciPy has no types.
+Block: TypeAlias = Any
+# Entries of a confusion matrix, or a measure of them: for one threshold, or for an array of thresholds.
+Counts: TypeAlias = float | FloatArray

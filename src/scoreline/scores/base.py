@@ -128,14 +128,7 @@ class ScoreSpace(Protocol):
         """Return the sum of all rows."""
 
     def pair_sums(
-        self,
-        z: Scores,
-        labels: Labels,
-        width: float,
-        scale: float,
-        out: Scores | None,
-        grad: bool,
-        margin: float = 1.0,
+        self, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool, margin: float = 1.0
     ) -> PairSums:
         """Sum the ramp of t = margin - z_i + z_j over all pairs of a positive i and a negative j, in O(n log n)."""
 

@@ -1,7 +1,6 @@
 """Scores as NumPy arrays in memory, worked on by Numba kernels."""
 
 import zlib
-from typing import Any
 
 import numpy as np
 
@@ -10,13 +9,16 @@ from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import visible
 from scoreline.scores import host_pairs as pairs
-from scoreline.scores.base import BalanceSums, Labels, PairSums, PointSums
-from scoreline.scores.host_checks import checked, checked_out
-from scoreline.scores.host_worst_cases import WorstCases
+from scoreline.scores.base import BalanceSums, Flips, Labels, Moved, PairSums, PointSums, ScoreSpace, WorstRanking
+
+EPS = float(np.finfo(np.float64).eps)
 
 
-class HostSpace(WorstCases):
+class HostSpace(ScoreSpace):
     """Scores as float64 vectors on this machine. Every sum has the same bits for any number of threads."""
+
+    def __init__(self) -> None:
+        self._harmonic = np.zeros(1)  # 0, 1, 1 + 1/2, ...
 
     def labels(self, y: AnyArray, sample_weight: AnyArray | None = None) -> Labels:
         """Return labels +1/-1 as int8 and weights as float64 (None stays None), with their totals."""
@@ -32,7 +34,6 @@ class HostSpace(WorstCases):
         return Labels(sign, weight, positive + negative, positive, negative, n_positive, n_negative)
 
     def zeros(self, labels: Labels) -> FloatArray:
-        """Return the scores of w = 0."""
         return np.zeros(len(labels.sign))
 
     def fingerprint(self, labels: Labels) -> float:
@@ -42,15 +43,12 @@ class HostSpace(WorstCases):
 
     @visible
     def combine(self, a: float, x: FloatArray, b: float, y: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Return a x + b y."""
         return kernels.vectors.combine(a, x, b, y, np.empty_like(x) if out is None else out)
 
     def dot(self, x: FloatArray, y: FloatArray) -> float:
-        """Return <x, y>."""
         return kernels.vectors.dot(np.ascontiguousarray(x, dtype=np.float64), np.ascontiguousarray(y, dtype=np.float64))
 
     def max_abs(self, x: FloatArray, labels: Labels) -> float:
-        """Return the largest magnitude among rows of positive weight."""
         return kernels.vectors.max_abs(x, labels.weight)
 
     @visible
@@ -59,27 +57,21 @@ class HostSpace(WorstCases):
         single = self.per_weight(x, labels)
         order = np.argsort(single)
         last = int(np.searchsorted(np.cumsum(x[order]), negligible * x.sum()))
-        limit = (1.0 - 1e-9) * single[
-            order[min(last, len(order) - 1)]
-        ]  # equal rows stay together, whatever rounding did
+        limit = (1.0 - 1e-9) * single[order[min(last, len(order) - 1)]]  # equal rows stay together despite rounding
         return np.where(single < limit, 0.0, x)
 
     def select(self, x: FloatArray, labels: Labels, side: int) -> FloatArray:
-        """Return x on the rows of one class (+1 or -1), 0 on the others."""
         return np.where(labels.sign == side, x, 0.0)
 
     @visible
     def total(self, x: FloatArray) -> float:
-        """Return the sum of all rows."""
         return float(x.sum())
 
     def span(self, x: FloatArray, labels: Labels) -> float:
-        """Return the distance from the smallest to the largest among rows of positive weight."""
         counted = x if labels.weight is None else x[labels.weight > 0.0]
         return float(counted.max()) - float(counted.min())
 
     def is_finite(self, x: FloatArray) -> bool:
-        """Return whether there is neither NaN nor infinity."""
         return bool(np.isfinite(x).all())
 
     @visible
@@ -93,7 +85,6 @@ class HostSpace(WorstCases):
         out: FloatArray | None = None,
         grad: bool = True,
     ) -> PointSums:
-        """Sum a loss of `kernels/pointwise.py` over the rows; one read of z, one write of the gradient."""
         z, out = checked(z, labels), checked_out(out, labels, grad)
         bounds = parallel.even_bounds(len(z), 4)
         partial = np.empty((len(bounds) - 1, 3))
@@ -109,7 +100,6 @@ class HostSpace(WorstCases):
     def point_curvatures(
         self, loss: str, z: FloatArray, labels: Labels, scale: float = 1.0, width: float = 0.0
     ) -> FloatArray:
-        """Return scale * s * second derivative of the loss (of its ramp, if it has one), row by row."""
         z, out = checked(z, labels), np.empty(labels.sign.shape)
         kind = getattr(kernels.pointwise, loss.upper())
         bounds = parallel.even_bounds(len(z), 4)
@@ -128,13 +118,11 @@ class HostSpace(WorstCases):
         grad: bool = True,
         margin: float = 1.0,
     ) -> PairSums:
-        """Sum the ramp over all pairs, and write its derivatives: `_pairs`."""
         signed, out = (-scale, scale), checked_out(out, labels, grad)
         return self._pairs(checked(z, labels), labels, float(width), signed, out, float(margin))
 
     @visible
     def pair_curvatures(self, z: FloatArray, labels: Labels, width: float, margin: float = 1.0) -> FloatArray:
-        """Return for every row s times the weight of the other class that it is on a ramp with, 0 < t <= width < inf."""
         out = np.empty(labels.sign.shape)
         self._pairs(checked(z, labels), labels, float(width), (1.0, 1.0), out, float(margin), curved=True)
         return out
@@ -149,10 +137,8 @@ class HostSpace(WorstCases):
         shift: float,
         curved: bool = False,
     ) -> PairSums:
-        """Sort the smaller class, let every row look itself up (`host_pairs.py`).
-
-        out = scale of its class * s * sum of ramps, or with `curved` the weight on a ramp in place of that sum.
-        """
+        """Sort the smaller class, let every row look itself up (`host_pairs.py`)."""
+        # out = scale of its class * s * sum of ramps, or with `curved` the weight on a ramp in place of that sum.
         key_sign = 1 if labels.n_positive <= labels.n_negative else -1
         key_scale, query_scale = scales if key_sign > 0 else scales[::-1]
         sign, weight = labels.sign, labels.weight
@@ -164,14 +150,15 @@ class HostSpace(WorstCases):
 
     @visible
     def balance_curvatures(self, z: FloatArray, labels: Labels, offset: float, width: float) -> FloatArray:
-        """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
         z = checked(z, labels)
         found = kernels.balance.balance(z, labels.sign, labels.weight, float(offset), float(width))
         return self.on_ramp(z, labels, offset, width, found)
 
     @staticmethod
     @visible
-    def on_ramp(z: FloatArray, labels: Labels, offset: float, width: float, found: Any) -> FloatArray:
+    def on_ramp(
+        z: FloatArray, labels: Labels, offset: float, width: float, found: "kernels.balance.Balance"
+    ) -> FloatArray:
         """Return the weight of every row that is on the ramp at a bias, 0 for the others."""
         base, shift = found.base, found.shift
         t = np.where(labels.sign > 0, ((offset - z) - base) - shift, (z + base) + shift)
@@ -203,24 +190,20 @@ class HostSpace(WorstCases):
 
     @visible
     def weighted(self, x: FloatArray, labels: Labels) -> FloatArray:
-        """Return s_i x_i."""
         return x if labels.weight is None else labels.weight * x
 
     @visible
     def per_weight(self, x: FloatArray, labels: Labels) -> FloatArray:
-        """Return x_i / s_i, 0 for rows of weight 0."""
         if labels.weight is None:
             return x
-        return np.divide(x, labels.weight, out=np.zeros_like(x), where=labels.weight > 0.0)
+        return np.asarray(np.divide(x, labels.weight, out=np.zeros_like(x), where=labels.weight > 0.0))
 
     @visible
     def balancing_bias(self, z: FloatArray, labels: Labels, offset: float) -> float:
-        """Return the tau of `balance_sums` at width 0."""
         return kernels.balance.balance(checked(z, labels), labels.sign, labels.weight, float(offset), 0.0).base
 
     @visible
     def top_share(self, z: FloatArray, labels: Labels, side: int, amount: float) -> FloatArray:
-        """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
         z, weight = checked(z, labels), labels.weight
         rows = labels.sign == side
         threshold = _amount_from_top(z[rows], None if weight is None else weight[rows], amount)
@@ -232,7 +215,6 @@ class HostSpace(WorstCases):
 
     @visible
     def reweighted(self, labels: Labels, share: FloatArray) -> Labels:
-        """Return the labels with every weight times a share."""
         return self.labels(labels.sign, share if labels.weight is None else share * labels.weight)
 
     @visible
@@ -275,7 +257,6 @@ class HostSpace(WorstCases):
 
     @visible
     def lifted(self, z: FloatArray, labels: Labels, threshold: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
-        """Return scores less the base, for positives less 1 and at least the offset, and by how much they were lifted."""
         base, offset = threshold
         z = checked(z, labels)
         there = labels.sign > 0
@@ -288,6 +269,128 @@ class HostSpace(WorstCases):
         kernels.ramps.lift(z, labels.sign, base, offset, lifted, lift)
         return lifted, lift
 
+    def class_scores(self, z: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
+        z = checked(z, labels)
+        if labels.weight is None:
+            above, below = np.empty(labels.n_positive + 1), np.empty(labels.n_negative + 1)
+            kernels.contingency.split(z, labels.sign, above, below)
+            above, below = above[:-1], below[:-1]
+        else:
+            sides = [labels.sign > 0, labels.sign < 0]
+            above, below = (np.repeat(z[rows], labels.weight[rows].astype(np.int64)) for rows in sides)
+        above.sort()
+        below.sort()
+        return above, below
+
+    @visible
+    def change_sides(
+        self,
+        z: FloatArray,
+        labels: Labels,
+        low: float,
+        low_ties: float,
+        high: float,
+        high_ties: float,
+        scale: float = 1.0,
+        out: FloatArray | None = None,
+        grad: bool = True,
+    ) -> Moved:
+        z, out = checked(z, labels), checked_out(out, labels, grad)
+        bounds = parallel.even_bounds(len(z), 4)
+        partial = np.empty((len(bounds) - 1, 4))
+        rows = z, labels.sign, labels.weight
+        kernel = kernels.contingency.change_sides
+        parallel.run_chunks(kernel, len(partial), *rows, low, high, float(scale), out, partial, bounds)
+        above, below, above_sum, below_sum = map(float, partial.sum(axis=0))
+        if low_ties > 0.0:
+            above, above_sum = above + low_ties, above_sum + low_ties * low
+        if high_ties > 0.0:
+            below, below_sum = below + high_ties, below_sum + high_ties * high
+        if out is not None:
+            for side, level, amount in ((1, low, low_ties), (-1, high, high_ties)):
+                if amount > 0.0:
+                    kernels.contingency.change_ties(*rows, side, level, amount, float(scale), out)
+        return Moved(above, below, above_sum, below_sum, out)
+
+    @visible
+    def worst_ranking(self, z: FloatArray, labels: Labels, scale: float, out: FloatArray | None = None) -> WorstRanking:
+        """Sort both classes, find the place of every negative (`kernels/rankings.py`); copies of a row one by one.
+
+        Rows of equal score get the mean of their places, so that the gradient does not depend on the order of rows.
+        """
+        z, out = checked(z, labels), checked_out(out, labels, True)
+        assert out is not None
+        orders, scores = [], []
+        for side in (1, -1):
+            rows = np.flatnonzero(labels.sign == side)
+            rows = rows[np.argsort(-z[rows])]
+            if labels.weight is not None:
+                rows = np.repeat(rows, labels.weight[rows].astype(np.int64))
+            orders.append(rows)
+            scores.append(z[rows])
+        n_above, n_below = map(len, orders)
+        starts, ranked = np.empty(n_below, dtype=np.int64), np.empty(n_above)
+        harmonic = self._harmonic_numbers(n_above + n_below)
+        kernels.rankings.worst_ranking(*scores, harmonic, float(scale), np.empty(n_above + 1), starts)
+        precision = kernels.rankings.ranks_of(starts, n_above, ranked)
+        if not np.isfinite(n_above * sum(max(abs(float(own[0])), abs(float(own[-1]))) for own in scores)):
+            precision = np.nan  # gains were infinities or their differences: no ranking is known to be the worst
+        slopes = -scale * _mean_of_equals(scores[0], ranked), scale * _mean_of_equals(scores[1], n_above - starts)
+        out[:] = 0.0
+        for rows, slope in zip(orders, slopes, strict=True):
+            if labels.weight is None:
+                out[rows] = slope
+            else:
+                np.add.at(out, rows, slope)
+        return WorstRanking(float(precision), 2.0 * scale * float(ranked.sum()), out)
+
+    @visible
+    def flip_chances(
+        self,
+        z: FloatArray,
+        labels: Labels,
+        exponents: FloatArray,
+        price: float,
+        scale: float,
+        out: FloatArray | None = None,
+        grad: bool = True,
+    ) -> Flips:
+        """Run the dynamic programme of `kernels/marginals.py`, copies of a row one by one."""
+        z, out = checked(z, labels), checked_out(out, labels, grad)
+        rows = np.concatenate([np.flatnonzero(labels.sign == side) for side in (1, -1)])
+        if labels.weight is not None:
+            rows = np.repeat(rows, labels.weight[rows].astype(np.int64))
+        gains, chances = -price * labels.sign[rows] * z[rows], np.empty(len(rows))
+        sides = np.split(gains, [int(labels.positive)])
+        reach = float(np.abs(gains).sum())
+        if not reach < np.inf:  # logs of sums would be differences of infinities
+            if out is not None:
+                out[:] = np.nan
+            return Flips(np.nan, np.nan, np.nan, out)
+        log_z = kernels.marginals.flip_chances(exponents, *sides, chances, grad)
+        if out is None:
+            return Flips(float(log_z), np.nan, np.nan, None)
+        # A chance is e^x with an x that len(rows) sums of logs of at most this size have made: that often it was rounded.
+        error = EPS * len(rows) * (reach + float(np.abs(exponents[np.isfinite(exponents)]).max()))
+        doubt = error * reach
+        # As many flips in either class, or no plane has this slope, whatever rounding did.
+        if np.isneginf(exponents).any():
+            parts = np.split(chances, [int(labels.positive)])
+            flips = [float(part.sum()) for part in parts]
+            for part, own, gain in zip(parts, flips, sides, strict=True):
+                kept = min(flips) / own if own > 0.0 else 0.0
+                doubt += (1.0 - kept) * float(part @ np.abs(gain))
+                part *= kept
+        out[:] = np.bincount(rows, chances, len(z))
+        out *= -scale * labels.sign
+        return Flips(float(log_z), scale * float(chances.sum()), scale * doubt / price, out)
+
+    def _harmonic_numbers(self, n: int) -> FloatArray:
+        """Return 0, 1, 1 + 1/2, ..., H_n; made once for all evaluations of a risk."""
+        if len(self._harmonic) <= n:
+            self._harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, n + 1)))
+        return self._harmonic
+
 
 def _amount_from_top(scores: FloatArray, weight: FloatArray | None, amount: float) -> float:
     """Return the score at which the weight of rows at or above it reaches `amount`: O(n), with weights a sort."""
@@ -298,3 +401,37 @@ def _amount_from_top(scores: FloatArray, weight: FloatArray | None, amount: floa
     order = counted[np.argsort(-scores[counted], kind="stable")]
     sums = np.cumsum(weight[order])
     return float(scores[order[min(int(np.searchsorted(sums, amount * (1.0 - 1e-12))), len(order) - 1)]])
+
+
+def _mean_of_equals(scores: FloatArray, values: AnyArray) -> AnyArray:
+    """Return values with those of equal scores, which are neighbours, replaced by their mean."""
+    begins = np.flatnonzero(np.append(True, np.diff(scores) != 0.0))
+    if len(begins) == len(scores):
+        return values
+    counts = np.diff(np.append(begins, len(scores)))
+    return np.repeat(np.add.reduceat(values.astype(np.float64), begins) / counts, counts)
+
+
+def checked(z: FloatArray, labels: Labels) -> FloatArray:
+    """Return z as kernels read it; they do not look whether it is long enough."""
+    z = np.ascontiguousarray(z, dtype=np.float64)
+    if z.shape != labels.sign.shape:
+        raise ValueError(f"scores have shape {z.shape}, expected {labels.sign.shape}, one for each label")
+    return z
+
+
+def checked_out(out: FloatArray | None, labels: Labels, grad: bool) -> FloatArray | None:
+    """Return where the gradient goes: `out` if kernels can write there, new memory if it is None."""
+    if not grad:
+        return None
+    if out is None:
+        return np.empty(labels.sign.shape)
+    if (
+        out.shape != labels.sign.shape
+        or out.dtype != np.float64
+        or not (out.flags.c_contiguous and out.flags.writeable)
+    ):
+        raise ValueError(
+            f"out must be a writable float64 array of shape {labels.sign.shape}, got {out.dtype} {out.shape}"
+        )
+    return out

@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
-from scoreline.objective import Objective
-from scoreline.runtime.checks import check_number
-from scoreline.runtime.types import FloatArray
+from scoreline.objective import Objective, Point
+from scoreline.risks import Risk
+from scoreline.runtime.checks import check_bool, check_number
+from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.common.base import Solver, State
 from scoreline.solvers.common.lower_bound import LowerBound
-from scoreline.solvers.smoothed import FACTOR, SHARE
+from scoreline.solvers.smoothed import MU_FACTOR, SLACK_SHARE
 
-GROWTH, DECAY = 2.0, 0.9  # of the Lipschitz constant, after a step that was too long and after one that was not
-NARROWEST = 1e-12  # of the ramp, in units of the margin: a narrower one is rounding
+LIPSCHITZ_GROWTH, LIPSCHITZ_DECAY = 2.0, 0.9  # after a step that was too long, and after one that was not
+LEAST_RAMP_WIDTH = 1e-12  # of the ramp, in units of the margin: a narrower one is rounding
 
 
 @dataclass
@@ -63,13 +64,11 @@ class AcceleratedSolver(Solver):
         super().__init__(**options)
         if mu is not None:
             check_number("mu", mu, above=0)
-        if not isinstance(strongly_convex, bool):
-            raise ValueError(f"strongly_convex={strongly_convex!r} must be True or False")
+        check_bool("strongly_convex", strongly_convex)
         self.mu, self.strongly_convex = mu, strongly_convex
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
-        """Tell whether the risk is smooth or can be smoothed."""
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         return bool(risk.smooth or risk.smoothable)
 
     def start(self, objective: Objective, w0: FloatArray) -> AcceleratedState:
@@ -98,21 +97,19 @@ class AcceleratedSolver(Solver):
             state.lipschitz = max(reach, 1e-12)
 
     def store(self, state: State) -> None:
-        """Put the best plane into the state; the rest is there."""
         assert isinstance(state, AcceleratedState)
         state.plane = self._bound.record()
 
     def release(self) -> None:
-        """Let go of scores and planes."""
         for name in ("_bound", "_z", "_z_center", "_z_slopes"):
             self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: extrapolate, slope at y, step as long as L allows, bound."""
         assert isinstance(state, AcceleratedState)
-        too_wide = self._slack >= SHARE * (state.best_objective - state.lower_bound)
+        too_wide = self._slack >= SLACK_SHARE * (state.best_objective - state.lower_bound)
         if self.mu is None and state.mu > 0.0 and too_wide and self._wide(objective, state):
-            state.mu *= FACTOR
+            state.mu *= MU_FACTOR
             self._restart(state)
         alpha, space = objective.alpha, objective.space
         convexity = alpha if self.strongly_convex else 0.0
@@ -142,13 +139,13 @@ class AcceleratedSolver(Solver):
             rounding = 1e-14 * (abs(new.risk.value) + abs(point.risk.value))
             if rise <= allowed + rounding or not np.isfinite(state.lipschitz):
                 break
-            state.lipschitz *= GROWTH
+            state.lipschitz *= LIPSCHITZ_GROWTH
         else:
             return False
         still = square == 0.0
         state.w, self._z = x, z_x
         state.weight, state.slopes, self._z_slopes = total, slopes, z_slopes
-        state.lipschitz *= DECAY
+        state.lipschitz *= LIPSCHITZ_DECAY
         if new.hard < state.best_objective:
             state.best_objective, state.best_w = new.hard, x
         # The planes met, in the proportions of the estimate sequence, are one plane.
@@ -158,16 +155,16 @@ class AcceleratedSolver(Solver):
             bound = self._bound.add(slopes / total, state.constants / total, state.allowances / total)
             state.lower_bound = max(state.lower_bound, bound)
         self._slack = self._slack_of(objective, point)
-        narrower = state.mu * objective.risk.ramp_scale > NARROWEST and self._wide(objective, state)
+        narrower = state.mu * objective.risk.ramp_scale > LEAST_RAMP_WIDTH and self._wide(objective, state)
         if still and self.mu is None and narrower:
-            state.mu *= FACTOR  # the minimum of J_mu itself: only a narrower ramp leads on
+            state.mu *= MU_FACTOR  # the minimum of J_mu itself: only a narrower ramp leads on
             self._restart(state)
             return True
         return not still
 
     def _wide(self, objective: Objective, state: AcceleratedState) -> bool:
         """Tell whether the next ramp is wide enough to prove something."""
-        return FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(self._z)
+        return MU_FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(self._z)
 
     def _restart(self, state: AcceleratedState) -> None:
         """Begin the estimate sequence anew at x: the function has changed."""
@@ -176,20 +173,19 @@ class AcceleratedSolver(Solver):
         state.slopes = np.zeros_like(state.w)
         self._z_slopes = 0.0 * self._z
 
-    def _estimate(self, objective: Objective, state: AcceleratedState, total: float) -> tuple[FloatArray, Any]:
+    def _estimate(self, objective: Objective, state: AcceleratedState, total: float) -> tuple[FloatArray, Scores]:
         """Return v = (x0 - sum a_i g_i) / (1 + alpha A) and its scores."""
         scale = 1.0 / (1.0 + (objective.alpha if self.strongly_convex else 0.0) * total)
         z = objective.space.combine(scale, self._z_center, -scale, self._z_slopes)
         return scale * (state.center - state.slopes), z
 
-    def _prove(self, objective: Objective, state: AcceleratedState, point: Any, slope: FloatArray) -> None:
-        """Take in the plane and the value at a point."""
+    def _prove(self, objective: Objective, state: AcceleratedState, point: Point, slope: FloatArray) -> None:
         bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
         state.lower_bound = max(state.lower_bound, bound)
         if point.hard < state.best_objective:
             state.best_objective, state.best_w = point.hard, point.w
 
-    def _slack_of(self, objective: Objective, point: Any) -> float:
+    def _slack_of(self, objective: Objective, point: Point) -> float:
         return float(point.risk.hard - point.risk.plane - objective.space.dot(point.risk.grad, point.z))
 
 

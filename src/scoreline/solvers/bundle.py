@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scoreline.objective import Objective, Point
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_bool, check_number
 from scoreline.runtime.types import FloatArray
 from scoreline.solvers.common.base import Solver, State
 from scoreline.solvers.common.planes import Planes
@@ -48,8 +48,7 @@ class BundleSolver(Solver):
         super().__init__(**options)
         if max_planes is not None:
             check_number("max_planes", max_planes, least=2, integer=True)
-        if not isinstance(zero_plane, bool):
-            raise ValueError(f"zero_plane={zero_plane!r} must be True or False")
+        check_bool("zero_plane", zero_plane)
         self.max_planes, self.zero_plane = max_planes, zero_plane
 
     def start(self, objective: Objective, w0: FloatArray) -> BundleState:
@@ -70,12 +69,10 @@ class BundleSolver(Solver):
         self._see(state, self._point)
 
     def store(self, state: State) -> None:
-        """Put the planes into the state."""
         assert isinstance(state, BundleState)
         state.planes = self._planes.record()
 
     def release(self) -> None:
-        """Let go of scores and planes."""
         for name in ("_planes", "_point"):
             self.__dict__.pop(name, None)
 

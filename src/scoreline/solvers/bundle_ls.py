@@ -50,7 +50,6 @@ class BundleLineSearchSolver(Solver):
             state.best_objective, state.best_w = self._point.hard, state.w
 
     def release(self) -> None:
-        """Let go of scores."""
         self.__dict__.pop("_point", None)
 
     def step(self, objective: Objective, state: State) -> bool:

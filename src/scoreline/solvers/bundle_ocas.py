@@ -8,10 +8,10 @@ from scoreline.solvers.bundle import BundleSolver, BundleState
 from scoreline.solvers.common.base import State
 from scoreline.solvers.common.line_minimum import LineMinimum
 
-AHEAD = 0.1  # the plane is added so far from the best point towards the minimum of the planes (Franc and Sonnenburg)
-LINE_SHARE = 0.02  # the search on the line ends within this share of the proved gap
-IDLE = 20  # iterations without a better point or bound after which rounding is all there is
-REFRESH = 50  # iterations after which the scores of the best point are computed anew: rounding adds up
+SHARE_AHEAD = 0.1  # of the way from the best point to the minimum of the planes, where the next plane is added
+LINE_GAP_SHARE = 0.02  # the search on the line ends within this share of the proved gap
+MOST_IDLE_STEPS = 20  # iterations without a better point or bound after which rounding is all there is
+REFRESH_ITERATIONS = 50  # iterations after which the scores of the best point are computed anew: rounding adds up
 
 
 class BundleOcasSolver(BundleSolver):
@@ -45,7 +45,6 @@ class BundleOcasSolver(BundleSolver):
         self._share, self._idle = 1.0, 0
 
     def release(self) -> None:
-        """Let go of scores and planes."""
         super().release()
         for name in ("_z_best", "_grad_best", "_risk_best"):
             self.__dict__.pop(name, None)
@@ -57,25 +56,24 @@ class BundleOcasSolver(BundleSolver):
         target = self._target(objective, state, self._point)
         if target is None:
             return False
-        if state.iteration % REFRESH == REFRESH - 1:
+        if state.iteration % REFRESH_ITERATIONS == REFRESH_ITERATIONS - 1:
             self._z_best = objective.scores(state.best_w)
             self._at_best(objective, state)
         scratch = objective.scores(target)
         d, z_d = target - state.best_w, space.combine(1.0, scratch, -1.0, self._z_best)
         line = LineMinimum(objective, state.best_w, self._z_best, d, z_d, self._risk_best)
-        error = LINE_SHARE * (state.best_objective - state.lower_bound)
+        error = LINE_GAP_SHARE * (state.best_objective - state.lower_bound)
         best, self._grad_best, other = line.search(self._grad_best, scratch, self._point.risk.grad, self._share, error)
         if best.share > 0.0:
             state.best_objective, state.best_w, self._risk_best = best.value, state.best_w + best.share * d, best.risk
             self._z_best = space.combine(1.0, self._z_best, best.share, z_d, self._z_best)
             self._share = min(1.0, best.share)
-        ahead = AHEAD * (1.0 - best.share) if best.share < 1.0 else 0.0
+        ahead = SHARE_AHEAD * (1.0 - best.share) if best.share < 1.0 else 0.0
         state.w = state.best_w + ahead * d
         self._point = objective.at(state.w, space.combine(1.0, self._z_best, ahead, z_d, scratch), out=other)
         self._idle = self._idle + 1 if before == (state.best_objective, state.lower_bound) else 0
-        return bool(d.any()) and self._idle < IDLE
+        return bool(d.any()) and self._idle < MOST_IDLE_STEPS
 
     def _at_best(self, objective: Objective, state: State) -> None:
-        """Evaluate the risk at the best point."""
         point = objective.at(state.best_w, self._z_best)
         state.best_objective, self._grad_best, self._risk_best = point.hard, point.risk.grad, point.risk.hard

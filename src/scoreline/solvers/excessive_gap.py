@@ -6,15 +6,16 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from scoreline.measures import CountsBasedMeasure
+from scoreline.measures import CountsBasedMeasure, Measure
 from scoreline.objective import Objective
+from scoreline.risks import Risk
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.common.base import Solver, State
 from scoreline.solvers.common.lower_bound import LowerBound
 
 LEAST_CURVATURE = 1e-30  # with less, one step takes every beta to an end of its box
-MARGIN = 1.05  # over the estimated Lipschitz constant, which Lanczos' method finds from below
+LANCZOS_MARGIN = 1.05  # over the estimated Lipschitz constant, which Lanczos' method finds from below
 
 
 @dataclass
@@ -64,13 +65,11 @@ class ExcessiveGapSolver(Solver):
         self.lipschitz = lipschitz
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
-        """Tell whether the risk is the hinge with a free intercept."""
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         return bool(risk.name == "hinge_free_intercept")
 
     @classmethod
-    def trains(cls, measure: Any) -> bool:
-        """Tell whether the measure is one of predictions at a cut."""
+    def trains(cls, measure: Measure | type[Measure]) -> bool:
         return issubclass(measure if isinstance(measure, type) else type(measure), CountsBasedMeasure)
 
     def start(self, objective: Objective, w0: FloatArray) -> ExcessiveGapState:
@@ -98,12 +97,10 @@ class ExcessiveGapSolver(Solver):
         self._meet(objective, state)
 
     def store(self, state: State) -> None:
-        """Put the best plane into the state; the rest is there."""
         assert isinstance(state, ExcessiveGapState)
         state.plane = self._bound.record()
 
     def release(self) -> None:
-        """Let go of scores and planes."""
         for name in ("_bound", "_z", "_met"):
             self.__dict__.pop(name, None)
 
@@ -136,10 +133,8 @@ class ExcessiveGapSolver(Solver):
             state.best_objective, state.best_w = self._met.hard, state.w
 
     def _project(self, objective: Objective, state: ExcessiveGapState, dual: Scores, z: Scores) -> None:
-        """Set the dual point: the projection of beta + (1 - y z) / L onto the box with one equality.
-
-        With signed beta, B = y beta = -S g / s, both classes read as one balance of z / L - B with the margins 1 / L.
-        """
+        """Set the dual point: the projection of beta + (1 - y z) / L onto the box with one equality."""
+        # With signed beta, B = y beta = -S g / s, both classes read as one balance of z / L - B with the margins 1 / L.
         labels, space, inverse = objective.risk.labels, objective.space, 1.0 / state.lipschitz
         total = labels.total
         shifted = space.combine(inverse, z, total, space.per_weight(dual, labels))
@@ -168,4 +163,4 @@ def largest_curvature(objective: Objective) -> float:
         )
         largest = float(found[0])
     # A constant that is too large does no harm, and of one that is 0, or below the roundings of beta, there is no inverse.
-    return max(MARGIN * largest / (labels.total * objective.alpha), LEAST_CURVATURE)
+    return max(LANCZOS_MARGIN * largest / (labels.total * objective.alpha), LEAST_CURVATURE)

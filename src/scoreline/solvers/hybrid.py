@@ -1,6 +1,8 @@
 """L-BFGS on growing batches of rows that ends on all of them, skipping rows that provably do not matter."""
 
+import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,21 +10,19 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline.objective import Objective, Point
-from scoreline.runtime.checks import check_choice, check_number
+from scoreline.runtime.checks import check_bool, check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.solvers.common.base import Solver, State
-from scoreline.solvers.common.batches import Batches
-from scoreline.solvers.common.curvature import CurvatureMemory
-from scoreline.solvers.common.hessian import Preconditioner, has_factor
+from scoreline.solvers.common.hessian import CurvatureMemory, Preconditioner, has_factor
 from scoreline.solvers.common.lower_bound import LowerBound
 from scoreline.solvers.common.sample_start import PENALTY
 from scoreline.solvers.shrinking import SHRINKINGS
 
-LEAST, ROWS_A_FEATURE = 500, 10  # rows of the first batch
-GROWTH = 4.0  # of a batch that is too noisy; a Hessian is made anew when the batch has grown by as much
-DECREASE, ROUNDING = 1e-4, 1e-15  # Armijo's constant; what J may rise by because of rounding, relative
+LEAST_BATCH_ROWS, BATCH_ROWS_PER_FEATURE = 500, 10  # rows of the first batch
+BATCH_GROWTH = 4.0  # of a batch that is too noisy; a Hessian is made anew when the batch has grown by as much
+ARMIJO_DECREASE, ALLOWED_RISE = 1e-4, 1e-15  # Armijo's constant; what J may rise by because of rounding, relative
 MOST_TRIALS = 30
-MOST_IDLE = 3  # steps on all rows that improve neither J nor the bound: rounding is all that is left
+MOST_IDLE_STEPS = 3  # steps on all rows that improve neither J nor the bound: rounding is all that is left
 
 
 @dataclass
@@ -94,8 +94,7 @@ class HybridSolver(Solver):
             check_number("first_rows", first_rows, least=1, integer=True)
         check_number("memory", memory, least=1, integer=True)
         check_number("seed", seed, least=0, integer=True)
-        if not isinstance(precondition, bool):
-            raise ValueError(f"precondition={precondition!r} must be True or False")
+        check_bool("precondition", precondition)
         self.shrink, self.growth, self.first_rows = shrink, growth, first_rows
         self.precondition, self.seed, self.memory = precondition, seed, memory
 
@@ -133,11 +132,11 @@ class HybridSolver(Solver):
     def sizes(self, objective: Objective) -> list[int]:
         """Return the rows of all batches, the last of which has all; only that one where rows cannot be read one by one."""
         n, p = objective.operator.shape
-        m = max(LEAST, ROWS_A_FEATURE * p) if self.first_rows is None else self.first_rows
+        m = max(LEAST_BATCH_ROWS, BATCH_ROWS_PER_FEATURE * p) if self.first_rows is None else self.first_rows
         found = []
         while objective.operator.cheap_rows and m < (n if self.growth == "paper" else n // 2):
             found.append(m)
-            m = math.ceil(1.1 * m + 1) if self.growth == "paper" else int(GROWTH * m)
+            m = math.ceil(1.1 * m + 1) if self.growth == "paper" else int(BATCH_GROWTH * m)
         return [*found, n]
 
     def resume(self, objective: Objective, state: State) -> None:
@@ -184,7 +183,6 @@ class HybridSolver(Solver):
                 state.best_objective, state.best_w = value, state.w
 
     def release(self) -> None:
-        """Let go of scores, gradients, bounds of rows and curvature."""
         for name in (
             "_point", "_slope", "_exact", "_curvature", "_bound", "_batches", "_part", "_skipping", "_preconditioner",
         ):  # fmt: skip
@@ -217,7 +215,7 @@ class HybridSolver(Solver):
         self._idle = 0 if better else self._idle + 1
         self._fill(state)
         state.history["skipped"].append(skipped)
-        return part is not objective or (new is not None and self._idle < MOST_IDLE)
+        return part is not objective or (new is not None and self._idle < MOST_IDLE_STEPS)
 
     def _fill(self, state: HybridState) -> None:
         """Give rows of the history that no step has made, those a run begins with, a share of 0."""
@@ -233,11 +231,9 @@ class HybridSolver(Solver):
         return -gradient * (square / bend if bend > 0.0 else 1.0)
 
     def _search(self, part: Objective, gradient: FloatArray, d: FloatArray) -> tuple[Point | None, float]:
-        """Return the point w + a d with enough decrease, None if there is none, and the share of rows skipped.
-
-        One product at w + d, with the rows that may matter there. If a = 1 is too long, scores between are mixtures of those
-        at both ends; the point that is taken gets fresh ones, so that no score depends on what was skipped before.
-        """
+        """Return the point w + a d with enough decrease, None if there is none, and the share of rows skipped."""
+        # One product at w + d, with the rows that may matter there. If a = 1 is too long, scores between are mixtures of those
+        # at both ends; the point that is taken gets fresh ones, so that no score depends on what was skipped before.
         dot, point = kernels.vectors.dot, self._point
         slope, length, a = dot(gradient, d), math.sqrt(dot(d, d)), 1.0
         if not slope < 0.0:
@@ -269,12 +265,9 @@ class HybridSolver(Solver):
         return new, skipped
 
     def _noisy(self, part: Objective, gradient: FloatArray, d: FloatArray, new: Point) -> bool:
-        """Tell whether the decrease -<g, d> that a batch promised is about what noise would promise (eq. batch-noise).
-
-        With the covariance of the rows' slopes about c H, noise in g makes -<g, d> = g'H^-1 g about p c / m, and its variance
-        along d is c / m times -<g, d>, which is sum_i (u_i z_d,i)^2: scores are all that is needed. Rows that were skipped have
-        u_i = 0.
-        """
+        """Tell whether the decrease -<g, d> that a batch promised is about what noise would promise (eq. batch-noise)."""
+        # With the covariance of the rows' slopes about c H, noise in g makes -<g, d> = g'H^-1 g about p c / m, and its variance
+        # along d is c / m times -<g, d>, which is sum_i (u_i z_d,i)^2: scores suffice. Rows that were skipped have u_i = 0.
         promised = -kernels.vectors.dot(gradient, d)
         terms = self._point.risk.grad * (new.z - self._point.z)  # up to the length of the step, which drops out
         total, square = float(terms.sum()), kernels.vectors.dot(d, d)
@@ -307,14 +300,12 @@ class HybridSolver(Solver):
         state.rows = size
 
     def _precondition(self, part: Objective, state: HybridState) -> None:
-        """Make the Hessian of the batch if there is none, the batch has grown much, or it has served for as long as it cost.
-
-        Iterations are counted, not passes: those depend on the rows skipped, which must not change an iterate.
-        """
+        """Make the Hessian of the batch if there is none, the batch has grown much, or it has served for as long as it cost."""
+        # Iterations are counted, not passes: those depend on the rows skipped, which must not change an iterate.
         if not (self.precondition and has_factor(part)):
             return
         rows = part.operator.shape[0]
-        if rows >= GROWTH * state.hessian_rows or 2.0 * state.hessian_age >= self._preconditioner.interval(part):
+        if rows >= BATCH_GROWTH * state.hessian_rows or 2.0 * state.hessian_age >= self._preconditioner.interval(part):
             self._preconditioner.due = 0.0
             self._preconditioner.renew(part, self._curvature, lambda: part.risk.hessian(self._point.z))
             state.hessian_rows, state.hessian_age = rows, 0
@@ -351,4 +342,50 @@ def _scores(part: Objective, w: FloatArray, needed: AnyArray | None, z: Scores) 
 
 def _enough(value: float, before: float, slope: float) -> bool:
     """Tell whether J has fallen by Armijo's share of what the slope promised, up to rounding."""
-    return value <= before + DECREASE * slope + ROUNDING * abs(before)
+    return value <= before + ARMIJO_DECREASE * slope + ALLOWED_RISE * abs(before)
+
+
+class Batches:
+    """Batches of the rows of an objective, of given sizes; that of all rows is the objective itself, in its own order.
+
+    What a batch has more than the one before it is a random sample of the rows left, in the order of memory: reading rows at
+    random takes ten times as long as one after the other. Rows of weight 0 come last. `norms` asks for the length of every
+    row, one pass.
+    """
+
+    def __init__(self, objective: Objective, sizes: Sequence[int], seed: int, norms: bool):
+        labels = objective.risk.labels
+        self.objective = objective
+        self.n = len(labels.sign)
+        counted = np.arange(self.n) if labels.weight is None else np.flatnonzero(labels.weight > 0.0)
+        edges = [min(m, len(counted)) for m in sizes if m < self.n]
+        drawn = counted[np.random.default_rng(seed).choice(len(counted), max(edges, default=0), replace=False)]
+        left = np.ones(self.n, dtype=bool)
+        left[drawn] = False
+        parts = [np.sort(drawn[a:b]) for a, b in zip([0, *edges], edges, strict=False)]
+        self.order = np.concatenate([*parts, np.flatnonzero(left)])
+        self._sign = labels.sign[self.order]
+        self._weight = None if labels.weight is None else labels.weight[self.order]
+        self._norms = objective.operator.row_norms() if norms else np.zeros(self.n)
+
+    def of(self, m: int, penalty: float = 0.0) -> Objective:
+        """Return the objective of the first m rows of the permutation, its alpha at least penalty / m."""
+        if m == self.n:
+            return self.objective
+        objective = self.objective
+        risk = copy.copy(objective.risk)
+        risk.labels = objective.space.labels(self._sign[:m], None if self._weight is None else self._weight[:m])
+        return Objective(objective.operator.on_rows(self.order[:m]), risk, max(objective.alpha, penalty / m))
+
+    def places(self, first: int, last: int, m: int) -> AnyArray:
+        """Return where the rows first..last of the permutation stand in the batch of m rows."""
+        return np.arange(first, last) if m < self.n else self.order[first:last]
+
+    def norms(self, m: int) -> FloatArray:
+        """Return the lengths of the rows of the batch."""
+        return self._norms[self.order[:m]] if m < self.n else self._norms
+
+    def margins(self, z: FloatArray) -> FloatArray:
+        """Return y_i z_i of the rows of a batch."""
+        sign = self._sign[: len(z)] if len(z) < self.n else self.objective.risk.labels.sign
+        return np.asarray(sign * z)

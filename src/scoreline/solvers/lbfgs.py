@@ -10,12 +10,12 @@ from scoreline.objective import Objective, Point
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.common.base import Solver, State
-from scoreline.solvers.common.curvature import CurvatureMemory
-from scoreline.solvers.common.hessian import Preconditioner
+from scoreline.solvers.common.hessian import CurvatureMemory, Preconditioner
 from scoreline.solvers.common.linesearch import strong_wolfe
 from scoreline.solvers.common.lower_bound import LowerBound
+from scoreline.solvers.common.sample_start import Sampled
 
-REFRESH = 50  # iterations between fresh z = Xw: scores are carried along by z + a z_d and drift by rounding
+REFRESH_ITERATIONS = 50  # iterations between fresh z = Xw: scores are carried along by z + a z_d and drift by rounding
 
 
 @dataclass
@@ -63,7 +63,7 @@ class LbfgsSolver(Solver):
         """Return the state at w0."""
         return LbfgsState(w=w0, best_w=w0, mu=self.first_mu(objective))
 
-    def continued(self, objective: Objective, sampled: Any) -> LbfgsState:
+    def continued(self, objective: Objective, sampled: Sampled) -> LbfgsState:
         """Go on with the Hessian and the pairs of the sample: a risk is a mean, its curvature about that of all rows."""
         state = self.start(objective, sampled.w)
         state.memory = sampled.state.memory
@@ -105,7 +105,7 @@ class LbfgsSolver(Solver):
             state.w, state.mu, state.hessian = fresh.w, fresh.mu, {}
             self._curvature.clear()
             self._point = self.first_point(objective, state, objective.scores_at_start(state.w))
-        self._spare: Any = None  # a score vector that trial points may write to
+        self._spare: Scores = None  # a score vector that trial points may write to
         self._since_refresh = 0
         self._arrive(objective, state)
         self._preconditioner.restore(state.hessian, objective, self._curvature)  # its passes count from here
@@ -115,14 +115,12 @@ class LbfgsSolver(Solver):
         return objective.at(state.w, z, state.mu)
 
     def store(self, state: State) -> None:
-        """Put the curvature pairs and the best plane into the state."""
         assert isinstance(state, LbfgsState)
         state.memory = dict(self._curvature.record())
         state.hessian = self._preconditioner.record(self._objective)
         state.plane = self._bound.record()
 
     def release(self) -> None:
-        """Let go of scores, gradients and curvature."""
         for name in ("_point", "_spare", "_curvature", "_bound", "_gradient", "_preconditioner", "_objective"):
             self.__dict__.pop(name, None)
 
@@ -159,7 +157,7 @@ class LbfgsSolver(Solver):
         new = line.accept(step)
         self._spare = point.z
         self._since_refresh += 1
-        if self._since_refresh >= REFRESH:
+        if self._since_refresh >= REFRESH_ITERATIONS:
             self._since_refresh = 0
             del line
             new = objective.at(new.w, objective.scores(new.w), state.mu, out=new.risk.grad)

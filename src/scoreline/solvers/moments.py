@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, cg
 
+from scoreline.measures import Measure
+from scoreline.operators.linear_map import LinearMap
 from scoreline.operators.moments import ClassMoments
-from scoreline.runtime.checks import check_choice, check_number
+from scoreline.risks import Risk
+from scoreline.runtime.checks import check_bool, check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.method import Method
-from scoreline.solvers.common.shrinkage import LEAST_RIDGE, effective_rows, shrinkage
-from scoreline.solvers.moments_implicit import implicit_direction
 from scoreline.solvers.normal_model import (
     Penalised,
     Projected,
@@ -26,9 +28,10 @@ from scoreline.solvers.normal_model import (
 )
 
 EXPLICIT = 4096  # columns: two classes take 256 MiB there; beyond, covariances are only ever multiplied
+LEAST_RIDGE = 1e-10  # relative to the variances: what keeps a singular covariance solvable
+PROBES = 8  # random vectors that estimate the sum of squares of the correlations: two passes each
+SYSTEM_TOLERANCE = 1e-6  # of conjugate gradients, relative
 RANKING, ERRORS = ("roc_auc",), ("accuracy", "balanced_accuracy")
-# The paper's settings: Ghanbari and Scheinberg (2018), section 4.
-PENALTY, GRADIENT, MEMORY, ITERATIONS = 1e-3, 1e-4, 20, 500
 
 
 @dataclass
@@ -84,8 +87,7 @@ class MomentsSolver(Method):
         if ridge != "auto":
             check_number("ridge", ridge, least=0)
         check_choice("method", method, ("exact", "paper"))
-        if not isinstance(diagnostics, bool):
-            raise ValueError(f"diagnostics={diagnostics!r} must be True or False")
+        check_bool("diagnostics", diagnostics)
         self.ridge, self.method, self.diagnostics = ridge, method, diagnostics
 
     def working_bytes(self, n: int, p: int) -> float:
@@ -93,17 +95,16 @@ class MomentsSolver(Method):
         return super().working_bytes(n, p) + (8.0 * 10.0 * p * p if p <= EXPLICIT else 0.0)
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether the risk stands for AUC or for the error: the moments replace it."""
         return risk.name in ("roc_area", "hinge", "logistic")
 
     @classmethod
-    def trains(cls, measure: Any) -> bool:
-        """Tell whether the normal model predicts that measure."""
+    def trains(cls, measure: Measure | type[Measure]) -> bool:
         return measure.name in (*RANKING, *ERRORS)
 
     def train(
-        self, operator: Any, sign: AnyArray, copies: FloatArray | None, measure: str, weights: tuple[float, float]
+        self, operator: LinearMap, sign: AnyArray, copies: FloatArray | None, measure: str, weights: tuple[float, float]
     ) -> Direction:
         """Return the classifier for the rows of an operator; `weights` are those of the two classes."""
         if self.explicit(operator):
@@ -120,7 +121,7 @@ class MomentsSolver(Method):
         return direction
 
     @staticmethod
-    def explicit(operator: Any) -> bool:
+    def explicit(operator: LinearMap) -> bool:
         """Tell whether the covariances can be written down: at most 4096 columns, rows that can be read in blocks."""
         return bool(operator.shape[1] <= EXPLICIT and "row_blocks" in operator.capabilities)
 
@@ -174,11 +175,9 @@ class MomentsSolver(Method):
     def _paper(
         self, moments: ClassMoments, extra: FloatArray, measure: str, prior: float
     ) -> tuple[FloatArray, float | None, int]:
-        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate.
-
-        The paper does not say where the intercept starts. As one more coordinate of the means it ends on the plateau of one
-        class for all rows where features lie in [0, 1] (diabetes, german, ijcnn1, letter), so it starts at its best.
-        """
+        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate."""
+        # The paper does not say where the intercept starts. As one more coordinate of the means it ends on the plateau of one
+        # class for all rows where features lie in [0, 1] (diabetes, german, ijcnn1, letter), so it starts at its best.
         a, b = moments.positive, moments.negative
         if measure in RANKING:
             terms = [(1.0, Term(b.mean - a.mean, a.covariance + b.covariance + np.diag(extra)))]
@@ -192,10 +191,10 @@ class MomentsSolver(Method):
             b0 = best_intercept(Projected(float(a.mean @ start), float(b.mean @ start), *spread), prior)
             start = np.append(start, b0) if math.isfinite(b0) else paper_start(*means)
             start = start / np.linalg.norm(start)
-        function = Penalised(terms, PENALTY)
+        function = Penalised(terms, penalty=1e-3)  # this and the options: Ghanbari and Scheinberg (2018), section 4
         found = minimize(
             function.value_grad, start, jac=True, method="L-BFGS-B",
-            options={"maxcor": MEMORY, "gtol": GRADIENT, "ftol": 0.0, "maxiter": ITERATIONS, "maxfun": 10 * ITERATIONS},
+            options={"maxcor": 20, "gtol": 1e-4, "ftol": 0.0, "maxiter": 500, "maxfun": 5000},
         )  # fmt: skip
         p = len(a.mean)
         return found.x[:p], None if measure in RANKING else float(found.x[p]), int(found.nit)
@@ -232,3 +231,116 @@ def _direction(
         b = math.copysign(reach, b) - middle
     value = 1.0 - (ranking_error(scores) if measure in RANKING else error(scores, b, prior))
     return Direction(factor * w, b, value, ridge, scores, n_iter)
+
+
+class ImplicitCovariance:
+    """S+ + S-, multiplied without being made: S v = X'(Xv), centred between the two products so that no digits are lost.
+
+    u = (Xv - mean'v) s / (n - 1) class by class, then X'u - sum_c mean_c sum(u_c). Two passes a product; X stays sparse.
+    """
+
+    def __init__(self, operator: LinearMap, sign: AnyArray, copies: FloatArray | None):
+        self.operator = operator
+        s = 1.0 if copies is None else copies
+        self.sides = [np.where(sign == side, s, 0.0) for side in (1, -1)]
+        self.n = (float(self.sides[0].sum()), float(self.sides[1].sum()))
+        self.means = [operator.rmatvec(s) / n for s, n in zip(self.sides, self.n, strict=True)]
+        self.factors = [1.0 / (n - 1.0) if n > 1.0 else 0.0 for n in self.n]
+
+    def variances(self) -> list[FloatArray]:
+        """Return the diagonals of both covariances; two passes."""
+        if "statistics" in self.operator.capabilities:  # merged around the means
+            parts = [self.operator.column_statistics(s).variance for s in self.sides]
+            return [n * factor * part for n, factor, part in zip(self.n, self.factors, parts, strict=True)]
+        found = []
+        for s, n, mean, factor in zip(self.sides, self.n, self.means, self.factors, strict=True):
+            squares = self.operator.square_rmatvec(s)
+            rest = squares - n * mean**2
+            found.append(factor * np.where(rest > 1e-12 * squares, rest, 0.0))
+        return found
+
+    def product(self, v: FloatArray) -> FloatArray:
+        """Return (S+ + S-) v (eq. implicit-covariance)."""
+        z = self.operator.matvec(v)
+        own = [
+            factor * s * (z - mean @ v) for s, mean, factor in zip(self.sides, self.means, self.factors, strict=True)
+        ]
+        back = sum(mean * u.sum() for mean, u in zip(self.means, own, strict=True))
+        return np.asarray(self.operator.rmatvec(own[0] + own[1]) - back)
+
+    def projected(self, w: FloatArray) -> Projected:
+        """Return mean and deviation of the scores of both classes; one pass."""
+        z = self.operator.matvec(w)
+        means = [float(s @ z) / n for s, n in zip(self.sides, self.n, strict=True)]
+        spreads = [
+            math.sqrt(max(0.0, factor * float(s @ (z - mean) ** 2)))
+            for s, mean, factor in zip(self.sides, means, self.factors, strict=True)
+        ]
+        return Projected(*means, *spreads)
+
+
+def implicit_direction(
+    operator: LinearMap, sign: AnyArray, copies: FloatArray | None, ridge: float | str, max_iter: int
+) -> tuple[FloatArray, float, Projected, tuple[float, float], int, bool]:
+    """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the ridge, moments of its scores, weights of the classes, iterations.
+
+    And whether the linear system was solved to SYSTEM_TOLERANCE.
+    """
+    S = ImplicitCovariance(operator, sign, copies)
+    if operator.capabilities & {"statistics", "row_blocks"}:
+        variances = S.variances()
+    elif ridge == "auto":
+        raise ValueError(
+            f"solver='moments' with ridge='auto' needs the variances of columns, and {type(operator).__name__} has products "
+            "only; give solver_params={'ridge': number}"
+        )
+    else:  # they serve the preconditioner alone
+        variances = [np.ones(operator.shape[1])] * 2
+    diagonal = variances[0] + variances[1]
+    live = diagonal > 0.0
+    safe = np.where(live, diagonal, 1.0)
+    if ridge == "auto":
+        scale, rng, square = 1.0 / np.sqrt(safe), np.random.default_rng(0), 0.0
+        for _ in range(PROBES):
+            probe = np.where(live, rng.choice([-1.0, 1.0], size=len(safe)), 0.0)
+            square += float(np.sum((scale * S.product(scale * probe)) ** 2)) / PROBES
+        shares = [float((v / safe).mean()) for v in variances]
+        columns = max(1, int(live.sum()))  # constant ones do not count
+        added = shrinkage(columns, square, float(columns), effective_rows(shares, S.n))
+        extra = added * safe
+    else:
+        added = float(ridge)
+        extra = np.full(len(safe), added)
+    extra = np.where(live, extra, np.maximum(extra, 1e-8))
+    iterations = 0
+
+    def count(_: FloatArray) -> None:
+        nonlocal iterations
+        iterations += 1
+
+    p = len(safe)
+    system = LinearOperator((p, p), matvec=lambda v: S.product(np.ravel(v)) + extra * np.ravel(v), dtype=np.float64)
+    jacobi = LinearOperator((p, p), matvec=lambda v: np.ravel(v) / (safe + extra), dtype=np.float64)
+    w, info = cg(system, S.means[0] - S.means[1], rtol=SYSTEM_TOLERANCE, maxiter=max_iter, M=jacobi, callback=count)
+    return w, added, S.projected(w), S.n, iterations, info == 0
+
+
+def shrinkage(p: int, square: float, trace: float, n: float) -> float:
+    """Return rho / (1 - rho), rho the oracle approximating shrinkage of a covariance with that trace and sum of squares.
+
+    rho = ((1 - 2/p) tr(S^2) + tr(S)^2) / ((n + 1 - 2/p) (tr(S^2) - tr(S)^2 / p)), at most 1 (eq. oracle-shrinkage).
+    Chen et al. (2010), (23).
+    """
+    rest = square - trace**2 / p
+    if rest <= 1e-12 * square or p == 1:  # uncorrelated columns: nothing to shrink
+        return LEAST_RIDGE
+    rho = ((1.0 - 2.0 / p) * square + trace**2) / ((n + 1.0 - 2.0 / p) * rest)
+    return max(LEAST_RIDGE, rho / (1.0 - rho)) if rho < 0.999 else 999.0
+
+
+def effective_rows(shares: list[float], n: tuple[float, float]) -> float:
+    """Return how many rows one covariance would need to be as certain as the sum of the two: 1 / sum share^2 / n."""
+    total = sum(shares)
+    if total <= 0.0:
+        return 1.0
+    return 1.0 / sum((share / total) ** 2 / max(1.0, rows - 1.0) for share, rows in zip(shares, n, strict=True))

@@ -1,15 +1,14 @@
 """Newton's method for separable smooth risks, its Hessian used for twice as long as it cost to make."""
 
-from typing import Any
-
 import numpy as np
 
 from scoreline.objective import Objective
+from scoreline.risks import Risk
 from scoreline.runtime.types import FloatArray
 from scoreline.solvers.common.hessian import has_factor, hessian_diagonal
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
 
-DIAGONAL_PASSES = 10  # passes between two diagonals
+DIAGONAL_INTERVAL_PASSES = 10  # passes between two diagonals
 
 
 class NewtonSolver(LbfgsSolver):
@@ -32,8 +31,7 @@ class NewtonSolver(LbfgsSolver):
     least_iterations = 3  # with a strong penalty the start, a constant, is within a few per cent of the minimum of J
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
-        """Tell whether the risk has a diagonal Hessian in the scores."""
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         return bool(risk.curved)
 
     def start(self, objective: Objective, w0: FloatArray) -> LbfgsState:
@@ -51,6 +49,6 @@ class NewtonSolver(LbfgsSolver):
             self._preconditioner.renew(objective, self._curvature, lambda: risk.hessian(self._point.z))
         elif operator.n_passes >= self._preconditioner.due:
             diagonal = hessian_diagonal(objective, risk.curvature(self._point.z))
-            self._preconditioner.due = operator.n_passes + DIAGONAL_PASSES
+            self._preconditioner.due = operator.n_passes + DIAGONAL_INTERVAL_PASSES
             if np.isfinite(diagonal).all():
                 self._curvature.initial = lambda v: v / diagonal

@@ -19,8 +19,8 @@ from scipy.special import ndtr
 
 from scoreline.runtime.types import FloatArray
 
-ANGLES = 2048
-REFINED = 8  # of the best angles of the grid, and what lies beside them
+GRID_ANGLES = 2048
+REFINED_ANGLES = 8  # of the best angles of the grid, and what lies beside them
 
 
 class Projected(NamedTuple):
@@ -60,11 +60,9 @@ def best_intercept(scores: Projected, prior: float) -> float:
 def _best_intercepts(
     m_pos: FloatArray, m_neg: FloatArray, s_pos: FloatArray, s_neg: FloatArray, prior: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the best intercept and its F_n01 for many projections at once (eq. normal-intercept).
-
-    Where the two weighted densities cross: b^2 (1/s-^2 - 1/s+^2) + 2b (m-/s-^2 - m+/s+^2) + m-^2/s-^2 - m+^2/s+^2
-    + 2 log(P+ s- / (P- s+)) = 0.
-    """
+    """Return the best intercept and its F_n01 for many projections at once (eq. normal-intercept)."""
+    # Where the two weighted densities cross: b^2 (1/s-^2 - 1/s+^2) + 2b (m-/s-^2 - m+/s+^2) + m-^2/s-^2 - m+^2/s+^2
+    # + 2 log(P+ s- / (P- s+)) = 0.
     with np.errstate(all="ignore"):
         # A class of one row has no deviation; what rounding leaves of it must not decide either.
         floor = (
@@ -132,7 +130,7 @@ def best_error_direction(
         [look(part)[2] for part in np.array_split(angles, max(1, len(angles) * len(delta) // 2**22))]
     )
     best_angle, best = float(angles[np.argmin(values)]), float(values.min())
-    for k in np.argsort(values)[:REFINED]:
+    for k in np.argsort(values)[:REFINED_ANGLES]:
         low, high = angles[k - 1] if k else angles[-1] - 2.0 * np.pi, angles[(k + 1) % len(angles)]
         high = high if high > angles[k] else high + 2.0 * np.pi
         found = minimize_scalar(
@@ -147,7 +145,7 @@ def best_error_direction(
 
 def _grid(eigenvalues: FloatArray) -> FloatArray:
     """Return angles: evenly spaced, and more on either side of where an eigenvalue makes the matrix singular."""
-    even = np.linspace(0.0, 2.0 * np.pi, ANGLES, endpoint=False)
+    even = np.linspace(0.0, 2.0 * np.pi, GRID_ANGLES, endpoint=False)
     # cos a e + sin a = 0 at a = -arctan(e) and half a turn on.
     chosen = eigenvalues if len(eigenvalues) <= 64 else np.quantile(eigenvalues, np.linspace(0.0, 1.0, 64))
     poles = np.concatenate([-np.arctan(chosen), np.pi - np.arctan(chosen)])
@@ -176,29 +174,16 @@ def shape_of_scores(z: FloatArray, weight: FloatArray | None) -> dict[str, float
 
 
 class Term:
-    """T(w) = Phi(mu'w / sqrt(w'Sw)) with gradient and Hessian products: what F_n01 and F_nrank are made of."""
+    """T(w) = Phi(mu'w / sqrt(w'Sw)) with its gradient: what F_n01 and F_nrank are made of."""
 
     def __init__(self, mean: FloatArray, covariance: FloatArray):
         self.mean, self.covariance = mean, covariance
-
-    def value(self, w: FloatArray) -> float:
-        """Return T(w)."""
-        return ratio_cdf(float(self.mean @ w), math.sqrt(max(0.0, float(w @ self.covariance @ w))))
 
     def value_grad(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return T and its gradient phi(g) (mu / s - M h / s^3), M = mu'w, h = Sw, g = M / s (eq. term-gradient)."""
         h = self.covariance @ w
         s, M = math.sqrt(max(float(w @ h), 1e-300)), float(self.mean @ w)
         return float(ndtr(M / s)), _density(M / s) * (self.mean / s - (M / s**3) * h)
-
-    def hessian_product(self, w: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the Hessian at w times v (eq. term-hessian)."""
-        h, hv = self.covariance @ w, self.covariance @ v
-        s, M = math.sqrt(max(float(w @ h), 1e-300)), float(self.mean @ w)
-        slope = self.mean / s - (M / s**3) * h
-        along = float(h @ v)
-        curved = -(self.mean * along + h * float(self.mean @ v)) / s**3 - (M / s**3) * hv + (3.0 * M * along / s**5) * h
-        return np.asarray(_density(M / s) * (curved - (M / s) * float(slope @ v) * slope))
 
 
 def _density(x: float) -> float:
@@ -222,13 +207,6 @@ class Penalised:
             own, slope = term.value_grad(w)
             value, grad = value + weight * own, grad + weight * slope
         return value, grad
-
-    def hessian_product(self, w: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the Hessian at w times v."""
-        product = self.penalty * (-4.0 * (1.0 - float(w @ w)) * v + 8.0 * float(w @ v) * w)
-        for weight, term in self.terms:
-            product = product + weight * term.hessian_product(w, v)
-        return np.asarray(product)
 
 
 def paper_start(mean_positive: FloatArray, mean_negative: FloatArray) -> FloatArray:

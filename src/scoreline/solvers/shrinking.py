@@ -46,7 +46,6 @@ class NoShrinking(Shrinking):
     name = "none"
 
     def needed(self, w: FloatArray, step: float) -> AnyArray | None:
-        """Return None: all rows."""
         return None
 
 
@@ -65,20 +64,16 @@ class SumShrinking(Shrinking):
         self.until = np.full(len(norms), -np.inf)
 
     def needed(self, w: FloatArray, step: float) -> AnyArray | None:
-        """Compare the way to the new point with that of every row."""
         return np.asarray((self.way + step) * (1.0 + 1e-12) > self.until)  # a sum of many steps, rounded
 
     def seen(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
-        """Set the way until which the rows are safe."""
         mask = slice(None) if rows is None else rows
         self.until[mask] = safe_distance(margins[mask], self.norms[mask]) + self.way
 
     def moved(self, length: float) -> None:
-        """Add a step."""
         self.way += length
 
     def grown(self, places: AnyArray, norms: FloatArray) -> None:
-        """Bring what is known to its new place."""
         until = np.full(len(norms), -np.inf)
         until[places] = self.until
         self.until, self.norms = until, norms
@@ -97,7 +92,6 @@ class PathShrinking(Shrinking):
         self.where = np.full(len(norms), -1, dtype=np.int32)
 
     def needed(self, w: FloatArray, step: float) -> AnyArray | None:
-        """Compare the distance from the point where each row was seen with what is safe for it."""
         if not self.points:
             return None
         distances = [float(np.sqrt(kernels.vectors.dot(w - point, w - point))) for point in self.points]
@@ -106,7 +100,6 @@ class PathShrinking(Shrinking):
         return np.asarray(far > self.safe)
 
     def seen(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
-        """Note the point and the safe distance from it."""
         mask = slice(None) if rows is None else rows
         self.points.append(w)
         self.where[mask] = self.first + len(self.points) - 1
@@ -116,7 +109,6 @@ class PathShrinking(Shrinking):
             self.first += 1
 
     def grown(self, places: AnyArray, norms: FloatArray) -> None:
-        """Bring what is known to its new place."""
         safe, where = np.full(len(norms), -np.inf), np.full(len(norms), -1, dtype=np.int32)
         safe[places], where[places] = self.safe, self.where
         self.safe, self.where, self.norms = safe, where, norms

@@ -4,28 +4,23 @@ from typing import Any
 
 from scoreline.objective import Objective, Point
 from scoreline.risks.base import Hessian
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_bool, check_number
 from scoreline.runtime.types import Scores
 from scoreline.solvers.common.base import State
 from scoreline.solvers.common.hessian import has_factor
+from scoreline.solvers.common.sample_start import Sampled
 from scoreline.solvers.lbfgs import LbfgsSolver, LbfgsState
 
-# Lower mu when the slack is this share of the gap, by this factor. From a grid over six data sets, two risks, two alphas
-# and two tolerances: shares of 0.1 to 0.5 and factors of 0.1 and 0.3 differ by 5 % in passes on average.
-SHARE, FACTOR = 0.3, 0.3
-# Width of the first ramp, in units of the margin. On 8 sets, 2 risks and 3 alphas 0.1 took 6 % longer to 1 % of the optimum and
-# 17 % longer to 0.1 %, 0.05 and 0.02 as long; the proof of 1 % takes the same with all of them.
-FIRST_WIDTH = 0.03
-# Width of the ramp that the Hessian is made of, at least. On 3 sets, 2 risks and 3 alphas 0.1 took 5 % more passes.
-LEAST_WIDTH = 0.5
-# Take the Hessian of the ramp itself where its curvature is this many times that of a ramp of LEAST_WIDTH. On 25 sets and 3
-# alphas this takes a third fewer passes for PRBEP and 8 % fewer for the hinge (geometric means). One run took 34 % more (65 and
-# 87 passes), three up to 7 % more. With 5 the means are as good and 20 % more passes occur on w8a; 20 gains about half as much.
-PILED_UP = 10.0
-# Make the first Hessian at the start if it costs no more passes than this. On covtype (12 entries a row, 4 passes) that
-# saves half to nine tenths of the time to 1 %; on dense data with 100 columns (8 passes) and on mnist (50) it loses.
-CHEAP, CHEAP_FEATURES = 6.0, 300  # beyond, p x p sums leave the cache
-EAGER = 30.0  # on a sample, whose Hessian may serve all rows
+# Lower mu when the slack is this share of the gap, by this factor; on six sets 0.1 to 0.5 and 0.1 to 0.3 differ by 5 %.
+SLACK_SHARE, MU_FACTOR = 0.3, 0.3
+FIRST_WIDTH = 0.03  # of the ramp, in units of the margin. On 8 sets 0.1 took 6 % longer to 1 % of the optimum
+LEAST_HESSIAN_WIDTH = 0.5  # of the ramp that the Hessian is made of. On 3 sets 0.1 took 5 % more passes
+# Take the Hessian of the ramp itself where its curvature is this many times that of a ramp of LEAST_HESSIAN_WIDTH: on 25 sets a
+# third fewer passes for PRBEP and 8 % fewer for the hinge (geometric means). 5 costs 20 % more on w8a, 20 gains half as much.
+PILED_UP_RATIO = 10.0
+# Make the first Hessian at the start if it costs no more passes: gains on covtype (4 passes), loses on 100 dense columns (8).
+CHEAP_HESSIAN_PASSES, CHEAP_HESSIAN_FEATURES = 6.0, 300  # beyond, p x p sums leave the cache
+CHEAP_ON_SAMPLE_PASSES = 30.0  # on a sample, whose Hessian may serve all rows
 MOST_REDUCTIONS = 30  # 0.3^30 is the rounding of 1: a narrower ramp is no ramp
 
 
@@ -65,8 +60,7 @@ class SmoothedSolver(LbfgsSolver):
                     f"(got abs_tol={self.abs_tol!r}, mu={mu!r})"
                 )
         self.c_mu = c_mu
-        if not isinstance(precondition, bool):
-            raise ValueError(f"precondition={precondition!r} must be True or False")
+        check_bool("precondition", precondition)
         self.precondition = precondition
         if mu is not None:
             check_number("mu", mu, above=0)
@@ -79,7 +73,7 @@ class SmoothedSolver(LbfgsSolver):
             return self.c_mu * self.abs_tol / objective.risk.prox_bound
         return self.mu if self.mu is not None else FIRST_WIDTH / objective.risk.ramp_scale
 
-    def continued(self, objective: Objective, sampled: Any) -> LbfgsState:
+    def continued(self, objective: Objective, sampled: Sampled) -> LbfgsState:
         """Go on with the ramp of the sample, too: its width is in units of the scores."""
         state = super().continued(objective, sampled)
         if self._cheap(objective):
@@ -101,9 +95,9 @@ class SmoothedSolver(LbfgsSolver):
             self._preconditioner.due = objective.operator.n_passes + left
 
     def _cheap(self, objective: Objective) -> bool:
-        """Tell whether the Hessian costs so little that it is made at once."""
         operator = objective.operator
-        return operator.gram_passes() <= (EAGER if self.eager else CHEAP) and operator.shape[1] <= CHEAP_FEATURES
+        most = CHEAP_ON_SAMPLE_PASSES if self.eager else CHEAP_HESSIAN_PASSES
+        return operator.gram_passes() <= most and operator.shape[1] <= CHEAP_HESSIAN_FEATURES
 
     def first_point(self, objective: Objective, state: LbfgsState, z: Scores) -> Point:
         """Return the first point; from given coefficients with the smoothing of the end, found on scores alone.
@@ -112,53 +106,49 @@ class SmoothedSolver(LbfgsSolver):
         """
         point = super().first_point(objective, state, z)
         if not self._fixed and state.iteration == 0 and state.w.any():
-            aim = SHARE * (self.tol * point.hard if self.abs_tol is None else self.abs_tol)
+            aim = SLACK_SHARE * (self.tol * point.hard if self.abs_tol is None else self.abs_tol)
             for _ in range(MOST_REDUCTIONS):
                 if self._slack(objective, point) <= aim or not self._wide(objective, state, z):
                     break
-                state.mu *= FACTOR
+                state.mu *= MU_FACTOR
                 point = objective.at(state.w, z, state.mu, out=point.risk.grad)
         return point
 
     def adjust(self, objective: Objective, state: LbfgsState) -> None:
         """Lower mu if the slack it causes is a large part of the gap, and the ramp stays wider than roundings of scores."""
-        too_wide = not self._fixed and self.slack >= SHARE * (state.best_objective - state.lower_bound)
+        too_wide = not self._fixed and self.slack >= SLACK_SHARE * (state.best_objective - state.lower_bound)
         if too_wide and self._wide(objective, state, self._point.z):
-            state.mu *= FACTOR
+            state.mu *= MU_FACTOR
             self._point = objective.at(self._point.w, self._point.z, state.mu, out=self._point.risk.grad)
             self._arrive(objective, state)
         self._precondition(objective, state)
 
     def _wide(self, objective: Objective, state: LbfgsState, z: Scores) -> bool:
         """Tell whether the next ramp is wide enough to prove something."""
-        return FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(z)
+        return MU_FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(z)
 
     def _precondition(self, objective: Objective, state: LbfgsState) -> None:
-        """Make the Hessian anew if it is due (see NewtonSolver), of a ramp that is wide enough to hold more than a few rows.
-
-        As the ramp narrows, the Hessian of the smoothed risk becomes that of the few rows on it; what L-BFGS needs is the
-        density of rows around the margin. At w = 0 all rows are on a ramp of width 2: their covariance within the classes.
-        Only for PRBEP with less than a fifth of positives these are not, and then the Hessian has to wait.
-        """
+        """Make the Hessian anew if it is due (see NewtonSolver), of a ramp that is wide enough to hold more than a few rows."""
+        # As the ramp narrows, the Hessian of the smoothed risk becomes that of the few rows on it; what L-BFGS needs is the
+        # density of rows around the margin. At w = 0 all rows are on a ramp of width 2: their covariance within the classes.
+        # Only for PRBEP with less than a fifth of positives these are not, and then the Hessian has to wait.
         if self.precondition and has_factor(objective):
             self._preconditioner.renew(objective, self._curvature, lambda: self._hessian(objective, state))
 
     def _hessian(self, objective: Objective, state: LbfgsState) -> Hessian | None:
-        """Return the Hessian of a ramp that suits the point; at w = 0 only if both classes have a part in it.
-
-        Near the optimum of a problem with few rows per feature, the rows around the margin pile up at the kink. They have no
-        density there: a wide ramp takes their curvature for hundreds of times too small, and L-BFGS needs thousands of
-        iterations to find it out. The Hessian of the ramp itself is right then, if it is exact: that of the ROC area takes the
-        pairs on the ramp as independent, which holds for many pairs only.
-        """
+        """Return the Hessian of a ramp that suits the point; at w = 0 only if both classes have a part in it."""
+        # Near the optimum of a problem with few rows per feature, the rows around the margin pile up at the kink. They have no
+        # density there: a wide ramp takes their curvature for hundreds of times too small, and L-BFGS needs thousands of
+        # iterations to find it out. The Hessian of the ramp itself is right then, if it is exact: that of the ROC area takes
+        # the pairs on the ramp as independent, which holds for many pairs only.
         risk, space, z = objective.risk, objective.space, self._point.z
         own_mu = 1.01 * state.mu  # a little wider than the ramp, on the end of which all rows may lie
-        hessian = risk.hessian(z, max(own_mu, (LEAST_WIDTH if state.w.any() else 2.0) / risk.ramp_scale))
+        hessian = risk.hessian(z, max(own_mu, (LEAST_HESSIAN_WIDTH if state.w.any() else 2.0) / risk.ramp_scale))
         if hessian is None:
             return None
         if state.w.any():
             own = risk.hessian(z, own_mu) if hessian.exact else None
-            piled_up = own is not None and space.total(own.diagonal) > PILED_UP * space.total(hessian.diagonal)
+            piled_up = own is not None and space.total(own.diagonal) > PILED_UP_RATIO * space.total(hessian.diagonal)
             return own if piled_up else hessian
         sides = [space.total(space.select(hessian.diagonal, risk.labels, side)) for side in (1, -1)]
         return hessian if min(sides) > 0.0 else None

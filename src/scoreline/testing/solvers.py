@@ -2,6 +2,7 @@
 
 import contextlib
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks
 from scoreline.runtime import parallel
 from scoreline.runtime.types import FloatArray
-from scoreline.solvers.common.base import Solver
+from scoreline.solvers.common.base import Result, Solver
 from scoreline.solvers.common.checkpoint import Checkpoint
 from scoreline.solvers.common.loop import Progress
 
@@ -78,7 +79,9 @@ def _check_history(history: dict[str, list[float]], n_iter: int) -> None:
     assert (np.diff(history["passes"]) >= 0).all()
 
 
-def _check_repeatable(solver_class: type[Solver], objective: Any, result: Any, params: dict[str, Any]) -> None:
+def _check_repeatable(
+    solver_class: type[Solver], objective: Callable[[], Objective], result: Result, params: dict[str, Any]
+) -> None:
 
     for threads in (1, 2):
         with parallel.thread_limit(threads):
@@ -87,7 +90,7 @@ def _check_repeatable(solver_class: type[Solver], objective: Any, result: Any, p
         assert again.lower_bound == result.lower_bound
 
 
-def _check_endings(solver_class: type[Solver], objective: Any, params: dict[str, Any]) -> None:
+def _check_endings(solver_class: type[Solver], objective: Callable[[], Objective], params: dict[str, Any]) -> None:
     few = solver_class(**params | {"tol": 1e-12, "max_iter": 2}).solve(objective())
     assert few.status in ("max_iter", "converged")
     assert few.n_iter <= 2
@@ -114,7 +117,7 @@ def _check_endings(solver_class: type[Solver], objective: Any, params: dict[str,
 
 
 def _check_resume(
-    solver_class: type[Solver], objective: Any, value: float, bound: float, params: dict[str, Any]
+    solver_class: type[Solver], objective: Callable[[], Objective], value: float, bound: float, params: dict[str, Any]
 ) -> None:
     first = solver_class(max_iter=3, **params).solve(objective())
     record = first.state.record()
@@ -128,7 +131,7 @@ def _check_resume(
     assert rest.n_passes >= first.n_passes, "passes must go on counting"
 
 
-def _check_checkpoint(solver_class: type[Solver], objective: Any, params: dict[str, Any]) -> None:
+def _check_checkpoint(solver_class: type[Solver], objective: Callable[[], Objective], params: dict[str, Any]) -> None:
     class DiedError(Exception):
         pass
 

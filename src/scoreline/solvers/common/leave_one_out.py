@@ -33,14 +33,14 @@ from scoreline.solvers.common.hessian import factored, has_factor, hessian_diago
 
 logger = logging.getLogger("scoreline")
 
-PROBES = 2  # for each class
-STEPS = 8  # of conjugate gradients; the error of the quadratic form that is sought is the square of the solution's
+PROBES_PER_CLASS = 2
+CONJUGATE_GRADIENT_STEPS = 8  # the error of the quadratic form that is sought is the square of the solution's
 # A row is refitted beyond this leverage d_i h_i, or beyond this move of its score in units of the margin. On 240 problems with
 # 20 to 200 rows, 3 of the 16,384 rows within both limits had an error above a quarter of the spread of the scores.
 MOST_LEVERAGE, MOST_MOVE = 0.7, 1.0
 # Multiplications that all refits together may take (about a third of a second), and what a refit costs beside its Hessians.
 REFIT_BUDGET, REFIT_OVERHEAD = 3e8, 1e7
-MOST_ENTRIES = 1_000_000  # of a dense copy of X (8 MB), made where there are more features than rows
+MOST_COPIED_ENTRIES = 1_000_000  # of a dense copy of X (8 MB), made where there are more features than rows
 LEAST_GROUPS = 5  # as many as in five-fold cross-validation: fewer refits would miss too many rows
 REFIT_STEPS, REFIT_TOLERANCE = 50, 1e-4  # Newton steps at most; error of the coefficients, relative to their length
 
@@ -114,19 +114,17 @@ def leave_one_out(
 
 
 def _refit_unreliable(
-    objective: Objective, z: FloatArray, scores: FloatArray, share: Any, unreliable: AnyArray
+    objective: Objective, z: FloatArray, scores: FloatArray, share: float | FloatArray, unreliable: AnyArray
 ) -> FloatArray:
-    """Return the scores with those of unreliable rows from refits without them, if these are affordable.
-
-    A row is refitted alone, or in a group of unreliable rows of both classes where single refits would take too long.
-    """
+    """Return the scores with those of unreliable rows from refits without them, if these are affordable."""
+    # A row is refitted alone, or in a group of unreliable rows of both classes where single refits would take too long.
     count = int(np.count_nonzero(unreliable))
     if count == 0:
         return scores
     n, p = objective.operator.shape
     affordable = int(REFIT_BUDGET / (float(n) * min(n, p) ** 2 + REFIT_OVERHEAD))
     possible = isinstance(z, np.ndarray) and "row_blocks" in objective.operator.capabilities
-    possible = possible and (p <= n or n * p <= MOST_ENTRIES)
+    possible = possible and (p <= n or n * p <= MOST_COPIED_ENTRIES)
     if not possible or affordable < min(count, LEAST_GROUPS):
         logger.log(
             logging.WARNING if count > 0.1 * n else logging.INFO,
@@ -163,11 +161,9 @@ def _refit_unreliable(
     return scores
 
 
-def _minimum(objective: Objective, factor: Any, w: FloatArray) -> FloatArray | None:
-    """Return the minimum of J with the loss of every row times its factor, by Newton's method from w; None if it fails.
-
-    Unlike `NewtonSolver`, it makes a Hessian in every step. That needs the fewest steps, and a Hessian costs little here.
-    """
+def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatArray | None:
+    """Return the minimum of J with the loss of every row times its factor, by Newton's method from w; None if it fails."""
+    # Unlike `NewtonSolver`, it makes a Hessian in every step. That needs the fewest steps, and a Hessian costs little here.
     operator, risk, alpha = objective.operator, objective.risk, objective.alpha
     dot = kernels.vectors.dot
     z = operator.matvec(w)
@@ -213,7 +209,7 @@ class _System:
         v, r, form = np.zeros_like(b), b.copy(), 0.0
         s = preconditioner * r
         d, rs = s.copy(), float(r @ s)
-        for _ in range(STEPS):
+        for _ in range(CONJUGATE_GRADIENT_STEPS):
             if not rs > 0.0:
                 break
             product = operator.rmatvec(self.curvature * operator.matvec(d)) + alpha * d
@@ -230,19 +226,17 @@ class _System:
         return v, form
 
 
-def _probed(system: _System, own: FloatArray, rng: Any) -> FloatArray:
-    """Return leverages h from q, those without the row, times a factor for each class (eq. left-out-diagonal).
-
-    With A = D^1/2 X H^-1 X' D^1/2 and random signs r on the rows of a class, r'Ar has the mean sum_i A_ii = sum_i d_i h_i. The
-    factor c makes h_i = c q_i / (1 + d_i c q_i) have that sum, which rises with c.
-    """
+def _probed(system: _System, own: FloatArray, rng: np.random.RandomState) -> FloatArray:
+    """Return leverages h from q, those without the row, times a factor for each class (eq. left-out-diagonal)."""
+    # With A = D^1/2 X H^-1 X' D^1/2 and random signs r on the rows of a class, r'Ar has the mean sum_i A_ii = sum_i d_i h_i.
+    # The factor c makes h_i = c q_i / (1 + d_i c q_i) have that sum, which rises with c.
     operator, sign, curvature = system.objective.operator, system.objective.risk.labels.sign, system.curvature
     scaled = own
     for side in (-1, 1):
         rows = sign == side
         d, q = np.where(rows, curvature, 0.0), np.where(rows, own, 0.0)
         sums = []
-        for _ in range(PROBES):
+        for _ in range(PROBES_PER_CLASS):
             probe = np.where(rows, rng.choice(np.array([-1, 1], dtype=np.int8), size=len(sign)), 0.0)
             sums.append(system.solve(operator.rmatvec(np.sqrt(curvature) * probe))[1])
         wanted = min(float(np.mean(sums)), 0.999 * float(np.count_nonzero(d * q)))

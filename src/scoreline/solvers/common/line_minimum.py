@@ -7,8 +7,8 @@ from scoreline.objective import Objective
 from scoreline.runtime.types import FloatArray, Scores
 
 MOST_TRIALS = 25
-WIDEN = 4.0  # while J still falls at a trial, the next lies so many times as far
-SLOW = 0.7  # bisect if the bracket has not shrunk to this share
+WIDENING = 4.0  # while J still falls at a trial, the next lies so many times as far
+SLOW_SHRINKING = 0.7  # bisect if the bracket has not shrunk to this share
 
 
 @dataclass
@@ -69,13 +69,13 @@ class LineMinimum:
             else:
                 high = end
             if high is None:
-                trial = WIDEN * trial
+                trial = WIDENING * trial
                 continue
             trial, bound = self._model(low, high)
             width = high.share - low.share
             if best.value - bound <= error or width <= 1e-12 * high.share:
                 break
-            if width > SLOW * before or not low.share < trial < high.share:
+            if width > SLOW_SHRINKING * before or not low.share < trial < high.share:
                 trial = 0.5 * (low.share + high.share)
             before = width
         return best, grad_best, grad_trial

@@ -9,9 +9,8 @@ import numpy as np
 from scoreline import kernels
 from scoreline.runtime.types import FloatArray
 
-MIXING = float(
-    np.finfo(float).eps
-)  # rounding of c and |v|^2 / alpha when two planes are mixed: two products and a sum each
+# Rounding of c and |v|^2 / alpha when two planes are mixed: two products and a sum each.
+MIXING_ROUNDING = float(np.finfo(float).eps)
 
 
 class LowerBound:
@@ -73,7 +72,9 @@ class LowerBound:
         t = _best_mixture(own, cross, new, constants, self.alpha)
         mixed = t[0] * allowances[0] + t[1] * allowances[1]
         if 1.0 not in t:  # mixing rounds too, and what was mixed once is mixed again: every time a little is added
-            mixed += MIXING * (t[0] * abs(constants[0]) + t[1] * abs(constant) + (t[0] * own + t[1] * new) / self.alpha)
+            mixed += MIXING_ROUNDING * (
+                t[0] * abs(constants[0]) + t[1] * abs(constant) + (t[0] * own + t[1] * new) / self.alpha
+            )
         bound = _bound(t, own, cross, new, constants, self.alpha) - mixed
         if bound > self.value:
             self.value = bound
@@ -92,10 +93,8 @@ def _bound(t: Pair, own: float, cross: float, new: float, constants: Pair, alpha
 
 
 def _best_mixture(own: float, cross: float, new: float, constants: Pair, alpha: float) -> Pair:
-    """Return t >= 0 with t_0 + t_1 <= 1 that maximises `_bound` (eq. mixing-planes), by looking at every face.
-
-    Plain floats: called each step.
-    """
+    """Return t >= 0 with t_0 + t_1 <= 1 that maximises `_bound` (eq. mixing-planes), by looking at every face."""
+    # Plain floats: called each step.
     first, second = constants
     candidates: list[Pair] = [
         (0.0, 0.0),

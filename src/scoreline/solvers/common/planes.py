@@ -11,10 +11,10 @@ from scoreline.runtime.types import AnyArray, FloatArray
 
 PLANE_BYTES = 256 * 2**20  # memory for slopes, unless max_planes says otherwise
 LEAST_PLANES, MOST_PLANES = 16, 2000  # beyond 2000 the Gram matrix takes 32 MB and the small problem as long as a pass
-PATIENCE = 30  # a plane without weight is kept for so many iterations
+MOST_IDLE_ITERATIONS = 30  # that a plane without weight is kept
 ARRAYS = ("slopes", "constants", "sizes", "masses", "weights", "ages")  # one entry for every plane
 LARGEST_SQUARE = 1e300
-SMALL_GAP = 1e-13  # the small problem is solved to this share of its size: a rounding
+MIXTURE_GAP = 1e-13  # the small problem is solved to this share of its size: a rounding
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Planes:
     """Planes R(Xw) >= c_i + <v_i, w>, and the mixture t that bounds min J best: max <c, t> - |V't|^2 / (2 alpha).
 
     The point of the mixture is w = -V't / alpha, the minimum of alpha/2 |w|^2 + max_i c_i + <v_i, w>. Memory is that of
-    the slopes, 8 p bytes a plane: `most` planes at most. One that had no weight for PATIENCE iterations goes; where all have
+    the slopes, 8 p bytes a plane: `most` planes at most. One without weight for MOST_IDLE_ITERATIONS goes; where all have
     weight and there is no room, the two of least weight become one, which is a plane too. Every plane stays in its slot (a
     row of `slopes`) and a slot that is free is used again, so that nothing is moved; weights of free slots are 0.
     """
@@ -83,7 +83,7 @@ class Planes:
         slots = np.flatnonzero(self.live)
         gram, constants, weights = self.gram[np.ix_(slots, slots)] / alpha, self.constants[slots], self.weights[slots]
         scale = np.abs(constants).max() + gram.diagonal().max()
-        kernels.simplex.maximise(gram, constants, weights, SMALL_GAP * scale, 20 * len(slots) + 100)
+        kernels.simplex.maximise(gram, constants, weights, MIXTURE_GAP * scale, 20 * len(slots) + 100)
         self.weights[slots] = weights
         self.ages[slots] = np.where(weights > 0.0, 0, self.ages[slots] + 1)
 
@@ -99,8 +99,8 @@ class Planes:
         return value - objective.mixture_allowance(slope, size, mass, terms=int(np.count_nonzero(self.live)))
 
     def drop_idle(self) -> None:
-        """Let go of planes that had no weight for PATIENCE iterations."""
-        self.live &= self.ages <= PATIENCE
+        """Let go of planes without weight for MOST_IDLE_ITERATIONS."""
+        self.live &= self.ages <= MOST_IDLE_ITERATIONS
 
     def _used(self) -> int:
         """Return one more than the last slot in use."""
@@ -138,6 +138,5 @@ class Planes:
         self._relate(i)
 
     def _relate(self, slot: int) -> None:
-        """Fill row and column of the Gram matrix."""
         used = self._used()
         self.gram[slot, :used] = self.gram[:used, slot] = self.slopes[:used] @ self.slopes[slot]
