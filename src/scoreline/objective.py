@@ -7,7 +7,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from scoreline import kernels
-from scoreline.operators import Operator, as_operator
+from scoreline.operators import as_operator
+from scoreline.operators.linear_map import LinearMap
 from scoreline.risks.base import Evaluation, Risk
 from scoreline.risks.separable import SeparableRisk
 from scoreline.runtime import parallel
@@ -54,7 +55,7 @@ class Objective:
         Strength of the penalty.
     """
 
-    def __init__(self, operator: Operator, risk: Risk, alpha: float):
+    def __init__(self, operator: LinearMap, risk: Risk, alpha: float):
         self.operator = operator
         self.risk = risk
         self.alpha = float(alpha)

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +32,9 @@ class PartPasses(RowPasses):
     weight: BlockVector | None
 
     def __init__(self, method: RowMethod, problem: RowProblem):
-        self.method, self.problem, self.whole = copy.copy(method), problem, problem.operator
-        self.operator = problem.operator.in_parts()
+        whole: Any = problem.operator  # in parts, perhaps scaled
+        self.method, self.problem, self.whole = copy.copy(method), problem, whole
+        self.operator = whole.in_parts()
         self.method.callbacks, self.method.journal = (), None  # they stay here
         self.sign, self.weight, self.constant = problem.sign, problem.weight, problem.constant  # type: ignore[assignment]
         self.shares = np.bincount((problem.sign > 0).astype(np.int8), problem.weight, 2) / self.rows

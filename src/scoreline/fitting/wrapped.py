@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from scoreline.operators import Operator
+from scoreline.operators.linear_map import LinearMap
 from scoreline.runtime.types import FloatArray
 
 
-def unwrapped(w: FloatArray, wrapped: Operator, operator: Operator) -> tuple[FloatArray, float]:
+def unwrapped(w: FloatArray, wrapped: LinearMap, operator: LinearMap) -> tuple[FloatArray, float]:
     """Return coefficients of X and the intercept of w, which is one of the wrapped features."""
     coef, intercept = w, 0.0
     for wrapper in _wrappers(wrapped, operator):
@@ -14,14 +14,14 @@ def unwrapped(w: FloatArray, wrapped: Operator, operator: Operator) -> tuple[Flo
     return coef, intercept
 
 
-def wrapped_again(coef: FloatArray, intercept: float, wrapped: Operator, operator: Operator) -> FloatArray:
+def wrapped_again(coef: FloatArray, intercept: float, wrapped: LinearMap, operator: LinearMap) -> FloatArray:
     """Return coefficients and intercept of X as coefficients of the wrapped features."""
     for wrapper in reversed(_wrappers(wrapped, operator)):
         coef, intercept = wrapper.wrap(coef, intercept)
     return coef
 
 
-def _wrappers(wrapped: Operator, operator: Operator) -> list[Any]:
+def _wrappers(wrapped: LinearMap, operator: LinearMap) -> list[Any]:
     """Return the wrappers around `operator`, the outermost first."""
     found: list[Any] = []
     while wrapped is not operator:

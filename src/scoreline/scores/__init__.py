@@ -27,5 +27,5 @@ def space_of(scores: Any) -> ScoreSpace:
 
 def smallest_reaching(values: Any, weight: Any, target: float) -> float:
     """Return the smallest entry v of a vector on workers or a device such that entries up to v weigh `target` together."""
-    space: Any = space_of(values)
-    return float(space.smallest_reaching(values, weight, target))
+    where: Any = space_of(values)
+    return float(where.smallest_reaching(values, weight, target))

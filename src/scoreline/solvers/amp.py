@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from scoreline.measures import CountsBasedMeasure, best_cut
+from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.base import Result
@@ -56,7 +57,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
         self.level, self.level_tol, self.rounds = level, level_tol, rounds
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Rewards are 1 - hinge."""
         return bool(risk.name == "hinge")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.measures import CountsBasedMeasure, OperatingPoint, steady_cut
+from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, steady_cut
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.cost_method import CostMethod, Trial, ended, paired_gain
@@ -51,7 +51,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
         self.cost = cost
 
     @classmethod
-    def trains(cls, measure: Any) -> bool:
+    def trains(cls, measure: Measure | type[Measure]) -> bool:
         """Tell whether the measure is one of predictions at a cut."""
         return issubclass(measure if isinstance(measure, type) else type(measure), CountsBasedMeasure)
 

@@ -1,7 +1,6 @@
 """The rule that is hard to beat: logistic regression, then the best cut."""
 
-from typing import Any
-
+from scoreline.risks.base import Risk
 from scoreline.solvers.newton import NewtonSolver
 
 
@@ -16,6 +15,6 @@ class PluginSolver(NewtonSolver):
     automatic = "never"
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether the risk is the logistic one."""
         return bool(risk.name == "logistic")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scoreline.objective import Objective, summation_error
+from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_callbacks, check_choice, check_number
 from scoreline.runtime.types import FloatArray, Scores
 from scoreline.solvers.common.checkpoint import RUNNING, Journal, Kept, checked_entries, same_problem
@@ -124,7 +125,7 @@ class Solver(Method, ABC):
         self.abs_tol, self.callbacks = abs_tol, callbacks
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether this solver can minimise that risk (class or object)."""
         return bool(getattr(risk, cls.needs))
 

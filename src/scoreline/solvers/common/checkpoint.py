@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from scoreline.io.model_archive import read_archive, write_archive
+from scoreline.operators.linear_map import LinearMap
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import FloatArray
 from scoreline.scores import space_for
@@ -241,7 +242,7 @@ PARTS = {
 }  # fmt: skip
 
 
-def checked_entries(operator: Any) -> list[float]:
+def checked_entries(operator: LinearMap) -> list[float]:
     """Return two numbers that change with entries of X: of the scores z of fixed coefficients |z|^2, and <z, c> / |z| |c|.
 
     c is different in every row, so that rows which change places or signs are noticed too. One pass.

@@ -2,8 +2,10 @@
 
 import inspect
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from scoreline.measures import Measure
+from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_number
 from scoreline.solvers.common.loop import Control
 
@@ -87,11 +89,11 @@ class Method:
         return sorted(names)
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether this method can train that risk (class or object)."""
         raise NotImplementedError
 
     @classmethod
-    def trains(cls, measure: Any) -> bool:
+    def trains(cls, measure: Measure | type[Measure]) -> bool:
         """Tell whether this solver can train for that measure (class or object), given a risk that it serves."""
         return not cls.measures or getattr(measure, "name", "") in cls.measures

@@ -1,10 +1,10 @@
 """What is trained: rows, labels, weights, risk and measure, for methods that make several objectives of them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from scoreline.measures import Measure
 from scoreline.objective import Objective
+from scoreline.operators.linear_map import LinearMap
 from scoreline.risks.base import Risk
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import ScoreSpace
@@ -17,7 +17,7 @@ class Problem:
     `weight` is what rows weigh (class weights included), `copies` how often they are there (sample weights alone).
     """
 
-    operator: Any
+    operator: LinearMap
     space: ScoreSpace
     sign: AnyArray
     weight: FloatArray | None

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from scoreline import kernels
 from scoreline.measures import Measure
+from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_callbacks, check_choice, check_number
 from scoreline.runtime.types import FloatArray
 from scoreline.solvers.common.checkpoint import Journal, checked_entries, same_problem
@@ -88,7 +89,7 @@ class RowMethod(Method):
         self.passes, self.step, self.callbacks = passes, step, callbacks
 
     @classmethod
-    def serves(cls, risk: Any) -> bool:
+    def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Rewards are 1 - hinge."""
         return bool(risk.name == "hinge")
 
@@ -272,7 +273,7 @@ class _Passes(Steps):
     def traffic(self) -> float | None:
         """Return the bytes moved over the network in this run."""
         moved = self.passing.operator.traffic
-        return None if self.traffic_before is None else moved - self.traffic_before
+        return None if moved is None or self.traffic_before is None else moved - self.traffic_before
 
 
 def default_passes(n: int, p: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from scoreline.measures import Measure
+from scoreline.operators.linear_map import LinearMap
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.row_state import RowState, blocks
 
@@ -21,7 +22,7 @@ SEEDS = 1 << 62
 class RowProblem:
     """What a row method trains on: rows, labels +1 and -1, relative weights, the measure, alpha and the constant feature."""
 
-    operator: Any
+    operator: LinearMap
     sign: AnyArray
     weight: FloatArray | None
     measure: Measure
@@ -69,7 +70,7 @@ class RowPasses:
         return True
 
 
-def blocks_in_random_order(operator: Any, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+def blocks_in_random_order(operator: LinearMap, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
     """Yield (first row, one past the last row, seed of the order within) of blocks that cover all rows."""
     there = blocks(operator)
     for k in rng.permutation(len(there)).tolist():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from scoreline import kernels
+from scoreline.operators.linear_map import LinearMap
 from scoreline.runtime.types import FloatArray
 
 # Rows are shuffled within blocks of about this size as if dense, so that the order is the same for every storage (but for more
@@ -46,14 +47,14 @@ class RowState:
         sums = (None, None) if paper else (np.zeros(p + 1), np.zeros(p + 1))
         return cls(np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1), numbers, kind, *sums)
 
-    def learn_units(self, operator: Any, weight: FloatArray | None, constant: float) -> None:
+    def learn_units(self, operator: LinearMap, weight: FloatArray | None, constant: float) -> None:
         """Take in rows as to the units of their columns; |w| is measured in the new units. One pass, and O(p)."""
         if self.squares is None or self.counts is None:
             return
         self.add_squares(operator, weight)
         self.set_units(self.squares, self.counts, constant)
 
-    def add_squares(self, operator: Any, weight: FloatArray | None) -> None:
+    def add_squares(self, operator: LinearMap, weight: FloatArray | None) -> None:
         """Add the squares and counts of the entries of all rows to those of their columns; one pass."""
         for start, stop in blocks(operator):
             arrays = operator.row_arrays(start, stop)
@@ -109,7 +110,7 @@ class RowState:
         return (total * self.v - self.behind) / weight if weight > 0.0 else np.zeros_like(self.v)
 
 
-def blocks(operator: Any) -> list[tuple[int, int]]:
+def blocks(operator: LinearMap) -> list[tuple[int, int]]:
     """Return (first row, one past the last row) of blocks that cover all rows."""
     n, p = operator.shape
     least = min(BLOCK_ROWS, LARGE_BLOCK / max(1.0, operator.row_bytes))
