@@ -12,8 +12,6 @@ from scoreline.runtime.types import AnyArray
 # Decorates what computes with X and scores: what leaves the range of floats shows as infinity or NaN; callers look for that.
 visible = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
 LEAST_TAME, MOST_TAME = 1e-30, 1e30  # largest weight of rows whose weights are used as they are
-
-
 ROOMS = {"blocks": "scoreline.distributed", "device": "scoreline.gpu"}  # where vectors of a score space are worked on
 
 
@@ -57,6 +55,10 @@ class RemoteVector(NDArrayOperatorsMixin):
     def distinct(self, most: int = 100) -> AnyArray:
         """Return different entries, `most` of each part at most, here."""
 
+    @abstractmethod
+    def astype(self, dtype: Any, copy: bool = True) -> "RemoteVector":
+        """Return the vector with entries of another type."""
+
     def copy(self) -> "RemoteVector":
         """Return the vector itself: nothing can change it."""
         return self
@@ -73,7 +75,7 @@ class RemoteVector(NDArrayOperatorsMixin):
 def as_vector(rows: Any, dtype: Any = None) -> Any:
     """Return entries as a vector: what lies elsewhere stays there, anything else becomes an array."""
     if isinstance(rows, RemoteVector):
-        return rows if dtype is None else rows.astype(dtype)  # type: ignore[attr-defined]
+        return rows if dtype is None else rows.astype(dtype)
     if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):  # NumPy would take what the mask hides
         raise ValueError(
             "a masked array with masked entries, expected numbers throughout; drop those rows or fill them in"
