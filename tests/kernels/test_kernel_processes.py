@@ -183,10 +183,11 @@ def test_a_full_disk_under_the_cache_does_not_stop_a_fit(tmp_path):
 def test_a_cache_that_becomes_read_only_after_import_does_not_stop_a_fit(tmp_path):
     script = (
         """
+import pkgutil
 import numba.core.caching as caching
 from scoreline import kernels
-for name in kernels._MODULES:
-    getattr(kernels, name)
+for module in pkgutil.iter_modules(kernels.__path__):
+    getattr(kernels, module.name)
 def refuse(self):
     raise PermissionError(30, "Read-only file system", self.get_cache_path())
 caching._CacheLocator.ensure_cache_path = refuse

@@ -25,8 +25,8 @@ from scoreline.solvers import (
     LbfgsSolver,
     bundle_ocas,
 )
+from scoreline.solvers.bundle_ocas import MOST_TRIALS, LineMinimum
 from scoreline.solvers.common import loop as solver_loop
-from scoreline.solvers.common.line_minimum import MOST_TRIALS, LineMinimum
 
 SOLVERS = (BundleSolver, BundleLineSearchSolver, BundleOcasSolver)
 WITH_PLANES = (BundleSolver, BundleOcasSolver)

@@ -10,8 +10,8 @@ from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import BundleOcasSolver, BundleSolver
-from scoreline.solvers.common import planes
-from scoreline.solvers.common.planes import MOST_IDLE_ITERATIONS, Planes
+from scoreline.solvers import bundle as planes
+from scoreline.solvers.bundle import MOST_IDLE_ITERATIONS, Planes
 
 RISKS = ("hinge", "roc_area")
 N, P = 30, 6

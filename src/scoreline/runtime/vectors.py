@@ -18,8 +18,6 @@ logger = logging.getLogger("scoreline")
 # Decorates what computes with X and scores: what leaves the range of floats shows as infinity or NaN; callers look for that.
 visible = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
 LEAST_TAME, MOST_TAME = 1e-30, 1e30  # largest weight of rows whose weights are used as they are
-
-
 ROOMS = {"blocks": "scoreline.distributed", "device": "scoreline.gpu"}  # where vectors of a score space are worked on
 
 

@@ -8,9 +8,8 @@ import numpy as np
 from scoreline import kernels
 from scoreline.objective import Objective
 from scoreline.runtime.types import FloatArray
-from scoreline.solvers.bundle import BundleSolver
+from scoreline.solvers.bundle import LARGEST_SQUARE, BundleSolver
 from scoreline.solvers.common.base import Solver, State
-from scoreline.solvers.common.planes import LARGEST_SQUARE
 
 
 @dataclass

@@ -115,9 +115,52 @@ class MomentsSolver(Method):
                 f"have at most {EXPLICIT} columns and be readable in blocks of rows, got {operator.shape[1]} columns of "
                 f"{type(operator).__name__}. Use measure='roc_auc' with method='exact', or solver='auto'."
             )
-        w, ridge, scores, n, n_iter, solved = implicit_direction(operator, sign, copies, self.ridge, self.max_iter)
-        direction = _direction(w, scores, measure, _prior(n, measure, weights), ridge, n_iter)
-        direction.solved = solved
+        return self._implicit(operator, sign, copies, measure, weights)
+
+    def _implicit(
+        self, operator: LinearMap, sign: AnyArray, copies: FloatArray | None, measure: str, weights: tuple[float, float]
+    ) -> Direction:
+        """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-) by conjugate gradients."""
+        S = ImplicitCovariance(operator, sign, copies)
+        if operator.capabilities & {"statistics", "row_blocks"}:
+            variances = S.variances()
+        elif self.ridge == "auto":
+            raise ValueError(
+                f"solver='moments' with ridge='auto' needs the variances of columns, and {type(operator).__name__} has "
+                "products only; give solver_params={'ridge': number}"
+            )
+        else:  # they serve the preconditioner alone
+            variances = [np.ones(operator.shape[1])] * 2
+        diagonal = variances[0] + variances[1]
+        live = diagonal > 0.0
+        safe = np.where(live, diagonal, 1.0)
+        if self.ridge == "auto":
+            scale, rng, square = 1.0 / np.sqrt(safe), np.random.default_rng(0), 0.0
+            for _ in range(PROBES):
+                probe = np.where(live, rng.choice([-1.0, 1.0], size=len(safe)), 0.0)
+                square += float(np.sum((scale * S.product(scale * probe)) ** 2)) / PROBES
+            shares = [float((v / safe).mean()) for v in variances]
+            columns = max(1, int(live.sum()))  # constant ones do not count
+            added = shrinkage(columns, square, float(columns), effective_rows(shares, S.n))
+            extra = added * safe
+        else:
+            added = float(self.ridge)
+            extra = np.full(len(safe), added)
+        extra = np.where(live, extra, np.maximum(extra, 1e-8))
+        iterations = 0
+
+        def count(_: FloatArray) -> None:
+            nonlocal iterations
+            iterations += 1
+
+        p = len(safe)
+        system = LinearOperator((p, p), matvec=lambda v: S.product(np.ravel(v)) + extra * np.ravel(v), dtype=np.float64)
+        jacobi = LinearOperator((p, p), matvec=lambda v: np.ravel(v) / (safe + extra), dtype=np.float64)
+        w, info = cg(
+            system, S.means[0] - S.means[1], rtol=SYSTEM_TOLERANCE, maxiter=self.max_iter, M=jacobi, callback=count
+        )
+        direction = _direction(w, S.projected(w), measure, _prior(S.n, measure, weights), added, iterations)
+        direction.solved = info == 0
         return direction
 
     @staticmethod
@@ -277,52 +320,6 @@ class ImplicitCovariance:
             for s, mean, factor in zip(self.sides, means, self.factors, strict=True)
         ]
         return Projected(*means, *spreads)
-
-
-def implicit_direction(
-    operator: LinearMap, sign: AnyArray, copies: FloatArray | None, ridge: float | str, max_iter: int
-) -> tuple[FloatArray, float, Projected, tuple[float, float], int, bool]:
-    """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the ridge, moments of its scores, weights of the classes, iterations.
-
-    And whether the linear system was solved to SYSTEM_TOLERANCE.
-    """
-    S = ImplicitCovariance(operator, sign, copies)
-    if operator.capabilities & {"statistics", "row_blocks"}:
-        variances = S.variances()
-    elif ridge == "auto":
-        raise ValueError(
-            f"solver='moments' with ridge='auto' needs the variances of columns, and {type(operator).__name__} has products "
-            "only; give solver_params={'ridge': number}"
-        )
-    else:  # they serve the preconditioner alone
-        variances = [np.ones(operator.shape[1])] * 2
-    diagonal = variances[0] + variances[1]
-    live = diagonal > 0.0
-    safe = np.where(live, diagonal, 1.0)
-    if ridge == "auto":
-        scale, rng, square = 1.0 / np.sqrt(safe), np.random.default_rng(0), 0.0
-        for _ in range(PROBES):
-            probe = np.where(live, rng.choice([-1.0, 1.0], size=len(safe)), 0.0)
-            square += float(np.sum((scale * S.product(scale * probe)) ** 2)) / PROBES
-        shares = [float((v / safe).mean()) for v in variances]
-        columns = max(1, int(live.sum()))  # constant ones do not count
-        added = shrinkage(columns, square, float(columns), effective_rows(shares, S.n))
-        extra = added * safe
-    else:
-        added = float(ridge)
-        extra = np.full(len(safe), added)
-    extra = np.where(live, extra, np.maximum(extra, 1e-8))
-    iterations = 0
-
-    def count(_: FloatArray) -> None:
-        nonlocal iterations
-        iterations += 1
-
-    p = len(safe)
-    system = LinearOperator((p, p), matvec=lambda v: S.product(np.ravel(v)) + extra * np.ravel(v), dtype=np.float64)
-    jacobi = LinearOperator((p, p), matvec=lambda v: np.ravel(v) / (safe + extra), dtype=np.float64)
-    w, info = cg(system, S.means[0] - S.means[1], rtol=SYSTEM_TOLERANCE, maxiter=max_iter, M=jacobi, callback=count)
-    return w, added, S.projected(w), S.n, iterations, info == 0
 
 
 def shrinkage(p: int, square: float, trace: float, n: float) -> float:
