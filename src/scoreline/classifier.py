@@ -31,7 +31,7 @@ from scoreline.runtime import parallel
 from scoreline.runtime.array_types import is_dask, library_of
 from scoreline.runtime.memory import memory_advice
 from scoreline.runtime.messages import warn_user
-from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.types import FloatArray
 from scoreline.runtime.vectors import RemoteVector, room_module
 from scoreline.scores import space_of
 from scoreline.solvers import MomentsSolver
@@ -253,7 +253,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             self.n_passes_ = job.rows.operator.n_passes - passes_before
         return self
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any) -> Any:
         """Return the score of each row: X coef_ + intercept_, positive where `predict` says classes_[1].
 
         Parameters
@@ -276,7 +276,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             return z.array + float(self.intercept_[0])
         return np.asarray(z) + float(self.intercept_[0])
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Any) -> Any:
         """Return the class of each row: classes_[1] where decision_function > 0.
 
         Parameters
@@ -290,7 +290,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The classes; of X in Dask a Dask array, which is not computed yet; of X on a
             device an array there, if they are numbers.
         """
-        decision: Any = self.decision_function(X)
+        decision = self.decision_function(X)
         if is_dask(decision):
             return room_module("blocks", "dask_operator").lazy_classes(decision, self.classes_)
         if library_of(decision) is not None:
@@ -399,7 +399,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         rows = self._training_scores(z, y, sample_weight)
         weight = with_cost(rows.weight, rows.sign, self.cost_)
         risk = get_risk(self.risk_, get_measure(self.measure, self.measure_params))
-        return self._penalty + risk.prepare(rows.sign, weight, space_of(z)).value(z)
+        return float(self._penalty + risk.prepare(rows.sign, weight, space_of(z)).value(z))
 
     def recut(
         self,

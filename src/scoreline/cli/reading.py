@@ -179,7 +179,8 @@ def read_on_cluster(options: Any, output: Output, client: Any) -> Dataset:
         inner = sorted(path.parent for path in place.glob(f"*/{HEADER}"))
         if (place / HEADER).exists() or inner:
             folders = [place] if (place / HEADER).exists() else inner
-            return room_module("blocks", "mapped_parts").open_on_workers(folders, client)
+            opened: Dataset = room_module("blocks", "mapped_parts").open_on_workers(folders, client)
+            return opened
     data = read(options, output)
     if not hasattr(data.X, "__array__") and not hasattr(data.X, "indptr"):
         raise ValueError(f"{options.file} is no file of rows that can be sent; convert it to a folder first")

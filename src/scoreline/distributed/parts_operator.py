@@ -48,7 +48,7 @@ class PartsOperator(Operator):
             raise ValueError(f"blocks of X have {widths} columns, expected the same number in all of them")
         super().__init__((sum(f.rows for f in facts), widths[0]))
         self.facts = facts
-        self.capabilities = frozenset.intersection(*(f.capabilities for f in facts)) - {"rows"}  # type: ignore[misc]
+        self.capabilities = frozenset.intersection(*(f.capabilities for f in facts)) - {"rows"}
 
     @property
     def traffic(self) -> float:

@@ -50,7 +50,8 @@ def _unmasked(y: Any) -> AnyArray:
     """Return labels as a vector; scikit-learn would take what a mask hides."""
     if np.ma.is_masked(y):
         raise ValueError("y has masked labels, expected one for each row; drop those rows of X and y")
-    return column_or_1d(y, warn=True)
+    labels: AnyArray = column_or_1d(y, warn=True)
+    return labels
 
 
 def seen(X: Any) -> Any:
@@ -96,7 +97,7 @@ def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
         )
     if getattr(labels, "scores", None) == "device" and classes.dtype.kind not in "biuf":
         raise ValueError(f"y holds {labels[0]!r} in row 0, expected the classes of the fit: {classes.tolist()}")
-    positive = labels == classes[1]
+    positive: AnyArray = labels == classes[1]
     known = positive | (labels == classes[0])
     if not known.all():
         row = int(np.flatnonzero(~known)[0])
@@ -177,7 +178,8 @@ def as_counts(weight: FloatArray | None) -> FloatArray | None:
         return (weight > 0.0).astype(np.float64)
     weight = tame_weights(weight)
     exponent = -int(np.rint(np.log2(weight[weight > 0.0].mean())))
-    return as_vector(np.ldexp(weight, exponent))
+    counts: FloatArray = as_vector(np.ldexp(weight, exponent))
+    return counts
 
 
 def _is_positive(value: Any) -> bool:

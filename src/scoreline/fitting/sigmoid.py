@@ -44,7 +44,8 @@ class Sigmoid(NamedTuple):
 
     def losses(self, positive: AnyArray, z: FloatArray) -> FloatArray:
         """Return the log loss of each row."""
-        return -log_expit(np.where(positive, 1.0, -1.0) * self._odds(z))
+        losses: FloatArray = -log_expit(np.where(positive, 1.0, -1.0) * self._odds(z))
+        return losses
 
 
 @EXTREMES

@@ -3,6 +3,7 @@
 import logging
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +14,7 @@ from scoreline.gpu.kernels import Segments
 from scoreline.gpu.operator import DeviceOperator
 from scoreline.gpu.vector import DeviceVector
 from scoreline.operators.statistics import ColumnStatistics, merge
-from scoreline.runtime.types import AnyArray, FloatArray, Scores
+from scoreline.runtime.types import FloatArray, Scores
 
 logger = logging.getLogger("scoreline")
 
@@ -224,7 +225,7 @@ class CsrDeviceOperator(DeviceOperator):
         values, indices = self.backend.take(self.values, entries), self.backend.take(self.indices, entries)
         return CsrDeviceOperator(values, indices, starts, (int(rows.shape[0]), self.shape[1]), self.backend)
 
-    def _block(self, start: int, stop: int) -> AnyArray:
+    def _block(self, start: int, stop: int) -> Any:
         host = self.backend.host
         a, b = int(self.starts[start]), int(self.starts[stop])
         starts = host(self.starts[start : stop + 1]) - a

@@ -120,7 +120,8 @@ class DeviceOperator(Operator):
         return own
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> DeviceVector:
-        return self._on_rows(self.backend.array(lines.astype(np.int64)))._matvec(w)
+        scores: DeviceVector = self._on_rows(self.backend.array(lines.astype(np.int64)))._matvec(w)
+        return scores
 
     def _rmatvec_rows(self, u: DeviceVector, lines: BoundsArray) -> FloatArray:
         return self._on_rows(self.backend.array(lines.astype(np.int64)))._rmatvec(u)

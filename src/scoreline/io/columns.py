@@ -115,11 +115,11 @@ def names_of(argument: str, names: Any) -> list[str]:
     """Return names as a list; one string is an error, its letters would be taken for names."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ValueError(f"{argument}={names!r} must be a list of strings, like [{names!r}]")
-    names = list(names)
-    for name in names:
+    found: list[str] = list(names)
+    for name in found:
         if not isinstance(name, str):
             raise ValueError(f"{argument} holds {name!r}, expected strings")
-    return names
+    return found
 
 
 def is_text(kind: Any) -> bool:
@@ -259,5 +259,6 @@ def label_values(name: str, array: Any, first_row: int = 0) -> AnyArray:
     array = label_array(name, array, first_row)
     if is_text(array.type):
         coded = array.dictionary_encode()
-        return np.array(coded.dictionary.to_pylist(), dtype=np.str_)[coded.indices.to_numpy()]
+        words: AnyArray = np.array(coded.dictionary.to_pylist(), dtype=np.str_)[coded.indices.to_numpy()]
+        return words
     return np.asarray(array.to_numpy(zero_copy_only=False))

@@ -289,7 +289,7 @@ class MeasureClassifierCV(MeasureClassifier):
     @property
     def alpha(self) -> float:  # type: ignore[override]
         """The alpha of the final model."""
-        return self.alpha_
+        return float(self.alpha_)
 
     @property
     def folds_chose_cost(self) -> bool:

@@ -120,11 +120,11 @@ def write_page(path: Any, content: PageContent) -> Path:
     Path
         The file that was written.
     """
-    path = Path(path)
+    target = Path(path)
     text = page_text(content)
-    with whole_file(path) as file:
+    with whole_file(target) as file:
         file.write(text.encode("utf-8"))
-    return path
+    return target
 
 
 def page_text(content: PageContent) -> str:

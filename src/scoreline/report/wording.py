@@ -27,11 +27,11 @@ def clean(text: Any) -> str:
 
 def shorten(text: Any, length: int) -> str:
     """Return the cleaned text in at most `length` characters, the middle left out: names differ at both ends."""
-    text = clean(text)
-    if len(text) <= length:
-        return text
+    cleaned = clean(text)
+    if len(cleaned) <= length:
+        return cleaned
     head = length // 2
-    return f"{text[:head].rstrip()}…{text[len(text) - (length - 1 - head) :].lstrip()}"
+    return f"{cleaned[:head].rstrip()}…{cleaned[len(cleaned) - (length - 1 - head) :].lstrip()}"
 
 
 def rate(value: float) -> str:

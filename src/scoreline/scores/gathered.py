@@ -59,7 +59,8 @@ class Gathered(Generic[V]):
 
     def zeros(self, labels: Labels) -> V:
         """Return the scores of w = 0."""
-        return zeros_like(labels.sign, np.float64)
+        found: V = zeros_like(labels.sign, np.float64)
+        return found
 
     def is_finite(self, x: V) -> bool:
         """Return whether there is neither NaN nor infinity."""
@@ -72,12 +73,14 @@ class Gathered(Generic[V]):
 
     def select(self, x: V, labels: Labels, side: int) -> V:
         """Return x on the rows of one class (+1 or -1), 0 on the others."""
-        return where(labels.sign == side, x, 0.0)
+        found: V = where(labels.sign == side, x, 0.0)
+        return found
 
     @visible
     def weighted(self, x: V, labels: Labels) -> V:
         """Return s_i x_i."""
-        return x if labels.weight is None else labels.weight * x
+        found: V = x if labels.weight is None else labels.weight * x
+        return found
 
     @visible
     def per_weight(self, x: V, labels: Labels) -> V:
@@ -85,14 +88,16 @@ class Gathered(Generic[V]):
         if labels.weight is None:
             return x
         there = labels.weight > 0.0
-        return where(there, x / where(there, labels.weight, 1.0), 0.0)
+        found: V = where(there, x / where(there, labels.weight, 1.0), 0.0)
+        return found
 
     @visible
     def significant(self, x: V, labels: Labels, negligible: float) -> V:
         """Return x >= 0 with its smallest entries per unit of weight, a share `negligible` of the sum together, set to 0."""
         single = self.per_weight(x, labels)
         limit = (1.0 - 1e-9) * self.smallest_reaching(single, x, negligible * self.total(x))  # equal rows stay together
-        return where(single < limit, 0.0, x)
+        found: V = where(single < limit, 0.0, x)
+        return found
 
     @visible
     def reweighted(self, labels: Labels, share: V) -> Labels:
@@ -101,7 +106,8 @@ class Gathered(Generic[V]):
 
     def class_scores(self, z: V, labels: Labels) -> tuple[FloatArray, FloatArray]:
         """Return the scores of either class in rising order, on the host."""
-        return self.by_gathering("class_scores", z, labels)
+        found: tuple[FloatArray, FloatArray] = self.by_gathering("class_scores", z, labels)
+        return found
 
     def change_sides(
         self,
@@ -116,11 +122,13 @@ class Gathered(Generic[V]):
         grad: bool = True,
     ) -> Moved:
         """Move rows by their scores."""
-        return self.by_gathering("change_sides", z, labels, low, low_ties, high, high_ties, scale, None, grad)
+        found: Moved = self.by_gathering("change_sides", z, labels, low, low_ties, high, high_ties, scale, None, grad)
+        return found
 
     def worst_ranking(self, z: V, labels: Labels, scale: float, out: Scores | None = None) -> WorstRanking:
         """Find the worst ranking."""
-        return self.by_gathering("worst_ranking", z, labels, scale)
+        found: WorstRanking = self.by_gathering("worst_ranking", z, labels, scale)
+        return found
 
     def flip_chances(
         self,
@@ -133,15 +141,18 @@ class Gathered(Generic[V]):
         grad: bool = True,
     ) -> Flips:
         """Sum over all labellings."""
-        return self.by_gathering("flip_chances", z, labels, exponents, price, scale, None, grad)
+        found: Flips = self.by_gathering("flip_chances", z, labels, exponents, price, scale, None, grad)
+        return found
 
     def top_share(self, z: V, labels: Labels, side: int, amount: float) -> V:
         """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
-        return self.by_gathering("top_share", z, labels, side, amount)
+        found: V = self.by_gathering("top_share", z, labels, side, amount)
+        return found
 
     def soft_threshold(self, z: V, labels: Labels, side: int, amount: float, width: float) -> tuple[float, float]:
         """Return theta as base + offset: the highest `amount` of weight, softened over `width`."""
-        return self.by_gathering("soft_threshold", z, labels, side, amount, width)
+        found: tuple[float, float] = self.by_gathering("soft_threshold", z, labels, side, amount, width)
+        return found
 
     def lifted(self, z: V, labels: Labels, threshold: tuple[float, float]) -> tuple[V, V]:
         """Return scores less the base, for positives at least the offset, and by how much they were lifted."""

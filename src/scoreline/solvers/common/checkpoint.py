@@ -10,7 +10,7 @@ import numbers
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,7 +234,7 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**62
 
 
-PARTS = {
+PARTS: dict[str, Callable[[Any], bool]] = {
     "w": _is_vector, "best_w": _is_vector, "best_objective": _is_number, "lower_bound": _is_number, "iteration": _is_count,
     "seconds": lambda value: all(map(_is_number, value)) if isinstance(value, list) else _is_number(value),
     "passes": _is_number, "problem": lambda value: isinstance(value, dict), "history": _is_history,
@@ -262,7 +262,8 @@ def checked_entries(operator: LinearMap) -> list[float]:
 
 
 def _cosines(spans: Any) -> FloatArray:
-    return np.cos(np.concatenate([np.arange(start, stop) for start, stop in spans]))
+    cosines: FloatArray = np.cos(np.concatenate([np.arange(start, stop) for start, stop in spans]))
+    return cosines
 
 
 def same_problem(saved: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
