@@ -58,7 +58,7 @@ def test_a_fit_on_a_mapped_operator_opens_no_file_again(sparse, tmp_path):
     own = operator.apart()
     assert own._files is operator._files
     assert own.scattered is operator.scattered
-    assert own._again is not operator._again
+    assert own._last_list is not operator._last_list
     np.testing.assert_array_equal(MeasureClassifier(n_jobs=1).fit(operator, y).coef_, before)
 
 

@@ -457,11 +457,11 @@ def test_rows_that_come_again_are_read_from_memory_with_the_same_bits(tmp_path, 
     for _ in range(3):
         assert np.array_equal(part.matvec(w), other.matvec(w))
         assert np.array_equal(part.rmatvec(u), other.rmatvec(u))
-    assert "copy" in data.X._again
+    assert "copy" in data.X._last_list
     another = data.X.on_rows(rows[::-1].copy())
     assert np.array_equal(another.matvec(w), part.matvec(w)[::-1])
     del part, another
-    assert not data.X._again, "the copy goes with the rows"
+    assert not data.X._last_list, "the copy goes with the rows"
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
@@ -519,7 +519,7 @@ def test_copies_of_rows_go_at_once_when_others_come(tmp_path):
     w = np.ones(7)
     for part in (first, first, second):
         part.matvec(w)
-    assert "copy" not in data.X._again
+    assert "copy" not in data.X._last_list
 
 
 def test_rows_that_come_again_keep_the_chunks_of_the_whole(tmp_path):
@@ -533,7 +533,7 @@ def test_rows_that_come_again_keep_the_chunks_of_the_whole(tmp_path):
     part, other, u = data.X.on_rows(rows), as_operator(X).on_rows(rows), rng.standard_normal(4000)
     for _ in range(2):
         assert np.array_equal(part.rmatvec(u), other.rmatvec(u))
-    assert "copy" in data.X._again
+    assert "copy" in data.X._last_list
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
