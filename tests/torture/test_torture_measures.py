@@ -17,8 +17,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from torture_data import LARGEST, TINY, labels, scores, weights
 
 from scoreline.measures import CountMeasure, all_measures, best_cut, class_average, get_measure, steady_cut
-from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure, checked_rows
+from scoreline.measures.ranking import AtKMeasure
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
 from scoreline.measures.ties import Ties, median_size
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline.measures import CountMeasure, Measure, get_measure
-from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure
+from scoreline.measures.ranking import AtKMeasure
 from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.risks.ties import check_ties, smallest_change_of_counts
 from scoreline.runtime.types import AnyArray, Counts, FloatArray, Scores

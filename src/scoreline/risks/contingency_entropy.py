@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from scoreline.measures import Measure, get_measure
-from scoreline.measures.at_k import AtKMeasure
+from scoreline.measures.ranking import AtKMeasure
 from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
 from scoreline.risks.marginals import loss_table
 from scoreline.runtime.checks import check_number

@@ -6,8 +6,8 @@ import numpy as np
 
 from scoreline import kernels
 from scoreline.measures import Measure, get_measure
-from scoreline.measures.at_k import AtKMeasure
 from scoreline.measures.base import CountsBasedMeasure
+from scoreline.measures.ranking import AtKMeasure
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 
