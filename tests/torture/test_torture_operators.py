@@ -142,7 +142,8 @@ def check_second_order(operator, A, rng):
     top = max(largest(S), Fraction(1))
     reach = top * max(largest(D), 1)
     check(operator.gram(weight), (A.T * D) @ A, (S.T * D) @ S, n, reach * top, "X'DX", reach)
-    check(operator.square_rmatvec(weight), (A.T**2) @ D, (S.T**2) @ D, n, reach * top, "sums of squares")
+    # Blocks of rows are squared before they are weighted, so squares may leave the range although the sum would not.
+    check(operator.square_rmatvec(weight), (A.T**2) @ D, (S.T**2) @ D, n, reach * top, "sums of squares", top**2)
     root = rng.integers(-2, 3, (p, p)).astype(float)
     M = exact(root @ root.T)
     size = np.array([row @ np.abs(M) @ row for row in S], dtype=object)
