@@ -156,7 +156,7 @@ def test_a_fork_in_a_thread_and_a_fork_of_a_fork_and_pools_afterwards(tmp_path):
     script = """
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
-from scoreline import kernels
+from scoreline.runtime import parallel
 
 def of_a_fork():
     return in_a_fork() == 0 and all_right(3) and in_a_fork() == 0
@@ -531,7 +531,7 @@ COLD = """
 import hashlib, threading
 import numpy as np
 from fitted_bits import STORAGES, problem
-from scoreline import kernels
+from scoreline.runtime import parallel
 from scoreline.operators import as_operator
 parallel.MIN_CHUNK_WORK = 512
 X = STORAGES["KIND"](problem(300, 5)[0])

@@ -136,7 +136,7 @@ TOLD = """
 import os, threading
 def threads_of_a_fit(*_):
     from fitted_bits import fit, problem
-    from scoreline import kernels
+    from scoreline.runtime import parallel
     parallel.MIN_CHUNK_WORK = 512
     fit(*problem(400))
     ours = [t for t in threading.enumerate() if t.name.startswith("scoreline")]
@@ -191,7 +191,8 @@ if __name__ == "__main__":
     elif HOW == "GridSearchCV":
         from fitted_bits import problem
         from sklearn.model_selection import GridSearchCV
-        from scoreline import MeasureClassifier, kernels
+        from scoreline import MeasureClassifier
+        from scoreline.runtime import parallel
         from joblib import cpu_count, parallel_config
         def told(clf, X, y):
             return parallel.available_threads()
