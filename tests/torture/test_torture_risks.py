@@ -246,6 +246,15 @@ def test_ramps_narrower_than_weights_allow_are_none(risk, weight, width):
             check_risk_at(risk, y, z, np.array(s), width, -z)
 
 
+@every_risk
+def test_rows_that_are_not_there_may_have_any_score(risk):
+    """0 times the square of 1e286 was no number."""
+    y, s = np.array([-1, -1, 1, -1]), np.array([2.0, 0.0, 1.0, 0.0])
+    for far in (1e286, -1e286):
+        z = np.array([-0.25, far, 0.5, -far])
+        check_risk_at(risk, y, z, s, 0.0, np.zeros(4))
+
+
 def test_hessians_of_ramps_wider_than_floats_can_tell_are_not_known():
     y = np.array([-1, -1, 1])
     for risk in (r for r in RISKS.values() if r.smoothable):

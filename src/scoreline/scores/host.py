@@ -95,6 +95,10 @@ class HostSpace(ScoreSpace):
             kind = getattr(kernels.pointwise, loss.upper())
             parallel.run_chunks(kernels.pointwise.margin_sums, len(partial), kind, float(width), *rest)
         smooth, slopes, hard = partial.sum(axis=0)
+        if labels.weight is not None and not np.isfinite(smooth):
+            absent = (labels.weight == 0.0) & np.isfinite(z) & (z != 0.0)
+            if absent.any():  # 0 times a loss that overflows is no number
+                return self.point_sums(loss, np.where(absent, 0.0, z), labels, width, scale, out, grad)
         return PointSums(float(smooth), float(slopes), float(hard), out)
 
     def point_curvatures(
