@@ -185,6 +185,6 @@ def read_on_cluster(options: Any, output: Output, client: Any) -> Dataset:
     if not hasattr(data.X, "__array__") and not hasattr(data.X, "indptr"):
         raise ValueError(f"{options.file} is no file of rows that can be sent; convert it to a folder first")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sending large graph")  # that is what was asked for
+        warnings.filterwarnings("ignore", message="Sending large graph")  # --dask asks for it
         operator = room_module("blocks", "dask_operator").sent(data.X, client)
         return data._replace(X=operator, y=None if data.y is None else operator.aligned(data.y))

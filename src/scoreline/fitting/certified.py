@@ -12,21 +12,19 @@ from scoreline.fitting.memory import check_memory
 from scoreline.fitting.model import Model
 from scoreline.fitting.plan import Choice, ThresholdRule
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, few_flagged, held_out_rows, target_missed
-from scoreline.fitting.wrapped import unwrapped, wrapped_again
 from scoreline.measures import CountsBasedMeasure, best_cut, steady_cut
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
-from scoreline.operators.wrappers import linear_scaling, scaled
+from scoreline.operators.wrappers import linear_scaling, scaled, unwrapped, wrapped_again
 from scoreline.risks.base import Risk
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import space_for
 from scoreline.solvers import Result, Solver
-from scoreline.solvers.common.cost_method import CostMethod, paired_gain
+from scoreline.solvers.common.cost_method import CostMethod, Problem, paired_gain
 from scoreline.solvers.common.early_stopping import STOPPED
 from scoreline.solvers.common.leave_one_out import leave_one_out
 from scoreline.solvers.common.loop import Control, Timer
-from scoreline.solvers.common.problem import Problem
 from scoreline.solvers.common.run_warnings import is_degenerate, warn_if_degenerate, warn_if_not_converged
 
 logger = logging.getLogger("scoreline")

@@ -20,7 +20,8 @@ import numpy as np
 from scoreline.runtime.compile import kernel
 
 FINE, BAD_LABEL, BAD_INDEX, BAD_VALUE, WIDE_INDEX, CHANGED = 0, 1, 2, 3, 4, 5
-# Columns of `info`, one row a chunk: how it ended and where, numbers that are unsure, smallest and largest index, qids skipped.
+# Columns of `info`, which has one row per chunk: how it ended and where, numbers to convert again, smallest and largest
+# index, skipped qids.
 CODE, PLACE, UNSURES, LOWEST, HIGHEST, QIDS = 0, 1, 2, 3, 4, 5
 HASH, COLON, SMALL_Q = 35, 58, 113
 MAY_WRAP = 2.0**62  # an index beyond, of more than 18 digits, may not be what its integer says

@@ -22,7 +22,6 @@ from scoreline.fitting.plan import Choice, Shape, contenders
 from scoreline.fitting.probabilities import calibration, center_of, cross_fitted_scores
 from scoreline.fitting.rows import TrainingRows, mapped_columns
 from scoreline.fitting.threshold import ScoredRows
-from scoreline.fitting.wrapped import unwrapped
 from scoreline.measures import Measure, OperatingPoint, RankingMeasure
 from scoreline.model_selection.folds import (
     Candidate,
@@ -37,7 +36,7 @@ from scoreline.model_selection.folds import (
 )
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator
-from scoreline.operators.wrappers import scaled
+from scoreline.operators.wrappers import scaled, unwrapped
 from scoreline.runtime.checks import check_choice, check_flag, check_number
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray

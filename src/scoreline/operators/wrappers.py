@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from scoreline.operators.base import ROW_VECTORS, Operator, T
 from scoreline.operators.block_sums import block_gram, default_block_rows, gram_of_blocks
+from scoreline.operators.linear_map import LinearMap
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
@@ -428,3 +429,27 @@ class LinearMapOperator(Operator):
 
     def _rmatvec(self, u: FloatArray) -> FloatArray:
         return np.ascontiguousarray(self._linear.rmatvec(u), dtype=np.float64).reshape(-1)
+
+
+def unwrapped(w: FloatArray, wrapped: LinearMap, operator: LinearMap) -> tuple[FloatArray, float]:
+    """Return coefficients of X and the intercept of w, which is one of the wrapped features."""
+    coef, intercept = w, 0.0
+    for wrapper in _wrappers(wrapped, operator):
+        coef, intercept = wrapper.unwrap(coef, intercept)
+    return coef, intercept
+
+
+def wrapped_again(coef: FloatArray, intercept: float, wrapped: LinearMap, operator: LinearMap) -> FloatArray:
+    """Return coefficients and intercept of X as coefficients of the wrapped features."""
+    for wrapper in reversed(_wrappers(wrapped, operator)):
+        coef, intercept = wrapper.wrap(coef, intercept)
+    return coef
+
+
+def _wrappers(wrapped: LinearMap, operator: LinearMap) -> list[Any]:
+    """Return the wrappers around `operator`, the outermost first."""
+    found: list[Any] = []
+    while wrapped is not operator:
+        found.append(wrapped)
+        wrapped = wrapped.inner  # type: ignore[attr-defined]
+    return found

@@ -10,9 +10,8 @@ from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.base import Result
-from scoreline.solvers.common.cost_method import CostMethod, Trial, ended
+from scoreline.solvers.common.cost_method import CostMethod, Problem, Trial, ended
 from scoreline.solvers.common.loop import Control, Timer
-from scoreline.solvers.common.problem import Problem
 from scoreline.solvers.smoothed import SmoothedSolver
 
 logger = logging.getLogger("scoreline")

@@ -8,10 +8,9 @@ import numpy as np
 from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, steady_cut
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray
-from scoreline.solvers.common.cost_method import CostMethod, Trial, ended, paired_gain
+from scoreline.solvers.common.cost_method import CostMethod, Problem, Trial, ended, paired_gain
 from scoreline.solvers.common.leave_one_out import leave_one_out
 from scoreline.solvers.common.loop import Control, Timer
-from scoreline.solvers.common.problem import Problem
 from scoreline.solvers.newton import NewtonSolver
 
 logger = logging.getLogger("scoreline")

@@ -46,10 +46,6 @@ class Control:
         """Return the same control with another time limit; one that is over becomes the shortest."""
         return replace(self, max_time=None if seconds is None else max(SHORTEST_LIMIT, seconds))
 
-    def unwatched(self) -> "Control":
-        """Return the time limit alone, for a run that is a step of another one."""
-        return Control(self.max_time)
-
 
 class Timer:
     """How much of a time limit is left, for methods that make several runs."""
