@@ -8,7 +8,7 @@ from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.risks.ties import check_ties, smallest_change_of_pairs
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
-LEAST_RAMP_WIDTH = 1e-100  # ramp
+LEAST_RAMP_WIDTH = 1e-100  # a narrower ramp is none: weights divided by its width would overflow
 
 
 def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: float = 1.0) -> Hessian | None:
