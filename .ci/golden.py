@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 ATTRIBUTES = (
     "coef_", "intercept_", "trained_intercept_", "n_passes_", "n_iter_", "status_", "solver_", "risk_", "objective_",
     "lower_bound_", "gap_", "cost_", "rejected_", "levels_", "level_bound_", "calibration_", "calibration_range_",
-    "calibration_gain_", "moments_report_", "cut_rank_error_", "classes_", "alpha_", "best_score_", "best_index_",
+    "calibration_gain_", "moments_report_", "threshold_rank_error_", "classes_", "alpha_", "best_score_", "best_index_",
 )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def cases():
             yield f"{scaling} {measure}", fit(measure=measure, scaling=scaling)
             yield f"{scaling} csr {measure}", fit(sparse, measure=measure, scaling=scaling)
         for cut in ("train", "holdout", "none"):
-            yield f"cut {cut} {measure}", fit(measure=measure, cut=cut)
+            yield f"cut {cut} {measure}", fit(measure=measure, threshold=cut)
         yield f"balanced {measure}", fit(measure=measure, class_weight="balanced")
         yield f"classes {measure}", fit(measure=measure, class_weight={0: 1.0, 1: 3.0})
         yield f"no intercept {measure}", fit(measure=measure, fit_intercept=False)
@@ -143,7 +143,10 @@ def cases():
         yield f"time {measure}", fit(measure=measure, max_iter=1)
     for solver in ("spade", "stamp"):
         for cut in ("auto", "holdout", "none"):
-            yield f"{solver} cut {cut}", fit(measure="gmean" if solver == "spade" else "f1", solver=solver, cut=cut)
+            yield (
+                f"{solver} cut {cut}",
+                fit(measure="gmean" if solver == "spade" else "f1", solver=solver, threshold=cut),
+            )
         yield (
             f"{solver} stop",
             fit(measure="gmean" if solver == "spade" else "f1", solver=solver, solver_params={"early_stopping": 0.2}),
@@ -186,12 +189,12 @@ def cases():
 
     yield "warm start", warm
 
-    def recut():
+    def tune_threshold():
         clf = MeasureClassifier("f1", alpha=1e-3, random_state=0).fit(X, y)
-        clf.recut(X, y, measure="recall_at_precision", measure_params={"precision": 0.8})
+        clf.tune_threshold(X, y, measure="recall_at_precision", measure_params={"precision": 0.8})
         return clf
 
-    yield "recut", recut
+    yield "tune_threshold", tune_threshold
 
     def resumed():
         with tempfile.TemporaryDirectory() as folder:

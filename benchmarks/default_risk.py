@@ -24,7 +24,7 @@ PLAIN = {"risk": "logistic", "solver": "cost_search"}
 SIDES = {  # measure: sides and their options; the first is what auto takes
     "partial_roc_auc": {"roc_area": {}, "partial_roc": {}, "logistic": {}},
     "average_precision": {"roc_area": {}, "average_precision": {}, "logistic": {}},
-    "f1": {"cost_search": PLAIN, "contingency": {}, "contingency, cut held out": {"risk": "contingency", "cut": "holdout"},
+    "f1": {"cost_search": PLAIN, "contingency": {}, "contingency, held out": {"risk": "contingency", "threshold": "holdout"},
            "amp": {"solver": "amp"}, "stamp": {"solver": "stamp"}},
     "jaccard": {"cost_search": PLAIN, "amp": {"solver": "amp"}, "stamp": {"solver": "stamp"}},
     "qmean": {"cost_search": PLAIN, "spade": {"solver": "spade"}},

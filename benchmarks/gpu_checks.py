@@ -11,7 +11,7 @@ from scoreline import MeasureClassifier
 from scoreline.gpu import csr_operator as device_csr
 from scoreline.gpu.score_space import Space as DeviceSpace
 from scoreline.gpu.vector import DeviceVector
-from scoreline.measures import best_cut
+from scoreline.measures import best_threshold
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.scores import HostSpace
@@ -123,7 +123,7 @@ def scores(library: str, rng: Any) -> Iterator[tuple[str, float, float]]:
                         # Single rows at the end of a ramp may fall on either side.
                         yield f"{name} Hessian mu {mu} {what}", error, 1e-3 if kind == "far" else max(1e-9, size)
             for measure in ("f1", "prbep") if kind == "many" else ("f1", "accuracy", "min_tpr_tnr", "prbep"):
-                a, b = best_cut(y, z, measure, weight), best_cut(sign, there, measure, s)
+                a, b = best_threshold(y, z, measure, weight), best_threshold(sign, there, measure, s)
                 yield f"cut for {measure} {what}", max(apart(a.value, b.value), _other_side(z, a, b)), 1e-12
 
 

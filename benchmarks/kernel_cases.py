@@ -166,7 +166,7 @@ def vector_cases(n: int) -> Cases:
 
 def cut_cases(n: int) -> Cases:
     """The thresholds of two sorted classes, and the sort alone: np.sort of either class is what must be."""
-    from scoreline.measures import best_cut, get_measure, steady_cut
+    from scoreline.measures import best_threshold, get_measure, robust_threshold
     from scoreline.scores import HostSpace
 
     def make(name: str) -> Work:
@@ -174,9 +174,9 @@ def cut_cases(n: int) -> Cases:
         positive, space, f1 = (y > 0).astype(np.int8), HostSpace(), get_measure("f1")
         weight, labels = np.random.default_rng(SEED).integers(1, 4, n).astype(float), space.labels(y)
         calls = {
-            "cut, exact": lambda: best_cut(positive, z, f1),
-            "cut, exact, weights": lambda: best_cut(positive, z, f1, weight),
-            "cut, steady": lambda: steady_cut(positive, z, f1),
+            "cut, exact": lambda: best_threshold(positive, z, f1),
+            "cut, exact, weights": lambda: best_threshold(positive, z, f1, weight),
+            "cut, steady": lambda: robust_threshold(positive, z, f1),
             "sort of the classes": lambda: space.class_scores(z, labels),
         }
         above, below = z[y > 0], z[y < 0]

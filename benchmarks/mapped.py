@@ -30,7 +30,13 @@ NAME, TITLE = "mapped", "training from disk beside training from memory"
 SOLVERS = {
     "smoothed": {"measure": "roc_auc", "solver": "smoothed", "alpha": 1e-2},
     "moments": {"measure": "roc_auc", "solver": "moments"},
-    "spade": {"measure": "qmean", "solver": "spade", "random_state": 0, "solver_params": {"passes": 3}, "cut": "train"},
+    "spade": {
+        "measure": "qmean",
+        "solver": "spade",
+        "random_state": 0,
+        "solver_params": {"passes": 3},
+        "threshold": "train",
+    },
     "hybrid": {"measure": "accuracy", "solver": "hybrid", "alpha": 1e-3},
 }
 CHILD = """

@@ -163,7 +163,9 @@ def model_of(method, measure, task):
         return rivals[method]
     # The normal model's own intercept and no diagnostic pass: moments and solution, which is what the paper times.
     as_paper = {"method": "paper", "ridge": 0.0} if method in ("F_n01", "F_nrank", "paper moments") else {}
-    return MeasureClassifier(measure, solver="moments", solver_params={"diagnostics": False} | as_paper, cut="none")
+    return MeasureClassifier(
+        measure, solver="moments", solver_params={"diagnostics": False} | as_paper, threshold="none"
+    )
 
 
 @functools.cache

@@ -49,7 +49,7 @@ from default_risk import load
 from rivals_rows import ETAS, METHODS, SPADE, Run, Settings, methods_for, missing
 from rows_figures import MEASURES, SETS, WITHIN, compare, draw_all, end_lines, grouped, table_lines
 from scoreline import MeasureClassifier
-from scoreline.measures import best_cut, get_measure
+from scoreline.measures import best_threshold, get_measure
 from smoothing_data import VARIABLE, narrow
 
 NAME, TITLE = "rows", "row by row beside batch methods: test measure against seconds; rows a second"
@@ -90,7 +90,7 @@ def reached(measure, w, data):
     """Return the measure on the test rows with the cut that is best on the training rows."""
     p = data.X.shape[1]  # a risk without an intercept leaves no more coefficients than that
     z, z_test = (X @ w[:p] + w[p:].sum() for X in (data.X, data.X_test))
-    return float(get_measure(measure).value(data.y_test, z_test - best_cut(data.y, z, measure).threshold))
+    return float(get_measure(measure).value(data.y_test, z_test - best_threshold(data.y, z, measure).threshold))
 
 
 def chosen(method, measure, data, settings, alphas):
@@ -236,7 +236,7 @@ def speed(report, store, options):
             report.say(f"{name} is MISSING: neither {name}.svm nor {name}.svm.xz in the folder that {VARIABLE} names")
             continue
         X, y = data.X, data.y
-        params = {"solver_params": {"passes": SPEED_PASSES}, "cut": "none", "n_jobs": 1} | common
+        params = {"solver_params": {"passes": SPEED_PASSES}, "threshold": "none", "n_jobs": 1} | common
         models = {f"spade {m}": MeasureClassifier(m, solver="spade", **params) for m in SPADE}
         models["stamp f1"] = MeasureClassifier("f1", solver="stamp", **params)
         for label, average in (("SGD averaged", True), ("SGD", False)):

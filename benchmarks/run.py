@@ -9,7 +9,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import common
 
 NAMES = (
-    "products", "roc_area", "cut", "memory", "startup", "parallel", "solvers", "cutting_planes", "projection", "kernels",
+    "products", "roc_area", "best_threshold", "memory", "startup", "parallel", "solvers", "cutting_planes", "projection",
+    "kernels",
 )  # fmt: skip
 
 

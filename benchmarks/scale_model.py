@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scoreline.distributed import balance as block_balance
-from scoreline.distributed import best_cut as block_cut
+from scoreline.distributed import best_threshold as block_cut
 from scoreline.distributed import pairs as block_pairs
 from scoreline.distributed import selection
 from scoreline.distributed.blocks import DIRECT, SMALL
@@ -449,7 +449,7 @@ def once(problem, shape, machine):
     print("\n| once | bytes | seconds of the client's link |\n| --- | ---: | ---: |")
     for name, moved in (
         ("look through X (largest of every column, from each part)", inspect_bytes(problem.features, shape)),
-        ("steady cut (at most 65,536 of a class from each part)", steady_cut_bytes(problem, shape)),
+        ("robust threshold (at most 65,536 of a class from each part)", steady_cut_bytes(problem, shape)),
         ("exact cut, two rounds", exact_cut_bytes(shape, 2)),
         ("moments of the classes, all links", moments_bytes(problem.features, shape)),
         ("an evaluation that gathers all scores", gathered_bytes(problem.rows)),

@@ -38,7 +38,10 @@ def main(rows: int = 24_000, workers: int = 2) -> float:
         Client(n_workers=workers, threads_per_worker=1, dashboard_address=None),
         tempfile.TemporaryDirectory() as folder,
     ):
-        blocks, labels = da.from_array(X, chunks=(rows // 8, -1)), da.from_array(y, chunks=rows // 5)  # cut differently
+        blocks, labels = (
+            da.from_array(X, chunks=(rows // 8, -1)),
+            da.from_array(y, chunks=rows // 5),
+        )  # threshold differently
         clf = MeasureClassifier("roc_auc", scaling="standard").fit(blocks, labels)
         moved, gathered = np.diff(clf.history_["bytes"]).min(), 8 * rows
         print(

@@ -45,7 +45,7 @@ for title, cases in panels.items():
 # ------------------
 # Ticks are splits, symbols their means. Ranking: with heavy tails, training for AUC is clearly ahead of plain logistic
 # regression, and by 0.002 of the balanced one; with light tails and on breast cancer there is nothing to gain. Decisions:
-# with few positives F1 gains much over a cut at one half and nothing to speak of over a tuned threshold; on breast cancer,
+# with few positives F1 gains much over a threshold of one half and little over a tuned threshold; on breast cancer,
 # where classes are nearly even, all are alike. So: weight or tune first, and measure before you switch.
 
 figure, axes = plt.subplots(2, 1, figsize=(7.5, 5.6), height_ratios=(3, 2.4), layout="constrained")

@@ -22,12 +22,12 @@ from scoreline.report.palette import MODELS
 
 ALPHA = 1e-3
 INNER = {
-    "logistic, no cut": {"measure": "accuracy", "risk": "logistic", "cut": "none"},
+    "logistic, no threshold": {"measure": "accuracy", "risk": "logistic", "threshold": "none"},
     "accuracy": {"measure": "accuracy"},
     "f1": {"measure": "f1"},
     "balanced_accuracy": {"measure": "balanced_accuracy"},
     "roc_auc": {"measure": "roc_auc"},
-    "roc_auc, no cut": {"measure": "roc_auc", "cut": "none"},
+    "roc_auc, no threshold": {"measure": "roc_auc", "threshold": "none"},
 }
 
 

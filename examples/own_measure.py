@@ -30,8 +30,8 @@ def earned(y, stopped):
 # %%
 # Three models
 # ------------
-# The first is trained for profit. The other two are one logistic regression, cut at one half and at the threshold that
-# earned most in cross-validation.
+# The first is trained for profit. The other two are one logistic regression, with a threshold of one half and with the one
+# that earned most in cross-validation.
 
 profit = CountMeasure(lambda tp, fp, fn, tn: SAVED * tp - COST * fp, name="profit")
 
@@ -43,8 +43,8 @@ def fit_all(seed):
     plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     models = {
         "trained for profit": MeasureClassifier(profit, scaling="standard").fit(X, y),
-        "logistic, cut at 0.5": plain,
-        "logistic, tuned cut": TunedThresholdClassifierCV(plain, scoring=make_scorer(earned)).fit(X, y),
+        "logistic, threshold 0.5": plain,
+        "logistic, tuned threshold": TunedThresholdClassifierCV(plain, scoring=make_scorer(earned)).fit(X, y),
     }
     return models, X_test, y_test
 
@@ -55,12 +55,13 @@ for name in runs[0][0]:
     print(f"{name:<22} earns {', '.join(f'{value:>5,}' for value in values)}; on average {np.mean(values):>5,.0f}")
 
 # %%
-# What each cut earns
+# What each threshold earns
 # -------------------
 # The first of the five sets: the most suspicious payments are stopped first, and the curve says what it has earned by then.
-# The cut at one half stops hardly anything and earns next to nothing: that is the expensive mistake. Moving the cut brings
+# A threshold of one half stops hardly anything and earns next to nothing: that is the expensive mistake. Moving the
+# threshold brings
 # nearly all of the profit, with either model. Training for profit adds a little: its curve stays up where the other one falls,
-# so its cut may be off by more. Over the five sets it is ahead of the tuned cut four times, by 1 % on average.
+# so its threshold may be off by more. Over the five sets it is ahead of the tuned threshold four times, by 1 % on average.
 
 models, X_test, y_test = runs[0]
 trained, plain, tuned = models.values()
@@ -73,9 +74,9 @@ for model, words, colour, style in (
     gained = np.cumsum(np.where(y_test[order] == 1, SAVED, -COST))
     ax.plot(np.arange(1, len(order) + 1), gained, style, color=colour, linewidth=1.8, label=words)
 marks = (
-    (trained, "o", MODELS[0], "its own cut"),
-    (plain, "X", MODELS[1], "cut at 0.5"),
-    (tuned, "s", MODELS[1], "tuned cut"),
+    (trained, "o", MODELS[0], "its own threshold"),
+    (plain, "X", MODELS[1], "threshold 0.5"),
+    (tuned, "s", MODELS[1], "tuned threshold"),
 )
 for model, marker, colour, words in marks:
     stopped = model.predict(X_test)

@@ -1,10 +1,10 @@
 """
-Rare fraud: where to cut
+Rare fraud: where to threshold
 ========================
 
 Three payments in a hundred are fraud. A model gives each a score; somebody has to say above which score a payment is
-stopped. Trained for F1, the model comes with a cut that serves F1. Another wish, "every second stop must be right",
-needs another cut and no new training.
+stopped. Trained for F1, the model comes with a threshold that serves F1. Another wish, "every second stop must be right",
+needs another threshold and no new training.
 """
 
 import copy
@@ -30,12 +30,12 @@ X_train, X_cut, y_train, y_cut = train_test_split(X, y, test_size=10_000, strati
 # %%
 # Three ways to decide
 # --------------------
-# ``recut`` moves the cut of a trained model. It takes rows that training has not seen: a cut chosen on training rows is too
-# hopeful. It keeps a margin as well, so that the floor is likely to hold on new rows too.
+# ``tune_threshold`` moves the threshold of a trained model. It takes rows that training has not seen: a threshold
+# chosen on training rows is too hopeful. It keeps a margin as well, so that the floor is likely to hold on new rows too.
 
 PRECISION = 0.5
 f1 = MeasureClassifier("f1", scaling="standard").fit(X_train, y_train)
-floor = copy.deepcopy(f1).recut(X_cut, y_cut, "recall_at_precision", {"precision": PRECISION})
+floor = copy.deepcopy(f1).tune_threshold(X_cut, y_cut, "recall_at_precision", {"precision": PRECISION})
 plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
 
 print(f"{len(y_test):,} new payments, {y_test.sum()} of them fraud")
@@ -47,13 +47,14 @@ for name, model in models.items():
     print(f"{name:<28}{tp + fp:>8}{tp:>8}{fn:>8}{rates}")
 
 # %%
-# What every other cut would have given
+# What every other threshold would have given
 # -------------------------------------
-# Precision, recall and F1 of new payments against the cut. The cut for F1 is at 0 because the intercept holds it; it lies
+# Precision, recall and F1 of new payments against the threshold. The threshold for F1 is at 0 because the intercept
+# holds it; it lies
 # close to the best that could have been chosen afterwards. Moving to the right, to the dotted line, buys precision with recall.
 
 scores = f1.decision_function(X_test)
-moved = float(f1.intercept_[0] - floor.intercept_[0])  # where the second cut lies on the first model's scores
+moved = float(f1.intercept_[0] - floor.intercept_[0])  # where the second threshold lies on the first model's scores
 curves = ThresholdDisplay.from_predictions(y_test, scores, measure="roc_auc").plot()  # a ranking: precision, recall, F1
 curves.ax_.axvline(moved, color=INK, linewidth=1.2, linestyle=":")
 plt.show()
@@ -70,10 +71,10 @@ above = {side: (np.sort(scores[y_test == side])[:, None] > cuts).sum(axis=0) for
 ax.plot(cuts, above[1], color=MODELS[0], linewidth=2.0, label="fraud caught")
 ax.plot(cuts, y_test.sum() - above[1], color=ABOVE, linewidth=1.6, linestyle="--", label="fraud missed")
 ax.plot(cuts, above[0], color=BELOW, linewidth=1.6, linestyle="-.", label="honest payments stopped")
-ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0), label="cut for F1")
-ax.axvline(moved, color=INK, linewidth=1.2, linestyle=":", label=f"cut for precision >= {PRECISION}")
+ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0), label="threshold for F1")
+ax.axvline(moved, color=INK, linewidth=1.2, linestyle=":", label=f"threshold for precision >= {PRECISION}")
 ax.set(xlim=curves.window, yscale="log", ylim=(1, None))
 tidy(ax)
-label(ax, "threshold (the cut for F1 is 0)", "payments, logarithmic")
+label(ax, "threshold (the threshold for F1 is 0)", "payments, logarithmic")
 ax.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)
 plt.show()

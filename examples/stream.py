@@ -2,7 +2,7 @@
 Learn from a stream
 ===================
 
-Rows come in blocks of 5,000, each is seen once and thrown away. After every block the model and its cut are judged on the
+Rows come in blocks of 5,000, each is seen once and thrown away. After every block the model and its threshold are judged on the
 next one, which neither has seen. The measure is the G-mean: the geometric mean of the rates at which positives and negatives
 are recognised.
 """
@@ -21,7 +21,7 @@ X, y = make_imbalanced(n_samples=BLOCKS * ROWS, random_state=0)
 # Judge, then learn
 # -----------------
 # ``solver="spade"`` takes a step after every row. ``partial_fit`` keeps a summary of the scores of both classes, from which the
-# cut is set.
+# threshold is set.
 
 clf = MeasureClassifier("gmean", solver="spade", random_state=0)
 seen, values = [], []
@@ -32,7 +32,7 @@ for k in range(BLOCKS):
         values.append(clf.score(X[part], y[part]))
     clf.partial_fit(X[part], y[part], classes=[0, 1])
 print(f"G-mean of the first block judged {values[0]:.3f}, of the last five {sum(values[-5:]) / 5:.3f}")
-print(f"rank error of the cut at most {100 * clf.cut_rank_error_:.2f} % of a class")
+print(f"rank error of the threshold at most {100 * clf.threshold_rank_error_:.2f} % of a class")
 
 # %%
 # It gets better as it goes

@@ -54,9 +54,9 @@ def model_of(method: str, measure: str, y: AnyArray, cap: float, penalty: float 
         options: dict[str, Any] = {"diagnostics": False}
         if method == "F":
             options |= {"method": "paper", "ridge": 0.0}
-        return MeasureClassifier(measure, solver="moments", solver_params=options, cut="none")
+        return MeasureClassifier(measure, solver="moments", solver_params=options, threshold="none")
     n, plus = len(y), np.count_nonzero(y > 0)
-    common: dict[str, Any] = {"cut": "none", "tol": TOL, "max_time": cap}
+    common: dict[str, Any] = {"threshold": "none", "tol": TOL, "max_time": cap}
     if measure == "accuracy":
         alpha = 2.0 * (1.0 / n if penalty is None else penalty)
         # The paper's intercept is free: as the coefficient of 10 it is penalised a hundredth as much as the others.

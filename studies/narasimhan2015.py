@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from scoreline.classifier import MeasureClassifier
 from scoreline.io import make_imbalanced
-from scoreline.measures import best_cut, get_measure
+from scoreline.measures import best_threshold, get_measure
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
 from studies.datasets import SEED, Split
 from studies.study import Cell, Claim, Findings, Study, Table
@@ -93,7 +93,7 @@ class Narasimhan2015(Study):
             curve = [[seconds, _reached(measure, w, rows)] for seconds, w in points]
             runs[method] = {"curve": curve, "alpha": alpha, "status": status}
             if method == PLUGIN:  # plain logistic regression, which the paper has for reference
-                uncut = _reached(measure, points[-1][1], rows, cut=False)
+                uncut = _reached(measure, points[-1][1], rows, tuned=False)
         positives = int(np.sum(rows.y > 0))
         return {"rows": int(rows.X.shape[0]), "positives": positives, "uncut": uncut, "runs": runs}
 
@@ -169,7 +169,7 @@ def _fit(X: Any, y: Any, method: str, measure: str, cap: float, alpha: float) ->
     params: dict[str, Any] = {"passes": PASSES} if by_row else {}
     model = MeasureClassifier(
         measure, solver=method, risk="contingency" if method == PLANES else "auto", alpha=alpha, random_state=SEED,
-        cut="train" if by_row else "none",  # stamp looks at the cut to choose its weights
+        threshold="train" if by_row else "none",  # stamp looks at the cut to choose its weights
         max_iter=10**6, max_time=cap,
     )  # fmt: skip
     track = _Track(thin=not by_row)
@@ -185,11 +185,11 @@ def _fit(X: Any, y: Any, method: str, measure: str, cap: float, alpha: float) ->
     return track.points, model.status_
 
 
-def _reached(measure: str, w: Any, rows: Split, cut: bool = True) -> float:
-    """Return the measure on the test rows with the cut that is best on the training rows, or with none."""
+def _reached(measure: str, w: Any, rows: Split, tuned: bool = True) -> float:
+    """Return the measure on the test rows with the best threshold on the training rows, or with none."""
     p = rows.X.shape[1]  # a risk without an intercept leaves no more coefficients than that
     z, z_test = (np.asarray(X @ w[:p] + w[p:].sum()) for X in (rows.X, rows.X_test))
-    threshold = best_cut(rows.y > 0, z, measure).threshold if cut else 0.0
+    threshold = best_threshold(rows.y > 0, z, measure).threshold if tuned else 0.0
     return float(get_measure(measure).value(rows.y_test > 0, z_test - threshold))
 
 

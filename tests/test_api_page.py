@@ -18,7 +18,7 @@ from scoreline.solvers.registry import all_solvers
 PAGE = (Path(__file__).parents[1] / "docs/api.md").read_text(encoding="utf-8")
 FIRST = (
     "MeasureClassifier", "MeasureClassifierCV", "load_model", "CountMeasure", "list_measures", "list_solvers",
-    "get_scorer", "best_cut", "read_data", "compare",
+    "get_scorer", "best_threshold", "read_data", "compare",
 )  # fmt: skip
 GROUPS = {
     title: re.findall(r"^\.\. auto(?:class|function):: (\S+)$", text, re.MULTILINE)

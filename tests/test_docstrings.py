@@ -43,7 +43,7 @@ def test_docstring(path):
     assert not errors, f"{path}: " + "; ".join(errors)
 
 
-ESTIMATOR_METHODS = ["fit", "predict", "decision_function", "score", "objective", "recut"]
+ESTIMATOR_METHODS = ["fit", "predict", "decision_function", "score", "objective", "tune_threshold"]
 
 
 @pytest.mark.parametrize("method", ESTIMATOR_METHODS)

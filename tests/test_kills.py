@@ -270,7 +270,7 @@ def models():
     X = rng.standard_normal((60, 30_000))
     y = (X[:, 0] + rng.standard_normal(60) > 0.3).astype(int)
     pair = [
-        MeasureClassifier("balanced_accuracy", solver="lbfgs", alpha=alpha, cut="train").fit(X, y)
+        MeasureClassifier("balanced_accuracy", solver="lbfgs", alpha=alpha, threshold="train").fit(X, y)
         for alpha in (0.1, 1.0)
     ]
     return X, pair

@@ -56,7 +56,7 @@ def test_the_penalty_is_the_same(name):
     rival, alpha = RIVALS[name], 1e-2
     found = rival.fit(rival.prepare(X, y), alpha, 1e-8, "roc_auc")
     wanted = MeasureClassifier(
-        "roc_auc", risk="logistic", alpha=alpha, tol=1e-9, fit_intercept=True, intercept_scaling=100.0, cut="none"
+        "roc_auc", risk="logistic", alpha=alpha, tol=1e-9, fit_intercept=True, intercept_scaling=100.0, threshold="none"
     ).fit(X, y)
     assert np.allclose(found.w, wanted.coef_.ravel(), rtol=2e-3, atol=2e-4), name
 
@@ -76,7 +76,7 @@ def test_the_tuned_threshold_is_in_the_intercept(measure):
         scoring=get_scorer(measure),
         response_method="decision_function",
     ).fit(X, y)
-    assert model.cut
+    assert model.threshold
     assert np.array_equal(X @ model.w + model.b >= 0, wanted.predict(X) > 0)
 
 

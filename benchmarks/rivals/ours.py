@@ -23,7 +23,7 @@ class Ours(Rival):
             measure, risk=self.risk, alpha=alpha, tol=effort, intercept_scaling=100.0, max_iter=100_000, random_state=0
         )
         model.fit(*data)
-        return Linear(model.coef_.ravel(), float(model.intercept_[0]), cut=True)
+        return Linear(model.coef_.ravel(), float(model.intercept_[0]), threshold=True)
 
 
 RIVALS = (

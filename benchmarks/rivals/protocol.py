@@ -20,7 +20,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from rivals.base import RANKING, Linear, Rival
 from scoreline.measures import get_measure
-from scoreline.measures.cut import best_cut
+from scoreline.measures.thresholds import best_threshold
 
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 TEST_SHARE, INNER_SHARE = 0.3, 0.25
@@ -119,10 +119,10 @@ def _fitted(
 
 def _cut(model: Linear, measure: str, X: Any, y: np.ndarray) -> Linear:
     """Return the model with the best threshold of its training scores, unless it has its own or the measure needs none."""
-    if model.cut or measure in RANKING:
+    if model.threshold or measure in RANKING:
         return model
     scores = X @ model.w + model.b
-    return Linear(model.w, model.b - best_cut(y, scores, measure).threshold, cut=True)
+    return Linear(model.w, model.b - best_threshold(y, scores, measure).threshold, threshold=True)
 
 
 def _value(model: Linear, measure: str, inner: Rows) -> float:

@@ -25,7 +25,7 @@ class TunedThreshold(Rival):
         model = TunedThresholdClassifierCV(inner, scoring=get_scorer(measure), response_method="decision_function")
         model.fit(X, y)
         fitted = model.estimator_
-        return Linear(fitted.coef_[0], float(fitted.intercept_[0] - model.best_threshold_), cut=True)
+        return Linear(fitted.coef_[0], float(fitted.intercept_[0] - model.best_threshold_), threshold=True)
 
 
 RIVALS = (TunedThreshold(),)

@@ -31,7 +31,7 @@ class SvmPerf(Binary):
             index, value = term.split(":")
             if int(index) <= len(w):
                 w[int(index) - 1] = float(factor) * float(value)
-        return Linear(w, -threshold, cut=measure == "f1")
+        return Linear(w, -threshold, threshold=measure == "f1")
 
 
 RIVALS = (SvmPerf(),)

@@ -22,7 +22,7 @@ from scoreline.fitting.rows import GivenRows
 from scoreline.fitting.streaming import can_merge, can_stream, merge, take_in
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, target_missed
 from scoreline.io.encoding import Encoding
-from scoreline.measures import CountsBasedMeasure, Measure, get_measure, steady_cut
+from scoreline.measures import CountsBasedMeasure, Measure, get_measure, robust_threshold
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
@@ -83,16 +83,16 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         their ranks, interpolated between 21 knots; coef_ is per unit of these scores. The mapped columns are standardised if
         X is dense and divided by max|x| if it is sparse. Both make a float64 copy of X in memory, map rows on disk when they
         are read, and keep zeros of sparse X.
-    cut : {"auto", "train", "holdout", "none"}, default="auto"
-        How `intercept_` is set. "train": the best cut for the measure on the training scores. "holdout": on a stratified
+    threshold : {"auto", "train", "holdout", "none"}, default="auto"
+        How `intercept_` is set. "train": the best threshold for the measure on the training scores. "holdout": on a stratified
         fifth of the rows that a first fit did not see (one more fit). "none": not at all, the trained intercept stays.
-        "auto": for measures of counts trained with the logistic or squared hinge loss, a steady cut on leave-one-out
+        "auto": for measures of counts trained with the logistic or squared hinge loss, a robust threshold on leave-one-out
         scores (no further fit), or with early stopping on its validation rows, which serves new rows better, above all with
         few positives; for other risks "holdout" where there are fewer than ten rows a feature (and fifty of each class), else
-        "train"; "train" for rankings. `recut` sets it anew on other rows.
+        "train"; "train" for rankings. `tune_threshold` sets it anew on other rows.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
-        cut, which becomes the one with the best class-weighted accuracy.
+        threshold, which becomes the one with the best class-weighted accuracy.
     tol : float, default=1e-2
         Stop when gap_ <= tol * max(lower_bound_, J(0) / 1000): 1e-2 is proved within 1 % of the optimum, or within
         J(0) / 100000 where the optimum is below J(0) / 1000.
@@ -120,9 +120,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     coef_ : ndarray of shape (1, n_features)
         Coefficients in the units of X.
     intercept_ : ndarray of shape (1,)
-        Intercept after the cut: `predict` is decision_function > 0.
+        Intercept after the threshold: `predict` is decision_function > 0.
     trained_intercept_ : float
-        Intercept that objective_ and gap_ belong to, before the cut.
+        Intercept that objective_ and gap_ belong to, before the threshold.
     calibration_ : ndarray of shape (2,)
         With probability=True: slope a > 0 and offset b of P(classes_[1]) = 1 / (1 + exp(-(a z + b))), where z is X coef_
         clipped to calibration_range_.
@@ -155,8 +155,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         J at the solution, what was proved of its minimum, and their difference; None for "moments", "spade" and "stamp".
     moments_report_ : dict
         With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
-    cut_rank_error_ : float
-        After `partial_fit` row by row: the share of a class by which the rank of the cut may be off, at most.
+    threshold_rank_error_ : float
+        After `partial_fit` row by row: the share of a class by which the rank of the threshold may be off, at most.
     column_map_ : ColumnMap or None
         With scaling="robust" or "quantile": the knots of the function of each column. coef_ applies to the mapped values.
     history_ : dict of lists
@@ -187,7 +187,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
-        cut: str = "auto",
+        threshold: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-2,
         max_iter: int = 5000,
@@ -207,7 +207,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
-        self.cut = cut
+        self.threshold = threshold
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -401,7 +401,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         risk = get_risk(self.risk_, get_measure(self.measure, self.measure_params))
         return float(self._penalty + risk.prepare(rows.sign, weight, space_of(z)).value(z))
 
-    def recut(
+    def tune_threshold(
         self,
         X: Any,
         y: Any,
@@ -409,9 +409,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         measure_params: dict[str, Any] | None = None,
         sample_weight: Any = None,
     ) -> "MeasureClassifier":
-        """Set the intercept anew: the best cut on these rows, for the classifier's measure or for another one.
+        """Set the intercept anew: the best threshold on these rows, for the classifier's measure or for another one.
 
-        The coefficients stay. Rows that the fit has not seen give a cut that is less optimistic; another operating point
+        The coefficients stay. Rows that the fit has not seen give a threshold that is less optimistic; another operating point
         (`measure="recall_at_precision", measure_params={"precision": 0.95}`) costs one pass over X and no training.
 
         Parameters
@@ -421,7 +421,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         y : array of m labels
             Their classes.
         measure : str or Measure, default=None
-            What the cut is to serve; None keeps the classifier's own measure. `score` goes on reporting that one.
+            What the threshold is to serve; None keeps the classifier's own measure. `score` goes on reporting that one.
         measure_params : dict, default=None
             Parameters of a measure given by name.
         sample_weight : array of m weights, optional
@@ -447,14 +447,17 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         """Take in more rows, with a solver that learns from a stream: "moments", "spade" or "stamp". `fit` begins anew.
 
         "moments": the moments of all rows so far give the same model as one `fit`, in any order of the blocks; memory is two
-        p x p matrices. The cut and the predicted measure come from the model of normal scores. A call costs one pass over its
-        rows and a solve of order p^3.
+        p x p matrices. The threshold and the predicted measure come from the model of normal scores. A call costs one pass
+        over its rows and a solve of order p^3.
 
         "spade" and "stamp": one step for every row, in random order within the block, fixed by random_state. Shares of the
-        classes and units of the features are those met so far; steps do not fade. The cut is that of the scores of the later
+        classes and units of the features are those met so far; steps do not fade. The threshold is that of the
+        scores of the later
         half of the stream, each of the model after its block, kept in sketches, which put its rank off by at most a share of
-        `cut_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the sketches, 10 MB
-        at most. A call costs three passes over its rows and the cut, a few milliseconds: blocks of thousands of rows are best.
+        `threshold_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the
+        sketches, 10 MB
+        at most. A call costs three passes over its rows and the threshold, a few milliseconds: blocks of thousands
+        of rows are best.
 
         Parameters
         ----------
@@ -528,7 +531,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
 
     def _keep(self, job: Job, X: Any) -> None:
         """Set the best model of a fit that Ctrl-C has ended before it had one of its own."""
-        served = None if self.cut == "none" else job.plan.served
+        served = None if self.threshold == "none" else job.plan.served
         operator, rows = job.rows.operator, job.rows
         model = job.interim.model(operator, rows.sign, rows.weight, served)
         if model is not None:
@@ -540,9 +543,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         validation, served = job.validation, job.plan.served
         assert validation is not None
         scores, sign = validation.scores(self.coef_[0], self.trained_intercept_), validation.sign
-        if self.cut == "auto" and isinstance(served, CountsBasedMeasure):
+        if self.threshold == "auto" and isinstance(served, CountsBasedMeasure):
             _, weight = check_weights(validation.weight, self.class_weight, self.classes_, sign)
-            self.intercept_ = np.array([self.trained_intercept_ - steady_cut(sign, scores, served, weight).threshold])
+            self.intercept_ = np.array(
+                [self.trained_intercept_ - robust_threshold(sign, scores, served, weight).threshold]
+            )
         if self.probability:
             self.__dict__.update(calibration(ScoredRows(sign, scores, validation.weight), self.trained_intercept_))
         if validation.held is not None:

@@ -150,7 +150,7 @@ if __name__ == "__main__":
         params = {{"init": "zero", "checkpoint": Checkpoint({path!r}, every=2, seconds=0.0)}}
         if {slow}:
             params["callbacks"] = [lambda now: time.sleep(600.0 if now.iteration >= 4 else 0.0)]
-        clf = MeasureClassifier("roc_auc", alpha=1e-5, tol=1e-5, max_iter=12, solver_params=params, cut="none")
+        clf = MeasureClassifier("roc_auc", alpha=1e-5, tol=1e-5, max_iter=12, solver_params=params, threshold="none")
         clf.fit(there(), truth())
         np.save({out!r}, clf.coef_)
 """

@@ -121,8 +121,8 @@ def test_scores_of_a_dask_array_are_a_dask_array(client):
     np.testing.assert_array_equal(predicted.compute(), here.predict(X))
     assert here.score(there, da.from_array(y, chunks=500)) == here.score(X, y)
     assert here.objective(there, y) == pytest.approx(here.objective(X, y), rel=1e-12)
-    cut = here.recut(there, y).intercept_
-    assert cut == pytest.approx(here.recut(X, y).intercept_, abs=1e-12)
+    cut = here.tune_threshold(there, y).intercept_
+    assert cut == pytest.approx(here.tune_threshold(X, y).intercept_, abs=1e-12)
 
 
 def test_weights_in_dask(client):
@@ -218,7 +218,7 @@ def test_scores_stay_on_the_workers(client):
     n = 2_000_000
     there = da.from_array(np.random.default_rng(0).standard_normal((n, 2)), chunks=(500_000, 2)).persist()
     y = np.where(np.random.default_rng(1).random(n) < 0.01, 1, -1).astype(np.int8)
-    clf = MeasureClassifier("roc_auc", max_iter=3, tol=1e-9, solver_params={"init": "zero"}, cut="train")
+    clf = MeasureClassifier("roc_auc", max_iter=3, tol=1e-9, solver_params={"init": "zero"}, threshold="train")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clf.fit(there, y)

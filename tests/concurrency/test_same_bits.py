@@ -89,7 +89,7 @@ def test_every_measure_and_solver_of_the_estimator(case, small_chunks):
 @pytest.mark.parametrize("measure", ["roc_auc", "f1", "accuracy"])
 def test_probabilities_and_cross_validation(measure):
     X, y = problem(500)
-    for options in ({"probability": True}, {"cut": "holdout", "class_weight": "balanced", "scaling": "standard"}):
+    for options in ({"probability": True}, {"threshold": "holdout", "class_weight": "balanced", "scaling": "standard"}):
         fits = [fit(X, y, measure=measure, n_jobs=threads, **options) for threads in THREADS]
         assert len({bits(clf) for clf in fits}) == 1
         if options.get("probability"):

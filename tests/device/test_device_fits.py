@@ -64,8 +64,10 @@ def test_every_measure_trains_as_on_the_host(measure, weighted, library):
     assert type(predicted) is type(there)
     np.testing.assert_allclose(to_host(decision), here.decision_function(X), rtol=1e-6, atol=1e-8)
     np.testing.assert_array_equal(to_host(predicted), clf.predict(X))
-    recut = clf.recut(there, truth, sample_weight=s).intercept_
-    np.testing.assert_allclose(recut, here.recut(X, y, sample_weight=weight).intercept_, rtol=1e-7, atol=1e-9)
+    tune_threshold = clf.tune_threshold(there, truth, sample_weight=s).intercept_
+    np.testing.assert_allclose(
+        tune_threshold, here.tune_threshold(X, y, sample_weight=weight).intercept_, rtol=1e-7, atol=1e-9
+    )
 
 
 PAIRS = [
@@ -84,7 +86,7 @@ def test_every_solver_trains_every_risk_as_on_the_host(solver, risk):
     if not all_solvers()[solver].trains(type(get_measure(measure))):
         measure = next(m for m in ("f1", "gmean", "roc_auc") if risk in known[m].risks)
     X, y = problem(60 if "entropy" in risk else 300, 6)
-    options = {"measure": measure, "risk": risk, "solver": solver, "max_iter": 12, "cut": "train", "alpha": 1e-2}
+    options = {"measure": measure, "risk": risk, "solver": solver, "max_iter": 12, "threshold": "train", "alpha": 1e-2}
     there = sent(X, LIBRARIES[-1])
     if solver == "hybrid":
         with pytest.raises(TypeError, match="products restricted to rows"):
@@ -135,7 +137,8 @@ def test_moments(options, library):
 @pytest.mark.parametrize(
     "options",
     [
-        {"cut": "holdout"}, {"cut": "none"}, {"class_weight": "balanced"}, {"fit_intercept": False, "measure": "f1"},
+        {"threshold": "holdout"}, {"threshold": "none"}, {"class_weight": "balanced"},
+        {"fit_intercept": False, "measure": "f1"},
         {"measure": "recall_at_precision", "measure_params": {"precision": 0.6}}, {"solver_params": {"init": "moments"}},
         {"measure": "accuracy", "risk": "hinge_free_intercept"}, {"measure": "f1", "solver": "amp"}, {"alpha": 1e-6},
     ],

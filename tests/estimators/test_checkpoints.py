@@ -180,7 +180,7 @@ def test_a_search_goes_on_in_any_of_its_fits(solver, tmp_path):
 @every_solver
 def test_held_out_rows_are_the_same_after_an_interruption_without_a_seed(solver, tmp_path):
     """The seed is drawn once, and kept in the file: in either of the two fits."""
-    parameters = {"cut": "holdout", "random_state": None}
+    parameters = {"threshold": "holdout", "random_state": None}
     np.random.seed(5)  # noqa: NPY002
     expected, calls = whole(solver, **parameters)
     for at in sorted({2, calls // 2, calls - 1}):

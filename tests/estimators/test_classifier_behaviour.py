@@ -80,7 +80,7 @@ def test_auto_takes_the_risk_made_for_the_measure(data):
 
 @pytest.mark.parametrize(("measure", "risk"), KINDS)
 def test_history(data, measure, risk):
-    clf = MeasureClassifier(measure=measure, risk=risk, tol=1e-4, cut="train").fit(*data)
+    clf = MeasureClassifier(measure=measure, risk=risk, tol=1e-4, threshold="train").fit(*data)
     assert set(clf.history_) == {"iteration", "seconds", "passes", "objective", "lower_bound"}
     assert {len(column) for column in clf.history_.values()} == {clf.n_iter_ + 1}
     assert clf.history_["iteration"] == list(range(clf.n_iter_ + 1))
@@ -248,7 +248,7 @@ def test_the_cut_is_the_best_on_the_training_data(measure, weighted, rounded, sc
         X, y = make_data(n=40, p=3, seed=seed, rounded=rounded)
         weight = np.random.default_rng(seed).integers(1, 4, 40).astype(float) if weighted else np.ones(40)
         risk = "hinge" if measure == "accuracy" else "auto"  # the logistic loss takes its cut from leave-one-out scores
-        clf = MeasureClassifier(measure=measure, risk=risk, cut=cut, scaling=scaling, tol=0.1)
+        clf = MeasureClassifier(measure=measure, risk=risk, threshold=cut, scaling=scaling, tol=0.1)
         clf.fit(X, y, weight if weighted else None)
         value = accuracy if measure == "accuracy" else balanced
         best = brute_force_best(y, X @ clf.coef_[0], weight, value)
@@ -271,7 +271,7 @@ def test_class_weight_moves_the_cut_of_a_ranking_measure_and_nothing_else(data):
 @pytest.mark.parametrize(("measure", "risk"), KINDS)
 def test_cut_none_keeps_the_trained_intercept(data, measure, risk):
     X, y = data
-    clf = MeasureClassifier(measure=measure, risk=risk, cut="none").fit(X, y)
+    clf = MeasureClassifier(measure=measure, risk=risk, threshold="none").fit(X, y)
     with_cut = MeasureClassifier(measure=measure, risk=risk).fit(X, y)
     assert clf.intercept_[0] == clf.trained_intercept_ == with_cut.trained_intercept_
     assert np.array_equal(clf.coef_, with_cut.coef_)
@@ -308,7 +308,7 @@ def test_a_larger_intercept_scaling_penalises_the_intercept_less(data):
 
 @pytest.mark.parametrize("risk", ["hinge", "logistic", "squared_hinge"])
 def test_without_an_intercept(data, risk):
-    clf = MeasureClassifier(measure="accuracy", risk=risk, fit_intercept=False, cut="none").fit(*data)
+    clf = MeasureClassifier(measure="accuracy", risk=risk, fit_intercept=False, threshold="none").fit(*data)
     assert clf.trained_intercept_ == 0.0
     assert clf.intercept_.tolist() == [0.0]
     assert clf.coef_.shape == (1, 5)
@@ -390,7 +390,7 @@ def test_the_scale_of_weights_does_not_matter(data, measure, risk):
     """Neither for the fit nor for a cut on training scores; for left-out rows a weight of 2 is a second copy."""
     X, y = data
     weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
-    clf = MeasureClassifier(measure=measure, risk=risk, cut="train")
+    clf = MeasureClassifier(measure=measure, risk=risk, threshold="train")
     for factor in (1e-6, 2.0, 1e6):
         a, b = clone(clf).fit(X, y, weight), clone(clf).fit(X, y, factor * weight)
         np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-6)  # same iterations up to rounding
@@ -412,7 +412,7 @@ def test_class_weights_are_sample_weights(data, measure, risk):
         ("balanced", base, base * np.where(y, 1 / (2 * share), 1 / (2 * (1 - share)))),
     ]
     for class_weight, sample_weight, equivalent in cases:
-        clf = MeasureClassifier(measure=measure, risk=risk, cut="train")
+        clf = MeasureClassifier(measure=measure, risk=risk, threshold="train")
         a = clone(clf).set_params(class_weight=class_weight).fit(X, y, sample_weight)
         b = clone(clf).fit(X, y, equivalent)
         np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-6)  # same iterations up to rounding

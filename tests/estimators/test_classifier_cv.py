@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, Stratifi
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
-from scoreline.measures import best_cut, get_measure, steady_cut
+from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.registry import all_measures
 from scoreline.model_selection.folds import Candidate
 from scoreline.model_selection.search import ALPHAS as ALPHAS_BY_DEFAULT
@@ -121,14 +121,14 @@ def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():
     clf = searched(X, y, alphas=[1e-2], **options)
     folds, scores, sign = list(CUT.split(X, y)), np.empty(len(y)), np.where(y, 1, -1)
     for train, test in folds:
-        own = MeasureClassifier(alpha=1e-2, cut="none", **options).fit(X[train], y[train])
+        own = MeasureClassifier(alpha=1e-2, threshold="none", **options).fit(X[train], y[train])
         scores[test] = own.decision_function(X[test])
     measure, own_cuts = get_measure("accuracy"), []
     for f, (train, test) in enumerate(folds):  # the training rows of a fold are those that the others leave out
-        threshold = steady_cut(sign[train], scores[train], measure).threshold
+        threshold = robust_threshold(sign[train], scores[train], measure).threshold
         wanted = measure.value(sign[test], scores[test] - threshold)
         assert clf.cv_results_[f"split{f}_test_score"][0] == pytest.approx(wanted, abs=1e-12)
-        everything = steady_cut(sign, scores, measure).threshold
+        everything = robust_threshold(sign, scores, measure).threshold
         own_cuts.append(measure.value(sign[test], scores[test] - everything) != wanted)
     assert any(own_cuts)
 
@@ -142,15 +142,15 @@ def test_the_cut_comes_from_rows_that_were_left_out(measure):
     clf = searched(X, y, measure, tol=1e-6, **options)
     scores = np.empty(len(y))
     for train, test in CUT.split(X, y):
-        own = MeasureClassifier(measure, alpha=clf.alpha_, scaling="standard", tol=1e-6, cut="none", **options).fit(
-            X[train], y[train]
-        )
+        own = MeasureClassifier(
+            measure, alpha=clf.alpha_, scaling="standard", tol=1e-6, threshold="none", **options
+        ).fit(X[train], y[train])
         scores[test] = own.decision_function(X[test])
     made = get_measure(measure)
-    cut = (best_cut if measure == "roc_auc" else steady_cut)(np.where(y, 1, -1), scores, made)
+    cut = (best_threshold if measure == "roc_auc" else robust_threshold)(np.where(y, 1, -1), scores, made)
     assert clf.trained_intercept_ - clf.intercept_[0] == pytest.approx(cut.threshold, abs=0.02)
-    trained = searched(X, y, measure, cut="train", **options)
-    plain = MeasureClassifier(measure, alpha=trained.alpha_, scaling="standard", cut="train", **options).fit(X, y)
+    trained = searched(X, y, measure, threshold="train", **options)
+    plain = MeasureClassifier(measure, alpha=trained.alpha_, scaling="standard", threshold="train", **options).fit(X, y)
     np.testing.assert_allclose(trained.intercept_, plain.intercept_, rtol=1e-6)
 
 

@@ -70,7 +70,9 @@ def test_logistic_loss_without_a_cut_is_scikit_learns_one_vs_rest():
     X, y = load_digits(return_X_y=True)
     X = X[:600] / 16.0
     y = y[:600]
-    recipe = MeasureClassifier("accuracy", risk="logistic", cut="none", alpha=1e-2, tol=1e-6, intercept_scaling=100.0)
+    recipe = MeasureClassifier(
+        "accuracy", risk="logistic", threshold="none", alpha=1e-2, tol=1e-6, intercept_scaling=100.0
+    )
     clf = OneVsRestClassifier(recipe).fit(X, y)
     rival = OneVsRestClassifier(LogisticRegression(C=1 / (600 * 1e-2), tol=1e-8, max_iter=1000)).fit(X, y)
     # Gaps of 1e-6 leave 1e-3 of coefficients; the intercept is penalised a ten-thousandth part.
@@ -82,7 +84,10 @@ def test_a_cut_for_each_label_raises_macro_f1():
     X, Y = make_multilabel_classification(4000, 30, n_classes=12, n_labels=2, length=40, random_state=0)
     train, test = slice(0, 2000), slice(2000, None)
     found = {}
-    for name, inner in (("f1", ours(alpha=1e-3)), ("plain", ours("accuracy", risk="logistic", cut="none", alpha=1e-3))):
+    for name, inner in (
+        ("f1", ours(alpha=1e-3)),
+        ("plain", ours("accuracy", risk="logistic", threshold="none", alpha=1e-3)),
+    ):
         clf = OneVsRestClassifier(inner).fit(X[train], Y[train])
         found[name] = class_average("f1", Y[test], clf.predict(X[test]), "macro")
     assert found["f1"] > found["plain"] + 0.05  # docs/many_classes.md: 0.51 against 0.42
@@ -198,7 +203,7 @@ def test_classes_of_one_row(classes):
         if get_measure(name).uses_order:
             assert np.isfinite(class_average(name, rare, clf.decision_function(X), None)).all()  # one row is enough
     with pytest.raises(ValueError, match="needs two rows of each class, got 1"):
-        OneVsRestClassifier(ours(cut="holdout")).fit(X, rare)
+        OneVsRestClassifier(ours(threshold="holdout")).fit(X, rare)
     with (
         pytest.warns(UserWarning, match="least populated class in y has only 1 member"),
         pytest.raises(ValueError, match="has no rows of class 1 to train on"),

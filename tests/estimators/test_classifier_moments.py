@@ -148,7 +148,7 @@ def test_the_cut_is_the_best_on_the_training_scores(data):
         best = best_accuracy(y, z, 1.0 / sides[y])
         assert accuracy_score(y, clf.predict(X), sample_weight=1.0 / sides[y]) == pytest.approx(best, abs=1e-12)  # sums
         assert clf.intercept_[0] != clf.trained_intercept_
-        kept = moments(measure, cut="none").fit(X, y)
+        kept = moments(measure, threshold="none").fit(X, y)
         assert kept.intercept_[0] == kept.trained_intercept_ == clf.trained_intercept_
 
 
@@ -604,8 +604,8 @@ def test_errors_of_merge(data):
 
 def test_errors_of_fit(data):
     X, y = data
-    with pytest.raises(ValueError, match="cut='holdout' does not go with solver='moments'"):
-        moments(cut="holdout").fit(X, y)
+    with pytest.raises(ValueError, match="threshold='holdout' does not go with solver='moments'"):
+        moments(threshold="holdout").fit(X, y)
     for call in ("fit", "partial_fit"):
         with pytest.raises(ValueError, match="does not train for measure 'f1'"):
             getattr(moments("f1"), call)(X, y)

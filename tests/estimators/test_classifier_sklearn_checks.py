@@ -47,7 +47,7 @@ CONFIGURATIONS = [
         },
     ),
     (
-        MeasureClassifier("f1", cut="holdout", alpha=0.1),
+        MeasureClassifier("f1", threshold="holdout", alpha=0.1),
         unequal_weights(RANDOM_ROWS)
         | {"check_class_weight_classifiers": "A threshold above the few held-out negatives lets other negatives pass."},
     ),

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.io import make_imbalanced
-from scoreline.measures import best_cut, get_measure, score_sketch
+from scoreline.measures import best_threshold, get_measure, score_sketch
 from scoreline.measures.score_sketch import RecentScores
 from scoreline.solvers.common import row_state
 from scoreline.solvers.common.row_method import RowMethod
@@ -196,8 +196,8 @@ def test_a_stream_is_as_good_as_a_pass_over_all_rows(measure):
         clf = take_in(classifier(measure, seed), X, y, 1000)
         fitted = classifier(measure, seed, solver_params={"passes": 1}).fit(X, y)
         below_fit.append(fitted.score(X, y) - clf.score(X, y))
-        below_recut.append(copy.deepcopy(clf).recut(X, y).score(X, y) - clf.score(X, y))
-        assert 0.0 < clf.cut_rank_error_ < 0.001
+        below_recut.append(copy.deepcopy(clf).tune_threshold(X, y).score(X, y) - clf.score(X, y))
+        assert 0.0 < clf.threshold_rank_error_ < 0.001
     assert abs(np.mean(below_fit)) <= 0.02
     assert np.mean(below_recut) <= 0.02
     assert min(below_recut) >= -1e-12  # the best cut of these rows; counts
@@ -255,10 +255,10 @@ def test_the_cut_is_the_best_of_later_scores_each_of_the_model_after_its_block(m
         seen.append((np.where(y[own] == 1, 1, -1), X[own] @ clf.coef_[0] + clf.trained_intercept_))
         sign, scores = scores_kept(clf, seen)
         totals.append(len(sign))
-        expected = best_cut(sign, scores, get_measure(measure)).threshold
+        expected = best_threshold(sign, scores, get_measure(measure)).threshold
         # Scores are products of 4 coefficients here and in the classifier: some roundings of numbers of size 1.
         assert clf.trained_intercept_ - clf.intercept_[0] == pytest.approx(expected, abs=1e-12)
-        assert clf.cut_rank_error_ == 0.0
+        assert clf.threshold_rank_error_ == 0.0
     assert 500 <= totals[-1] <= 612.5  # half, a sixteenth and a block at most
 
 
@@ -269,9 +269,9 @@ def test_a_compressed_cut_says_how_far_off_it_may_be(measure, monkeypatch):
     monkeypatch.setattr(score_sketch, "SIZE", 16)
     clf = take_in(classifier(measure), X, y)
     assert np.array_equal(clf.coef_, exact.coef_)
-    assert exact.cut_rank_error_ == 0.0
-    assert clf.cut_rank_error_ == clf._stream.scores.rank_error > 0.0
-    assert 0.5 / 16 * 0.5 < clf.cut_rank_error_ < 0.5 / 16 * (1 + np.log2(3000 / 16))
+    assert exact.threshold_rank_error_ == 0.0
+    assert clf.threshold_rank_error_ == clf._stream.scores.rank_error > 0.0
+    assert 0.5 / 16 * 0.5 < clf.threshold_rank_error_ < 0.5 / 16 * (1 + np.log2(3000 / 16))
     assert clf.score(X, y) == pytest.approx(exact.score(X, y), abs=0.1)  # 16 points: a few percent of rank
 
 
@@ -279,17 +279,17 @@ def test_a_compressed_cut_says_how_far_off_it_may_be(measure, monkeypatch):
 def test_no_cut_keeps_the_trained_intercept(measure):
     X, y = data()
     cut = take_in(classifier(measure), X, y)
-    kept = take_in(classifier(measure, cut="none"), X, y)
+    kept = take_in(classifier(measure, threshold="none"), X, y)
     assert kept.intercept_[0] == kept.trained_intercept_ == cut.trained_intercept_ != cut.intercept_[0]
     assert np.array_equal(kept.coef_, cut.coef_)
-    assert_same(take_in(classifier(measure, cut="train"), X, y), cut)
+    assert_same(take_in(classifier(measure, threshold="train"), X, y), cut)
 
 
 @one_of_each
 def test_the_cut_may_be_asked_for_later(measure):
-    """The scores are kept with cut="none" too."""
+    """The scores are kept with threshold="none" too."""
     X, y = data()
-    clf = take_in(classifier(measure, cut="none"), X[:200], y[:200]).set_params(cut="auto")
+    clf = take_in(classifier(measure, threshold="none"), X[:200], y[:200]).set_params(threshold="auto")
     assert_same(take_in(clf, X[200:], y[200:]), take_in(classifier(measure), X, y))
 
 
@@ -298,7 +298,7 @@ def test_recut_holds_until_the_next_block(measure):
     X, y = data()
     clf = take_in(classifier(measure), X[:200], y[:200])
     before = clf.intercept_.copy()
-    clf.recut(X, y, "accuracy")
+    clf.tune_threshold(X, y, "accuracy")
     assert clf.intercept_ != before
     assert_same(take_in(clf, X[200:], y[200:]), take_in(classifier(measure), X, y))
 
@@ -393,7 +393,7 @@ def test_there_is_no_model_until_both_classes_were_seen(solver):
     clf.partial_fit(X[y == 0][50:], y[y == 0][50:])
     assert clf.classes_.tolist() == [0, 1]
     assert not hasattr(clf, "coef_")
-    for call in (clf.predict, clf.decision_function, lambda X: clf.score(X, y), lambda X: clf.recut(X, y)):
+    for call in (clf.predict, clf.decision_function, lambda X: clf.score(X, y), lambda X: clf.tune_threshold(X, y)):
         with pytest.raises(NotFittedError):
             call(X)
     clf.partial_fit(X[y == 1], y[y == 1])
@@ -580,7 +580,7 @@ def interrupted(self, *arguments, **options):
     raise KeyboardInterrupt
 
 
-PLACES = [(RowMethod, "take_in_block"), (RowMethod, "take_in"), (RecentScores, "add"), (RecentScores, "cut")]
+PLACES = [(RowMethod, "take_in_block"), (RowMethod, "take_in"), (RecentScores, "add"), (RecentScores, "best_threshold")]
 
 
 @one_of_each
@@ -655,9 +655,9 @@ def test_any_fit_ends_the_stream(solver):
     X, y = data()
     for other in ("lbfgs", "cost_search", solver):
         clf = take_in(streaming(solver), -X, y)
-        assert clf.cut_rank_error_ == 0.0
+        assert clf.threshold_rank_error_ == 0.0
         clf.set_params(solver=other).fit(X, y)
-        assert not hasattr(clf, "cut_rank_error_")
+        assert not hasattr(clf, "threshold_rank_error_")
         clf.set_params(solver=solver)
         assert_same(take_in(clf, X, y), take_in(streaming(solver), X, y))
 
@@ -716,7 +716,7 @@ def test_what_may_change_halfway(measure):
     """The ball, the weights of the classes and the cut are no part of what has been learnt."""
     X, y = data()
     clf = take_in(classifier(measure), X[:200], y[:200])
-    clf.set_params(alpha=1e-2, class_weight={1: 2.0}, cut="none", n_jobs=1, max_iter=3)
+    clf.set_params(alpha=1e-2, class_weight={1: 2.0}, threshold="none", n_jobs=1, max_iter=3)
     take_in(clf, X[200:], y[200:])
     assert clf.n_iter_ == 3
 
@@ -730,7 +730,7 @@ def test_another_kind_of_stream_begins_anew(measure):
     fresh = MeasureClassifier("roc_auc", solver="moments").partial_fit(X, y)
     assert_same(clf, fresh)
     assert clf.n_passes_ == fresh.n_passes_
-    assert not hasattr(clf, "cut_rank_error_")
+    assert not hasattr(clf, "threshold_rank_error_")
     assert_same(take_in(clf.set_params(**rows), X, y), take_in(classifier(measure), X, y))
     assert not hasattr(clf, "moments_report_")
     with pytest.raises(ValueError, match="this classifier has none"):
@@ -749,7 +749,7 @@ def test_a_stream_can_be_saved_and_copied(measure, blocks, monkeypatch):
     for other in others:
         assert np.array_equal(model(other), before), "nothing is shared with the original"
         assert_same(take_in(other, X[100 * blocks :], y[100 * blocks :]), clf)
-        assert other.cut_rank_error_ == clf.cut_rank_error_
+        assert other.threshold_rank_error_ == clf.threshold_rank_error_
 
 
 def test_a_stream_without_a_model_yet_can_be_saved():
@@ -796,7 +796,7 @@ def test_attributes_say_what_was_done(measure):
     assert clf.coef_.shape == (1, 4)
     assert clf.intercept_.shape == (1,)
     assert isinstance(clf.trained_intercept_, float)
-    assert isinstance(clf.cut_rank_error_, float)
+    assert isinstance(clf.threshold_rank_error_, float)
     assert clf.n_features_in_ == 4
     assert clf.classes_.tolist() == [0, 1]
     assert not hasattr(clf, "moments_report_")
@@ -864,7 +864,7 @@ def test_only_moments_can_be_added(solver):
         ({"scaling": "standard"}, r"scaling='standard' needs all rows at once.*use scaling=None"),
         ({"scaling": "maxabs"}, r"scaling='maxabs' needs all rows at once.*use scaling=None"),
         ({"class_weight": "balanced"}, r"class_weight='balanced' needs all rows at once; give a dict of weights"),
-        ({"cut": "holdout"}, r"cut='holdout' does not go with partial_fit.*use cut='auto'"),
+        ({"threshold": "holdout"}, r"threshold='holdout' does not go with partial_fit.*use threshold='auto'"),
         ({"class_weight": {2: 1.0}}, "names classes that y does not have"),
         ({"class_weight": {1: -1.0}}, "positive weight"),
         ({"class_weight": 3.0}, "class_weight"),

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load_model
 from scoreline.fitting.sigmoid import fit_sigmoid
 from scoreline.fitting.threshold import held_out_rows
-from scoreline.measures import RankingMeasure, best_cut, get_measure
+from scoreline.measures import RankingMeasure, best_threshold, get_measure
 from scoreline.solvers import Checkpoint, EarlyStopping
 from scoreline.solvers.registry import all_solvers
 
@@ -37,7 +37,7 @@ def problem(n=500, p=20, seed=0):
 
 def fitted(X, y, solver="auto", measure=None, weight=None, alpha=1e-5, more=None, **options):
     params = {"early_stopping": EarlyStopping(0.3, patience=4), **(more or {})}
-    options = {"tol": 1e-6, "max_iter": 60, "random_state": 0, "cut": "train", **options}
+    options = {"tol": 1e-6, "max_iter": 60, "random_state": 0, "threshold": "train", **options}
     clf = MeasureClassifier(measure or MEASURE[solver], solver=solver, alpha=alpha, solver_params=params, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -49,7 +49,7 @@ def judged(clf, X, y, weight=None):
     measure, z = get_measure(clf.measure), X @ clf.coef_[0] + clf.trained_intercept_
     if isinstance(measure, RankingMeasure):
         return measure.value(y > 0, z, weight)
-    return best_cut(np.where(y > 0, 1, -1), z, measure, weight).value
+    return best_threshold(np.where(y > 0, 1, -1), z, measure, weight).value
 
 
 @every_solver
@@ -67,7 +67,7 @@ def test_the_point_with_the_best_value_is_kept(solver, scaling):
         if solver not in SEARCHES:
             assert clf.objective(X, y) == pytest.approx(clf.objective_, rel=1e-12)
             best = MeasureClassifier(
-                clf.measure, risk=clf.risk_, alpha=1e-5, tol=1e-3, scaling=scaling, cut="none"
+                clf.measure, risk=clf.risk_, alpha=1e-5, tol=1e-3, scaling=scaling, threshold="none"
             ).fit(X, y)
             assert clf.lower_bound_ <= best.objective_ * (1 + 1e-12)
             assert best.lower_bound_ <= clf.objective_ * (1 + 1e-12)
@@ -271,10 +271,18 @@ def test_cut_and_probabilities_do_not_rest_on_leave_one_out_far_from_the_optimum
     y = (3.0 * X @ w + rng.logistic(size=1500) > 1.0).astype(int)
     A, a, B, b = X[:700], y[:700], X[700:], y[700:]
     clf = fitted(
-        A, a, measure="f1", alpha=1e-6, risk=risk, cut="auto", probability=True, more={"early_stopping": 0.2}, tol=1e-2
+        A,
+        a,
+        measure="f1",
+        alpha=1e-6,
+        risk=risk,
+        threshold="auto",
+        probability=True,
+        more={"early_stopping": 0.2},
+        tol=1e-2,
     )
     scores = B @ clf.coef_[0] + clf.trained_intercept_
-    best = best_cut(np.where(b > 0, 1, -1), scores, get_measure("f1")).value
+    best = best_threshold(np.where(b > 0, 1, -1), scores, get_measure("f1")).value
     assert clf.score(B, b) > best - 0.06
     P = clf.predict_proba(B)[:, 1]
     loss = -np.mean(np.where(b > 0, np.log(P), np.log1p(-P)))
@@ -289,7 +297,13 @@ def test_weights_of_rows_held_out_do_not_reach_the_model(measure, balanced):
     held = held_out_rows(np.where(y > 0, 1, -1), None, 0, 0.3)
     one, other = (
         fitted(
-            X, y, measure=measure, weight=np.where(held, s, 1.0), class_weight=balanced, cut="auto", probability=True
+            X,
+            y,
+            measure=measure,
+            weight=np.where(held, s, 1.0),
+            class_weight=balanced,
+            threshold="auto",
+            probability=True,
         )
         for s in (1.0, 4.0)
     )

@@ -17,9 +17,9 @@ def problem():
 
 def ours(risk, alpha, **options):
     X, y = problem()
-    clf = MeasureClassifier("accuracy", risk=risk, alpha=alpha, tol=1e-9, cut="none", max_iter=20_000, **options).fit(
-        X, y
-    )
+    clf = MeasureClassifier(
+        "accuracy", risk=risk, alpha=alpha, tol=1e-9, threshold="none", max_iter=20_000, **options
+    ).fit(X, y)
     return np.append(clf.coef_, clf.trained_intercept_)
 
 
@@ -54,7 +54,7 @@ def test_alpha_of_stochastic_gradient(loss, risk, factor, eta0):
     X, y = problem()
     steps = {"learning_rate": "invscaling", "eta0": eta0, "max_iter": 2000, "tol": None, "average": True}
     rival = SGDClassifier(loss, alpha=1e-2, fit_intercept=False, random_state=0, **steps).fit(X, y)
-    clf = MeasureClassifier("accuracy", risk=risk, alpha=factor * 1e-2, tol=1e-8, cut="none", fit_intercept=False).fit(
-        X, y
-    )
+    clf = MeasureClassifier(
+        "accuracy", risk=risk, alpha=factor * 1e-2, tol=1e-8, threshold="none", fit_intercept=False
+    ).fit(X, y)
     np.testing.assert_allclose(rival.coef_, clf.coef_, atol=2e-2 * np.abs(clf.coef_).max())

@@ -108,7 +108,7 @@ def test_a_loaded_model_is_the_one_that_was_saved(measure, solver, tmp_path):
     assert_the_same(clf, loaded)
     if clf.objective_ is not None:
         assert loaded.objective(*data()) == clf.objective(*data())
-    assert same(attributes(clf.recut(*data())), attributes(loaded.recut(*data())))
+    assert same(attributes(clf.tune_threshold(*data())), attributes(loaded.tune_threshold(*data())))
 
 
 @pytest.mark.parametrize("measure", all_measures())
@@ -167,18 +167,33 @@ def test_names_of_features_are_kept_and_checked(tmp_path):
         {"solver": "amp", "solver_params": {"level": "rewards", "rounds": 2}},
         {"solver": "stamp", "solver_params": {"passes": 3, "step": "paper", "first_epoch": 10}},
         {
-            "cut": "holdout",
+            "threshold": "holdout",
             "random_state": np.int64(3),
             "max_time": 100.0,
             "warm_start": True,
             "intercept_scaling": 2.0,
         },
-        {"risk": "squared_hinge", "verbose": 0, "cut": "none"},
+        {"risk": "squared_hinge", "verbose": 0, "threshold": "none"},
     ],
 )
 def test_parameters_are_kept(options, tmp_path):
     clf = fitted("f1", **options)
     assert_the_same(clf, saved(clf, tmp_path / "model"))
+
+
+def test_files_with_the_earlier_names_of_the_threshold_load(tmp_path):
+    """Files say `cut` where they were written before the parameter was called `threshold`."""
+    X, y = data()
+    clf = MeasureClassifier("gmean", solver="spade", threshold="train", random_state=0).partial_fit(X, y)
+    clf.save(tmp_path / "model")
+    content = read_archive(tmp_path / "model", KIND, VERSION)
+    content["parameters"]["cut"] = content["parameters"].pop("threshold")
+    content["trained"]["cut_rank_error_"] = content["trained"].pop("threshold_rank_error_")
+    write_archive(tmp_path / "earlier", KIND, VERSION, content)
+    loaded = load_model(tmp_path / "earlier")
+    assert loaded.get_params() == clf.get_params()
+    assert loaded.threshold_rank_error_ == clf.threshold_rank_error_
+    assert same(loaded.decision_function(X), clf.decision_function(X))
 
 
 def test_class_weights_may_have_keys_of_any_kind(tmp_path):
@@ -200,7 +215,7 @@ def test_weights_of_few_features_take_little_room(tmp_path):
         (rng.standard_normal(len(columns)), (np.repeat(np.arange(len(y)), 10), columns)), shape=(len(y), 10**6)
     )
     for solver in ("auto", "spade"):
-        clf = MeasureClassifier("gmean", solver=solver, cut="train", random_state=0).fit(X, y)
+        clf = MeasureClassifier("gmean", solver=solver, threshold="train", random_state=0).fit(X, y)
         loaded = saved(clf, tmp_path / "model")
         assert np.count_nonzero(clf.coef_) == 10
         assert loaded.coef_.tobytes() == clf.coef_.tobytes()
@@ -275,7 +290,7 @@ def test_a_stream_of_many_rows_keeps_its_sketches(tmp_path):
     loaded = saved(clf, tmp_path / "model")
     for each in (clf, loaded):
         each.partial_fit(X[5000:], y[5000:])
-    assert clf.cut_rank_error_ > 0
+    assert clf.threshold_rank_error_ > 0
     assert_the_same(clf, loaded)
 
 
@@ -309,7 +324,7 @@ def test_a_function_of_the_user_is_asked_for_where_it_is_needed(tmp_path):
     loaded = saved(clf, tmp_path / "model")
     assert loaded.decision_function(X).tobytes() == clf.decision_function(X).tobytes()
     assert same(loaded.predict(X), clf.predict(X))
-    for call in (loaded.score, loaded.recut, loaded.fit, clone(loaded).fit):
+    for call in (loaded.score, loaded.tune_threshold, loaded.fit, clone(loaded).fit):
         with pytest.raises(ValueError, match=r"'profit' was a function of yours.*load_model\(path, measure=\.\.\.\)"):
             call(X, y)
     again = load_model(tmp_path / "model", measure=CountMeasure(profit, "profit"))

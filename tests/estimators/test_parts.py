@@ -72,7 +72,9 @@ def test_every_measure_trains_as_in_memory(measure, weighted):
     assert there.score(operator, y, weight) == pytest.approx(here.score(X, y, weight), abs=1e-12)
     assert there.objective(operator, y, weight) == pytest.approx(here.objective(X, y, weight), rel=1e-9)
     np.testing.assert_allclose(there.decision_function(operator), here.decision_function(X), rtol=1e-6, atol=1e-8)
-    np.testing.assert_array_equal(there.recut(operator, y).intercept_.round(9), here.recut(X, y).intercept_.round(9))
+    np.testing.assert_array_equal(
+        there.tune_threshold(operator, y).intercept_.round(9), here.tune_threshold(X, y).intercept_.round(9)
+    )
 
 
 PAIRS = [
@@ -91,7 +93,7 @@ def test_every_solver_trains_every_risk_as_in_memory(solver, risk):
     if not all_solvers()[solver].trains(type(get_measure(measure))):
         measure = next(m for m in ("f1", "gmean", "roc_auc") if risk in {i.name: i for i in list_measures()}[m].risks)
     X, y = problem(60 if "entropy" in risk else 300, 6)
-    options = {"risk": risk, "solver": solver, "max_iter": 12, "cut": "train", "random_state": 0, "alpha": 1e-2}
+    options = {"risk": risk, "solver": solver, "max_iter": 12, "threshold": "train", "random_state": 0, "alpha": 1e-2}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         operator = in_parts(X, [10, 25, 30])

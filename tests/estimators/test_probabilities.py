@@ -147,7 +147,7 @@ def test_scores_come_from_fits_without_their_rows(measure):
     clf = asked(measure, tol=1e-5, scaling=None, risk=risk).fit(X, y)
     z = np.empty(len(y))
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
-        part = MeasureClassifier(measure, tol=1e-5, random_state=0, cut="none", risk=risk).fit(X[train], y[train])
+        part = MeasureClassifier(measure, tol=1e-5, random_state=0, threshold="none", risk=risk).fit(X[train], y[train])
         z[test] = (X[test] - X[train].mean(axis=0)) @ part.coef_[0]  # these risks do not care for a shift
     found = fit_sigmoid(np.where(y > 0, 1, -1), z)
     expected = [found.slope, found.offset - found.slope * float(X.mean(axis=0) @ clf.coef_[0])]
@@ -234,7 +234,7 @@ def test_a_new_cut_does_not_move_probabilities():
     X, y = problem()
     clf = asked("f1").fit(X, y)
     before = clf.predict_proba(X)
-    clf.recut(X, y, "recall_at_precision")
+    clf.tune_threshold(X, y, "recall_at_precision")
     np.testing.assert_array_equal(clf.predict_proba(X), before)
 
 

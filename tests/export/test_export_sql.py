@@ -49,7 +49,7 @@ def test_the_cut_serves_the_measure():
     X, y = rows()
     clf = MeasureClassifier("f1", scaling="standard").fit(X, y)
     first = run_sql(to_sql(clf, "t"), "t", X_NAMES, X.tolist())
-    clf.recut(X, y, "precision_at_recall", {"recall": 0.99})
+    clf.tune_threshold(X, y, "precision_at_recall", {"recall": 0.99})
     second = run_sql(to_sql(clf, "t"), "t", X_NAMES, X.tolist())
     check(clf, X, second)
     assert first["prediction"] != second["prediction"]

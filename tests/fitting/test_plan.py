@@ -97,9 +97,9 @@ def test_the_plan_is_one_sentence_that_is_shown_and_saved(tmp_path, caplog):
         (Request(solver="moments"), "accuracy", Shape(90, 10, 50), ThresholdRule.TRAINING_SCORES),
         (Request(options={"early_stopping": 0.1}), "f1", SCARCE, ThresholdRule.VALIDATION_ROWS),
         (Request(options={"early_stopping": 0.1}), "roc_auc", SCARCE, ThresholdRule.TRAINING_SCORES),
-        (Request(cut="none"), "f1", SCARCE, ThresholdRule.NONE),
-        (Request(cut="holdout"), "roc_auc", SCARCE, ThresholdRule.HELD_OUT_ROWS),
-        (Request(cut="train"), "f1", SCARCE, ThresholdRule.TRAINING_SCORES),
+        (Request(threshold="none"), "f1", SCARCE, ThresholdRule.NONE),
+        (Request(threshold="holdout"), "roc_auc", SCARCE, ThresholdRule.HELD_OUT_ROWS),
+        (Request(threshold="train"), "f1", SCARCE, ThresholdRule.TRAINING_SCORES),
     ],
 )  # fmt: skip
 def test_threshold_rules(request_, measure, shape, expected):

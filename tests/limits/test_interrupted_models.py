@@ -25,12 +25,12 @@ PHASES = {
     "after the samples": ({"init": "samples"}, sample_start, "Sampled", 2),
     "search over costs, between fits": ({"measure": "gmean"}, certified, "with_cost", 1),
     "fit on held-out rows": (
-        {"measure": "f1", "cut": "holdout", "solver": "smoothed", "risk": "hinge"},
+        {"measure": "f1", "threshold": "holdout", "solver": "smoothed", "risk": "hinge"},
         certified,
         "careful_threshold",
         1,
     ),
-    "threshold": ({}, certified, "best_cut", 1),
+    "threshold": ({}, certified, "best_threshold", 1),
     "leave-one-out": ({"measure": "f1", "risk": "logistic"}, certified, "leave_one_out", 1),
     "two methods, before the second": ({"measure": "f1", "alpha": 1.0}, certified, "is_doubtful", 1),
     "two methods, in the second": ({"measure": "f1", "alpha": 1.0}, cost_search, "leave_one_out", 1),
@@ -38,7 +38,7 @@ PHASES = {
     "attributes": ({}, classifier_module, "set_model", 1),
     "calibration": ({"probability": True}, classifier_module, "cross_fitted_scores", 1),
     "rows one by one, held out": (
-        {"measure": "gmean", "solver": "spade", "cut": "holdout"},
+        {"measure": "gmean", "solver": "spade", "threshold": "holdout"},
         "row_by_row",
         "careful_threshold",
         1,
@@ -49,7 +49,7 @@ FOLDS = {
     "last fold": ({}, search, "is_degenerate", 5),
     "folds of whole fits": ({"measure": "gmean"}, cost_search, "leave_one_out", 7),
     "final fit": ({}, search, "pooled", 1),
-    "threshold of the folds": ({}, search, "cut_of", 1),
+    "threshold of the folds": ({}, search, "threshold_of", 1),
     "calibration": ({"probability": True}, search, "calibration", 1),
     "results": ({}, search, "undefined_folds", 1),
 }
@@ -121,7 +121,7 @@ def test_every_phase_of_a_search_leaves_a_model(phase, n_jobs, monkeypatch, tmp_
 
 
 @pytest.mark.parametrize(
-    "options", [{"class_weight": "balanced"}, {"class_weight": {False: 1.0, True: 50.0}}, {"cut": "none"}]
+    "options", [{"class_weight": "balanced"}, {"class_weight": {False: 1.0, True: 50.0}}, {"threshold": "none"}]
 )
 def test_the_threshold_of_an_interrupted_model_is_that_of_the_fit(options, monkeypatch):
     X, y = rows()
@@ -180,7 +180,7 @@ def test_the_command_line_saves_what_there_is(table, place, options, monkeypatch
     if place == "before":
         press(monkeypatch, DenseOperator, "inspect", 1)
     elif place == "fit":
-        press(monkeypatch, *((search, "is_degenerate", 4) if options else (certified, "best_cut", 1)))
+        press(monkeypatch, *((search, "is_degenerate", 4) if options else (certified, "best_threshold", 1)))
     elif place == "score":
         press(monkeypatch, kind, "score", 1)
     elif place == "after":

@@ -154,7 +154,7 @@ def test_ctrl_c_at_many_lines(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"probability": True}, {"scaling": "standard", "cut": "holdout"}], ids=str)
+@pytest.mark.parametrize("options", [{"probability": True}, {"scaling": "standard", "threshold": "holdout"}], ids=str)
 @pytest.mark.parametrize("measure", ["roc_auc", "f1"])
 def test_ctrl_c_with_probabilities_and_rows_held_out(measure, options):
     check_interrupts((measure, "auto"), 80, **options)

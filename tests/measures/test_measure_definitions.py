@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from scoreline import CountMeasure, MeasureClassifier, MeasureClassifierCV
-from scoreline.measures import AtKMeasure, all_measures, best_cut, get_measure, get_scorer
+from scoreline.measures import AtKMeasure, all_measures, best_threshold, get_measure, get_scorer
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.report import ThresholdDisplay
 
@@ -148,7 +148,7 @@ def test_the_cut_beats_every_threshold(name, seed, n, digits, weighted):
     if s is not None:
         s[:2] = 1.0
     measure = get_measure(name)
-    cut = best_cut(y, z, measure, s)
+    cut = best_threshold(y, z, measure, s)
     weight = np.ones(n) if s is None else s
     if isinstance(measure, AtKMeasure):
         # Not a choice: at least k rows lie above the cut, and without the lowest level above it fewer.
@@ -167,7 +167,7 @@ def test_the_cut_beats_every_threshold(name, seed, n, digits, weighted):
             weight[(truth == t) & (predicted == q)].sum()
             for t, q in ((True, True), (False, True), (True, False), (False, False))
         ]
-        value_of = measure.cut_value if measure.uses_order else measure.from_counts
+        value_of = measure.threshold_objective if measure.uses_order else measure.from_counts
         return float(value_of(*(np.array([c]) for c in counts))[0])
 
     best = max(at(t) for t in candidates)
@@ -228,7 +228,7 @@ def test_count_measure_gets_arrays_everywhere(cut, solver):
     rng = np.random.default_rng(11)
     X = rng.standard_normal((300, 3))
     y = (X[:, 0] + 0.5 * rng.standard_normal(300) > 1.0).astype(int)
-    clf = MeasureClassifier(measure, solver=solver, cut=cut, risk="logistic").fit(X, y)
+    clf = MeasureClassifier(measure, solver=solver, threshold=cut, risk="logistic").fit(X, y)
     tp, fp = np.sum(clf.predict(X) & y), np.sum(clf.predict(X) & (1 - y))
     assert clf.score(X, y) == pytest.approx(tp - (min(1.0 / fp, 0.5) if fp else 0.5))
 
@@ -243,7 +243,7 @@ def test_count_measure_may_be_infinite_for_some_counts(func):
     X = rng.standard_normal((300, 3))
     y = (X[:, 0] + rng.standard_normal(300) > 1.0).astype(int)
     for cut in ("auto", "train", "holdout", "none"):
-        MeasureClassifier(measure, cut=cut).fit(X, y)
+        MeasureClassifier(measure, threshold=cut).fit(X, y)
     clf = MeasureClassifierCV(measure, alphas=[1e-1, 1e-3]).fit(X, y)
     assert np.isfinite(clf.intercept_)
     display = ThresholdDisplay.from_estimator(clf, X, y).plot()
@@ -274,9 +274,12 @@ def test_user_functions_of_counts_get_flat_float_arrays_of_their_own(shape):
 @pytest.mark.filterwarnings("error")
 def test_a_function_given_to_best_cut_is_called_like_that_of_a_count_measure():
     y, z = np.array([0, 0, 1, 0, 1, 1]), np.arange(6.0)
-    assert best_cut(y, z, odds_of_hits).threshold == best_cut(y, z, CountMeasure(odds_of_hits, "hits")).threshold
+    assert (
+        best_threshold(y, z, odds_of_hits).threshold
+        == best_threshold(y, z, CountMeasure(odds_of_hits, "hits")).threshold
+    )
     with pytest.raises(ValueError, match=r"returned shape \(\) for counts of shape \(7,\)"):
-        best_cut(y, z, lambda tp, fp, fn, tn: tp.sum())
+        best_threshold(y, z, lambda tp, fp, fn, tn: tp.sum())
 
 
 @pytest.mark.parametrize(

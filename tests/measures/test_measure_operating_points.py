@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scoreline import MeasureClassifier
-from scoreline.measures import best_cut, get_measure, steady_cut
+from scoreline.measures import best_threshold, get_measure, robust_threshold
 
 POINTS = {
     "recall_at_precision": ("precision", 0.8),
@@ -78,7 +78,7 @@ def test_doubling_all_counts_makes_a_kept_constraint_safer(name):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("cut", [best_cut, steady_cut])
+@pytest.mark.parametrize("cut", [best_threshold, robust_threshold])
 def test_higher_confidence_predicts_fewer_or_as_many_positives(cut, seed):
     y, z = scores(seed)
     before = len(y)
@@ -95,19 +95,19 @@ def test_confidence_is_kept_where_some_threshold_reaches_it(name):
     y, z = scores(1, n=2000, distance=2.0)
     for confidence in (0.6, 0.9, 0.99):
         measure = point(name, confidence=confidence)
-        threshold = best_cut(y, z, measure).threshold
+        threshold = best_threshold(y, z, measure).threshold
         tp, fp = np.sum((z > threshold) & (y > 0)), np.sum((z > threshold) & (y < 0))
-        at_cut = tp, fp, np.sum(y > 0) - tp, np.sum(y < 0) - fp
-        assert measure.chance(*at_cut) >= confidence
-        assert best_cut(y, z, measure).value == measure.value(y, z - threshold) > 0.0
+        at_threshold = tp, fp, np.sum(y > 0) - tp, np.sum(y < 0) - fp
+        assert measure.chance(*at_threshold) >= confidence
+        assert best_threshold(y, z, measure).value == measure.value(y, z - threshold) > 0.0
 
 
 @pytest.mark.parametrize("name", POINTS)
 def test_even_odds_are_the_plain_constraint_and_reports_ignore_confidence(name):
     y, z = scores(2)
     plain = point(name)
-    assert best_cut(y, z, point(name, confidence=0.5)) == best_cut(y, z, plain)
-    assert point(name, confidence=0.99).on_scores(y, z) == plain.on_scores(y, z) == best_cut(y, z, plain).value
+    assert best_threshold(y, z, point(name, confidence=0.5)) == best_threshold(y, z, plain)
+    assert point(name, confidence=0.99).on_scores(y, z) == plain.on_scores(y, z) == best_threshold(y, z, plain).value
     assert point(name, confidence=0.99).value(y, z - 1.0) == plain.value(y, z - 1.0)
 
 
@@ -118,10 +118,10 @@ def test_without_confidence_the_steady_cut_maximises_target_times_chance(name):
     tp = np.array([np.sum((z > t) & (y > 0)) for t in z], dtype=float)
     fp = np.array([np.sum((z > t) & (y < 0)) for t in z], dtype=float)
     at_rows = tp, fp, np.sum(y > 0) - tp, np.sum(y < 0) - fp
-    np.testing.assert_array_equal(measure.steady_value(*at_rows), measure.target(*at_rows) * measure.chance(*at_rows))
+    np.testing.assert_array_equal(measure.robust_value(*at_rows), measure.target(*at_rows) * measure.chance(*at_rows))
     # The cut looks at blurred counts and so misses what single rows make of the best: measured 1 to 6 % here.
-    best = measure.steady_value(*at_rows).max()
-    assert 0.9 * best < steady_cut(y, z, measure).value <= best * (1.0 + 1e-12)
+    best = measure.robust_value(*at_rows).max()
+    assert 0.9 * best < robust_threshold(y, z, measure).value <= best * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("name", POINTS)
@@ -144,10 +144,10 @@ def hopeless():
 def test_the_cut_of_a_constraint_out_of_reach_comes_closest_and_is_worth_nothing(weighted):
     y, z = hopeless()
     measure = point("recall_at_precision", 0.6)
-    cut = best_cut(y, z, measure, np.full(len(y), 2.0) if weighted else None)
+    cut = best_threshold(y, z, measure, np.full(len(y), 2.0) if weighted else None)
     assert cut == (9.5, 0.0)
     assert measure.value(y, z - cut.threshold) == measure.on_scores(y, z) == 0.0
-    feasible = best_cut(y, z, point("recall_at_precision", 0.5))
+    feasible = best_threshold(y, z, point("recall_at_precision", 0.5))
     assert feasible == (9.5, 1.0 / 11.0)
 
 
@@ -158,7 +158,7 @@ def test_with_confidence_the_cut_of_a_constraint_out_of_reach_has_the_best_chanc
     tp = np.array([np.sum((z > t) & (y > 0)) for t in levels], dtype=float)
     fp = np.array([np.sum((z > t) & (y < 0)) for t in levels], dtype=float)
     best = levels[np.argmax(measure.chance(tp, fp, 11.0 - tp, 21.0 - fp))]
-    assert best_cut(y, z, measure) == (best, 0.0)
+    assert best_threshold(y, z, measure) == (best, 0.0)
 
 
 def test_unreached_names_the_constraint_and_the_best_rate():
@@ -179,7 +179,7 @@ def test_recall_and_false_positive_rate_can_always_be_kept(name, limit):
     """Calling everything positive has recall 1, calling nothing positive no false positive."""
     y, z = hopeless()
     assert point(name, limit).unreached(y, z) is None
-    assert best_cut(y, z, point(name, limit)).value == point(name, limit).on_scores(y, z)
+    assert best_threshold(y, z, point(name, limit)).value == point(name, limit).on_scores(y, z)
 
 
 def twins():
@@ -191,14 +191,14 @@ def twins():
 @pytest.mark.parametrize("cut", ["auto", "train", "holdout"])
 def test_the_classifier_warns_of_a_constraint_out_of_reach(cut):
     X, y = twins()
-    clf = MeasureClassifier("recall_at_precision", {"precision": 0.99}, cut=cut, random_state=0)
+    clf = MeasureClassifier("recall_at_precision", {"precision": 0.99}, threshold=cut, random_state=0)
     with pytest.warns(UserWarning, match=r"'recall_at_precision': no threshold keeps precision >= 0\.99"):
         clf.fit(X, y)
     assert clf.score(X, y) == 0.0
     with pytest.warns(UserWarning, match=r"precision >= 0\.99: the closest reaches 0\.5\."):
-        clf.recut(X, y)
+        clf.tune_threshold(X, y)
     with pytest.warns(UserWarning, match=r"precision >= 0\.7: the closest reaches 0\.5\."):
-        clf.recut(X, y, "recall_at_precision", {"precision": 0.7})
+        clf.tune_threshold(X, y, "recall_at_precision", {"precision": 0.7})
 
 
 def test_the_classifier_does_not_warn_where_the_constraint_is_kept():
@@ -208,8 +208,12 @@ def test_the_classifier_does_not_warn_where_the_constraint_is_kept():
         # That is the optimum here, unless rounding moves it a little.
         warnings.filterwarnings("ignore", "Degenerate fit: all rows have the same score")
         clf = MeasureClassifier("recall_at_precision", {"precision": 0.4}).fit(X, y)
-        clf.recut(X, y).recut(X, y, "tpr_at_fpr", {"fpr": 0.01}).recut(X, y, "precision_at_recall")
-        MeasureClassifier("recall_at_precision", {"precision": 0.99}, cut="none").fit(X, y)  # no cut, nothing to miss
+        clf.tune_threshold(X, y).tune_threshold(X, y, "tpr_at_fpr", {"fpr": 0.01}).tune_threshold(
+            X, y, "precision_at_recall"
+        )
+        MeasureClassifier("recall_at_precision", {"precision": 0.99}, threshold="none").fit(
+            X, y
+        )  # no cut, nothing to miss
 
 
 @pytest.mark.parametrize(
@@ -233,7 +237,7 @@ def test_the_default_cut_keeps_the_constraint_on_new_rows_more_often_than_the_be
         rng = np.random.default_rng(seed)
         (X, y), (X_new, y_new) = sample(rng), sample(rng)
         for cut, outcomes in kept.items():
-            clf = MeasureClassifier(name, {POINTS[name][0]: limit}, cut=cut, solver=solver).fit(X, y)
+            clf = MeasureClassifier(name, {POINTS[name][0]: limit}, threshold=cut, solver=solver).fit(X, y)
             outcomes.append(clf.score(X_new, y_new) > 0.0)
     # Measured 0.93 or more against 0.6 or less; the standard error of a share of 30 is at most 0.09.
     assert np.mean(kept["auto"]) > np.mean(kept["train"]) + 0.2
@@ -247,7 +251,7 @@ def test_limits_without_room_for_chance():
     z, w = y + rng.standard_normal(300), rng.uniform(0.1, 3, 300)
     full = get_measure("precision_at_recall", {"recall": 1.0})
     assert full.unreached(y, z, w) is None, "rounding of sums of weights must not break a limit of 1"
-    assert best_cut(y, z, full, w).value > 0.0
+    assert best_threshold(y, z, full, w).value > 0.0
 
 
 def test_a_confidence_out_of_reach_is_said():

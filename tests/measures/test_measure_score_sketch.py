@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoreline.measures import best_cut, get_measure, score_sketch
+from scoreline.measures import best_threshold, get_measure, score_sketch
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
 
 KINDS = {
@@ -281,7 +281,7 @@ def test_the_cut_is_the_best_of_the_later_scores_while_all_are_kept(measure, wei
         blocks.append(block)
         sign, scores, weight = latest(blocks, kept_weight(recent))
         assert recent.rank_error == 0.0
-        assert recent.cut(get_measure(measure)) == best_cut(sign, scores, get_measure(measure), weight)
+        assert recent.best_threshold(get_measure(measure)) == best_threshold(sign, scores, get_measure(measure), weight)
     assert len(sign) < 0.7 * sum(len(b[0]) for b in blocks), "early scores were let go"
 
 
@@ -292,8 +292,10 @@ def test_early_scores_have_no_say_in_the_cut():
         block = sign, scores + (1000.0 if k < 15 else 0.0), weight
         recent.add(*block)
         later.append(block)
-    assert recent.cut(get_measure("gmean")) == best_cut(*latest(later, kept_weight(recent))[:2], get_measure("gmean"))
-    assert abs(recent.cut(get_measure("gmean")).threshold) < 2.0
+    assert recent.best_threshold(get_measure("gmean")) == best_threshold(
+        *latest(later, kept_weight(recent))[:2], get_measure("gmean")
+    )
+    assert abs(recent.best_threshold(get_measure("gmean")).threshold) < 2.0
 
 
 @pytest.mark.parametrize("side", [-1, 1])
@@ -304,9 +306,9 @@ def test_a_class_that_the_later_half_lacks_is_kept(side):
     for block in blocks:
         recent.add(*block)
     assert sum(pair[(side + 1) // 2].weight for pair in recent.generations) == 5.0
-    cut, others = recent.cut(get_measure("balanced_accuracy")), latest(blocks[1:], kept_weight(recent) - 5.0)
+    cut, others = recent.best_threshold(get_measure("balanced_accuracy")), latest(blocks[1:], kept_weight(recent) - 5.0)
     sign, scores = (np.concatenate([early, late]) for early, late in zip(blocks[0][:2], others[:2], strict=True))
-    assert cut == best_cut(sign, scores, get_measure("balanced_accuracy"))
+    assert cut == best_threshold(sign, scores, get_measure("balanced_accuracy"))
     assert kept_weight(recent) <= 0.5625 * recent.total + 20 + 5, "the other class of old rows is let go"
     # As soon as both are there, what is old goes.
     for block in blocks_of([50] * 40):
@@ -337,9 +339,13 @@ def test_a_compressed_cut_is_as_good_as_its_error_allows(monkeypatch, measure, w
         blocks.append(block)
     rows = latest(blocks, kept_weight(recent))
     sign, scores, weight = rows
-    sums, error, cut = [weight[sign > 0].sum(), weight[sign < 0].sum()], recent.rank_error, recent.cut(measure)
+    sums, error, cut = (
+        [weight[sign > 0].sum(), weight[sign < 0].sum()],
+        recent.rank_error,
+        recent.best_threshold(measure),
+    )
     assert 0.0 < error <= 0.5 * (1 + np.log2(weight.sum() / size)) / size
-    got, ideal = counts_at(*rows, cut.threshold), best_cut(sign, scores, measure, weight)
+    got, ideal = counts_at(*rows, cut.threshold), best_threshold(sign, scores, measure, weight)
     best = counts_at(*rows, ideal.threshold)
     slack = 1e-9  # sums of ten thousand weights of a part
     # The measure of the points at a threshold is that of counts off by the error, for either threshold.
@@ -376,7 +382,7 @@ def test_rows_of_weight_zero_are_not_there(small):
         one.add(sign[rows], scores[rows], weight[rows])
         rows = rows[weight[rows] > 0]
         other.add(sign[rows], scores[rows], weight[rows])
-    assert one.cut(get_measure("f1")) == other.cut(get_measure("f1"))
+    assert one.best_threshold(get_measure("f1")) == other.best_threshold(get_measure("f1"))
     assert one.rank_error == other.rank_error
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from scoreline.distributed import BlockVector, Layout
 from scoreline.distributed.cluster import Home, InlineCluster
-from scoreline.measures import best_cut, get_measure
+from scoreline.measures import best_threshold, get_measure
 from scoreline.measures.operating_points import OperatingPoint
 from scoreline.measures.registry import all_measures
 
@@ -36,15 +36,15 @@ def test_beyond_the_ends_a_threshold_is_half_a_mean_distance_away(want, side, el
         return tp + fp if want == "all" else -(tp + fp)
 
     sign, scores = in_blocks(y, z) if elsewhere else (y, z)
-    cut = best_cut(sign, scores, value)
+    cut = best_threshold(sign, scores, value)
     assert cut.threshold == pytest.approx(0.0 if side < 0 else 10.0)
     assert cut.value == (5.0 if want == "all" else 0.0)
 
 
 def test_equal_scores_get_a_threshold_one_below_or_above():
     z, y = np.full(4, 3.0), np.array([1, -1, 1, -1])
-    assert best_cut(y, z, lambda tp, fp, fn, tn: tp + fp).threshold == 2.0
-    assert best_cut(y, z, lambda tp, fp, fn, tn: fn + tn).threshold == 4.0
+    assert best_threshold(y, z, lambda tp, fp, fn, tn: tp + fp).threshold == 2.0
+    assert best_threshold(y, z, lambda tp, fp, fn, tn: fn + tn).threshold == 4.0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -83,7 +83,7 @@ def test_the_careful_value_puts_kept_thresholds_first(name, confidence):
     rng = np.random.default_rng(0)
     tp, fp = rng.integers(0, 30, 200).astype(float), rng.integers(0, 30, 200).astype(float)
     counts = tp, fp, 30.0 - tp, 30.0 - fp
-    careful, steady = np.asarray(measure.careful_value(*counts)), np.asarray(measure.steady_value(*counts))
+    careful, steady = np.asarray(measure.careful_value(*counts)), np.asarray(measure.robust_value(*counts))
     if confidence is not None:
         assert np.array_equal(careful, steady)
         return

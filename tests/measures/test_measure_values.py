@@ -103,9 +103,9 @@ def test_the_cut_of_a_ranking_measure_is_balanced_accuracy():
     tp, fp, fn, tn = 3.0, 1.0, 2.0, 8.0
     y = np.repeat([1, 0, 1, 0], [3, 1, 2, 8])
     predicted = np.repeat([1, 1, 0, 0], [3, 1, 2, 8])
-    got = get_measure("roc_auc").cut_value(tp, fp, fn, tn)
+    got = get_measure("roc_auc").threshold_objective(tp, fp, fn, tn)
     assert got == pytest.approx(balanced_accuracy_score(y, predicted), abs=1e-15)
-    assert get_measure("roc_auc").cut_value(0.0, 0.0, 0.0, 4.0) == 0.5  # no positives: that half counts 0
+    assert get_measure("roc_auc").threshold_objective(0.0, 0.0, 0.0, 4.0) == 0.5  # no positives: that half counts 0
 
 
 @pytest.fixture(scope="module")

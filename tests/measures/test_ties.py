@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoreline.measures import best_cut, get_measure, steady_cut
+from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.registry import all_measures
 from scoreline.measures.ties import TIE, clearly_above, first_best
 
@@ -27,7 +27,7 @@ def few_levels(seed, n=200, levels=12):
 
 
 @pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("find", [best_cut, steady_cut])
+@pytest.mark.parametrize("find", [best_threshold, robust_threshold])
 def test_rounding_of_scores_moves_no_threshold(name, find):
     measure = get_measure(name)
     for seed in range(6):
@@ -44,16 +44,16 @@ def test_rounding_of_scores_moves_no_threshold(name, find):
 @pytest.mark.parametrize("base", [1.0, -1.0, 1e-300, 1e300, 3e7])
 def test_neighbouring_floats_are_tied(base):
     z = np.array([np.nextafter(base, np.inf), base])
-    assert best_cut(np.array([1, -1]), z, "accuracy").value == 0.5
+    assert best_threshold(np.array([1, -1]), z, "accuracy").value == 0.5
     z[0] += 2.0 * TIE * abs(base)
-    cut = best_cut(np.array([1, -1]), z, "accuracy")
+    cut = best_threshold(np.array([1, -1]), z, "accuracy")
     assert cut.value == 1.0
     assert (z > cut.threshold).tolist() == [True, False]
 
 
 def test_one_huge_score_ties_no_others():
     y = np.array([1, 1, -1, -1, -1])
-    assert best_cut(y, np.array([1e300, 3.0, 2.0, 1.0, 0.5]), "accuracy").value == 1.0
+    assert best_threshold(y, np.array([1e300, 3.0, 2.0, 1.0, 0.5]), "accuracy").value == 1.0
 
 
 def test_scores_that_lie_close_are_not_all_tied_in_a_row():
@@ -62,14 +62,14 @@ def test_scores_that_lie_close_are_not_all_tied_in_a_row():
     y = np.where(rng.random(20_000) < 0.5, 1, -1)
     z = 1e6 + 1e-6 * (rng.standard_normal(20_000) + 2.0 * y)
     assert np.median(np.diff(np.unique(z))) < TIE * 1e6
-    assert best_cut(y, z, "accuracy").value > 0.95
+    assert best_threshold(y, z, "accuracy").value > 0.95
 
 
 def test_scores_that_are_one_number_and_rounding_are_all_tied():
     rng = np.random.default_rng(1)
     y = np.where(rng.random(500) < 0.1, 1, -1)
     z = -1.0 + 4.0 * EPS * rng.standard_normal(500)
-    predicted = z > best_cut(y, z, "f1").threshold
+    predicted = z > best_threshold(y, z, "f1").threshold
     assert predicted.all()
 
 
@@ -78,7 +78,7 @@ def test_scores_that_are_one_number_and_rounding_are_all_tied():
 def test_the_rule_does_not_depend_on_the_scale(seed, exponent):
     y, z = few_levels(seed)
     z = rounded(z, seed, roundings=200)  # some tied, some not
-    assert best_cut(y, np.ldexp(z, exponent), "f1").value == best_cut(y, z, "f1").value
+    assert best_threshold(y, np.ldexp(z, exponent), "f1").value == best_threshold(y, z, "f1").value
 
 
 def test_values_that_differ_by_rounding_are_equal():
@@ -94,8 +94,8 @@ def test_values_that_differ_by_rounding_are_equal():
 def test_heavy_weights_do_not_switch_the_rule_off(heavy):
     y, z = few_levels(0)
     weight = np.full(len(y), heavy)
-    assert best_cut(y, rounded(z, 1), "accuracy", weight).value == best_cut(y, z, "accuracy", weight).value
+    assert best_threshold(y, rounded(z, 1), "accuracy", weight).value == best_threshold(y, z, "accuracy", weight).value
     weight = np.ones(len(y))
     weight[5] = heavy
-    exact, other = (best_cut(y, scores, "f1", weight) for scores in (z, rounded(z, 1)))
+    exact, other = (best_threshold(y, scores, "f1", weight) for scores in (z, rounded(z, 1)))
     assert other.threshold == pytest.approx(exact.threshold, rel=1e-12)

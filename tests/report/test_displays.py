@@ -115,7 +115,7 @@ def test_several_models_have_their_areas_in_the_legend_whatever_they_are_called(
     assert "…" in texts[1]
     assert max(map(len, texts)) < 45
     assert texts[2].startswith("$a$")
-    assert texts[3:] == ["chance: 0.500", "the cut: decision > 0"]
+    assert texts[3:] == ["chance: 0.500", "the threshold: decision > 0"]
 
 
 COUNTED = sorted(name for name, kind in all_measures().items() if not kind.uses_order)
@@ -131,7 +131,7 @@ def test_measure_at_each_threshold_is_the_measure_of_its_predictions(measure, ti
     brute = [judge.from_counts(*(float(np.sum((y == t) & ((z > cut) == q)))
              for t, q in ((1, 1), (0, 1), (1, 0), (0, 0)))) for cut in display.thresholds]  # fmt: skip
     np.testing.assert_allclose(values, brute, rtol=1e-12)
-    assert display.at_cut[judge.name] == pytest.approx(judge.value(y, z), rel=1e-12)
+    assert display.at_threshold[judge.name] == pytest.approx(judge.value(y, z), rel=1e-12)
     assert display.best.value == pytest.approx(max(brute), rel=1e-12)
 
 
@@ -140,7 +140,7 @@ def test_rankings_show_precision_recall_and_f1():
     display = ThresholdDisplay.from_predictions(y, z, measure="roc_auc")
     assert list(display.values) == ["precision", "recall", "f1"]
     assert display.main == "f1"
-    assert display.at_cut["recall"] == np.mean(z[y] > 0)
+    assert display.at_threshold["recall"] == np.mean(z[y] > 0)
 
 
 def test_a_measure_that_is_nowhere_defined_is_said_to_be():
@@ -214,7 +214,7 @@ def test_bins_of_reliability_hold_all_rows_with_wilson_intervals():
         display = ReliabilityDisplay.from_predictions(y, z)
         assert display.rows.sum() == len(y)
         assert display.shares @ display.rows == pytest.approx(y.sum(), rel=1e-12)
-        assert display.above_cut @ display.rows == pytest.approx(np.sum(z > 0), rel=1e-12)
+        assert display.above_threshold @ display.rows == pytest.approx(np.sum(z > 0), rel=1e-12)
         for share, rows, low, high in zip(display.shares, display.rows, display.lower, display.upper, strict=True):
             interval = binomtest(round(share * rows), int(rows)).proportion_ci(0.95, "wilson")
             assert (low, high) == pytest.approx((interval.low, interval.high), abs=1e-6)  # z is 1.959964
@@ -264,7 +264,7 @@ def test_estimators_and_their_labels_are_understood():
     z, truth = clf.decision_function(X), y == "yes"
     assert RocDisplay.from_estimator(clf, X, y).areas["MeasureClassifier"] == pytest.approx(roc_auc_score(truth, z))
     assert PrecisionRecallDisplay.from_estimator(clf, X, y, name="mine").positives == truth.sum()
-    assert ThresholdDisplay.from_estimator(clf, X, y).at_cut["f1"] == pytest.approx(clf.score(X, y))
+    assert ThresholdDisplay.from_estimator(clf, X, y).at_threshold["f1"] == pytest.approx(clf.score(X, y))
     assert ScoreDistributionDisplay.from_estimator(clf, X, y).class_names == ("no", "yes")
     assert ReliabilityDisplay.from_estimator(clf, X, y, n_bins=5).base == truth.mean()
 

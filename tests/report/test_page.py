@@ -104,7 +104,7 @@ def test_the_verdict_comes_first_and_sections_follow_in_order(pages):
         "Results",
         "What was proved",
         "Ranking: ROC and precision-recall",
-        "The cut",
+        "The decision threshold",
         "Scores: distribution and reliability",
         "Largest weights",
         "Data and warnings",

@@ -698,7 +698,7 @@ def test_without_time_there_is_a_model_and_a_warning(level):
 
 def test_time_is_that_of_all_fits(fits):
     X, y = data(seed=1)
-    classifier(level="rewards", max_time=1000.0, cut="holdout", random_state=0).fit(X, y)
+    classifier(level="rewards", max_time=1000.0, threshold="holdout", random_state=0).fit(X, y)
     given = [fit["max_time"] for fit in fits]
     assert len(given) > 3
     assert (np.diff([500.0, *given[:-1]]) < 0.0).all(), "half of it, and each what the others have left"
@@ -805,7 +805,7 @@ def test_clones_and_pickles_are_the_same(level):
 def test_the_cut_changes_the_intercept_only(level, fits):
     X, y = few_positives()
     auto, train, none, holdout = (
-        classifier(level=level, cut=cut, random_state=0).fit(X, y) for cut in ("auto", "train", "none", "holdout")
+        classifier(level=level, threshold=cut, random_state=0).fit(X, y) for cut in ("auto", "train", "none", "holdout")
     )
     for clf in (train, none, holdout):
         assert np.array_equal(clf.coef_, auto.coef_)
@@ -881,7 +881,7 @@ def test_the_last_level_is_that_of_the_model_where_a_constant_is_hard_to_beat(n,
 @pytest.mark.parametrize("at", [1, 2])
 def test_an_interrupt_between_two_fits_leaves_the_best_so_far(at, monkeypatch):
     X, y = few_positives()
-    cut, calls = amp_module.best_cut, []
+    cut, calls = amp_module.best_threshold, []
 
     def pressed(*arguments):
         calls.append(1)
@@ -889,7 +889,7 @@ def test_an_interrupt_between_two_fits_leaves_the_best_so_far(at, monkeypatch):
             raise KeyboardInterrupt
         return cut(*arguments)
 
-    monkeypatch.setattr(amp_module, "best_cut", pressed)
+    monkeypatch.setattr(amp_module, "best_threshold", pressed)
     clf = classifier()
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)

@@ -109,7 +109,7 @@ def test_the_error_of_the_gain_is_that_of_resampled_rows(name):
     def value(decision, rows):
         truth, predicted = sign[rows] > 0, decision[rows] > 0
         counts = [(truth == t) & (predicted == q) for t, q in ((1, 1), (0, 1), (1, 0), (0, 0))]
-        return float(measure.steady_value(*(c.sum() for c in counts)))
+        return float(measure.robust_value(*(c.sum() for c in counts)))
 
     gain, error = cost_search.paired_gain(measure, sign, np.ones(n), new > 0, old > 0)
     assert gain == pytest.approx(value(new, slice(None)) - value(old, slice(None)), abs=1e-12)

@@ -77,7 +77,7 @@ def test_the_optimum_is_that_with_a_free_intercept(seed, weighted):
 def test_the_classifier_has_the_intercept_of_the_risk():
     X, y = data(n=200, seed=1)
     params = {"solver": "excessive_gap", "alpha": 0.1, "tol": 1e-4, "max_iter": 20_000}
-    clf = MeasureClassifier("accuracy", cut="none", **params).fit(X, y)
+    clf = MeasureClassifier("accuracy", threshold="none", **params).fit(X, y)
     assert clf.risk_ == "hinge_free_intercept"
     _, w, b = reference(X, y, 0.1)
     np.testing.assert_allclose(clf.decision_function(X), X @ w + b, atol=0.05)  # as the gap allows
@@ -86,7 +86,7 @@ def test_the_classifier_has_the_intercept_of_the_risk():
     assert MeasureClassifier("accuracy", **params).fit(X, y).score(X, y) >= clf.score(X, y), (
         "the cut is the best on these rows"
     )
-    shifted = MeasureClassifier("accuracy", cut="none", **params).fit(X + 0.5, y)
+    shifted = MeasureClassifier("accuracy", threshold="none", **params).fit(X + 0.5, y)
     assert shifted.objective_ == pytest.approx(clf.objective_, rel=2e-4), (
         "no penalty on the intercept: shifts do not matter"
     )

@@ -215,7 +215,7 @@ def test_ctrl_c_in_the_cut_keeps_the_model(monkeypatch):
     def pressed(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(certified, "best_cut", pressed)
+    monkeypatch.setattr(certified, "best_threshold", pressed)
     clf = MeasureClassifier()
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.fitting.threshold import held_out_rows
 from scoreline.kernels import point_updates
-from scoreline.measures import best_cut, get_measure
+from scoreline.measures import best_threshold, get_measure
 from scoreline.operators import as_operator
 from scoreline.solvers import SpadeSolver, StampSolver
 from scoreline.solvers.common import row_method, row_state
@@ -206,7 +206,7 @@ def test_stamp_goes_on_with_the_weights_that_were_better_after_a_fifth_of_the_pa
             seen = []
             params = {"weights": weights, "callbacks": [lambda progress, seen=seen: seen.append(progress.w.copy())]}
             classifier(measure, solver_params=params, **options).fit(X, y)
-            watched[weights] = best_cut(y, X @ seen[1][:-1], get_measure(measure)).value
+            watched[weights] = best_threshold(y, X @ seen[1][:-1], get_measure(measure)).value
         better = "equal" if watched["equal"] > watched["level"] else "level"
         np.testing.assert_array_equal(fits["auto"].coef_, fits[better].coef_)
         chosen.add(better)
@@ -215,7 +215,7 @@ def test_stamp_goes_on_with_the_weights_that_were_better_after_a_fifth_of_the_pa
 
 def test_weights_of_the_level_are_kept_where_no_cut_can_tell_or_passes_are_few():
     X, y = data()
-    for options in ({"passes": 10, "cut": "none"}, {"passes": 4}):
+    for options in ({"passes": 10, "threshold": "none"}, {"passes": 4}):
         own = [
             classifier("f1", solver_params={"weights": w}, **options).fit(X, y).coef_
             for w in ("auto", "level", "equal")
@@ -234,7 +234,7 @@ def test_callbacks_see_the_mean_after_every_pass_and_can_end_the_run(measure):
         progress.w[:] += 0.0  # a copy: the run does not use it
         return len(seen) == 3
 
-    fitted = classifier(measure, passes=7, cut="none", solver_params={"callbacks": [watch]}).fit(X, y)
+    fitted = classifier(measure, passes=7, threshold="none", solver_params={"callbacks": [watch]}).fit(X, y)
     assert [p.iteration for p in seen] == [1, 2, 3]
     assert fitted.status_ == "interrupted"
     assert fitted.n_iter_ == 3
@@ -276,7 +276,7 @@ def test_scaling_works_and_its_passes_count(measure, scaling):
 @one_of_each
 def test_no_cut_keeps_the_trained_intercept(measure):
     X, y = data()
-    kept, cut = (classifier(measure, cut=c).fit(X, y) for c in ("none", "train"))
+    kept, cut = (classifier(measure, threshold=c).fit(X, y) for c in ("none", "train"))
     assert kept.intercept_[0] == kept.trained_intercept_ == cut.trained_intercept_
     assert np.array_equal(kept.coef_, cut.coef_)
     assert kept.n_passes_ == pytest.approx(5.0, rel=1e-12)
@@ -286,7 +286,7 @@ def test_no_cut_keeps_the_trained_intercept(measure):
 @one_of_each
 def test_without_an_intercept_only_the_cut_sets_one(measure):
     X, y = data()
-    assert classifier(measure, fit_intercept=False, cut="none").fit(X, y).intercept_[0] == 0.0
+    assert classifier(measure, fit_intercept=False, threshold="none").fit(X, y).intercept_[0] == 0.0
     fitted = classifier(measure, fit_intercept=False).fit(X, y)
     assert fitted.trained_intercept_ == 0.0
     assert fitted.intercept_[0] != 0.0
@@ -366,7 +366,7 @@ def test_time_is_that_of_the_held_out_run_and_of_the_other(measure, monkeypatch)
     readings = itertools.count()
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(readings)))
     X, y = data(n=300)
-    fitted = classifier(measure, passes=10**6, cut="holdout", max_time=400.0).fit(X, y)
+    fitted = classifier(measure, passes=10**6, threshold="holdout", max_time=400.0).fit(X, y)
     assert fitted.status_ == "max_time"
     assert 400.0 < next(readings) < 440.0
 
@@ -431,10 +431,10 @@ def test_columns_are_refused_with_the_way_out(measure):
 def test_a_holdout_cut_is_the_best_on_rows_that_a_first_run_did_not_see(measure):
     X, y = data(n=300)
     held = held_out_rows(np.where(y == 1, 1, -1), None, 0)
-    first = classifier(measure, cut="train").fit(X, y, sample_weight=np.where(held, 0.0, 1.0))
+    first = classifier(measure, threshold="train").fit(X, y, sample_weight=np.where(held, 0.0, 1.0))
     scores = X[held] @ first.coef_[0] + first.trained_intercept_
-    cut = best_cut(y[held], scores, get_measure(measure)).threshold
-    fitted, plain = classifier(measure, cut="holdout").fit(X, y), classifier(measure, cut="none").fit(X, y)
+    cut = best_threshold(y[held], scores, get_measure(measure)).threshold
+    fitted, plain = classifier(measure, threshold="holdout").fit(X, y), classifier(measure, threshold="none").fit(X, y)
     assert fitted.intercept_[0] == pytest.approx(fitted.trained_intercept_ - cut, rel=1e-12)
     np.testing.assert_array_equal(fitted.coef_, plain.coef_)  # four passes: no weights are tried
     assert fitted.n_passes_ == pytest.approx(5.0 + 5.0 + 1.0, rel=1e-12)
@@ -445,7 +445,7 @@ def test_a_holdout_cut_is_the_best_on_rows_that_a_first_run_did_not_see(measure)
 def test_rows_are_held_out_where_they_are_fewer_than_ten_a_feature_but_not_too_few(measure, n, p, holds_out):
     X, y = data(n=n, p=p)
     assert (min(np.bincount(y)) >= 50) == (n == 300)
-    same = [classifier(measure, cut=cut).fit(X, y).intercept_[0] for cut in ("auto", "holdout", "train")]
+    same = [classifier(measure, threshold=cut).fit(X, y).intercept_[0] for cut in ("auto", "holdout", "train")]
     assert same[0] == same[1 if holds_out else 2]
     assert same[1] != same[2]
 
@@ -541,7 +541,9 @@ def optimum(measure, A, y, units, radius):
 
 
 def trained(measure, X, y, alpha, seed, step="adaptive", **options):
-    fitted = classifier(measure, passes=PASSES, step=step, alpha=alpha, cut="none", seed=seed, **options).fit(X, y)
+    fitted = classifier(measure, passes=PASSES, step=step, alpha=alpha, threshold="none", seed=seed, **options).fit(
+        X, y
+    )
     return np.append(fitted.coef_[0], fitted.trained_intercept_)
 
 
@@ -615,7 +617,7 @@ def test_the_level_of_stamp_is_close_to_the_measure_of_its_predictions(seed, mon
         take_in(self, rows, measure, radius, state)
 
     monkeypatch.setattr(StampSolver, "take_in", watched)
-    fitted = classifier("f1", passes=60, cut="none", seed=seed).fit(X, y)
+    fitted = classifier("f1", passes=60, threshold="none", seed=seed).fit(X, y)
     level = states[-1].numbers[point_updates.LEVEL]
     assert states[-1].numbers[point_updates.EPOCH] >= 100 * 2**7
     # The level is of single iterates over half of the rows met, not of their mean: it lags behind.

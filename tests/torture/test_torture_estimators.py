@@ -114,7 +114,7 @@ def settings_of(draw, name):
         "risk": risk,
         "solver": draw(st.sampled_from(["auto", *fitting])),
         "scaling": draw(st.sampled_from([None, "maxabs", "standard", "robust", "quantile"])),
-        "cut": draw(st.sampled_from(["auto", "auto", "train", "holdout", "none"])),
+        "threshold": draw(st.sampled_from(["auto", "auto", "train", "holdout", "none"])),
         "fit_intercept": draw(st.booleans()),
         "intercept_scaling": draw(st.sampled_from([1.0, 1.0, 1e-3, 1e6, 1e50])),
         "class_weight": draw(st.sampled_from([None, None, "balanced", {1: 3.0, -1: 0.5}, {1: 1e300, -1: 1e-300}])),

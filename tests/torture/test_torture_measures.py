@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torture_data import LARGEST, TINY, labels, scores, weights
 
-from scoreline.measures import CountMeasure, all_measures, best_cut, class_average, get_measure, steady_cut
+from scoreline.measures import CountMeasure, all_measures, best_threshold, class_average, get_measure, robust_threshold
 from scoreline.measures.base import CountsBasedMeasure, checked_rows
 from scoreline.measures.ranking import AtKMeasure
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
@@ -200,7 +200,7 @@ def candidates(z, weight):
 
 def check_cut(name, y, z, weight):
     measure = get_measure(name)
-    cut = quiet(best_cut, y, z, measure, weight)
+    cut = quiet(best_threshold, y, z, measure, weight)
     if cut is None:
         return
     rows = exact_rows(y, z, weight)
@@ -224,7 +224,7 @@ def check_cut(name, y, z, weight):
 
 def check_steady(name, y, z, weight):
     measure = get_measure(name)
-    cut = quiet(steady_cut, y, z, measure, weight)
+    cut = quiet(robust_threshold, y, z, measure, weight)
     if cut is None:
         return
     assert np.isfinite(cut.threshold)
@@ -298,8 +298,8 @@ def test_powers_of_two_in_the_weights_change_no_bit(name, factor):
     weight = np.array([1.0, 2.0, 3.0, 1.0, 5.0, 2.0])
     for measure in (get_measure(name), *([get_measure(name, {"k": 0.5})] if name.endswith("_at_k") else [])):
         assert quiet(measure.value, y, z, factor * weight) == measure.value(y, z, weight)
-        cut = quiet(best_cut, y, z, measure, factor * weight)
-        assert cut == best_cut(y, z, measure, weight)
+        cut = quiet(best_threshold, y, z, measure, factor * weight)
+        assert cut == best_threshold(y, z, measure, weight)
 
 
 @pytest.mark.parametrize("name", ["precision_at_k", "recall_at_k"])
@@ -332,7 +332,7 @@ def test_light_rows_do_not_drown_in_heavy_ones(name):
     """The weight below the cut was a difference of two sums: of 1e20 + 1 and 1e20, which left 0."""
     y, z, weight = np.array([-1, 1, 1]), np.array([0.1, -0.1, 0.6]), np.array([1.0, 1.0, 1e20])
     expected = float(FORMULAS[name](Fraction(10**20), Fraction(0), Fraction(1), Fraction(1)))
-    assert abs(best_cut(y, z, name, weight).value - expected) <= 8 * EPS
+    assert abs(best_threshold(y, z, name, weight).value - expected) <= 8 * EPS
     assert abs(get_measure(name).value(y, z - 0.3, weight) - expected) <= 8 * EPS
 
 
@@ -395,7 +395,7 @@ NOT_ROWS = {
 def test_what_are_no_rows_is_refused(name, wrong):
     """NaN counted as a negative prediction, rows of weight NaN or below 0 were left out, one label stood for all rows."""
     y, z, weight, message = NOT_ROWS[wrong]
-    for call in (get_measure(name).value, lambda *rows: best_cut(rows[0], rows[1], name, rows[2])):
+    for call in (get_measure(name).value, lambda *rows: best_threshold(rows[0], rows[1], name, rows[2])):
         with pytest.raises(ValueError, match=message):
             call(np.array(y), np.array(z), None if weight is None else np.array(weight))
 
@@ -409,7 +409,7 @@ def test_what_a_mask_hides_is_not_taken(name, place):
     with pytest.raises(ValueError, match="masked"):
         get_measure(name).value(*rows)
     with pytest.raises(ValueError, match="masked"):
-        best_cut(rows[0], rows[1], name, rows[2])
+        best_threshold(rows[0], rows[1], name, rows[2])
 
 
 @pytest.mark.parametrize("name", ["roc_auc", "average_precision", "partial_roc_auc"])
@@ -421,7 +421,7 @@ def test_infinite_scores_cannot_be_ranked(name):
 def test_counts_whose_sum_leaves_the_range_are_refused_where_their_size_matters():
     profit = CountMeasure(lambda tp, fp, fn, tn: 50.0 * tp - 2.0 * fp, name="profit")
     y, z = np.array([1, -1]), np.array([1.0, -1.0])
-    for call in (profit.value, lambda *rows: best_cut(rows[0], rows[1], profit, rows[2])):
+    for call in (profit.value, lambda *rows: best_threshold(rows[0], rows[1], profit, rows[2])):
         for size in (LARGEST, TINY):
             with pytest.raises(ValueError, match=r"sample_weight sums to .* expected between"):
                 quiet_error(call, y, z, np.full(2, size))
@@ -438,15 +438,18 @@ def test_a_threshold_below_the_end_of_the_range_is_refused():
     """It was the lowest score itself, which it should have called positive."""
     y, z = np.array([1, -1]), np.array([-LARGEST, LARGEST])
     with pytest.raises(ValueError, match="divide the scores by 2"):
-        quiet_error(best_cut, y, z, "f1")
-    assert quiet_error(best_cut, y, z / 2, "f1").value == pytest.approx(2 / 3)
+        quiet_error(best_threshold, y, z, "f1")
+    assert quiet_error(best_threshold, y, z / 2, "f1").value == pytest.approx(2 / 3)
     with pytest.raises(ValueError, match="divide the scores by 2"):
-        quiet_error(steady_cut, y, z, get_measure("f1"))
+        quiet_error(robust_threshold, y, z, get_measure("f1"))
 
 
 def test_a_threshold_above_the_end_of_the_range_is_the_end():
     y, z = np.array([-1, 1]), np.array([LARGEST, -LARGEST])
-    for cut in (quiet_error(best_cut, y, z, "accuracy"), quiet_error(steady_cut, y, z, get_measure("accuracy"))):
+    for cut in (
+        quiet_error(best_threshold, y, z, "accuracy"),
+        quiet_error(robust_threshold, y, z, get_measure("accuracy")),
+    ):
         assert cut.threshold == LARGEST
         assert cut.value == 0.5
 
@@ -454,7 +457,7 @@ def test_a_threshold_above_the_end_of_the_range_is_the_end():
 def test_a_steady_cut_says_what_its_threshold_reaches_where_scores_lie_over_hundreds_of_decades():
     """Scaled to at most 1, scores of 1e-320 beside 1e300 are 0, and lie on another side of a threshold of 0."""
     y, z = np.array([1, -1, 1, -1]), np.array([1e-320, -1e-320, 1e300, -1e300])
-    cut = quiet_error(steady_cut, y, z, get_measure("accuracy"))
+    cut = quiet_error(robust_threshold, y, z, get_measure("accuracy"))
     assert cut.value == np.mean((z > cut.threshold) == (y > 0))
 
 
@@ -464,7 +467,7 @@ def test_nothing_is_no_row():
         value = quiet(get_measure(name).value, nothing, nothing)
         assert np.isnan(value) or value == 0.0
         with pytest.raises(ValueError, match="at least one row"):
-            quiet_error(best_cut, nothing, nothing, name)
+            quiet_error(best_threshold, nothing, nothing, name)
 
 
 @few
@@ -479,7 +482,7 @@ def test_sketches_of_few_scores_cut_like_the_scores(case, size):
         sketch.add(z, weight)
     assert recent.rank_error == sketch.rank_error == 0.0
     assert np.array_equal(np.sort(sketch.points()[0]), np.sort(z))
-    assert quiet(recent.cut, get_measure("f1")) == quiet(best_cut, y, z, "f1", weight)
+    assert quiet(recent.threshold, get_measure("f1")) == quiet(best_threshold, y, z, "f1", weight)
 
 
 def test_a_stream_whose_weights_leave_the_range_is_refused_and_keeps_what_it_has():
@@ -489,7 +492,7 @@ def test_a_stream_whose_weights_leave_the_range_is_refused_and_keeps_what_it_has
         quiet_error(recent.add, np.array([1, -1]), np.array([1.0, 0.0]), np.full(2, LARGEST))
     assert recent.total == 2e299
     assert len(recent.generations) == 1
-    assert recent.cut(get_measure("f1")).value == 1.0
+    assert recent.best_threshold(get_measure("f1")).value == 1.0
 
 
 @pytest.mark.slow
@@ -503,7 +506,7 @@ def test_one_positive_among_a_million():
     assert get_measure("roc_auc").value(y, z) == pytest.approx(1 - above / (n - 1), abs=4 * EPS)
     assert get_measure("average_precision").value(y, z) == pytest.approx(1 / (above + 1), abs=4 * EPS)
     for name, best in (("f1", 2 / (2 + above)), ("recall_at_precision", 0.0), ("tpr_at_fpr", 1.0)):
-        cut = best_cut(y, z, name)
+        cut = best_threshold(y, z, name)
         assert cut.value == pytest.approx(best, abs=4 * EPS)
         assert get_measure(name).value(y, z - cut.threshold) == pytest.approx(cut.value, abs=4 * EPS)
 

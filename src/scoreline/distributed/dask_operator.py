@@ -127,7 +127,7 @@ class DaskOperator(PartsOperator):
                 "samples"
             )
         if lengths != self.chunk_lengths:
-            pieces = _recut(cluster, pieces, lengths, self.chunk_lengths)
+            pieces = _rechunked(cluster, pieces, lengths, self.chunk_lengths)
         refs = [
             Ref(cluster.submit(_joined, part.future, *[pieces[k] for k in own], home=home))
             for part, own, home in zip(self.parts, self.chunks, self.layout.homes, strict=True)
@@ -255,7 +255,7 @@ def _blocks(cluster: DaskCluster, X: Collection) -> tuple[list[Future], list[tup
     return chunks, cluster.collect([cluster.call(_measured, chunk) for chunk in chunks])
 
 
-def _recut(
+def _rechunked(
     cluster: DaskCluster, pieces: Sequence[Future], lengths: Sequence[int], wanted: Sequence[int]
 ) -> list[Future]:
     """Return vectors cut like X: each new piece is made of those that it overlaps."""

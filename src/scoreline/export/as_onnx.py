@@ -110,7 +110,8 @@ def register_with_skl2onnx() -> None:
     """Teach skl2onnx to convert MeasureClassifier and MeasureClassifierCV, alone or inside pipelines.
 
     Call it once, before `skl2onnx.to_onnx`. The outputs are those that skl2onnx gives every classifier: the label, by the
-    cut that serves the measure, and a table with a column for each class: probabilities if the classifier was trained with
+    threshold that serves the measure, and a table with a column for each class: probabilities if the classifier was
+    trained with
     `probability=True`, else (or with the option `raw_scores`) -score and score. They have the type of the input; sums
     are of doubles. skl2onnx's OneVsRestClassifier and others derive classes from this table: docs/deploy.md says what
     to pass for them.

@@ -120,7 +120,8 @@ def to_sql(
 ) -> str:
     """Return a SELECT statement that scores the rows of a table: score, prediction, and probability if there is one.
 
-    The prediction is by the cut that serves the measure. With an encoding the statement reads the columns of the table as they
+    The prediction is by the threshold that serves the measure. With an encoding the statement reads the columns of
+    the table as they
     are: categories become a CASE, and missing values (NULL, and NaN in a column of numbers) what they were in training. Where
     they were an error, and where the score is infinite, prediction and probability are NULL. Features of coefficient 0 are not
     read. A statement holds one term per feature or category and reads up to 32,767 columns; databases have their own limits

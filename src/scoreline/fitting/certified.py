@@ -12,7 +12,7 @@ from scoreline.fitting.memory import check_memory
 from scoreline.fitting.model import Model
 from scoreline.fitting.plan import Choice, ThresholdRule
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, few_flagged, held_out_rows, target_missed
-from scoreline.measures import CountsBasedMeasure, best_cut, steady_cut
+from scoreline.measures import CountsBasedMeasure, best_threshold, robust_threshold
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
 from scoreline.operators.wrappers import linear_scaling, scaled, unwrapped, wrapped_again
@@ -128,8 +128,8 @@ class CertifiedFit:
             left = timer.left()
             trial = solver.search(problem, seed, w0, control.within(None if left is None else share * left))
             cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
-            if rule is ThresholdRule.LEAVE_ONE_OUT and trial.cut is not None:
-                given = trial.cut.threshold
+            if rule is ThresholdRule.LEAVE_ONE_OUT and trial.tuned is not None:
+                given = trial.tuned.threshold
                 if trial.unseen is not None:
                     judged = ScoredRows(problem.sign, trial.unseen, problem.weight)
         weight = with_cost(problem.weight, problem.sign, cost)
@@ -142,7 +142,7 @@ class CertifiedFit:
             if part.interruption is None:
                 own = None if problem.weight is None else problem.weight[held]
                 judged = ScoredRows(problem.sign[held], part.z[held], own)
-                given, w0 = careful_threshold(problem.cut_measure, judged), part.w
+                given, w0 = careful_threshold(problem.threshold_measure, judged), part.w
             elif trial is not None:
                 interruption = part.interruption  # the search has left a model to keep
             else:
@@ -163,22 +163,26 @@ class CertifiedFit:
             elif rule is ThresholdRule.NONE or result.z is None:
                 threshold = -intercept
             elif rule is ThresholdRule.LEAVE_ONE_OUT and not degenerate:
-                assert isinstance(problem.cut_measure, CountsBasedMeasure)
+                assert isinstance(problem.threshold_measure, CountsBasedMeasure)
                 left_out = leave_one_out(objective, result.z, problem.copies, seed)
                 judged = ScoredRows(problem.sign, left_out, problem.weight)
-                threshold = steady_cut(problem.sign, left_out, problem.cut_measure, problem.weight).threshold
+                threshold = robust_threshold(
+                    problem.sign, left_out, problem.threshold_measure, problem.weight
+                ).threshold
             else:
                 judged = ScoredRows(problem.sign, result.z, problem.weight)
-                threshold = best_cut(problem.sign, result.z, problem.cut_measure, problem.weight).threshold
+                threshold = best_threshold(problem.sign, result.z, problem.threshold_measure, problem.weight).threshold
             near = _near_optimum(problem.risk, result)
             if for_probabilities and left_out is None and result.z is not None and near:
                 left_out = leave_one_out(objective, result.z, problem.copies, seed)
-            missed = target_missed(problem.cut_measure, judged)
+            missed = target_missed(problem.threshold_measure, judged)
             if missed is not None:
                 assert judged is not None
-                threshold = best_cut(judged.sign, judged.scores, problem.cut_measure, judged.weight).threshold
+                threshold = best_threshold(
+                    judged.sign, judged.scores, problem.threshold_measure, judged.weight
+                ).threshold
             else:
-                missed = few_flagged(problem.cut_measure, judged, threshold)
+                missed = few_flagged(problem.threshold_measure, judged, threshold)
         except KeyboardInterrupt as signal:
             interruption, missed = signal, None
         if result.z is not None and interruption is None:
@@ -201,7 +205,10 @@ class CertifiedFit:
         rule, served = self.job.plan.threshold, self.job.plan.served
         if rule is ThresholdRule.VALIDATION_ROWS:
             return ThresholdRule.TRAINING_SCORES  # until the validation rows have their say
-        own = rule in (ThresholdRule.HELD_OUT_ROWS, ThresholdRule.TRAINING_SCORES) and self.job.parameters.cut == "auto"
+        own = (
+            rule in (ThresholdRule.HELD_OUT_ROWS, ThresholdRule.TRAINING_SCORES)
+            and self.job.parameters.threshold == "auto"
+        )
         if own and self.job.validation is None and risk.curved and isinstance(served, CountsBasedMeasure):
             return ThresholdRule.LEAVE_ONE_OUT
         return rule
@@ -266,7 +273,7 @@ class CertifiedFit:
             raise part.interruption
         if part.status == "max_time":
             return False
-        positive = part.z > best_cut(sign, part.z, problem.cut_measure, rest).threshold
+        positive = part.z > best_threshold(sign, part.z, problem.threshold_measure, rest).threshold
         own = None if weight is None else weight[held]
         gain, error = paired_gain(problem.measure, sign[held], own, second.left_out_positive[held], positive[held])
         logger.info("the cost search is ahead by %.4g on held-out rows, standard error %.4g", gain, error)

@@ -166,8 +166,8 @@ def column_names(names: Any, columns: Any) -> str:
 def as_counts(weight: FloatArray | None) -> FloatArray | None:
     """Return weights that can be read as numbers of rows: relative ones, with a part below 1, brought to a mean of about 1.
 
-    A fit does not depend on the scale of the weights, but how far a cut may follow the data does. The factor is a power of
-    two, so that no digit changes.
+    A fit does not depend on the scale of the weights, but how far a threshold may follow the data does. The factor
+    is a power of two, so that no digit changes.
     """
     if weight is None:
         return None

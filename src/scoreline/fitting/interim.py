@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline.fitting.model import Model, interruption_noted
-from scoreline.measures import Measure, best_cut
+from scoreline.measures import Measure, best_threshold
 from scoreline.operators import Operator
 from scoreline.operators.convert import own_operator
 from scoreline.runtime import parallel
@@ -98,7 +98,7 @@ class Interim(Latest):
             coef, intercept = unwrap(w)
             threshold = 0.0
             if measure is not None:
-                threshold = best_cut(sign, operator.matvec(coef) + intercept, measure, weight).threshold
+                threshold = best_threshold(sign, operator.matvec(coef) + intercept, measure, weight).threshold
         else:
             return None
         model = Model(coef, float(intercept), intercept - threshold, "", "", 0.0, 0, "interrupted", {})

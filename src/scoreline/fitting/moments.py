@@ -13,8 +13,8 @@ from scoreline.fitting.model import Model
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.plan import ThresholdRule
 from scoreline.fitting.rows import TrainingRows
-from scoreline.measures import Measure, best_cut
-from scoreline.measures.cut import condensed
+from scoreline.measures import Measure, best_threshold
+from scoreline.measures.thresholds import condensed
 from scoreline.operators import Operator
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.wrappers import linear_scaling, scaled, standardising
@@ -43,8 +43,10 @@ class MomentsFit:
     """Trains on all rows at once: one pass, one more for the threshold and the diagnostics."""
 
     def __init__(self, job: Job):
-        if job.parameters.cut == "holdout":
-            raise ValueError("cut='holdout' does not go with solver='moments'; use cut='train' or cut='none'")
+        if job.parameters.threshold == "holdout":
+            raise ValueError(
+                "threshold='holdout' does not go with solver='moments'; use threshold='train' or threshold='none'"
+            )
         self.job, self.solver, self.operator = job, job.solver, job.rows.operator
         assert isinstance(self.solver, MomentsSolver)
 
@@ -65,7 +67,7 @@ class MomentsFit:
             offset = 0.0 if scale.center is None else float(coef @ scale.center)
             report = measured_report(report, measure, z - offset, direction.intercept, rows)
             if job.plan.threshold is not ThresholdRule.NONE:
-                threshold = best_cut(rows.sign, z, job.plan.served, rows.weight).threshold
+                threshold = best_threshold(rows.sign, z, job.plan.served, rows.weight).threshold
         model = moments_model(direction, scale, job.parameters, job.plan.risk.name, report)
         if threshold is not None:
             model.intercept = -threshold

@@ -25,7 +25,7 @@ class Parameters(NamedTuple):
     fit_intercept: bool
     intercept_scaling: float
     scaling: str | None
-    cut: str
+    threshold: str
     class_weight: Any
     tol: float
     max_iter: int
@@ -49,7 +49,7 @@ class Parameters(NamedTuple):
             check_flag(name, getattr(clf, name))
         check_number("verbose", int(clf.verbose) if isinstance(clf.verbose, bool) else clf.verbose, least=0)
         check_choice("scaling", clf.scaling, (None, "maxabs", "standard", *KINDS))
-        check_choice("cut", clf.cut, ("auto", "train", "holdout", "none"))
+        check_choice("threshold", clf.threshold, ("auto", "train", "holdout", "none"))
         if clf.n_jobs is not None and (not isinstance(clf.n_jobs, (int, np.integer)) or clf.n_jobs == 0):
             raise ValueError(f"n_jobs={clf.n_jobs!r} must be None, a positive number of threads, or -1 for all")
         measure = get_measure(clf.measure, clf.measure_params)
@@ -61,7 +61,7 @@ class Parameters(NamedTuple):
     @property
     def request(self) -> Request:
         """What the plan of a fit is made of."""
-        return Request(self.risk, self.solver, self.cut, self.options, self.class_weight)
+        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight)
 
     @property
     def served(self) -> Measure:

@@ -22,6 +22,7 @@ from scoreline.runtime.types import AnyArray
 KIND, VERSION = "scoreline model", 1
 ESTIMATOR = "MeasureClassifier"
 NO_CODE = "a model file holds no code"
+RENAMED = {"cut": "threshold", "cut_rank_error_": "threshold_rank_error_"}  # names in files of earlier versions
 ALWAYS = (
     "solver_",
     "risk_",
@@ -38,7 +39,9 @@ NUMBER, TEXT, NUMBERS = (float, int), (str,), (float, int, type(None))
 KINDS = {  # types of attributes that are printed, compared or computed with
     **dict.fromkeys(("solver_", "risk_", "status_"), (TEXT, "text")),
     **dict.fromkeys(("objective_", "lower_bound_", "gap_", "level_bound_"), (NUMBERS, "a number or None")),
-    **dict.fromkeys(("cost_", "trained_intercept_", "n_passes_", "cut_rank_error_", "_penalty"), (NUMBER, "a number")),
+    **dict.fromkeys(
+        ("cost_", "trained_intercept_", "n_passes_", "threshold_rank_error_", "_penalty"), (NUMBER, "a number")
+    ),
     "calibration_gain_": (NUMBER, "a number"),
     "rejected_": ((str, type(None)), "text or None"),
     "n_iter_": ((int,), "a whole number"),
@@ -99,7 +102,10 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
     """Return an object of the class from a file: see `load_model`."""
     content = read_archive(path, KIND, VERSION)
     try:
-        parameters, trained = dict(content["parameters"]), content["trained"]
+        parameters, trained = (
+            {RENAMED.get(name, name): value for name, value in content[part].items()}
+            for part in ("parameters", "trained")
+        )
         known = inspect.signature(classifier.__init__).parameters
         unknown = sorted(set(parameters) - set(known)) + sorted(name for name in trained if not _is_trained(name))
         if content["estimator"] != ESTIMATOR or unknown:

@@ -47,11 +47,11 @@ class ThresholdRule(Enum):
 
 
 class Request(NamedTuple):
-    """What the user asked for: names of risk and solver or "auto", `cut`, options of the solver, class weights."""
+    """What the user asked for: names of risk and solver or "auto", `threshold`, options of the solver, class weights."""
 
     risk: str = "auto"
     solver: str = "auto"
-    cut: str = "auto"
+    threshold: str = "auto"
     options: Mapping[str, Any] = {}
     class_weight: Any = None
 
@@ -210,9 +210,9 @@ def _threshold_rule(request: Request, choice: Choice, served: Measure, shape: Sh
     calls few held-out rows positive: on reuters-mfx (5439 rows, 8315 features) the Q-mean of `spade` was 0.67 so, and 0.96 with
     a threshold from held-out rows. With few rows of a class there would be too few to hold out.
     """
-    if request.cut != "auto":
+    if request.threshold != "auto":
         given = {"none": ThresholdRule.NONE, "holdout": ThresholdRule.HELD_OUT_ROWS}
-        return given.get(request.cut, ThresholdRule.TRAINING_SCORES)
+        return given.get(request.threshold, ThresholdRule.TRAINING_SCORES)
     counts = isinstance(served, CountsBasedMeasure)
     if request.options.get("early_stopping"):
         return ThresholdRule.VALIDATION_ROWS if counts else ThresholdRule.TRAINING_SCORES

@@ -133,9 +133,9 @@ def cross_fitted_scores(
 
 def _fold_classifier(clf: Any, operator: Operator, positive: AnyArray, weight: FloatArray | None) -> Any:
     """Return a classifier that trains as `clf` has, with the cost that it has chosen."""
-    # "train", not "none": stamp chooses among starts by the cut.
+    # "train", not "none": stamp chooses among starts by the threshold.
     own = clone(clf).set_params(
-        probability=False, cut="none" if clf.cut == "none" else "train", warm_start=False, verbose=0
+        probability=False, threshold="none" if clf.threshold == "none" else "train", warm_start=False, verbose=0
     )
     options = {name: value for name, value in (clf.solver_params or {}).items() if name != "checkpoint"}
     # What "auto" took for all rows is named: a fold of fewer rows might take another.

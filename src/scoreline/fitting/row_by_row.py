@@ -15,7 +15,7 @@ from scoreline.fitting.model import Model
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.plan import ThresholdRule
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, held_out_rows
-from scoreline.measures import best_cut
+from scoreline.measures import best_threshold
 from scoreline.measures.score_sketch import RecentScores
 from scoreline.operators import Operator
 from scoreline.operators.wrappers import scaled
@@ -67,7 +67,7 @@ class RowFit:
         coef, intercept = self._unwrap(run.w)
         if threshold is None and rule is not ThresholdRule.NONE and run.interruption is None:
             z = _finite(self.operator.matvec(coef) + intercept)
-            threshold = best_cut(rows.sign, z, job.plan.served, rows.weight).threshold
+            threshold = best_threshold(rows.sign, z, job.plan.served, rows.weight).threshold
         penalty = 0.5 * job.parameters.alpha * kernels.vectors.dot(run.w, run.w)
         model = Model(
             coef, intercept, intercept - (threshold or 0.0), job.solver.name, job.plan.risk.name, penalty, run.iteration,
@@ -94,7 +94,7 @@ class RowFit:
         job, sign = self.job, self.job.rows.sign
 
         def judge(w: FloatArray) -> float:
-            return best_cut(sign, _finite(self.wrapped.matvec(w[:-1])), job.plan.served, weight).value
+            return best_threshold(sign, _finite(self.wrapped.matvec(w[:-1])), job.plan.served, weight).value
 
         relative = None
         if weight is not None:  # steps of the class weights follow the size of weights: a mean of 1
@@ -108,7 +108,7 @@ class RowFit:
 
 @dataclass
 class RowStream:
-    """What has been learnt of a stream: the state of the method, the scores for the cut, and how often each class was seen.
+    """What a stream has taught: the state of the method, scores for the threshold, and how often each class occurred.
 
     `problem` says what is learnt, so that it does not change halfway; `unit` is the mean weight of the first block's rows,
     which weights are divided by.
@@ -182,9 +182,9 @@ class RowStreaming:
         stream.blocks += 1
         if min(stream.seen) == 0.0:
             return stream, None
-        threshold = 0.0 if parameters.cut == "none" else stream.scores.cut(parameters.served).threshold
+        threshold = 0.0 if parameters.threshold == "none" else stream.scores.best_threshold(parameters.served).threshold
         penalty = 0.5 * parameters.alpha * kernels.vectors.dot(w, w)
-        name, extra = self.solver.name, {"cut_rank_error_": stream.scores.rank_error}
+        name, extra = self.solver.name, {"threshold_rank_error_": stream.scores.rank_error}
         model = Model(
             w[:-1],
             intercept,

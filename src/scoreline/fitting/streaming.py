@@ -96,7 +96,7 @@ def merge(clf: Any, other: Any) -> None:
             f"{other.classes_.tolist()} and {other.n_features_in_} there"
         )
     parameters = Parameters.of(clf)
-    request = Request(parameters.risk, "moments", parameters.cut, parameters.options)
+    request = Request(parameters.risk, "moments", parameters.threshold, parameters.options)
     decided = plan(request, parameters.measure, Shape(0, clf.n_features_in_))
     stream = MomentsStream(parameters, parameters.make_solver(decided.solver), decided.risk.name, clf.classes_)
     clf._moments, model = stream.added(clf._moments, other._moments)
@@ -104,8 +104,10 @@ def merge(clf: Any, other: Any) -> None:
 
 
 def _check_options(parameters: Parameters) -> None:
-    if parameters.cut == "holdout":
-        raise ValueError("cut='holdout' does not go with partial_fit; the cut comes from the model: use cut='auto'")
+    if parameters.threshold == "holdout":
+        raise ValueError(
+            "threshold='holdout' does not go with partial_fit; the threshold comes from the model: use threshold='auto'"
+        )
     if parameters.probability:
         raise ValueError(
             "probability=True needs scores of rows left out of a fit, which a stream has not: use fit, or probability=False"

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from scoreline.measures import Measure, OperatingPoint, best_cut
+from scoreline.measures import Measure, OperatingPoint, best_threshold
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector
 
@@ -23,7 +23,7 @@ class ScoredRows(NamedTuple):
 def careful_threshold(measure: Measure, rows: ScoredRows) -> float:
     """Return the best threshold on scores of rows that the model has not seen, for operating points with their margin."""
     value = measure.careful_value if isinstance(measure, OperatingPoint) else measure
-    return best_cut(rows.sign, rows.scores, value, rows.weight, rises=True).threshold
+    return best_threshold(rows.sign, rows.scores, value, rows.weight, rises=True).threshold
 
 
 def target_missed(measure: Measure, rows: ScoredRows | None) -> str | None:
@@ -47,7 +47,8 @@ def few_flagged(measure: Measure, rows: ScoredRows | None, threshold: float) -> 
 
 
 def held_out_rows(
-    sign: AnyArray, weight: FloatArray | None, random_state: Any, share: float = HELD_OUT_SHARE, asked: str = "cut='holdout'"
+    sign: AnyArray, weight: FloatArray | None, random_state: Any, share: float = HELD_OUT_SHARE,
+    asked: str = "threshold='holdout'",
 ) -> AnyArray:  # fmt: skip
     """Return a mask of a stratified share of the rows of positive weight, at least one of each class on either side."""
     rng = check_random_state(random_state)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from scoreline.fitting.checks import check_sample_weight, check_truth, seen
 from scoreline.fitting.rows import GivenRows
 from scoreline.fitting.threshold import held_out_rows
-from scoreline.measures import Measure, RankingMeasure, best_cut
+from scoreline.measures import Measure, RankingMeasure, best_threshold
 from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import mapped_like
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -33,11 +33,11 @@ class ValidationRows(NamedTuple):
         return self.operator.matvec(coef) + intercept
 
     def value(self, coef: FloatArray, intercept: float) -> float:
-        """Return the measure; that of counts at the best cut, so that the intercept need not be right yet."""
+        """Return the measure; that of counts at the best threshold, so that the intercept need not be right yet."""
         z = self.scores(coef, intercept)
         if isinstance(self.measure, RankingMeasure):
             return self.measure.value(self.sign > 0, z, self.weight)
-        return best_cut(self.sign, z, self.measure, self.weight).value
+        return best_threshold(self.sign, z, self.measure, self.weight).value
 
     def watch(self, settings: EarlyStopping, unwrap: Callable[[FloatArray], tuple[FloatArray, float]]) -> Watch:
         """Return what a solver asks after every step; `unwrap` turns its w into coefficients of X and an intercept."""

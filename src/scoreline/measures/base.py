@@ -31,9 +31,9 @@ class Measure(ABC):
     uses_order : bool
         True if only the order of the decision values matters, False if only their sign does.
     rises : bool
-        What its cut maximises never falls with true positives nor rises with false ones.
+        What its threshold maximises never falls with true positives nor rises with false ones.
     scale_free : bool
-        Only ratios of weights matter to it and to its cut: all of them times one number change nothing.
+        Only ratios of weights matter to it and to its threshold: all of them times one number change nothing.
     research : bool
         Whether it is only of scientific interest: lists show it last.
     """
@@ -60,21 +60,21 @@ class Measure(ABC):
         """Return the measure for labels y (positive where y > 0) and decision values (positive above 0)."""
 
     @abstractmethod
-    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return what the cut maximises, vectorised over arrays of weighted counts."""
+    def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+        """Return what the threshold maximises, vectorised over arrays of weighted counts."""
 
 
 class RankingMeasure(Measure):
-    """A measure of the order of the scores; its cut maximises balanced accuracy."""
+    """A measure of the order of the scores; its threshold maximises balanced accuracy."""
 
     uses_order = True
 
-    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
 
 
 class CountsBasedMeasure(Measure):
-    """A measure of the confusion counts at the cut."""
+    """A measure of the confusion counts at the threshold."""
 
     uses_order = False
 
@@ -89,11 +89,11 @@ class CountsBasedMeasure(Measure):
         tn, fp, fn, tp = np.bincount(kind, rows.weight, 4).astype(np.float64)
         return float(self.from_counts(tp, fp, fn, tn))
 
-    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return self.from_counts(tp, fp, fn, tn)
 
-    def steady_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return what a cut for new rows maximises (`steady_cut`): the measure itself."""
+    def robust_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+        """Return what a threshold for new rows maximises (`robust_threshold`): the measure itself."""
         return self.from_counts(tp, fp, fn, tn)
 
 

@@ -18,12 +18,14 @@ USEFUL_RECALL = 0.1  # of the threshold that is named instead
 
 
 class OperatingPoint(CountsBasedMeasure):
-    """A target rate, or 0 where the constraint is missed; evaluated on the predictions at the cut.
+    """A target rate, or 0 where the constraint is missed; evaluated on the predictions at the threshold.
 
     `on_scores` gives the best that any threshold reaches. A constraint that is just kept on the rows at hand is missed on
-    every second sample of new rows, so a cut for new rows keeps a margin. The chance to keep the constraint on a new sample
+    every second sample of new rows, so a threshold for new rows keeps a margin. The chance to keep the constraint on
+    a new sample
     of the same size is taken as Phi(excess / sd): `excess` is how far the counts exceed the constraint, and the variance
-    2 r (1 - r) m is that of m trials at the limit r, in the old sample and in the new one. With `confidence` None, the cut
+    2 r (1 - r) m is that of m trials at the limit r, in the old sample and in the new one. With `confidence` None,
+    the threshold
     maximises target times chance, the expected value; with a number, the target among thresholds that reach this chance.
     """
 
@@ -51,7 +53,7 @@ class OperatingPoint(CountsBasedMeasure):
 
     def scarce(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None, threshold: float) -> str | None:
         """Return what to say if a threshold of the scores z flags nearly none of the positives, None if it flags enough."""
-        from scoreline.measures.cut import best_cut  # cut.py knows measures
+        from scoreline.measures.thresholds import best_threshold  # threshold.py knows measures
 
         kind = 2 * (y > 0).astype(np.int8) + (z > threshold).astype(np.int8)
         rows, counts = np.bincount(kind, None, 4), np.bincount(kind, sample_weight, 4)
@@ -63,7 +65,7 @@ class OperatingPoint(CountsBasedMeasure):
         def rate_at_useful_recall(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
             return np.where(ratio(tp, tp + fn) >= USEFUL_RECALL, self.rate(tp, fp, fn, tn), -1.0)
 
-        reached = best_cut(y, z, rate_at_useful_recall, sample_weight).value
+        reached = best_threshold(y, z, rate_at_useful_recall, sample_weight).value
         return (
             f"the threshold that keeps {self.constraint()} flags only {rows[3]:,} of {rows[2] + rows[3]:,} positives "
             f"(recall {recall:.2g}); at a recall of {USEFUL_RECALL:g}, {self.limited_rate(reached)} is the best that is reached"
@@ -98,13 +100,13 @@ class OperatingPoint(CountsBasedMeasure):
         """Return the target where the constraint holds, else 0 (eq. operating-points)."""
         return np.where(self.kept(tp, fp, fn, tn), self.target(tp, fp, fn, tn), 0.0)
 
-    def cut_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return 1 + target where the constraint holds (with the confidence asked for), else how close it is."""
         if self.confidence is not None:
-            return self.steady_value(tp, fp, fn, tn)
+            return self.robust_value(tp, fp, fn, tn)
         return np.where(self.kept(tp, fp, fn, tn), 1.0 + self.target(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
 
-    def steady_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    def robust_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return target times chance, or with `confidence` 1 + target where the chance reaches it, else the chance."""
         target, chance = self.target(tp, fp, fn, tn), self.chance(tp, fp, fn, tn)
         if self.confidence is None:
@@ -112,25 +114,25 @@ class OperatingPoint(CountsBasedMeasure):
         return np.where(chance >= self.confidence, 1.0 + target, chance)
 
     def careful_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return what a cut on unseen rows maximises: the best of `steady_value` among thresholds that keep the constraint."""
+        """Return what a threshold on held-out rows maximises: `robust_value` where the constraint is kept."""
         if self.confidence is not None:
-            return self.steady_value(tp, fp, fn, tn)
+            return self.robust_value(tp, fp, fn, tn)
         kept = self.kept(tp, fp, fn, tn)
-        return np.where(kept, 1.0 + self.steady_value(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
+        return np.where(kept, 1.0 + self.robust_value(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
 
     def unreached(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> str | None:
         """Return what to say if no threshold of the scores z keeps the constraint, None if one does."""
-        from scoreline.measures.cut import best_cut  # cut.py knows measures
+        from scoreline.measures.thresholds import best_threshold  # threshold.py knows measures
 
         def closest(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
             return np.where(self.kept(tp, fp, fn, tn), 2.0, self.rate(tp, fp, fn, tn))
 
-        value = best_cut(y, z, closest, sample_weight, rises=True).value
+        value = best_threshold(y, z, closest, sample_weight, rises=True).value
         if value < 2.0:
             return f"no threshold keeps {self.constraint()}: the closest reaches {value:.3g}"
         if self.confidence is None:
             return None
-        chance = best_cut(y, z, self.chance, sample_weight, rises=True).value
+        chance = best_threshold(y, z, self.chance, sample_weight, rises=True).value
         if chance >= self.confidence:
             return None
         return (
@@ -140,11 +142,11 @@ class OperatingPoint(CountsBasedMeasure):
 
     def on_scores(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the best value over all thresholds of the scores z (0 if none keeps the constraint)."""
-        from scoreline.measures.cut import best_cut  # cut.py knows measures
+        from scoreline.measures.thresholds import best_threshold  # threshold.py knows measures
 
         plain = copy.copy(self)
         plain.confidence = None
-        return best_cut(y, z, plain, sample_weight).value
+        return best_threshold(y, z, plain, sample_weight).value
 
 
 class RecallAtPrecision(OperatingPoint):

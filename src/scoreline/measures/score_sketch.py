@@ -1,4 +1,4 @@
-"""Scores of a stream in bounded memory, for a cut whose error is known."""
+"""Scores of a stream in bounded memory, for a threshold whose error is known."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from scoreline.measures.base import MOST_WEIGHT, Measure
-from scoreline.measures.cut import Cut, best_cut
+from scoreline.measures.thresholds import TunedThreshold, best_threshold
 from scoreline.runtime.types import AnyArray, FloatArray
 
 SIZE = 2048  # points that stand for a part of the scores
@@ -75,7 +75,7 @@ class ScoreSketch:
 
 @dataclass
 class RecentScores:
-    """Scores of both classes of the later half of a stream, and up to an eighth of it more, for the cut.
+    """Scores of both classes of the later half of a stream, and up to an eighth of it more, for the threshold.
 
     A model that is still learning gives early rows scores that say little of it, so these are let go. Each generation holds the
     sketches of negatives and positives of an eighth of the rows met until it was full; the oldest is dropped when the others
@@ -108,8 +108,8 @@ class RecentScores:
                     rest[0] = (oldest[0], rest[0][1]) if side == 0 else (rest[0][0], oldest[1])
             self.generations = rest
 
-    def cut(self, measure: Measure) -> Cut:
-        """Return the best cut of the points that stand for the scores."""
+    def best_threshold(self, measure: Measure) -> TunedThreshold:
+        """Return the best threshold of the points that stand for the scores."""
         signs, points, weights = [], [], []
         for generation in self.generations:
             for sketch, side in zip(generation, (-1, 1), strict=True):
@@ -117,7 +117,7 @@ class RecentScores:
                 signs.append(np.full(len(z), side))
                 points.append(z)
                 weights.append(w)
-        return best_cut(np.concatenate(signs), np.concatenate(points), measure, np.concatenate(weights))
+        return best_threshold(np.concatenate(signs), np.concatenate(points), measure, np.concatenate(weights))
 
     def record(self) -> dict[str, Any]:
         """Return a copy as a dict of arrays and numbers."""
@@ -131,7 +131,7 @@ class RecentScores:
 
     @property
     def rank_error(self) -> float:
-        """Share of a class by which the rank of the cut may be off, at most: the larger of the two classes."""
+        """Share of a class by which the rank of the threshold may be off, at most: the larger of the two classes."""
         errors = [0.0]
         for sketches in zip(*self.generations, strict=True):
             weight = sum(sketch.weight for sketch in sketches)

@@ -13,7 +13,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from scoreline.measures import Measure, best_cut, get_scorer
+from scoreline.measures import Measure, best_threshold, get_scorer
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import KINDS, ColumnMap
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -106,7 +106,7 @@ def mean_values(
                 others = [other for other in range(len(truths)) if other != fold] or [fold]
                 labels = np.concatenate([truths[other] for other in others])
                 held_out = np.concatenate([decisions[other][k] for other in others])
-                scores = scores - best_cut(labels, held_out, measure).threshold
+                scores = scores - best_threshold(labels, held_out, measure).threshold
             values.append(measure.value(truth, scores))
         means[float(alpha)] = float(np.mean(values))
     return means

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from scoreline.fitting.rows import TrainingRows
-from scoreline.measures import CountsBasedMeasure, Measure, best_cut, steady_cut
+from scoreline.measures import CountsBasedMeasure, Measure, best_threshold, robust_threshold
 from scoreline.risks.base import Risk
 from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -122,12 +122,12 @@ def pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, An
     )
 
 
-def cut_of(measure: Measure, rows: TrainingRows, scores: FloatArray, there: AnyArray) -> float:
-    """Return the threshold for new rows that scores of left-out rows give; class weights count, as in every cut."""
+def threshold_of(measure: Measure, rows: TrainingRows, scores: FloatArray, there: AnyArray) -> float:
+    """Return the threshold for new rows that scores of left-out rows give; class weights count, as in every threshold."""
     weight = None if rows.weight is None else rows.weight[there]
     if isinstance(measure, CountsBasedMeasure):
-        return steady_cut(rows.sign[there], scores, measure, weight).threshold
-    return best_cut(rows.sign[there], scores, measure, weight).threshold
+        return robust_threshold(rows.sign[there], scores, measure, weight).threshold
+    return best_threshold(rows.sign[there], scores, measure, weight).threshold
 
 
 class Candidate(NamedTuple):

@@ -26,12 +26,12 @@ from scoreline.measures import Measure, OperatingPoint, RankingMeasure
 from scoreline.model_selection.folds import (
     Candidate,
     Fold,
-    cut_of,
     deviation_of,
     make_splits,
     pooled,
     results_table,
     run_folds,
+    threshold_of,
     undefined_folds,
 )
 from scoreline.objective import Objective
@@ -66,8 +66,9 @@ class MeasureClassifierCV(MeasureClassifier):
 
     Each fold trains the alphas from the strongest penalty to the weakest, every fit from the end of the one before, with the
     planes it has proved (they bound J for any alpha). Folds are lists of rows of the one X, which is not copied; statistics of
-    scaling come from the training rows of the fold. Measures of counts are judged at the cut that the other folds' left-out
-    rows give. Then the model is trained on all rows with the chosen alpha, and its cut is that of all left-out scores.
+    scaling come from the training rows of the fold. Measures of counts are judged at the threshold that the other
+    folds' left-out
+    rows give. Then the model is trained on all rows with the chosen alpha, and its threshold is that of all left-out scores.
 
     Parameters
     ----------
@@ -89,8 +90,8 @@ class MeasureClassifierCV(MeasureClassifier):
         average_precision and partial_roc_auc, beside PRBEP for prbep.
     solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
         How each model is trained.
-    cut : {"auto", "train", "holdout", "none"}, default="auto"
-        As in MeasureClassifier, but for "auto", which takes the cut of the rows left out.
+    threshold : {"auto", "train", "holdout", "none"}, default="auto"
+        As in MeasureClassifier, but for "auto", which takes the threshold of the rows left out.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
     probability : bool, default=False
@@ -133,7 +134,7 @@ class MeasureClassifierCV(MeasureClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
-        cut: str = "auto",
+        threshold: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-2,
         max_iter: int = 5000,
@@ -154,7 +155,7 @@ class MeasureClassifierCV(MeasureClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
-        self.cut = cut
+        self.threshold = threshold
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -254,14 +255,14 @@ class MeasureClassifierCV(MeasureClassifier):
         """Train the final model on all rows, with threshold and probabilities from the scores of the folds if they have any."""
         rows, parameters = search.rows, search.parameters
         operator, (y, sample_weight) = rows.operator, labels
-        out_of_fold = chosen.along and self.cut == "auto"
+        out_of_fold = chosen.along and self.threshold == "auto"
         final.alpha = chosen.alphas[best]
         # What the folds have judged is named: "auto" might take another for all rows.
         final.set_params(risk=chosen.risk.name, solver=chosen.solver)
         if chosen.cost is not None:
             final.set_params(solver_params={**parameters.options, "cost": chosen.cost})
         if out_of_fold:
-            final.cut = "none"
+            final.threshold = "none"
         final.fit(operator, y, sample_weight)
         if chosen.along:
             scores, there = pooled(chosen.folds, search.splits, best)
@@ -270,7 +271,7 @@ class MeasureClassifierCV(MeasureClassifier):
                 own = np.asarray(operator.matvec(final.coef_[0])) + final.trained_intercept_
                 center = center_of(own, rows.weight, chosen.risk)
             if out_of_fold:
-                threshold = cut_of(parameters.served, rows, scores, there)
+                threshold = threshold_of(parameters.served, rows, scores, there)
                 final.intercept_ = final.intercept_ - (center + threshold)
             left_out = ScoredRows(rows.sign[there], scores, None if rows.copies is None else rows.copies[there])
         elif self.probability:
@@ -312,9 +313,9 @@ class MeasureClassifierCV(MeasureClassifier):
         rows, served = search.rows, search.parameters.served
         if hasattr(final, "coef_"):
             model = {k: v for k, v in vars(final).items() if _is_fitted(k)} | {"alpha_": final.alpha}
-            if final.cut == "none" != self.cut:  # the threshold of the folds may have been still to come
+            if final.threshold == "none" != self.threshold:  # the threshold of the folds may have been still to come
                 z = np.asarray(rows.operator.matvec(final.coef_[0]))
-                model["intercept_"] = -np.array([cut_of(served, rows, z, np.arange(len(z)))])
+                model["intercept_"] = -np.array([threshold_of(served, rows, z, np.arange(len(z)))])
         else:
             model = search.interim.model(rows.operator, rows.sign, rows.weight, served)
         if model is not None:
@@ -539,14 +540,14 @@ class Search:
         assert folds[0].scores is not None
         rows, splits, measure = self.rows, self.splits, self.parameters.measure
         values = np.empty((len(folds[0].scores), len(folds)))
-        needs_cut = not isinstance(measure, RankingMeasure)
+        needs_threshold = not isinstance(measure, RankingMeasure)
         for k in range(len(values)):
             for f, (_, test) in enumerate(splits):
                 decision = folds[f].scores[k]  # type: ignore[index]
-                if needs_cut:  # that of the other folds: these rows must not choose their own
+                if needs_threshold:  # that of the other folds: these rows must not choose their own
                     others = [g for g in range(len(folds)) if g != f] or [f]
                     scores, there = pooled([folds[g] for g in others], [splits[g] for g in others], k)
-                    decision = decision - cut_of(measure, rows, scores, there)
+                    decision = decision - threshold_of(measure, rows, scores, there)
                 values[k, f] = rows.judged(measure, test, decision)
         return values
 
@@ -565,7 +566,7 @@ def _is_fitted(name: str) -> bool:
 def _held_out_value(rows: TrainingRows, measure: Measure, test: AnyArray, scores: FloatArray) -> tuple[float, float]:
     """Return the measure on the held-out rows of a fold at their own best threshold, and that."""
     try:
-        threshold = cut_of(measure, rows, scores, test)
+        threshold = threshold_of(measure, rows, scores, test)
     except ValueError:  # rows of one class, or without weight
         return -np.inf, 0.0
     return float(np.nan_to_num(rows.judged(measure, test, scores - threshold), nan=-np.inf)), threshold

@@ -135,7 +135,7 @@ def page_text(content: PageContent) -> str:
         ("results", "Results", parts.section("results", "Results", parts.table(content.table, caption, True))),
         ("proof", "Certificate", _proof_section(content)),
         ("curves", "Curves", _curve_section(content)),
-        ("cut", "Cut", _cut_section(content)),
+        ("threshold", "Threshold", _threshold_section(content)),
         ("scores", "Scores", _score_section(content)),
         ("weights", "Weights", _weight_section(content)),
         ("data", "Data", parts.section("data", "Data and warnings", *known)),
@@ -180,18 +180,18 @@ def _proof_section(content: PageContent) -> str:
 def _curve_section(content: PageContent) -> str:
     kinds = ("roc", RocDisplay), ("pr", PrecisionRecallDisplay)
     drawn = [_figure(key, kind.title, kind(content.y_true, content.decisions)) for key, kind in kinds]
-    text = "Each curve goes through all cuts of a model's scores; the dot is the cut that the model makes."
+    text = "Each curve goes through all thresholds of a model's scores; the dot is the threshold that the model makes."
     return parts.section(
         "curves", "Ranking: ROC and precision-recall", parts.paragraph(text), parts.side_by_side(*drawn)
     )
 
 
-def _cut_section(content: PageContent) -> str:
-    """Return the measure against the threshold, and the confusion table at the cut."""
+def _threshold_section(content: PageContent) -> str:
+    """Return the measure against the threshold, and the confusion table at the threshold."""
     clf, scores = content.classifier, content.scores
     measure = get_measure(clf.measure, clf.measure_params)
     display = ThresholdDisplay(content.y_true, scores, measure=measure)
-    tp, fp, fn, tn = display.counts_at_cut
+    tp, fp, fn, tn = display.counts_at_threshold
     negative, positive = (clean(name) for name in clf.classes_)
     rows = [
         {"truth": positive, f"called {positive}": f"{tp:,.0f}", f"called {negative}": f"{fn:,.0f}"},
@@ -206,17 +206,17 @@ def _cut_section(content: PageContent) -> str:
     if isinstance(measure, OperatingPoint):
         held = measure.kept(tp, fp, fn, tn)
         shares.insert(0, ("target", f"{measure.constraint()}: {'met' if held else 'missed'} on these rows"))
-    text = "The intercept holds the cut, so the threshold is 0 here; another one would have given what the curve says."
+    text = "The intercept holds the threshold, so the threshold is 0 here; another one would have given what the curve says."
     if not isinstance(measure, CountsBasedMeasure):
         truth = np.asarray(content.y_true, dtype=bool)
         value = measure.value(truth, scores) if 0 < truth.sum() < len(truth) else float("nan")
         text = (
-            f"{measure.name} ({rate(value)} on these rows) judges the ranking and does not depend on the cut; precision, "
+            f"{measure.name} ({rate(value)} on these rows) judges the ranking and does not depend on the threshold; precision, "
             "recall and F1 do."
         )
-    counts = f"<div>{parts.table(rows, 'Rows at the chosen cut')}{parts.definitions(shares)}</div>"
+    counts = f"<div>{parts.table(rows, 'Rows at the chosen threshold')}{parts.definitions(shares)}</div>"
     drawn = parts.side_by_side(_figure("threshold", "Measure against the threshold", display), counts)
-    return parts.section("cut", "The cut", parts.paragraph(text), drawn)
+    return parts.section("threshold", "The decision threshold", parts.paragraph(text), drawn)
 
 
 def _score_section(content: PageContent) -> str:
@@ -231,13 +231,13 @@ def _score_section(content: PageContent) -> str:
         _figure("reliability", f"Share of positives by {'probability' if calibrated else 'score'}", reliable),
     )
     text = (
-        "Scores are distances from the cut, not probabilities: the second figure says what share of positives a score has "
-        "stood for, in bins of about equally many rows."
+        "Scores are distances from the threshold, not probabilities: the second figure says what share of positives a score "
+        "has stood for, in bins of about equally many rows."
     )
     if calibrated:
         text = (
-            "Scores are distances from the cut. Probabilities were learnt from scores of rows left out of the training: in the "
-            "second figure, bins of about equally many rows should lie on the diagonal."
+            "Scores are distances from the threshold. Probabilities were learnt from scores of rows left out of the training: "
+            "in the second figure, bins of about equally many rows should lie on the diagonal."
         )
     return parts.section("scores", "Scores: distribution and reliability", parts.paragraph(text), drawn)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from scoreline.measures import CountsBasedMeasure, Cut, Measure, best_cut, get_measure
+from scoreline.measures import CountsBasedMeasure, Measure, TunedThreshold, best_threshold, get_measure
 from scoreline.measures.base import ratio
 from scoreline.report.axes import HEIGHT, Display, LegendEntries, label, note, thin, tidy
 from scoreline.report.palette import ABOVE, BELOW, DASHES, INK, MODELS, MUTED
@@ -104,7 +104,7 @@ class CurveDisplay(ScoreDisplay):
             area = np.diff(x) @ y[1:] if self.has_steps else np.trapezoid(y, x)
             has_area = self.is_defined or (self.has_steps and self.positives)
             self.areas[str(key)] = float(area) if has_area else float("nan")
-            across, up = self._rates(at.tp_at_cut, at.fp_at_cut)
+            across, up = self._rates(at.tp_at_threshold, at.fp_at_threshold)
             self.points[str(key)] = float(across), float(up)
 
     @abstractmethod
@@ -117,7 +117,7 @@ class CurveDisplay(ScoreDisplay):
 
     @abstractmethod
     def _point_words(self, name: str, x: float, y: float) -> str:
-        """Return what the cut of a model means, in words."""
+        """Return what the threshold of a model means, in words."""
 
     @property
     def height(self) -> float:
@@ -153,7 +153,7 @@ class CurveDisplay(ScoreDisplay):
             entries.insert(0, (line, f"{shorten(name, 26)}, {self.area_label} {rate(self.areas[name])}"))
             ax.plot(*self.points[name], "o", markersize=6.0, color=colour, markeredgecolor="white", clip_on=False)
         handle = ax.plot([], [], "o", markersize=6.0, color=INK, markeredgecolor="white")[0]
-        entries.append((handle, "the cut: decision > 0"))
+        entries.append((handle, "the threshold: decision > 0"))
         # Where positives are rare and hard to find, all precisions would lie on the axis.
         highest = max(float(y.max()) for _, y in self.curves.values())
         ax.set(xlim=(-0.01, 1.0), ylim=(0.0, 1.02 if highest > 0.5 else 1.15 * highest))
@@ -163,7 +163,7 @@ class CurveDisplay(ScoreDisplay):
 
 
 class RocDisplay(CurveDisplay):
-    """ROC curves of several models, with area, chance line and the point of the cut.
+    """ROC curves of several models, with area, chance line and the point of the threshold.
 
     Parameters
     ----------
@@ -201,13 +201,13 @@ class RocDisplay(CurveDisplay):
 
     def _point_words(self, name: str, x: float, y: float) -> str:
         return (
-            f"At its cut {name} finds {y * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(y)}) and "
-            f"calls {x * self.negatives:,.0f} of {count(self.negatives, 'negative')} positive ({percent(x)})."
+            f"At its threshold {name} finds {y * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(y)}) "
+            f"and calls {x * self.negatives:,.0f} of {count(self.negatives, 'negative')} positive ({percent(x)})."
         )
 
 
 class PrecisionRecallDisplay(CurveDisplay):
-    """Precision-recall curves of several models, with average precision, base rate and the point of the cut.
+    """Precision-recall curves of several models, with average precision, base rate and the point of the threshold.
 
     Parameters are those of RocDisplay.
 
@@ -238,17 +238,17 @@ class PrecisionRecallDisplay(CurveDisplay):
 
     def _point_words(self, name: str, x: float, y: float) -> str:
         if x == 0.0 and y == 0.0:
-            return f"At its cut {name} finds none of {count(self.positives, 'positive')}."
+            return f"At its threshold {name} finds none of {count(self.positives, 'positive')}."
         return (
-            f"At its cut {name} finds {x * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(x)}), and "
-            f"{percent(y)} of what it calls positive is."
+            f"At its threshold {name} finds {x * self.positives:,.0f} of {count(self.positives, 'positive')} ({percent(x)}), "
+            f"and {percent(y)} of what it calls positive is."
         )
 
 
 class ThresholdDisplay(ScoreDisplay):
     """A measure of counts as a function of the threshold; for rankings precision, recall and F1.
 
-    The classifier's own cut is at 0, since its intercept holds the threshold.
+    The classifier's own threshold is at 0, since its intercept holds the threshold.
 
     Parameters
     ----------
@@ -267,11 +267,11 @@ class ThresholdDisplay(ScoreDisplay):
         Rising; rows with a score above one are called positive. The first is below all scores.
     values : dict of str to ndarray
         Name and value at each threshold.
-    at_cut : dict of str to float
-        The values at the cut, 0.
-    counts_at_cut : tuple of float
-        True positives, false positives, false negatives and true negatives at the cut.
-    best : Cut or None
+    at_threshold : dict of str to float
+        The values at the threshold, 0.
+    counts_at_threshold : tuple of float
+        True positives, false positives, false negatives and true negatives at the threshold.
+    best : TunedThreshold or None
         The best threshold for `main` on these rows, and its value.
     main : str
         The name in `values` that `best` belongs to.
@@ -297,25 +297,28 @@ class ThresholdDisplay(ScoreDisplay):
         # A threshold at a score leaves that score out: each level holds the rows above the next higher one.
         below = at.scores[-1] - max(1.0, float(np.ptp(at.scores)))
         self.thresholds = np.append(below, at.scores[::-1])
-        # The counts at the cut come last.
-        tp, fp = (np.append(c[::-1], [0.0, at_cut]) for c, at_cut in ((at.tp, at.tp_at_cut), (at.fp, at.fp_at_cut)))
+        # The counts at the threshold come last.
+        tp, fp = (
+            np.append(c[::-1], [0.0, at_threshold])
+            for c, at_threshold in ((at.tp, at.tp_at_threshold), (at.fp, at.fp_at_threshold))
+        )
         counts = tp, fp, at.positives - tp, at.negatives - fp
-        self.counts_at_cut = tuple(float(c[-1]) for c in counts)
+        self.counts_at_threshold = tuple(float(c[-1]) for c in counts)
         values = {name: np.asarray(function(*counts), dtype=float) for name, function in functions.items()}
         self.values = {name: value[:-1] for name, value in values.items()}
-        self.at_cut = {name: float(value[-1]) for name, value in values.items()}
-        self.best: Cut | None = None
+        self.at_threshold = {name: float(value[-1]) for name, value in values.items()}
+        self.best: TunedThreshold | None = None
         with suppress(ValueError):  # NaN at every threshold
-            self.best = best_cut(truth, z, judge)
+            self.best = best_threshold(truth, z, judge)
         self.window = score_window(truth, z, (0.0,) if self.best is None else (0.0, self.best.threshold))
 
     def describe(self) -> str:
         """Return what the figure shows, in numbers."""
-        shown = ", ".join(f"{clean(name)} {rate(value)}" for name, value in self.at_cut.items())
+        shown = ", ".join(f"{clean(name)} {rate(value)}" for name, value in self.at_threshold.items())
         if self.best is None:
-            return f"At the chosen cut: {shown}. No threshold has a value on these rows."
+            return f"At the chosen threshold: {shown}. No threshold has a value on these rows."
         return (
-            f"At the chosen cut (0): {shown}. The best threshold for these rows, known only afterwards, is "
+            f"At the chosen threshold (0): {shown}. The best threshold for these rows, known only afterwards, is "
             f"{number(self.best.threshold)} with {clean(self.main)} {rate(self.best.value)}."
         )
 
@@ -339,13 +342,13 @@ class ThresholdDisplay(ScoreDisplay):
             (line,) = ax.plot(x, y, drawstyle="steps-post", color=colour, **style)
             entries.append((line, clean(name)))
             heights += y.tolist()
-        value, is_inside = self.at_cut[self.main], low <= 0.0 <= high
+        value, is_inside = self.at_threshold[self.main], low <= 0.0 <= high
         if is_inside:
             ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0))
             heights.append(value)
         handle = ax.plot(0.0, value, "o", color=INK, markersize=5.5, markeredgecolor="white", zorder=5)[0]
         outside = "" if is_inside else " (outside the picture)"
-        entries.append((handle, f"chosen cut{outside}: {clean(self.main)} {rate(value)}"))
+        entries.append((handle, f"chosen threshold{outside}: {clean(self.main)} {rate(value)}"))
         if self.best is not None:
             place = self.best.threshold, self.best.value
             handle = ax.plot(*place, "D", color=MODELS[3], markersize=8.0, markeredgecolor="white", zorder=4)[0]
@@ -358,7 +361,7 @@ class ThresholdDisplay(ScoreDisplay):
         else:
             ax.text(0.5, 0.5, "not defined on these rows", transform=ax.transAxes, ha="center", color=MUTED)
         tidy(ax)
-        label(ax, "threshold (the chosen cut is 0)", clean(self.main) if len(self.values) == 1 else "value")
+        label(ax, "threshold (the chosen threshold is 0)", clean(self.main) if len(self.values) == 1 else "value")
         return entries
 
 
@@ -418,7 +421,7 @@ class ScoreDistributionDisplay(ScoreDisplay):
                 continue
             above = f"{np.count_nonzero(z > 0.0):,} of {count(len(z), 'row')} of class {named}"
             parts.append(f"{above} (median score {number(float(np.median(z)))})")
-        text = f"Above the cut: {joined(parts)}."
+        text = f"Above the threshold: {joined(parts)}."
         everything = np.concatenate([self.negative_scores, self.positive_scores])
         hidden = int(np.count_nonzero((everything < self.edges[0]) | (everything > self.edges[-1])))
         tail = f" {count(hidden, 'row')} beyond the edges {'is' if hidden == 1 else 'are'} not drawn." if hidden else ""
@@ -452,7 +455,9 @@ class ScoreDistributionDisplay(ScoreDisplay):
         if len(few) == 2:
             ax.set_yticks([])
         if self.edges[0] <= 0.0 <= self.edges[-1]:
-            entries.append((ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0)), "the cut: decision > 0"))
+            entries.append(
+                (ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0)), "the threshold: decision > 0")
+            )
         ax.set_xlim(self.edges[0], self.edges[-1])
         tidy(ax)
         label(ax, "score (decision value)", "" if len(few) == 2 else "% of the class in a bin")
@@ -465,7 +470,7 @@ class ReliabilityDisplay(ScoreDisplay):
     Bins hold about the same number of rows, rows of equal score staying together; bars are Wilson's 95 % intervals. With
     probabilities (of a classifier trained with `probability=True`) each bin stands at the mean probability of its rows, and
     bars should meet the diagonal. Scores alone are no probabilities: what can be read is whether the share rises with the
-    score, and what share bins above the cut stand for.
+    score, and what share bins above the threshold stand for.
 
     Parameters
     ----------
@@ -484,8 +489,8 @@ class ReliabilityDisplay(ScoreDisplay):
         Share of positives of each bin, with its interval.
     rows : ndarray
         Rows of each bin.
-    above_cut : ndarray
-        Share of the rows of each bin that lie above the cut.
+    above_threshold : ndarray
+        Share of the rows of each bin that lie above the threshold.
     base : float
         Share of positives of all rows.
     predicted : ndarray or None
@@ -506,7 +511,7 @@ class ReliabilityDisplay(ScoreDisplay):
         tp, self.rows = (np.diff(c[ends], prepend=0.0)[::-1] for c in (at.tp, rows_above))
         self.shares, self.base = tp / self.rows, at.positives / len(z)
         begins = rows_above[ends][::-1] - self.rows
-        self.above_cut = np.clip((np.count_nonzero(z > 0.0) - begins) / self.rows, 0.0, 1.0)
+        self.above_threshold = np.clip((np.count_nonzero(z > 0.0) - begins) / self.rows, 0.0, 1.0)
         tests = [binomtest(int(positives), int(rows)) for positives, rows in zip(tp, self.rows, strict=True)]
         self.lower, self.upper = np.array([test.proportion_ci(0.95, "wilson") for test in tests]).T
         self.predicted: FloatArray | None = None
@@ -556,9 +561,9 @@ class ReliabilityDisplay(ScoreDisplay):
         else:
             line = ax.axhline(100.0 * self.base, color=MUTED, linewidth=1.0, dashes=(2.0, 2.0))
             entries.append((line, f"all rows: {percent(self.base)}"))
-            cut = len(place) + 0.5 - float(self.above_cut.sum())
+            cut = len(place) + 0.5 - float(self.above_threshold.sum())
             line = ax.axvline(cut, color=INK, linewidth=1.0, dashes=(4.0, 2.0))
-            entries.append((line, "the cut: called positive to the right"))
+            entries.append((line, "the threshold: called positive to the right"))
             ax.set_xticks(place, [str(int(p)) for p in place])
             ax.set_xlim(0.35, len(place) + 0.65)
             ax.set_ylim(0.0, min(104.0, 108.0 * float(self.upper.max())))
@@ -578,8 +583,8 @@ class Levels(NamedTuple):
     fp: FloatArray
     positives: int
     negatives: int
-    tp_at_cut: float
-    fp_at_cut: float
+    tp_at_threshold: float
+    fp_at_threshold: float
 
 
 def levels_of(truth: AnyArray, scores: FloatArray) -> Levels:
@@ -589,8 +594,10 @@ def levels_of(truth: AnyArray, scores: FloatArray) -> Levels:
     last = np.append(np.flatnonzero(z[1:] != z[:-1]), len(z) - 1)  # rows of equal score move together
     tp = np.cumsum(truth[order], dtype=np.float64)[last]
     positives = int(np.count_nonzero(truth))
-    tp_at_cut, called = float(np.count_nonzero(truth & (scores > 0.0))), float(np.count_nonzero(scores > 0.0))
-    return Levels(z[last], tp, last + 1.0 - tp, positives, len(truth) - positives, tp_at_cut, called - tp_at_cut)
+    tp_at_threshold, called = float(np.count_nonzero(truth & (scores > 0.0))), float(np.count_nonzero(scores > 0.0))
+    return Levels(
+        z[last], tp, last + 1.0 - tp, positives, len(truth) - positives, tp_at_threshold, called - tp_at_threshold
+    )
 
 
 def score_window(truth: AnyArray, scores: FloatArray, points: tuple[float, ...] = ()) -> tuple[float, float]:

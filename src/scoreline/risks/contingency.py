@@ -71,7 +71,7 @@ class ContingencyRisk(Risk):
             own = "a function of your own, " if isinstance(self.measure, CountMeasure) else ""
             raise ValueError(
                 f"risk 'contingency' has no way to find the worst labelling for {own}measure {self.measure.name!r}; it knows "
-                f"{', '.join(self.measures)}. Use risk='auto' or risk='logistic' with the cut for this measure."
+                f"{', '.join(self.measures)}. Use risk='auto' or risk='logistic' with the threshold for this measure."
             )
         self.ties = check_ties(ties)
         if isinstance(self.measure, AtKMeasure):

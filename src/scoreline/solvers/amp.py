@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from scoreline.measures import CountsBasedMeasure, best_cut
+from scoreline.measures import CountsBasedMeasure, best_threshold
 from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -28,9 +28,9 @@ class AmpSolver(CostMethod, SmoothedSolver):
     Parameters
     ----------
     level : str
-        "measure": the level is the measure itself at the best cut of the training scores. "rewards": the measure of the rewards
-        1 - hinge, less the penalty, which never falls from fit to fit and rises to the largest that any w has; that lies
-        between the last of `levels_` and `level_bound_`. It is below the measure, and negatives weigh less for it.
+        "measure": the level is the measure itself at the best threshold of the training scores. "rewards": the measure of the
+        rewards 1 - hinge, less the penalty, which never falls from fit to fit and rises to the largest that any w has; that
+        lies between the last of `levels_` and `level_bound_`. It is below the measure, and negatives weigh less for it.
     level_tol : float
         Stop when the level rises by no more than this.
     rounds : int
@@ -43,7 +43,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
     name = "amp"
     automatic = "never"
     ample: ClassVar[tuple[str, ...]] = ("f1", "fbeta", "jaccard")
-    reason = "rows are ample, and the hinge cares less than the logistic loss for rows far from the cut"
+    reason = "rows are ample, and the hinge cares less than the logistic loss for rows far from the threshold"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean hinge"
     trains_for = "F-beta, Jaccard or Gower-Legendre"
     measures: ClassVar[tuple[str, ...]] = ("f1", "fbeta", "gower_legendre", "jaccard")
@@ -82,7 +82,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
         def level_of(trial: Trial) -> float:
             z = trial.result.z
             if self.level == "measure":
-                return float(best_cut(sign, z, measure, weight).value)
+                return float(best_threshold(sign, z, measure, weight).value)
             return Losses.of(sign, z, base, sums, 0.5 * alpha * float(trial.result.w @ trial.result.w)).level(measure)
 
         best = attempt(1.0, w0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, steady_cut
+from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, robust_threshold
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.cost_method import CostMethod, Problem, Trial, ended, paired_gain
@@ -20,11 +20,11 @@ THIN = 6  # with fewer rows in a class there is no evidence to choose by
 
 
 class CostSearchSolver(CostMethod, NewtonSolver):
-    """Cost-sensitive fits, the cost and the cut chosen on scores of left-out rows.
+    """Cost-sensitive fits, the cost and the threshold chosen on scores of left-out rows.
 
     Positives weigh c = r^e, r = S- / S+ being the ratio of the classes (eq. cost-search): e = 0 is the plain fit
     (`plugin`), e = 1 the balanced one. Each fit starts from the one before; every row is scored as by the model without
-    it (`leave_one_out`), and the cut on those scores gives the value of the cost. The balanced fit is tried first;
+    it (`leave_one_out`), and the threshold on those scores gives the value of the cost. The balanced fit is tried first;
     unless it is clearly worse than the plain one, so is e = 1/2. The best replaces the plain fit only if its gain is
     larger than the standard error of the gain, and where a class has fewer than 6 rows, or both are equally large,
     nothing is tried.
@@ -40,7 +40,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
     name = "cost_search"
     row_vectors, feature_vectors = 22.0, 150.0  # the states of two fits
     automatic = "per_measure"
-    reason = "the measure is one of counts, so cost and cut are chosen on left-out rows"
+    reason = "the measure is one of counts, so cost and threshold are chosen on left-out rows"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean loss"
 
     def __init__(self, cost: float | None = None, **options: Any):
@@ -51,7 +51,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
 
     @classmethod
     def trains(cls, measure: Measure | type[Measure]) -> bool:
-        """Tell whether the measure is one of predictions at a cut."""
+        """Tell whether the measure is one of predictions at a threshold."""
         return issubclass(measure if isinstance(measure, type) else type(measure), CountsBasedMeasure)
 
     def search(
@@ -75,13 +75,13 @@ class CostSearchSolver(CostMethod, NewtonSolver):
                 return trial
             try:
                 unseen = leave_one_out(objective, trial.result.z, problem.copies, random_state)
-                trial.cut = steady_cut(sign, unseen, measure, weight)
+                trial.tuned = robust_threshold(sign, unseen, measure, weight)
             except KeyboardInterrupt as signal:
                 trial.interruption = signal
                 return trial
-            trial.positive = unseen > trial.cut.threshold
+            trial.positive = unseen > trial.tuned.threshold
             trial.unseen = unseen if isinstance(measure, OperatingPoint) else None
-            logger.info("cost_search: cost %.4g, %s of left-out rows %.4g", cost, measure.name, trial.cut.value)
+            logger.info("cost_search: cost %.4g, %s of left-out rows %.4g", cost, measure.name, trial.tuned.value)
             return trial
 
         plain = best = last = attempt(1.0 if self.cost is None else self.cost, None)
@@ -100,7 +100,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
             assert trial.positive is not None
             gain, error = paired_gain(measure, sign, weight, trial.positive, plain.positive)
             logger.info("cost_search: gain over cost 1: %.4g, standard error %.4g", gain, error)
-            better = gain > error and trial.cut.value > best.cut.value  # type: ignore[union-attr]
+            better = gain > error and trial.tuned.value > best.tuned.value  # type: ignore[union-attr]
             loser, best = (best, trial) if better else (trial, best)
             loser.result.z = loser.unseen = None  # n scores each
             if gain < -error:

@@ -67,7 +67,7 @@ class MomentsSolver(Method):
     method : {"exact", "paper"}
         "paper" runs the paper's own procedure: L-BFGS on the penalised function, its starting point and stopping rule.
     diagnostics : bool
-        Let `fit` use one more pass for the exact cut and for comparing the model with the scores.
+        Let `fit` use one more pass for the exact threshold and for comparing the model with the scores.
     **options
         max_iter (of conjugate gradients), max_time and tol, which are not used otherwise.
     """
@@ -244,7 +244,7 @@ class MomentsSolver(Method):
 
 
 def _prior(n: tuple[float, float], measure: str, weights: tuple[float, float]) -> float:
-    """Return the share of positives that the cut reckons with: 1/2 for a balanced cut, which rankings take."""
+    """Return the share of positives that the threshold reckons with: 1/2 for a balanced threshold, which rankings take."""
     if measure == "balanced_accuracy" or (measure in RANKING and weights == (1.0, 1.0)):
         return 0.5
     plus, minus = weights[0] * n[0], weights[1] * n[1]
@@ -260,7 +260,7 @@ def _direction(
     n_iter: int,
     intercept: float | None = None,
 ) -> Direction:
-    """Return the classifier with its cut (the best one, unless an intercept was trained), scaled."""
+    """Return the classifier with its threshold (the best one, unless an intercept was trained), scaled."""
     spread = math.sqrt(0.5 * (scores.std_positive**2 + scores.std_negative**2))
     size = spread if spread > 0.0 else abs(scores.mean_positive - scores.mean_negative)
     factor = 1.0 / size if size > 0.0 and math.isfinite(1.0 / size) else 1.0

@@ -1,13 +1,13 @@
-"""The rule that is hard to beat: logistic regression, then the best cut."""
+"""The rule that is hard to beat: logistic regression, then the best threshold."""
 
 from scoreline.risks.base import Risk
 from scoreline.solvers.newton import NewtonSolver
 
 
 class PluginSolver(NewtonSolver):
-    """Logistic regression by Newton's method or L-BFGS, certified; the cut then serves the measure.
+    """Logistic regression by Newton's method or L-BFGS, certified; the threshold then serves the measure.
 
-    The scores estimate log-odds, and for count measures some cut of the true log-odds is optimal, so plugging in the
+    The scores estimate log-odds, and for count measures some threshold of the true log-odds is optimal, so plugging in the
     estimate is the natural rival of every direct method.
     """
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.measures import CountsBasedMeasure, Cut, Measure
+from scoreline.measures import CountsBasedMeasure, Measure, TunedThreshold
 from scoreline.objective import Objective
 from scoreline.operators.linear_map import LinearMap
 from scoreline.risks.base import Risk
@@ -19,7 +19,7 @@ from scoreline.solvers.common.method import Method
 
 @dataclass(frozen=True)
 class Problem:
-    """What is trained: rows, labels and weights, the risk, the measure, and the measure that the cut serves.
+    """What is trained: rows, labels and weights, the risk, the measure, and the measure that the threshold serves.
 
     `weight` is what rows weigh (class weights included), `copies` how often they are there (sample weights alone).
     """
@@ -32,7 +32,7 @@ class Problem:
     risk: Risk
     alpha: float
     measure: Measure
-    cut_measure: Measure
+    threshold_measure: Measure
 
     def objective(self, weight: FloatArray | None) -> Objective:
         """Return J with these weights."""
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass
 class Trial:
-    """One cost: the best constant score, the fit, what left-out rows are called, their cut and, if they are asked for, scores.
+    """One cost: the best constant score, the fit, the predictions for left-out rows, their threshold and, if asked for, scores.
 
     These three are None if Ctrl-C came before. `levels` and what bounds the best of them belong to `amp`.
     """
@@ -50,7 +50,7 @@ class Trial:
     constant: float
     result: Result
     positive: AnyArray | None = None
-    cut: Cut | None = None
+    tuned: TunedThreshold | None = None
     unseen: FloatArray | None = None
     interruption: BaseException | None = None
     levels: list[float] | None = None
@@ -92,7 +92,7 @@ def paired_gain(
             columns = [k for k in range(8) if k >> 2 == positive and (k >> bit) & 1 == predicted]
             return np.asarray(moved[:, columns].sum(axis=1))
 
-        return np.asarray(measure.steady_value(total(1, 1), total(0, 1), total(1, 0), total(0, 0)), dtype=np.float64)
+        return np.asarray(measure.robust_value(total(1, 1), total(0, 1), total(1, 0), total(0, 0)), dtype=np.float64)
 
     with np.errstate(invalid="ignore"):  # a function of the user's may be infinite: then the gain is NaN, which is none
         gains = value(1) - value(0)

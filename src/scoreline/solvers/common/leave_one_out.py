@@ -129,7 +129,7 @@ def _refit_unreliable(
         logger.log(
             logging.WARNING if count > 0.1 * n else logging.INFO,
             "leave-one-out: the scores of %d of %d rows are unreliable, and refits without them are not possible or would take "
-            "too long. A threshold or probabilities that use them may be wrong; use a larger alpha, or cut='holdout'.",
+            "too long. A threshold or probabilities that use them may be wrong; use a larger alpha, or threshold='holdout'.",
             count, n,
         )  # fmt: skip
         return scores

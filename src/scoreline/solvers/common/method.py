@@ -62,7 +62,7 @@ class Method:
     research_options: ClassVar[tuple[str, ...]] = ()
     row_vectors: ClassVar[float] = 16.0
     feature_vectors: ClassVar[float] = 80.0
-    trains_for: ClassVar[str] = "a measure of predictions at the cut"  # where `trains` says no to some measures
+    trains_for: ClassVar[str] = "a measure of predictions at the threshold"  # where `trains` says no to some measures
 
     def __init__(self, tol: float = 1e-2, max_iter: int = 5000, max_time: float | None = None):
         check_number("tol", tol, above=0)

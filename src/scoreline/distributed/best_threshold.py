@@ -1,4 +1,4 @@
-"""The exact cut of scores in blocks: by bounds on what a range of thresholds can reach, without gathering the scores.
+"""The exact threshold of scores in blocks: by bounds on what a range of thresholds can reach, without gathering the scores.
 
 Counts at about a thousand thresholds split the scores into ranges. A measure that rises with true positives and falls with
 false ones is at most value(all of the range's positives, none of its negatives) within a range: ranges that cannot reach the
@@ -14,7 +14,16 @@ import numpy as np
 from scoreline.distributed.blocks import BlockVector
 from scoreline.distributed.selection import divided
 from scoreline.distributed.tasks import PartRows, Rows
-from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, condensed_rows, counted, ties_of, totals_of_rows
+from scoreline.measures.remote_threshold import (
+    FEW,
+    POINTS,
+    Level,
+    Totals,
+    condensed_rows,
+    counted,
+    ties_of,
+    totals_of_rows,
+)
 from scoreline.measures.ties import TIE, Ties, clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 

@@ -5,8 +5,8 @@ import pytest
 from device_arrays import LIBRARIES, vector
 
 from scoreline import list_measures
-from scoreline.gpu import best_cut as device_cut
-from scoreline.measures import best_cut, get_measure, steady_cut
+from scoreline.gpu import best_threshold as device_cut
+from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.base import CountsBasedMeasure
 
 MEASURES = [info.name for info in list_measures()]
@@ -30,14 +30,14 @@ def test_cuts_and_values_are_those_of_the_host(measure, library, monkeypatch):
         y, z, s = rows(kind, kind=kind)
         for weight in (None, s):
             sign, there, w = vector(y, library), vector(z, library), vector(weight, library)
-            here, other = best_cut(y, z, measure, weight), best_cut(sign, there, measure, w)
+            here, other = best_threshold(y, z, measure, weight), best_threshold(sign, there, measure, w)
             assert other.value == pytest.approx(here.value, rel=1e-12)
             np.testing.assert_array_equal(z > other.threshold, z > here.threshold)
             own = get_measure(measure)
             value = own.value(y > 0, z - 0.5, weight)
             assert own.value(sign > 0, there - 0.5, w) == pytest.approx(value, rel=1e-12, abs=1e-12)
             if isinstance(own, CountsBasedMeasure):
-                steady = steady_cut(y, z, own, weight), steady_cut(sign, there, own, w)
+                steady = robust_threshold(y, z, own, weight), robust_threshold(sign, there, own, w)
                 assert steady[1].threshold == pytest.approx(steady[0].threshold, abs=1e-9)
 
 
@@ -50,8 +50,8 @@ def test_light_rows_do_not_drown_in_heavy_ones(measure, library, monkeypatch):
     for seed in range(4):
         y, z, _ = rows(seed, n=60, kind=seed % 2)
         weight = 10.0 ** np.random.default_rng(seed).integers(-10, 11, len(y))
-        here = best_cut(y, z, measure, weight)
-        there = best_cut(vector(y, library), vector(z, library), measure, vector(weight, library))
+        here = best_threshold(y, z, measure, weight)
+        there = best_threshold(vector(y, library), vector(z, library), measure, vector(weight, library))
         assert there.value == pytest.approx(here.value, rel=1e-12)
 
 
@@ -77,10 +77,10 @@ def test_a_function_of_counts_that_may_fall_is_judged_at_every_threshold(library
     def odd(tp, fp, fn, tn):
         return np.sin(tp) + np.cos(3 * fp)
 
-    here, there = best_cut(y, z, odd), best_cut(vector(y, library), vector(z, library), odd)
+    here, there = best_threshold(y, z, odd), best_threshold(vector(y, library), vector(z, library), odd)
     assert there == pytest.approx(here)
     with pytest.raises(ValueError, match="finite"):
-        best_cut(vector(y, library), vector(np.full(200, np.nan), library), "f1")
+        best_threshold(vector(y, library), vector(np.full(200, np.nan), library), "f1")
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -91,6 +91,6 @@ def test_ties_are_those_in_memory(library, name):
         y = np.where(rng.random(400) < 0.3, 1, -1)
         z = np.round(rng.standard_normal(400) + 0.5 * y, 1) + (0.0, 3.0, -1e3)[seed]
         z += np.finfo(float).eps * rng.integers(-8, 9, 400) * np.abs(z)
-        here, there = best_cut(y, z, name), best_cut(vector(y, library), vector(z, library), name)
+        here, there = best_threshold(y, z, name), best_threshold(vector(y, library), vector(z, library), name)
         assert there.value == pytest.approx(here.value, rel=5e-14)  # a sum of at most 400 terms, in another order
         assert np.array_equal(z > there.threshold, z > here.threshold)

@@ -1,11 +1,11 @@
-"""cut="holdout" and recut: where the threshold comes from."""
+"""threshold="holdout" and tune_threshold: where the threshold comes from."""
 
 import numpy as np
 import pytest
 
 from scoreline import MeasureClassifier
 from scoreline.fitting.threshold import held_out_rows
-from scoreline.measures import best_cut, get_measure
+from scoreline.measures import best_threshold, get_measure
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_held_out_rows_are_a_stratified_fifth():
     assert not held[:10].any(), "rows of weight 0 are not there"
     assert np.array_equal(held, held_out_rows(sign, weight, 3))
     assert not np.array_equal(held, held_out_rows(sign, weight, 4))
-    with pytest.raises(ValueError, match="cut='holdout' needs two rows of each class"):
+    with pytest.raises(ValueError, match="threshold='holdout' needs two rows of each class"):
         held_out_rows(np.array([1, -1, -1]), None, 0)
 
 
@@ -34,17 +34,17 @@ def test_held_out_rows_are_a_stratified_fifth():
 def test_holdout_takes_the_cut_from_rows_that_the_fit_did_not_see(data, measure):
     X, y = data
     options = {"solver": "cost_search" if measure == "f1" else "auto", "tol": 1e-6}
-    clf = MeasureClassifier(measure, cut="holdout", random_state=1, **options).fit(X, y)
+    clf = MeasureClassifier(measure, threshold="holdout", random_state=1, **options).fit(X, y)
     held = held_out_rows(np.where(y, 1, -1), None, 1)
-    part = MeasureClassifier(measure, cut="none", **options).fit(X[~held], y[~held])
-    expected = best_cut(y[held], part.decision_function(X[held]), get_measure(measure)).threshold
+    part = MeasureClassifier(measure, threshold="none", **options).fit(X[~held], y[~held])
+    expected = best_threshold(y[held], part.decision_function(X[held]), get_measure(measure)).threshold
     # The first fit is the fit of the other rows, up to tol.
     assert clf.trained_intercept_ - clf.intercept_[0] == pytest.approx(expected, abs=0.02)
-    whole = MeasureClassifier(measure, cut="train", **options).fit(X, y)
+    whole = MeasureClassifier(measure, threshold="train", **options).fit(X, y)
     # The coefficients are those of all rows.
     assert clf.objective_ == pytest.approx(whole.objective_, rel=2e-6)
     assert clf.n_passes_ > clf.history_["passes"][-1] + 2  # those of the fit that was kept, and of the one before it
-    other = MeasureClassifier(measure, cut="holdout", random_state=2, **options).fit(X, y)
+    other = MeasureClassifier(measure, threshold="holdout", random_state=2, **options).fit(X, y)
     assert other.intercept_[0] != clf.intercept_[0]
 
 
@@ -53,17 +53,17 @@ def test_recut_serves_other_rows_and_other_measures(data):
     clf = MeasureClassifier("f1").fit(X[:600], y[:600])
     coef = clf.coef_.copy()
     scores = X[600:] @ coef[0] + clf.trained_intercept_
-    assert clf.recut(X[600:], y[600:]) is clf
+    assert clf.tune_threshold(X[600:], y[600:]) is clf
     assert np.array_equal(clf.coef_, coef)
     reached = clf.score(X[600:], y[600:])
     best = max(get_measure("f1").value(y[600:], scores - t) for t in np.r_[scores - 1e-9, scores + 1e-9])
     assert reached == pytest.approx(best, abs=1e-12)
 
-    clf.recut(X[600:], y[600:], "recall_at_precision", {"precision": 0.8})
+    clf.tune_threshold(X[600:], y[600:], "recall_at_precision", {"precision": 0.8})
     predicted = clf.predict(X[600:])
     assert y[600:][predicted == 1].mean() >= 0.8
-    assert clf.measure == "f1", "recut must not change parameters"
-    k = MeasureClassifier("roc_auc").fit(X, y).recut(X, y, "precision_at_k", {"k": 25})
+    assert clf.measure == "f1", "tune_threshold must not change parameters"
+    k = MeasureClassifier("roc_auc").fit(X, y).tune_threshold(X, y, "precision_at_k", {"k": 25})
     assert k.predict(X).sum() == 25
 
 
@@ -72,11 +72,11 @@ def test_recut_checks_what_it_is_given(data):
     clf = MeasureClassifier("f1").fit(X, y)
     before = clf.intercept_.copy()
     with pytest.raises(ValueError, match="expected the classes of the fit"):
-        clf.recut(X, y + 5)
+        clf.tune_threshold(X, y + 5)
     with pytest.raises(ValueError, match="Did you mean 'f1'"):
-        clf.recut(X, y, "f11")
+        clf.tune_threshold(X, y, "f11")
     with pytest.raises(ValueError, match="labels"):
-        clf.recut(X, y[:-1])
+        clf.tune_threshold(X, y[:-1])
     assert np.array_equal(clf.intercept_, before)
 
 
@@ -96,6 +96,8 @@ def test_a_fit_whose_threshold_flags_nearly_nothing_gives_one_warning():
     rare = np.flatnonzero(y)[:4]
     X[rare] += 8.0
     with pytest.warns(UserWarning, match="flags only . of .* positives .* at a recall of 0.1, precision 0") as told:
-        clf = MeasureClassifier("recall_at_precision", {"precision": 0.9}, cut="train", scaling="standard").fit(X, y)
+        clf = MeasureClassifier("recall_at_precision", {"precision": 0.9}, threshold="train", scaling="standard").fit(
+            X, y
+        )
     assert sum("flags only" in str(w.message) for w in told) == 1
     assert clf.predict(X).sum() < 10

@@ -56,7 +56,7 @@ def next_candidates(
 def window_counts(scores, weight_sums, score_sums, thresholds, half, state, out):
     """out[t] = sum_i w_i clip((z_i - t + half) / (2 half), 0, 1): the weight above a blurred threshold.
 
-    The blur is +-half (eq. steady-cut). `scores` rise, `thresholds` fall; `weight_sums` and `score_sums` are running
+    The blur is +-half (eq. robust-threshold). `scores` rise, `thresholds` fall; `weight_sums` and `score_sums` are running
     sums of w and w z with a leading 0 (None and 1 for every row). `state` holds the two ends of the window, where the
     next block goes on.
     """

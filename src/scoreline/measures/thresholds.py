@@ -19,12 +19,12 @@ from scoreline.scores import smallest_reaching
 
 CANDIDATES_AT_A_TIME = 1 << 16  # candidates judged at a time
 BLUR_SPREADS = (
-    3.0  # half widths of the blur of `steady_cut`, in spreads of the class times (weight of the class)^(-1/3)
+    3.0  # half widths of the blur of `robust_threshold`, in spreads of the class times (weight of the class)^(-1/3)
 )
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
-class Cut(NamedTuple):
+class TunedThreshold(NamedTuple):
     """A threshold (positive means score > threshold) and the value it reaches."""
 
     threshold: float
@@ -43,7 +43,7 @@ class Candidates(NamedTuple):
 
 
 class SortedScores:
-    """The scores of either class in rising order, with their weights (None for 1): what every cut walks along."""
+    """The scores of either class in rising order, with their weights (None for 1): what every threshold walks along."""
 
     def __init__(self, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None, scale_free: bool = False):
         positive, scores, weight, _ = checked_rows(y, scores, sample_weight, scale_free)
@@ -55,7 +55,7 @@ class SortedScores:
         counted = z[there]
         rows = len(counted)
         if rows == 0:
-            raise ValueError("a cut needs at least one row of positive weight")
+            raise ValueError("a threshold needs at least one row of positive weight")
         ends = float(counted.min()), float(counted.max())
         size = median_size(counted, None if weight is None else weight[there])
         del counted  # before the classes are copied
@@ -76,7 +76,7 @@ class SortedScores:
         sides = (self.above, self.above_weight, above_sums, self.below, self.below_weight, below_sums)
         self.candidates = 0
         while True:
-            count = kernels.cuts.next_candidates(*sides, *self.ties, state, *arrays)
+            count = kernels.thresholds.next_candidates(*sides, *self.ties, state, *arrays)
             if count == 0:
                 return
             self.candidates += count
@@ -93,14 +93,14 @@ class SortedScores:
         return _placed(low, high, self.lowest, self.highest, self.candidates - 2)
 
 
-def best_cut(
+def best_threshold(
     y: AnyArray,
     scores: FloatArray,
     measure: str | Measure | Callable[..., Any],
     sample_weight: FloatArray | None = None,
     rises: bool = False,
-) -> Cut:
-    """Return the threshold with the best value of a measure over all thresholds (eq. exact-cut).
+) -> TunedThreshold:
+    """Return the threshold with the best value of a measure over all thresholds (eq. exact-threshold).
 
     The scores of either class are sorted once and merged from the top; rows of equal score move together. So there is one
     candidate between each two different scores (their midpoint) and one beyond either end. Among equal values the
@@ -115,7 +115,7 @@ def best_cut(
     y : array of n labels
         Positive where y > 0.
     scores : array of n floats
-        Decision values before the cut.
+        Decision values before the threshold.
     measure : str, Measure or callable
         Name, object, or a vectorised function of (tp, fp, fn, tn), which is called as that of a `CountMeasure` is.
     sample_weight : array of n weights, optional
@@ -126,7 +126,7 @@ def best_cut(
 
     Returns
     -------
-    Cut
+    TunedThreshold
         The threshold and the value.
     """
     scale_free = False
@@ -135,12 +135,12 @@ def best_cut(
     else:
         measure = get_measure(measure)
         if isinstance(measure, AtKMeasure):
-            return _cut_at_k(measure, y, scores, sample_weight)
-        value_of, rises = measure.cut_value, measure.rises
+            return _threshold_at_k(measure, y, scores, sample_weight)
+        value_of, rises = measure.threshold_objective, measure.rises
         scale_free = measure.scale_free and getattr(measure, "confidence", None) is None
     if isinstance(scores, RemoteVector):
         if rises:
-            return _cut_elsewhere(y, scores, sample_weight, measure, value_of)
+            return _remote_threshold(y, scores, sample_weight, measure, value_of)
         y, scores, sample_weight = (None if v is None else np.asarray(v) for v in (y, scores, sample_weight))
     scan = SortedScores(y, scores, sample_weight, scale_free)
     best, place, counts = -np.inf, (np.nan, np.nan), [0.0] * 4
@@ -154,7 +154,7 @@ def best_cut(
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
     if isinstance(measure, CountsBasedMeasure):
         best = float(measure.from_counts(*counts))
-    return Cut(scan.threshold(*place), best)
+    return TunedThreshold(scan.threshold(*place), best)
 
 
 def _values_or_lowest(value_of: Callable[..., Any], *counts: FloatArray) -> FloatArray:
@@ -164,20 +164,20 @@ def _values_or_lowest(value_of: Callable[..., Any], *counts: FloatArray) -> Floa
 
 
 def _search_module(scores: RemoteVector) -> Any:
-    return room_module(scores.scores, "best_cut")
+    return room_module(scores.scores, "best_threshold")
 
 
-def _cut_elsewhere(
+def _remote_threshold(
     y: Any, scores: RemoteVector, weight: Any, measure: Measure | Callable[..., Any], value_of: Callable[..., Any]
-) -> Cut:
-    """Return the cut of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
+) -> TunedThreshold:
+    """Return the threshold of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
     totals = _search_module(scores).totals_of(y, scores, weight)
     level, best = _search_module(scores).best_level(y, scores, weight, totals, partial(_values_or_lowest, value_of))
     if best == -np.inf:
         raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
     if isinstance(measure, CountsBasedMeasure):
         best = float(measure.from_counts(*level.counts))
-    return Cut(_placed(level.below, level.score, totals.low, totals.high, totals.rows - 1), best)
+    return TunedThreshold(_placed(level.below, level.score, totals.low, totals.high, totals.rows - 1), best)
 
 
 def _placed(low: float, high: float, lowest: float, highest: float, gaps: int) -> float:
@@ -199,7 +199,9 @@ def in_range(threshold: float, low: float, lowest: float) -> float:
     return clipped
 
 
-def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None) -> Cut:
+def _threshold_at_k(
+    measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None
+) -> TunedThreshold:
     """Return the threshold below the k-th highest score: midway to the next lower one."""
     if isinstance(scores, RemoteVector):
         weight = None if sample_weight is None else as_vector(sample_weight)
@@ -207,7 +209,7 @@ def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weigh
         k = measure.weight_at_top(y, weight)
         level, lower = _search_module(scores).below_ties(scores, weight, -smallest_reaching(-scores, weight, k), totals)
         threshold = _placed(lower, level, totals.low, totals.high, totals.rows - 1)
-        return Cut(threshold, measure.value(y, scores, weight))
+        return TunedThreshold(threshold, measure.value(y, scores, weight))
     positive, z, weight, exponent = checked_rows(y, scores, sample_weight)
     weight = np.ones(len(z)) if weight is None else weight
     k = measure.weight_at_top(positive, weight, exponent)
@@ -216,8 +218,8 @@ def _cut_at_k(measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weigh
         # Candidates come with rising weight above them: the first that holds k rows wins, or the last of all.
         return np.asarray(np.minimum(tp + fp, k))
 
-    threshold = best_cut(positive, z, less_than_k_and_most, weight).threshold
-    return Cut(threshold, measure.value(positive, z, sample_weight))
+    threshold = best_threshold(positive, z, less_than_k_and_most, weight).threshold
+    return TunedThreshold(threshold, measure.value(positive, z, sample_weight))
 
 
 def _sorted_side(z: FloatArray, weight: FloatArray | None, side: AnyArray) -> tuple[FloatArray, FloatArray | None]:
@@ -249,9 +251,9 @@ def condensed(sign: Any, z: RemoteVector, weight: Any) -> tuple[AnyArray, FloatA
     return made
 
 
-def steady_cut(
+def robust_threshold(
     y: AnyArray, scores: FloatArray, measure: CountsBasedMeasure, sample_weight: FloatArray | None = None
-) -> Cut:
+) -> TunedThreshold:
     """Return a threshold that serves the measure on rows like these, rather than on these.
 
     The best threshold of a sample follows its noise: it converges like n^(-1/3), because single rows decide. Blurring every
@@ -272,8 +274,8 @@ def steady_cut(
 
     Returns
     -------
-    Cut
-        The threshold, and what `measure.steady_value` says of the counts at it, not blurred. O(n log n), memory for two copies
+    TunedThreshold
+        The threshold, and what `measure.robust_value` says of the counts at it, not blurred. O(n log n), memory for two copies
         of the scores (four with weights).
     """
     if isinstance(scores, RemoteVector):
@@ -293,7 +295,7 @@ def steady_cut(
         middles = np.clip(0.5 * block.lows + 0.5 * block.highs, scan.lowest - reach, scan.highest + reach)
         middles = np.where(middles >= block.highs, block.lows, middles)  # neighbouring floats have no middle
         tp, fp = (side.counts(middles) for side in sides)
-        values = scan.blurred(measure.steady_value, tp, fp)
+        values = scan.blurred(measure.robust_value, tp, fp)
         k = first_best(values)
         if clearly_above(values[k], best):
             best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
@@ -304,7 +306,7 @@ def steady_cut(
         threshold = in_range(float(np.ldexp(scan.threshold(*place), exponent)), place[0], float(z[weight > 0.0].min()))
     # Of the scores as they are: those that lie over hundreds of decades have lost digits above.
     tn, fp, fn, tp = np.bincount(2 * (np.asarray(y) > 0) + (z > threshold), weight, 4)
-    return Cut(threshold, float(measure.steady_value(tp, fp, fn, tn)))
+    return TunedThreshold(threshold, float(measure.robust_value(tp, fp, fn, tn)))
 
 
 class _Blurred:
@@ -339,7 +341,7 @@ class _Blurred:
         if not self.half > 16.0 * np.finfo(float).eps:  # less than the scores, of size 1, resolve
             return self.counts_above(thresholds)
         out = np.empty(len(thresholds))
-        kernels.cuts.window_counts(
+        kernels.thresholds.window_counts(
             self.moved, self.weight_sums, self.score_sums, thresholds - self.middle, self.half, self._state, out
         )
         return out

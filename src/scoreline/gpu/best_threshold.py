@@ -1,4 +1,4 @@
-"""The exact cut of scores on a device: sorted there, with counts at few thresholds brought to the host."""
+"""The exact threshold of scores on a device: sorted there, with counts at few thresholds brought to the host."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,16 @@ import numpy as np
 from scoreline.gpu import kernels as device_kernels
 from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.vector import DeviceVector
-from scoreline.measures.remote_cut import FEW, POINTS, Level, Totals, condensed_rows, counted, ties_of, totals_of_rows
+from scoreline.measures.remote_threshold import (
+    FEW,
+    POINTS,
+    Level,
+    Totals,
+    condensed_rows,
+    counted,
+    ties_of,
+    totals_of_rows,
+)
 from scoreline.measures.ties import Ties, clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 

@@ -7,9 +7,9 @@ import pytest
 
 from scoreline import CountMeasure
 from scoreline.distributed import BlockVector, Layout
-from scoreline.distributed import best_cut as module
+from scoreline.distributed import best_threshold as module
 from scoreline.distributed.cluster import Home, InlineCluster
-from scoreline.measures import OperatingPoint, best_cut, get_measure, steady_cut
+from scoreline.measures import OperatingPoint, best_threshold, get_measure, robust_threshold
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.measures.registry import all_measures
 
@@ -52,8 +52,8 @@ def test_light_rows_do_not_drown_in_heavy_ones(name, few, monkeypatch):
     for seed in range(6):
         y, z, _ = problem(seed, n=60)
         weight = 10.0 ** np.random.default_rng(seed).integers(-10, 11, len(y))
-        here = best_cut(y, z, measure, weight)
-        there = best_cut(*in_blocks(y, z), measure, in_blocks(weight)[0])
+        here = best_threshold(y, z, measure, weight)
+        there = best_threshold(*in_blocks(y, z), measure, in_blocks(weight)[0])
         assert there.value == pytest.approx(here.value, rel=1e-12)
 
 
@@ -67,9 +67,9 @@ def test_the_cut_is_that_in_memory(name, few, monkeypatch):
     measure = get_measure(name)
     for seed in range(9):
         y, z, weight = problem(seed)
-        here = best_cut(y, z, measure, weight)
+        here = best_threshold(y, z, measure, weight)
         sign, scores, weights = in_blocks(y, z, weight, seed=seed)
-        there = best_cut(sign, scores, measure, weights)
+        there = best_threshold(sign, scores, measure, weights)
         assert there.value == pytest.approx(here.value, abs=1e-12)
         levels = np.unique(z if weight is None else z[weight > 0])
         if levels[0] <= here.threshold <= levels[-1]:
@@ -85,7 +85,7 @@ def test_a_steady_cut_of_few_rows_is_that_in_memory(name):
     for seed in range(6):
         y, z, weight = problem(seed)
         sign, scores, weights = in_blocks(y, z, weight, seed=seed)
-        here, there = steady_cut(y, z, measure, weight), steady_cut(sign, scores, measure, weights)
+        here, there = robust_threshold(y, z, measure, weight), robust_threshold(sign, scores, measure, weights)
         assert there.value == pytest.approx(here.value, abs=1e-9)
         assert there.threshold == pytest.approx(here.threshold, rel=1e-9, abs=1e-12)
 
@@ -96,7 +96,7 @@ def test_a_steady_cut_of_many_rows_sends_few(monkeypatch):
     sign, scores = in_blocks(y, z)
     before = scores.layout.cluster.bytes
     measure = get_measure("f1")
-    here, there = steady_cut(y, z, measure), steady_cut(sign, scores, measure)
+    here, there = robust_threshold(y, z, measure), robust_threshold(sign, scores, measure)
     assert scores.layout.cluster.bytes - before <= 3 * (2 * 500 * 17 + 8)
     assert there.threshold == pytest.approx(
         here.threshold, abs=0.02
@@ -116,12 +116,12 @@ def test_measures_of_scores_in_blocks(name):
 
 def functions_of(name):
     measure = get_measure(name)
-    yield measure.cut_value
+    yield measure.threshold_objective
     if isinstance(measure, OperatingPoint):
         yield measure.careful_value
         yield measure.chance
         for confidence in (0.5, 0.95):
-            yield type(measure)(confidence=confidence).cut_value
+            yield type(measure)(confidence=confidence).threshold_objective
 
 
 @pytest.mark.parametrize("name", [n for n in MEASURES if all_measures()[n].rises])
@@ -141,7 +141,7 @@ def test_a_function_that_is_not_known_to_rise_sees_all_thresholds():
     odd = CountMeasure(lambda tp, fp, fn, tn: -np.abs(fp - 3.0), name="three false")
     y, z, _ = problem(0)
     sign, scores = in_blocks(y, z)
-    here, there = best_cut(y, z, odd), best_cut(sign, scores, odd)
+    here, there = best_threshold(y, z, odd), best_threshold(sign, scores, odd)
     assert here == there
 
 
@@ -152,10 +152,10 @@ def test_scores_that_cannot_be_cut():
         broken[17] = wrong
         sign, scores = in_blocks(y, broken)
         with pytest.raises(ValueError, match="finite"):
-            best_cut(sign, scores, "f1")
+            best_threshold(sign, scores, "f1")
     sign, scores, weight = in_blocks(y, z, np.zeros(len(y)))
     with pytest.raises(ValueError, match="positive weight"):
-        best_cut(sign, scores, "f1", weight)
+        best_threshold(sign, scores, "f1", weight)
 
 
 def test_many_rows_move_little():
@@ -164,8 +164,8 @@ def test_many_rows_move_little():
     for name, rest in product(("f1", "gmean", "recall_at_precision", "prbep"), (3, 9)):
         sign, scores = in_blocks(y, z, parts=rest)
         before = scores.layout.cluster.bytes
-        there = best_cut(sign, scores, name)
-        assert there == pytest.approx(best_cut(y, z, name), abs=1e-12)
+        there = best_threshold(sign, scores, name)
+        assert there == pytest.approx(best_threshold(y, z, name), abs=1e-12)
         assert scores.layout.cluster.bytes - before < 8 * len(z) / 2
 
 
@@ -179,7 +179,7 @@ def test_ties_are_those_in_memory(name, few, monkeypatch):
         y = np.where(rng.random(400) < 0.3, 1, -1)
         z = np.round(rng.standard_normal(400) + 0.5 * y, 1) + (0.0, 3.0, -1e3)[seed % 3]
         z += np.finfo(float).eps * rng.integers(-8, 9, 400) * np.abs(z)
-        here, there = best_cut(y, z, name), best_cut(*in_blocks(y, z, seed=seed), name)
+        here, there = best_threshold(y, z, name), best_threshold(*in_blocks(y, z, seed=seed), name)
         assert there.value == pytest.approx(here.value, rel=5e-14)  # a sum of at most 400 terms, in another order
         assert np.array_equal(z > there.threshold, z > here.threshold)
 
@@ -188,6 +188,6 @@ def test_scores_that_are_nearly_one_number_are_tied_as_in_memory():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         y, z = np.where(rng.random(40) < 0.5, 1, -1), 1.0 + rng.integers(0, 120, 40) * 2.0**-52
-        here, there = best_cut(y, z, "f1"), best_cut(*in_blocks(y, z, seed=seed), "f1")
+        here, there = best_threshold(y, z, "f1"), best_threshold(*in_blocks(y, z, seed=seed), "f1")
         assert there.value == pytest.approx(here.value, rel=5e-14)  # a sum of at most 400 terms, in another order
         assert np.array_equal(z > there.threshold, z > here.threshold)

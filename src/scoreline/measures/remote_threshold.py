@@ -1,4 +1,4 @@
-"""What the searches for a cut of scores on workers (`distributed/`) and on a device (`gpu/`) have in common."""
+"""What the searches for a threshold of scores on workers (`distributed/`) and on a device (`gpu/`) have in common."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -9,7 +9,7 @@ from scoreline.measures.ties import Ties, median_size
 from scoreline.runtime.types import AnyArray, FloatArray
 
 FEW = 1 << 14  # rows that are sent here
-POINTS = 1 << 16  # of a class that a part sends for a steady cut
+POINTS = 1 << 16  # of a class that a part sends for a robust threshold
 
 V = TypeVar("V", bound=Any)  # vectors on a device, or arrays of a part
 
@@ -28,9 +28,9 @@ class Totals(NamedTuple):
         return np.array([0.0, 0.0, self.positive, self.negative])
 
     def checked(self) -> "Totals":
-        """Return the totals, or raise if there is no cut of such scores."""
+        """Return the totals, or raise if there is no threshold of such scores."""
         if not self.rows:
-            raise ValueError("a cut needs at least one row of positive weight")
+            raise ValueError("a threshold needs at least one row of positive weight")
         if not np.isfinite([self.low, self.high]).all():
             raise ValueError("scores must be finite, and they hold NaN or infinity")
         return self

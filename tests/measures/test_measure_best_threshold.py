@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scoreline.measures import best_cut, get_measure
+from scoreline.measures import best_threshold, get_measure
 
 
 def counts_at(y, z, weight, threshold):
@@ -55,8 +55,8 @@ FUNCTIONS = {
     "gmean": gmean,
     "cost": cost,
     "bumpy": bumpy,
-    "accuracy": get_measure("accuracy").cut_value,
-    "balanced_accuracy": get_measure("roc_auc").cut_value,
+    "accuracy": get_measure("accuracy").threshold_objective,
+    "balanced_accuracy": get_measure("roc_auc").threshold_objective,
 }
 
 ADJACENT = [1.0, np.nextafter(1.0, 2.0), np.nextafter(np.nextafter(1.0, 2.0), 2.0), np.nextafter(1.0, 0.0)]
@@ -85,7 +85,7 @@ def test_the_cut_is_the_best_of_all(case, name, weighted):
     y, z, weight = case
     function = FUNCTIONS[name]
     s = weight if weighted else np.ones(len(y))
-    cut = best_cut(y, z, function, weight if weighted else None)
+    cut = best_threshold(y, z, function, weight if weighted else None)
     # Weights are multiples of 1/2, so counts are exact: the same function of the same counts, to its own last digit.
     assert cut.value == pytest.approx(brute_force(y, z, s, function), rel=1e-14, abs=1e-14)
     # ... and the threshold reaches it: strictly above, strictly below.
@@ -98,7 +98,9 @@ def test_the_cut_is_the_best_of_all(case, name, weighted):
 def test_rows_without_weight_do_not_matter(case, name):
     y, z, weight = case
     present = weight > 0
-    assert best_cut(y, z, FUNCTIONS[name], weight) == best_cut(y[present], z[present], FUNCTIONS[name], weight[present])
+    assert best_threshold(y, z, FUNCTIONS[name], weight) == best_threshold(
+        y[present], z[present], FUNCTIONS[name], weight[present]
+    )
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -106,7 +108,9 @@ def test_rows_without_weight_do_not_matter(case, name):
 def test_the_order_of_rows_does_not_matter(case, name, seed):
     y, z, weight = case
     order = np.random.default_rng(seed).permutation(len(y))
-    assert best_cut(y, z, FUNCTIONS[name], weight) == best_cut(y[order], z[order], FUNCTIONS[name], weight[order])
+    assert best_threshold(y, z, FUNCTIONS[name], weight) == best_threshold(
+        y[order], z[order], FUNCTIONS[name], weight[order]
+    )
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -116,19 +120,19 @@ def test_integer_weights_are_repeats(case):
     repeats = np.ceil(weight).astype(int)
     index = np.repeat(np.arange(len(y)), repeats)
     for function in FUNCTIONS.values():
-        assert best_cut(y, z, function, repeats.astype(float)) == best_cut(y[index], z[index], function)
+        assert best_threshold(y, z, function, repeats.astype(float)) == best_threshold(y[index], z[index], function)
 
 
 def test_among_equals_fewer_positives_win():
     y, z = np.array([1, -1, 1, -1]), np.array([4.0, 3.0, 2.0, 1.0])
     # accuracy is 3/4 with one and with three predicted positive
-    cut = best_cut(y, z, "accuracy")
+    cut = best_threshold(y, z, "accuracy")
     assert cut.value == 0.75
     assert cut.threshold == 3.5
 
 
 def test_midpoints():
-    cut = best_cut(np.array([1, 1, -1]), np.array([10.0, 7.0, 2.0]), "accuracy")
+    cut = best_threshold(np.array([1, 1, -1]), np.array([10.0, 7.0, 2.0]), "accuracy")
     assert cut == (4.5, 1.0)
 
 
@@ -137,7 +141,7 @@ def test_midpoints():
 def test_all_scores_equal(level, positives):
     y = np.where(np.arange(5) < positives, 1, -1)
     z = np.full(5, level)
-    cut = best_cut(y, z, "accuracy")
+    cut = best_threshold(y, z, "accuracy")
     assert cut.value == 0.8
     assert ((z > cut.threshold) == (positives == 4)).all()
 
@@ -145,8 +149,8 @@ def test_all_scores_equal(level, positives):
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-8, 1.0, 1e8, 1e150, 1e300])
 def test_the_ends_are_beyond_the_scores(scale):
     z = scale * np.array([3.0, 2.0, 1.0, -2.0])
-    everything = best_cut(np.array([1, -1, 1, 1]), z, lambda tp, fp, fn, tn: tp)
-    nothing = best_cut(np.array([1, -1, 1, 1]), z, lambda tp, fp, fn, tn: tn)
+    everything = best_threshold(np.array([1, -1, 1, 1]), z, lambda tp, fp, fn, tn: tp)
+    nothing = best_threshold(np.array([1, -1, 1, 1]), z, lambda tp, fp, fn, tn: tn)
     assert everything.threshold < z.min()
     assert nothing.threshold >= z.max()
     assert np.isfinite([everything.threshold, nothing.threshold]).all()
@@ -154,7 +158,7 @@ def test_the_ends_are_beyond_the_scores(scale):
 
 def test_nan_values_of_a_measure_are_passed_over():
     with np.errstate(invalid="ignore"):
-        cut = best_cut(
+        cut = best_threshold(
             np.array([1, -1, 1]), np.array([3.0, 2.0, 1.0]), lambda tp, fp, fn, tn: tp / (tp + fp)
         )  # 0/0 at first
     assert cut == (2.5, 1.0)
@@ -162,19 +166,19 @@ def test_nan_values_of_a_measure_are_passed_over():
 
 def test_labels_and_inputs_of_every_kind():
     z = [0.5, 2.0, -1.0]
-    expected = best_cut(np.array([-1, 1, -1]), np.array(z), "accuracy")
+    expected = best_threshold(np.array([-1, 1, -1]), np.array(z), "accuracy")
     for y in ([0, 1, 0], np.array([False, True, False]), [-1.0, 1.0, -1.0]):
-        assert best_cut(y, z, "accuracy") == expected
-        assert best_cut(y, np.array(z, dtype=np.float32), get_measure("accuracy"), [1, 1, 1]) == expected
+        assert best_threshold(y, z, "accuracy") == expected
+        assert best_threshold(y, np.array(z, dtype=np.float32), get_measure("accuracy"), [1, 1, 1]) == expected
 
 
 def test_named_measures_use_what_their_cut_maximises():
     y = np.array([1, -1, -1, -1, -1, -1])
     z = np.array([1.0, 2.0, 0.0, -1.0, -2.0, -3.0])
-    assert best_cut(y, z, "accuracy").value == pytest.approx(5 / 6, abs=1e-15)
-    assert best_cut(y, z, "roc_auc").value == pytest.approx((1 + 4 / 5) / 2, abs=1e-15)
+    assert best_threshold(y, z, "accuracy").value == pytest.approx(5 / 6, abs=1e-15)
+    assert best_threshold(y, z, "roc_auc").value == pytest.approx((1 + 4 / 5) / 2, abs=1e-15)
     with pytest.raises(ValueError, match="Did you mean 'accuracy'"):
-        best_cut(y, z, "acuracy")
+        best_threshold(y, z, "acuracy")
 
 
 def test_a_threshold_beyond_the_ends_does_not_depend_on_repeats_or_rows_without_weight():
@@ -182,9 +186,9 @@ def test_a_threshold_beyond_the_ends_does_not_depend_on_repeats_or_rows_without_
         return tn - fp
 
     y, z = np.array([1, -1]), np.array([-1.0, 0.0])
-    once = best_cut(y, z, nothing)
-    assert once.threshold == best_cut(np.repeat(y, 4), np.repeat(z, 4), nothing).threshold
-    assert once == best_cut(np.r_[y, 1, 1], np.r_[z, 1e6, -1e6], nothing, np.array([1.0, 1.0, 0.0, 0.0]))
+    once = best_threshold(y, z, nothing)
+    assert once.threshold == best_threshold(np.repeat(y, 4), np.repeat(z, 4), nothing).threshold
+    assert once == best_threshold(np.r_[y, 1, 1], np.r_[z, 1e6, -1e6], nothing, np.array([1.0, 1.0, 0.0, 0.0]))
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7])
@@ -199,8 +203,8 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block, weighted):
         weight[:2] = 1.0
         for function in FUNCTIONS.values():
             with monkeypatch.context() as patch:
-                patch.setattr("scoreline.measures.cut.CANDIDATES_AT_A_TIME", block)
-                cut = best_cut(y, z, function, weight if weighted else None)
-            assert cut == best_cut(y, z, function, weight if weighted else None)
+                patch.setattr("scoreline.measures.thresholds.CANDIDATES_AT_A_TIME", block)
+                cut = best_threshold(y, z, function, weight if weighted else None)
+            assert cut == best_threshold(y, z, function, weight if weighted else None)
             # counts are integers: the same function of the same numbers
             assert cut.value == pytest.approx(brute_force(y, z, weight, function), rel=1e-14, abs=1e-14)
