@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-slow test-oldest test-cpus test-busy coverage mutants fuzz lint format bench bench-compare rivals reproduce docs clean
+.PHONY: help setup demo test test-all soak test-oldest test-cpus test-busy coverage mutants fuzz lint format bench bench-compare rivals reproduce docs clean
 
 help:
 	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
-	@echo "make test       unit tests and doctests (under 10 minutes)"
-	@echo "make test-slow  the slow checks"
-	@echo "make test-oldest  unit tests with the oldest versions of what the package needs"
-	@echo "make test-cpus  unit tests as other processors run them (an hour; CPUS=\"generic haswell\", TESTS=tests/solvers)"
+	@echo "make test       every public behaviour once (3 minutes on two cores)"
+	@echo "make test-all   all tests: every combination, clusters, processes, signals, packaging"
+	@echo "make soak       all tests with many random examples, fuzzing, busy and emulated processors (hours)"
+	@echo "make test-oldest  the quick tests with the oldest versions of the dependencies"
+	@echo "make test-cpus  the quick tests as other processors run them (CPUS=\"generic haswell\", TESTS=tests/solvers)"
 	@echo "make test-busy  tests of threads, signals and time limits beside four busy processes (ARGS=--speed 0.1)"
 	@echo "make coverage   branches that tests take, kernels uncompiled (an hour on two cores)"
 	@echo "make mutants    do tests see changes of risks and measures? (hours; ARGS=--max-children 16)"
@@ -47,10 +48,14 @@ demo: $(VENV)/core $(VENV)/cli
 	@$(BIN)/scoreline compare demo:breast-cancer --measure f1 --report demo-output/breast-cancer.html
 
 test: $(VENV)/core $(VENV)/test
-	@$(BIN)/python -m pytest -n 2 -m "not slow"
+	@SCORELINE_TIER=quick $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-slow: $(VENV)/core $(VENV)/test
-	@$(BIN)/python -m pytest -m slow tests
+test-all: $(VENV)/core $(VENV)/test
+	@SCORELINE_TIER=all $(BIN)/python -m pytest -n 2 --dist worksteal
+
+soak: $(VENV)/core $(VENV)/test fuzz
+	@SCORELINE_TIER=soak $(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(MAKE) test-busy test-cpus
 
 # The lower limits of pyproject.toml; tools of tests are the newest. What the documentation prints is that of the newest versions.
 $(VENV)-oldest/made: pyproject.toml .ci/oldest.py
@@ -61,7 +66,7 @@ $(VENV)-oldest/made: pyproject.toml .ci/oldest.py
 	@touch $@
 
 test-oldest: $(VENV)-oldest/made
-	@$(VENV)-oldest/bin/python -m pytest -n 2 -m "not slow" tests
+	@$(VENV)-oldest/bin/python -m pytest -n 2 --dist worksteal tests
 
 test-cpus: $(VENV)/core $(VENV)/test
 	@$(BIN)/python .ci/cpus.py $(if $(CPUS),--cpus $(CPUS)) -- $(TESTS)

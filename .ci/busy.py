@@ -29,7 +29,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=4, help="that only consume processor time")
     parser.add_argument("--speed", type=float, default=1.0, help="share of the time that the tests may run")
-    parser.add_argument("arguments", nargs="*", default=["-m", "not slow", *TESTS], help="of pytest")
+    parser.add_argument("arguments", nargs="*", default=list(TESTS), help="of pytest")
     options = parser.parse_args()
     if not 0.0 < options.speed <= 1.0:
         parser.error(f"--speed must be above 0 and at most 1, got {options.speed}.")

@@ -75,7 +75,19 @@ def processor_flags():
 
 def run_tests(variables, arguments):
     """Run pytest under the given variables; return its exit code and the numbers of passed and failed tests."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-p", "no:cacheprovider", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        "-p",
+        "no:cacheprovider",
+        *arguments,
+    ]
     with tempfile.TemporaryFile("w+") as output:
         code = subprocess.run(command, cwd=ROOT, env=os.environ | variables, stdout=output, stderr=output).returncode
         output.seek(0)
