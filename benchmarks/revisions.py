@@ -3,8 +3,9 @@
     python benchmarks/revisions.py --base origin/main [--head .] [--cases "risk;fit"] [--relative 1.10] [--absolute-ms 2.0]
 
 Either revision is unpacked into a folder of its own and runs in a process of its own with its own compiled kernels; "." is the
-working tree as it is now. The cases (`kernel_cases.py`) come from the head for both, so that both do the same. Rounds alternate
-(base head, head base, ...), and the ratio is the median of those of the rounds: a disturbance of the machine hits both.
+working tree as it is now. The cases (`kernel_cases.py`) come from the head for both, so that both do the same. A base whose
+modules had other names runs its own cases instead, matched by name, and the output says so. Rounds alternate (base head, head
+base, ...), and the ratio is the median of those of the rounds: a disturbance of the machine hits both.
 
 A case is "slower" only if its ratio exceeds --relative AND its difference exceeds --absolute-ms AND the interval of the ratio
 (bootstrap, 95 %) lies above half of what --relative allows AND all of that happens again in two fresh processes. A short call
@@ -162,6 +163,8 @@ class Side:
                 f"{name}: would have measured {started['package']}, which is another scoreline than that revision's"
             )
         self.cases: list[str] = started["cases"]
+        if started["own_cases"]:
+            print(f"{name}: cannot import the cases of the head, so it runs its own of the same names", flush=True)
 
     def ask(self, what: str, **details: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -194,8 +197,14 @@ def serve(suite: Path, scores: int) -> None:
         asked = json.loads(line)
         try:
             if asked["what"] == "start":
-                found = load(suite).cases(scores)
-                answer = {"cases": list(found), "package": sys.modules["scoreline"].__file__}
+                own = Path.cwd() / SUITE
+                try:
+                    found, own_cases = load(suite).cases(scores), False
+                except (ImportError, AttributeError):  # modules that the two revisions name differently
+                    if not own.exists() or own.resolve() == suite.resolve():
+                        raise
+                    found, own_cases = load(own).cases(scores), True
+                answer = {"cases": list(found), "package": sys.modules["scoreline"].__file__, "own_cases": own_cases}
             elif asked["what"] == "prepare":
                 work = None  # the memory of the last one goes first
                 work = found[asked["case"]]()
