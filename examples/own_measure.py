@@ -56,7 +56,7 @@ for name in runs[0][0]:
 
 # %%
 # What each threshold earns
-# -------------------
+# -------------------------
 # The first of the five sets: the most suspicious payments are stopped first, and the curve says what it has earned by then.
 # A threshold of one half stops hardly anything and earns next to nothing: that is the expensive mistake. Moving the
 # threshold brings

@@ -1,6 +1,6 @@
 """
-Rare fraud: where to threshold
-========================
+Rare fraud: choose the threshold
+================================
 
 Three payments in a hundred are fraud. A model gives each a score; somebody has to say above which score a payment is
 stopped. Trained for F1, the model comes with a threshold that serves F1. Another wish, "every second stop must be right",
@@ -48,7 +48,7 @@ for name, model in models.items():
 
 # %%
 # What every other threshold would have given
-# -------------------------------------
+# -------------------------------------------
 # Precision, recall and F1 of new payments against the threshold. The threshold for F1 is at 0 because the intercept
 # holds it; it lies
 # close to the best that could have been chosen afterwards. Moving to the right, to the dotted line, buys precision with recall.

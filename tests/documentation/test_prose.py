@@ -17,8 +17,6 @@ TO_BE_REWRITTEN = {
     "docs/deploy.md",
     "docs/errata.md",
     "docs/gpu.md",
-    "docs/guide.md",
-    "docs/imbalanced.md",
     "docs/math/accuracy.md",
     "docs/math/at_k.md",
     "docs/math/costs.md",
