@@ -10,11 +10,9 @@ TO_BE_REWRITTEN = {
     "docs/choose.md",
     "docs/compare.md",
     "docs/cutting_planes.md",
-    "docs/data.md",
     "docs/datasets.md",
     "docs/deploy.md",
     "docs/errata.md",
-    "docs/gpu.md",
     "docs/math/accuracy.md",
     "docs/math/at_k.md",
     "docs/math/costs.md",
@@ -30,7 +28,6 @@ TO_BE_REWRITTEN = {
     "docs/papers/zhang2012.md",
     "docs/reliability.md",
     "docs/results.md",
-    "docs/scale.md",
     "docs/transcript.md",
 }
 # What the glossary replaces, and by what.
