@@ -384,10 +384,10 @@ def test_ocas_minimises_on_every_line_to_its_share_of_the_gap(monkeypatch, risk,
 
     monkeypatch.setattr(LineMinimum, "search", seen_search)
     solver = BundleOcasSolver(tol=1e-7, max_iter=30)
-    target, step = solver._target, solver.step
+    target, step = BundleOcasSolver._target, solver.step
 
-    def seen_target(objective, state, point):
-        lines.append([state.best_w.copy(), target(objective, state, point)])
+    def seen_target(own, objective, state, point):
+        lines.append([state.best_w.copy(), target(own, objective, state, point)])
         return lines[-1][1]
 
     def seen_step(objective, state):
@@ -395,7 +395,7 @@ def test_ocas_minimises_on_every_line_to_its_share_of_the_gap(monkeypatch, risk,
         lines[-1] += [state.best_w.copy(), state.w.copy(), state.best_objective, state.lower_bound]
         return moved
 
-    monkeypatch.setattr(solver, "_target", seen_target)
+    monkeypatch.setattr(BundleOcasSolver, "_target", seen_target)
     monkeypatch.setattr(solver, "step", seen_step)
     solver.solve(problem(risk, alpha, 40, 4))
     assert len(lines) >= 5

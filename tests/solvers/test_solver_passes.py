@@ -28,16 +28,16 @@ class Tally:
         self.order = []
         self._count(monkeypatch, operator, "matvec")
         self._count(monkeypatch, operator, "rmatvec")
-        adjust, move, search = solver.adjust, solver._move, lbfgs.strong_wolfe
+        adjust, move, search = solver.adjust, type(solver)._move, lbfgs.strong_wolfe
 
         def counted_adjust(objective, state):
             mu = state.mu
             adjust(objective, state)
             self.mu_changes += state.mu != mu
 
-        def counted_move(objective, state):
+        def counted_move(own, objective, state):
             self.moves += 1
-            return move(objective, state)
+            return move(own, objective, state)
 
         def counted_search(line, *args):
             def counted_line(a):
@@ -47,7 +47,7 @@ class Tally:
             return search(counted_line, *args)
 
         monkeypatch.setattr(solver, "adjust", counted_adjust)
-        monkeypatch.setattr(solver, "_move", counted_move)
+        monkeypatch.setattr(type(solver), "_move", counted_move)
         monkeypatch.setattr(lbfgs, "strong_wolfe", counted_search)
 
     def _count(self, monkeypatch, operator, name):
