@@ -390,7 +390,7 @@ def best_by_thresholds(measure, params, z, y, weight=None):
 
 
 @for_each("measure, params, share, weighted", crossed(MEASURES, [0.2, 0.7], [False, True], strength=1))
-def test_levels_are_the_measure_at_the_best_cut_and_rise(measure, params, share, weighted, fits):
+def test_levels_are_the_measure_at_the_best_threshold_and_rise(measure, params, share, weighted, fits):
     rising = 0
     for seed in range(6):
         X, y = data(n=100, share=share, seed=seed)
@@ -796,7 +796,7 @@ def test_clones_and_pickles_are_the_same(level):
 
 
 @both_levels
-def test_the_cut_changes_the_intercept_only(level, fits):
+def test_the_threshold_changes_the_intercept_only(level, fits):
     fits.clear()
     X, y = few_positives()
     auto, train, none, holdout = (

@@ -123,7 +123,7 @@ def test_the_error_of_the_gain_is_that_of_resampled_rows(name):
     np.testing.assert_allclose(doubled, repeated, rtol=1e-12)
 
 
-def test_plugin_is_logistic_regression_with_the_cut():
+def test_plugin_is_logistic_regression_with_the_best_threshold():
     X, y = two_kinds(n=1000)
     plugin = MeasureClassifier("f1", solver="plugin").fit(X, y)
     same = MeasureClassifier("f1", solver="lbfgs", risk="logistic").fit(X, y)

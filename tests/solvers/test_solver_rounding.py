@@ -239,7 +239,7 @@ def test_ctrl_c_in_the_final_proof_keeps_the_model(monkeypatch):
     assert clf.predict(X).shape == (50,)
 
 
-def test_ctrl_c_in_the_cut_keeps_the_model(monkeypatch):
+def test_ctrl_c_while_the_threshold_is_tuned_keeps_the_model(monkeypatch):
     from scoreline.fitting import certified
 
     rng = np.random.default_rng(6)

@@ -274,7 +274,7 @@ def test_scaling_works_and_its_passes_count(measure, scaling):
 
 
 @one_of_each
-def test_no_cut_keeps_the_trained_intercept(measure):
+def test_without_a_threshold_the_trained_intercept_stays(measure):
     X, y = data()
     kept, cut = (classifier(measure, threshold=c).fit(X, y) for c in ("none", "train"))
     assert kept.intercept_[0] == kept.trained_intercept_ == cut.trained_intercept_
@@ -284,7 +284,7 @@ def test_no_cut_keeps_the_trained_intercept(measure):
 
 
 @one_of_each
-def test_without_an_intercept_only_the_cut_sets_one(measure):
+def test_without_an_intercept_only_the_threshold_sets_one(measure):
     X, y = data()
     assert classifier(measure, fit_intercept=False, threshold="none").fit(X, y).intercept_[0] == 0.0
     fitted = classifier(measure, fit_intercept=False).fit(X, y)
@@ -426,7 +426,7 @@ def test_columns_are_refused_with_the_way_out(measure):
 
 
 @one_of_each
-def test_a_holdout_cut_is_the_best_on_rows_that_a_first_run_did_not_see(measure):
+def test_a_holdout_threshold_is_the_best_on_held_out_rows(measure):
     X, y = data(n=300)
     held = held_out_rows(np.where(y == 1, 1, -1), None, 0)
     first = classifier(measure, threshold="train").fit(X, y, sample_weight=np.where(held, 0.0, 1.0))

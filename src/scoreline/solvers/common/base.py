@@ -22,9 +22,8 @@ from scoreline.solvers.common.method import Method
 logger = logging.getLogger("scoreline")
 
 HISTORY = ("iteration", "seconds", "passes", "objective", "lower_bound")
-LEAVING_ZERO = (
-    3  # iterations before w = 0 is taken for an answer: it ranks nothing, and may still be within tol of the minimum
-)
+# Iterations before w = 0 is taken for an answer: it ranks nothing, and may still be within tol of the minimum.
+LEAVING_ZERO = 3
 
 
 @dataclass
