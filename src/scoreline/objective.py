@@ -108,6 +108,11 @@ class Objective:
         """Return v = X' dR/dz, the risk's part of the gradient in w (the rest is alpha w); one pass."""
         return self.operator.rmatvec(point.risk.grad)
 
+    def slack(self, point: Point) -> float:
+        """Return how far the plane at this point lies below the risk there: the part of the gap that smoothing makes."""
+        # (eq. slack)
+        return float(point.risk.hard - point.risk.plane - self.space.dot(point.risk.grad, point.z))
+
     def value(self, w: FloatArray) -> float:
         """Return J(w); one pass."""
         return self.at(w, self.scores(w), grad=False).hard

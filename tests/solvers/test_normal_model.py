@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
+from loops import for_each, seeds
 from scoreline.solvers.normal_model import (
     Penalised,
     Projected,
@@ -20,7 +21,7 @@ from scoreline.solvers.normal_model import (
     ratio_cdf,
 )
 
-SEEDS = range(30)
+SEEDS = seeds(30)
 
 
 def covariance(rng, d, spread=1.0):
@@ -66,7 +67,7 @@ def random_functions(seed):
     return [terms[0][1], Penalised(terms, rng.uniform(1e-3, 1.0))], rng.standard_normal(d)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_gradients_are_finite_differences(seed):
     functions, w = random_functions(seed)
     w /= np.linalg.norm(w)
@@ -92,7 +93,7 @@ def test_ratio_cdf():
 # ---- the best direction for ranking
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", seeds(5))
 def test_no_direction_ranks_better_than_the_closed_form(seed):
     rng = np.random.default_rng(seed)
     mean_positive, mean_negative, positive, negative, _ = problem(seed, d=4)
@@ -142,7 +143,7 @@ def angle_weights(w, b, arguments):
     return solution, np.linalg.norm(columns @ solution - (mean_positive - mean_negative))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", seeds(20))
 def test_no_search_finds_a_smaller_error(seed):
     arguments = problem(seed, spread=1.5)
     w, b, value = best_error_direction(*arguments)
@@ -163,7 +164,7 @@ NEGATIVE = [  # one class is much wider in the direction of the other's narrow a
 ]
 
 
-@pytest.mark.parametrize("k", range(len(NEGATIVE)))
+@for_each("k", range(len(NEGATIVE)))
 def test_optima_with_a_negative_angle_weight(k):
     arguments = NEGATIVE[k]
     w, b, value = best_error_direction(*arguments)
@@ -180,7 +181,7 @@ HARD = {  # the means do not differ along the axis that tells the classes apart:
 }
 
 
-@pytest.mark.parametrize("name", HARD)
+@for_each("name", HARD)
 def test_the_hard_case(name):
     """A wide and a narrow class with one mean: cutting the wide one off on one side beats the difference of the means."""
     arguments = HARD[name]
@@ -191,7 +192,7 @@ def test_the_hard_case(name):
     assert value <= there + 1e-9  # as above
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", seeds(5))
 def test_equal_covariances_give_fisher(seed):
     rng = np.random.default_rng(seed)
     S, a, b = covariance(rng, 5), rng.standard_normal(5), rng.standard_normal(5)
@@ -206,7 +207,7 @@ def test_equal_covariances_give_fisher(seed):
 # ---- the best intercept
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_the_intercept_against_a_fine_grid(seed):
     rng = np.random.default_rng(seed)
     scores = Projected(*rng.standard_normal(2), *10.0 ** rng.uniform(-1.0, 1.0, 2))
@@ -230,7 +231,7 @@ def test_intercepts_at_infinity():
     assert error(Projected(0.0, 0.0, 1.0, 2.0), math.inf, 0.05) == pytest.approx(0.95, abs=1e-15)
 
 
-@pytest.mark.parametrize("middle", [0.0, 1e3, -1e6, 1e9])
+@for_each("middle", [0.0, 1e3, -1e6, 1e9])
 def test_the_intercept_far_from_zero(middle):
     scores = Projected(1.0, -0.5, 0.7, 1.3)
     shifted = Projected(1.0 + middle, -0.5 + middle, 0.7, 1.3)
@@ -240,8 +241,8 @@ def test_the_intercept_far_from_zero(middle):
     )
 
 
-@pytest.mark.parametrize("middle", [0.0, 1.0, 1e3, 1e6])
-@pytest.mark.parametrize("stds", [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
+@for_each("middle", [0.0, 1.0, 1e3, 1e6])
+@for_each("stds", [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
 def test_the_intercept_where_a_class_is_one_point(stds, middle):
     """The point is on its own side of the cut, however far from 0 the scores are."""
     scores = Projected(3.0 + middle, middle, *stds)
@@ -254,7 +255,7 @@ def test_the_intercept_where_a_class_is_one_point(stds, middle):
 # ---- the paper's procedure
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_each("seed", seeds(10))
 def test_the_penalty_sets_the_length_and_leaves_the_direction(seed):
     mean_positive, mean_negative, positive, negative, _ = problem(seed, d=4)
     delta, S = mean_positive - mean_negative, positive + negative
@@ -269,7 +270,7 @@ def test_the_penalty_sets_the_length_and_leaves_the_direction(seed):
     assert cosine == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@for_each("seed", SEEDS)
 def test_the_paper_starts_at_no_worse_than_chance(seed):
     mean_positive, mean_negative, positive, negative, _ = problem(seed, d=4)
     w = paper_start(mean_positive, mean_negative)
@@ -292,7 +293,7 @@ def test_the_paper_start_in_special_cases():
 # ---- Monte Carlo
 
 
-@pytest.mark.parametrize("seed", range(3))
+@for_each("seed", seeds(3))
 def test_the_model_is_what_normal_rows_do(seed):
     mean_positive, mean_negative, positive, negative, prior = arguments = problem(seed)
     rng = np.random.default_rng(100 + seed)

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from loops import crossed, for_each
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.fitting.threshold import held_out_rows
 from scoreline.io import make_imbalanced
@@ -22,9 +23,9 @@ from scoreline.solvers.amp import AmpSolver, Losses, bound_from, weights_at
 from scoreline.solvers.cost_search import CostSearchSolver
 
 MEASURES = [("f1", None), ("fbeta", {"beta": 0.5}), ("fbeta", {"beta": 2.0}), ("jaccard", None)]
-every_measure = pytest.mark.parametrize(("measure", "params"), MEASURES, ids=["f1", "f0.5", "f2", "jaccard"])
-both_levels = pytest.mark.parametrize("level", ["measure", "rewards"])
-both_shares = pytest.mark.parametrize("share", [0.2, 0.7])
+every_measure = for_each("measure, params", MEASURES)
+both_levels = for_each("level", ["measure", "rewards"])
+both_shares = for_each("share", [0.2, 0.7])
 TOL, LEVEL_TOL, ALPHA = 1e-8, 1e-9, 1e-2
 # Two runs that differ in the order of sums only: with tol=1e-2 they take some dozen steps, each of which may make a rounding
 # ten times as large. (With tol=1e-8 there are hundreds, and only what is proved stays the same.)
@@ -156,8 +157,8 @@ def test_a_bound_is_the_level_where_only_the_denominator_is_at_its_least(measure
     assert bound_from(served, 0.5, (10.0, 20.0), SimpleNamespace(lower_bound=None)) is None
 
 
-@pytest.mark.parametrize(
-    ("measure", "params", "table", "value", "valuation", "ratio"),
+@for_each(
+    "measure, params, table, value, valuation, ratio",
     [
         ("fbeta", {"beta": 1.0}, (4, 3, 9, 9), 0.4, 0.4, 0.25),
         ("fbeta", {"beta": 2.0}, (33, 38, 33, 34), 0.4925373134328358, 0.49226190476190473, 0.08695652173913045),
@@ -291,11 +292,12 @@ def widest(measure, params, plus, minus, bottom):
     return (LEVEL_TOL * bottom + TOL * (recall_weight(measure, params) * plus + minus)) / (beta2(params) * plus)
 
 
-@every_measure
-@both_shares
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
+@for_each(
+    "measure, params, share, fit_intercept, weighted",
+    crossed(MEASURES, [0.2, 0.7], [True, False], [False, True], strength=1),
+)
 def test_levels_of_rewards_rise_to_the_highest_of_all(measure, params, share, fit_intercept, weighted, fits):
+    fits.clear()
     X, y = data(share=share)
     rng = np.random.default_rng(5)
     weight = rng.integers(0, 4, len(y)).astype(float) if weighted else np.ones(len(y))
@@ -343,9 +345,7 @@ def test_a_bound_from_loose_fits_holds_as_well(measure, params):
     assert max(widths) > 1e-3, "otherwise these fits were not loose"
 
 
-@both_shares
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@both_levels
+@for_each("share, fit_intercept, level", crossed([0.2, 0.7], [True, False], ["measure", "rewards"]))
 def test_f1_and_jaccard_are_trained_alike(share, fit_intercept, level):
     """The cost of a level is the same, (2 - F)/F = 1/J, and so is that of rewards less the penalty: J = F/(2 - F)."""
     X, y = data(share=share, seed=1)
@@ -357,8 +357,7 @@ def test_f1_and_jaccard_are_trained_alike(share, fit_intercept, level):
     assert jaccard.cost_ == pytest.approx(f1.cost_, rel=SAME_STEPS["rtol"])
 
 
-@every_measure
-@both_levels
+@for_each("measure, params, level", crossed(MEASURES, ["measure", "rewards"], strength=1))
 def test_integer_weights_equal_copies(measure, params, level):
     X, y = data(seed=2)
     k = np.random.default_rng(2).integers(0, 4, len(y))
@@ -390,10 +389,8 @@ def best_by_thresholds(measure, params, z, y, weight=None):
     return max(served.value(y, np.where(z > cut, 1.0, -1.0), weight) for cut in cuts)
 
 
-@every_measure
-@both_shares
-@pytest.mark.parametrize("weighted", [False, True])
-def test_levels_are_the_measure_at_the_best_cut_and_rise(measure, params, share, weighted, fits):
+@for_each("measure, params, share, weighted", crossed(MEASURES, [0.2, 0.7], [False, True], strength=1))
+def test_levels_are_the_measure_at_the_best_threshold_and_rise(measure, params, share, weighted, fits):
     rising = 0
     for seed in range(6):
         X, y = data(n=100, share=share, seed=seed)
@@ -417,8 +414,7 @@ def test_levels_are_the_measure_at_the_best_cut_and_rise(measure, params, share,
     assert rising, "otherwise only plain fits were seen"
 
 
-@every_measure
-@both_levels
+@for_each("measure, params, level", crossed(MEASURES, ["measure", "rewards"], strength=1))
 def test_the_cost_is_that_of_the_level_before(measure, params, level):
     several = 0
     for seed in range(4):
@@ -434,9 +430,7 @@ def test_the_cost_is_that_of_the_level_before(measure, params, level):
     assert several
 
 
-@every_measure
-@both_levels
-@pytest.mark.parametrize("tol", [1e-2, 1e-8])
+@for_each("measure, params, level, tol", crossed(MEASURES, ["measure", "rewards"], [1e-2, 1e-8], strength=1))
 def test_the_model_is_certified_and_repeatable(measure, params, level, tol):
     X, y = data(seed=1)
     one, same = (classifier(measure, params, level, tol=tol).fit(X, y) for _ in range(2))
@@ -456,6 +450,7 @@ def test_the_model_is_certified_and_repeatable(measure, params, level, tol):
 
 @both_levels
 def test_every_fit_starts_from_the_best_one_and_their_passes_add_up(level, fits):
+    fits.clear()
     X, y = few_positives()
     clf = classifier(level=level).fit(X, y)
     assert len(fits) >= 3
@@ -481,7 +476,7 @@ def test_a_warm_start_begins_with_the_last_model(fits):
 # ------------------------------------------------------------------------------------------------ special data
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+@for_each("tol", [1e-2, 1e-6])
 @both_levels
 def test_gower_legendre_is_the_plain_fit(tol, level):
     X, y = data()
@@ -495,8 +490,7 @@ def test_gower_legendre_is_the_plain_fit(tol, level):
     assert not hasattr(clf, "level_bound_")
 
 
-@every_measure
-@both_levels
+@for_each("measure, params, level", crossed(MEASURES, ["measure", "rewards"], strength=1))
 def test_the_first_level_is_that_of_the_plain_fit(measure, params, level):
     X, y = data()
     clf = classifier(measure, params, level).fit(X, y)
@@ -512,6 +506,7 @@ def test_the_first_level_is_that_of_the_plain_fit(measure, params, level):
 
 @every_measure
 def test_separable_data_need_one_fit(measure, params, fits):
+    fits.clear()
     X, y = data()
     X[:, 0] = np.where(y == 1, 3.0, -3.0) + 0.1 * X[:, 1]
     clf = classifier(measure, params).fit(X, y)
@@ -520,9 +515,7 @@ def test_separable_data_need_one_fit(measure, params, fits):
     assert clf.score(X, y) == 1.0
 
 
-@every_measure
-@both_levels
-@pytest.mark.parametrize("shift", [0.0, 6.0])
+@for_each("measure, params, level, shift", crossed(MEASURES, ["measure", "rewards"], [0.0, 6.0]))
 def test_one_positive_is_enough(measure, params, level, shift):
     X, y = data()
     y = np.zeros_like(y)
@@ -549,7 +542,7 @@ def test_scores_that_are_all_equal_call_everything_positive_and_warn(share):
 
 
 @both_shares
-def test_without_columns_that_help_the_level_of_rewards_is_that_of_a_constant(share):
+def test_without_helpful_columns_the_rewards_level_is_that_of_a_constant(share):
     X, y = data(share=share)
     with pytest.warns(UserWarning, match="Degenerate fit: all rows have the same score"):
         clf = classifier(level="rewards").fit(np.zeros_like(X), y)
@@ -616,7 +609,7 @@ def stopped(fit, signal, rows=few_positives, **options):
 
 
 @both_levels
-@pytest.mark.parametrize("signal", [True, False])
+@for_each("signal", [True, False])
 def test_a_stop_in_the_first_fit_leaves_a_model_without_levels(level, signal):
     clf = stopped(1, signal, level=level)
     assert clf.cost_ == 1.0
@@ -624,7 +617,7 @@ def test_a_stop_in_the_first_fit_leaves_a_model_without_levels(level, signal):
 
 
 @both_levels
-@pytest.mark.parametrize("signal", [True, False])
+@for_each("signal", [True, False])
 def test_a_stop_in_the_second_fit_leaves_the_first(level, signal):
     def rows():
         return data(n=600, share=0.15, seed=1)
@@ -651,7 +644,7 @@ def test_ctrl_c_in_the_second_fit_after_a_degenerate_one_leaves_a_model(level):
 
 
 @both_levels
-@pytest.mark.parametrize("signal", [True, False])
+@for_each("signal", [True, False])
 def test_a_stop_in_the_third_fit_leaves_the_second(level, signal):
     X, y = few_positives()
     clf = stopped(3, signal, level=level)
@@ -707,6 +700,7 @@ def test_time_is_that_of_all_fits(fits):
 
 @both_levels
 def test_time_that_ends_in_a_later_fit_leaves_the_fits_before(level, fits, monkeypatch):
+    fits.clear()
     X, y = few_positives()
     solve = AmpSolver.solve
 
@@ -725,8 +719,8 @@ def test_time_that_ends_in_a_later_fit_leaves_the_fits_before(level, fits, monke
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize(
-    ("params", "match"),
+@for_each(
+    "params, match",
     [
         ({"level": "x"}, "level='x' is unknown; expected one of 'measure', 'rewards'"),
         ({"level_tol": -1}, "level_tol=-1 must be a finite number at least 0"),
@@ -742,14 +736,14 @@ def test_wrong_options_are_refused_by_name(params, match):
         classifier(solver_params=params).fit(X, y)
 
 
-@pytest.mark.parametrize("measure", ["mcc", "accuracy", "gmean", "roc_auc"])
+@for_each("measure", ["mcc", "accuracy", "gmean", "roc_auc"])
 def test_other_measures_are_refused_with_what_is_needed(measure):
     X, y = data()
     with pytest.raises(ValueError, match=rf"'amp' does not train for measure '{measure}'.*F-beta, Jaccard.*'auto'"):
         classifier(measure).fit(X, y)
 
 
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge", "contingency"])
+@for_each("risk", ["logistic", "squared_hinge", "contingency"])
 def test_other_risks_are_refused_with_the_one_that_is_served(risk):
     X, y = data()
     with pytest.raises(ValueError, match=rf"'amp' does not minimise risk='{risk}'; it serves \['hinge'\]"):
@@ -768,7 +762,7 @@ def test_the_list_of_solvers_says_what_it_trains_and_auto_does_not_take_it():
 # ------------------------------------------------------------------------------------------------ estimator
 
 
-@pytest.mark.parametrize("solver", ["smoothed", "cost_search", "stamp", "spade", "moments"])
+@for_each("solver", ["smoothed", "cost_search", "stamp", "spade", "moments"])
 def test_a_later_fit_with_another_solver_has_no_levels(solver):
     X, y = data(seed=1)
     clf = classifier(level="rewards").fit(X, y)
@@ -802,7 +796,8 @@ def test_clones_and_pickles_are_the_same(level):
 
 
 @both_levels
-def test_the_cut_changes_the_intercept_only(level, fits):
+def test_the_threshold_changes_the_intercept_only(level, fits):
+    fits.clear()
     X, y = few_positives()
     auto, train, none, holdout = (
         classifier(level=level, threshold=cut, random_state=0).fit(X, y) for cut in ("auto", "train", "none", "holdout")
@@ -836,8 +831,7 @@ def test_class_weights_multiply_sample_weights(level):
     assert balanced.levels_[0] != pytest.approx(by_row.levels_[0], rel=1e-3)
 
 
-@both_levels
-@pytest.mark.parametrize("stored", [sp.csr_array, sp.csc_array, np.asfortranarray], ids=["csr", "csc", "columns"])
+@for_each("level, stored", crossed(["measure", "rewards"], [sp.csr_array, sp.csc_array, np.asfortranarray], strength=1))
 def test_storages_give_the_same_model(level, stored):
     X, y = data(seed=1)
     X[np.abs(X) < 0.3] = 0.0
@@ -845,7 +839,7 @@ def test_storages_give_the_same_model(level, stored):
 
 
 @both_levels
-@pytest.mark.parametrize("scaling", ["standard", "maxabs"])
+@for_each("scaling", ["standard", "maxabs"])
 def test_scaling_equals_scaled_columns(level, scaling):
     X, y = data(seed=1)
     X = X * np.array([10.0, 0.1, 1.0]) + (np.array([5.0, 0.0, -1.0]) if scaling == "standard" else 0.0)
@@ -868,8 +862,8 @@ def test_labels_of_any_kind_and_a_measure_object_are_taken():
     assert set(named.predict(X)) == {"no", "yes"}
 
 
-@pytest.mark.parametrize(("n", "share", "scale"), [(150, 0.2, 0.05), (400, 0.05, 0.1)])
-def test_the_last_level_is_that_of_the_model_where_a_constant_is_hard_to_beat(n, share, scale):
+@for_each("n, share, scale", [(150, 0.2, 0.05), (400, 0.05, 0.1)])
+def test_the_last_level_is_the_model_s_where_a_constant_is_hard_to_beat(n, share, scale):
     y = data(n=n, share=share)[1]
     X = scale * np.random.default_rng(0).standard_normal((n, 3))
     clf = classifier(level="rewards", tol=1e-6).fit(X, y)
@@ -878,7 +872,7 @@ def test_the_last_level_is_that_of_the_model_where_a_constant_is_hard_to_beat(n,
     assert clf.levels_[-1] == pytest.approx(own, rel=1e-9, abs=1e-9)  # the same sums in another order
 
 
-@pytest.mark.parametrize("at", [1, 2])
+@for_each("at", [1, 2])
 def test_an_interrupt_between_two_fits_leaves_the_best_so_far(at, monkeypatch):
     X, y = few_positives()
     cut, calls = amp_module.best_threshold, []
@@ -902,8 +896,8 @@ def first_method(clf):
     return clf.solver_ if clf.rejected_ is None else clf.rejected_.split()[0]
 
 
-@pytest.mark.parametrize("measure", ["f1", "fbeta", "jaccard"])
-@pytest.mark.parametrize(("n", "p", "solver"), [(300, 3, "amp"), (299, 3, "cost_search")])
+@for_each("measure", ["f1", "fbeta", "jaccard"])
+@for_each("n, p, solver", [(300, 3, "amp"), (299, 3, "cost_search")])
 def test_auto_takes_it_where_there_are_a_hundred_rows_a_feature(measure, n, p, solver):
     X, y = np.random.default_rng(0).standard_normal((n, p)), np.arange(n) % 3 == 0
     X[y] += 1.0
@@ -914,8 +908,8 @@ def test_auto_takes_it_where_there_are_a_hundred_rows_a_feature(measure, n, p, s
     assert MeasureClassifier("gower_legendre").fit(X, y).solver_ == "cost_search"
 
 
-@pytest.mark.parametrize("alpha", [3.0, 10.0])
-@pytest.mark.parametrize("measure", ["f1", "jaccard"])
+@for_each("alpha", [3.0, 10.0])
+@for_each("measure", ["f1", "jaccard"])
 def test_a_strong_penalty_leaves_a_level_of_rewards_all_the_same(measure, alpha):
     """The score 1 for all rows costs too much there, a smaller constant has a level."""
     X, y = data()

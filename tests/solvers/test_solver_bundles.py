@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
+from loops import crossed, for_each
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.io import hard_for_cutting_planes
 from scoreline.objective import Objective
@@ -31,7 +32,7 @@ from scoreline.solvers.common import loop as solver_loop
 SOLVERS = (BundleSolver, BundleLineSearchSolver, BundleOcasSolver)
 WITH_PLANES = (BundleSolver, BundleOcasSolver)
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4)
-every_solver = pytest.mark.parametrize("solver_class", SOLVERS, ids=lambda s: s.name)
+every_solver = for_each("solver_class", SOLVERS)
 
 
 def data(n=8, p=3, seed=0):
@@ -102,10 +103,7 @@ def optimum(risk, alpha, n=8, p=3, seed=0):
 # ---------------------------------------------------------------------------------------------------------- optima
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("risk", RISKS)
-@every_solver
+@for_each("seed, alpha, risk, solver_class", crossed([0, 1], ALPHAS, RISKS, SOLVERS))
 def test_the_optimum_lies_between_bound_and_objective_at_every_iteration(solver_class, risk, alpha, seed):
     best, w_best = optimum(risk, alpha, seed=seed)
     seen = []
@@ -129,9 +127,7 @@ def test_the_optimum_lies_between_bound_and_objective_at_every_iteration(solver_
     assert problem(risk, alpha, seed=seed).value(result.w) == pytest.approx(result.objective, rel=1e-12)
 
 
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
-@pytest.mark.parametrize("alpha", [1e-1, 1e-2])
-@every_solver
+@for_each("risk, alpha, solver_class", crossed(["logistic", "squared_hinge"], [1e-1, 1e-2], SOLVERS))
 def test_smooth_risks_lead_to_the_optimum_of_lbfgs(solver_class, risk, alpha):
     X, y = data(60, 4)
 
@@ -177,9 +173,7 @@ def subgradient(risk, X, y, w):
     return value, a, value - a @ w
 
 
-@pytest.mark.parametrize("zero_plane", [True, False])
-@pytest.mark.parametrize("alpha", [3e-2, 3e-3])
-@pytest.mark.parametrize("risk", ["hinge", "roc_area"])
+@for_each("zero_plane, alpha, risk", crossed([True, False], [3e-2, 3e-3], ["hinge", "roc_area"], strength=1))
 def test_bundle_goes_from_minimum_to_minimum_of_its_planes(monkeypatch, risk, alpha, zero_plane):
     X, y = data(20, 4)
     solver = BundleSolver(tol=1e-12, max_iter=10, zero_plane=zero_plane)
@@ -223,8 +217,8 @@ def reference_mixtures(risk, X, y, alpha, iterations):
         yield w, v, c, raw
 
 
-@pytest.mark.parametrize("alpha", [1e-1, 1e-2, 1e-3])
-@pytest.mark.parametrize("risk", ["hinge", "roc_area"])
+@for_each("alpha", [1e-1, 1e-2, 1e-3])
+@for_each("risk", ["hinge", "roc_area"])
 def test_the_line_search_variant_mixes_as_in_the_formula(monkeypatch, risk, alpha):
     X, y = data(20, 4)
     solver = BundleLineSearchSolver(tol=1e-12, max_iter=25)
@@ -248,8 +242,8 @@ def test_the_line_search_variant_mixes_as_in_the_formula(monkeypatch, risk, alph
         assert bound == pytest.approx(proved, abs=1e-11 * size)  # less the allowance for rounding
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "share"),
+@for_each(
+    "old, new, share",
     [
         # v, c and a, b in one dimension, alpha = 1: eta = (c - b - a (v - a)) / (v - a)^2, then clipped.
         ((1.0, 0.0), (-1.0, 0.0), 0.5),
@@ -326,8 +320,7 @@ class Tally:
         monkeypatch.setattr(operator, name, counted)
 
 
-@pytest.mark.parametrize("max_iter", [1, 7, 49, 50, 51, 120])
-@every_solver
+@for_each("max_iter, solver_class", crossed([1, 7, 49, 50, 51, 120], SOLVERS, strength=1))
 def test_two_passes_an_iteration(monkeypatch, solver_class, max_iter):
     objective = problem("roc_area", 1e-6, 400, 20)
     tally = Tally(monkeypatch, objective.operator)
@@ -349,8 +342,7 @@ def test_another_start_costs_one_pass_more(solver_class):
     assert result.n_passes == 1 + 2 * 3 + 1
 
 
-@pytest.mark.parametrize("alpha", [1e-2, 1e-4])
-@pytest.mark.parametrize("risk", RISKS)
+@for_each("alpha, risk", crossed([1e-2, 1e-4], RISKS, strength=1))
 def test_the_objective_of_ocas_never_rises_and_is_that_of_its_best_point(monkeypatch, risk, alpha):
     solver = BundleOcasSolver(tol=1e-9, max_iter=120)
     fresh = problem(risk, alpha, 60, 5)
@@ -379,8 +371,7 @@ def exact_line_minimum(objective, w, d):
     return min((values[i], grid[i]), (found.fun, found.x))[::-1]
 
 
-@pytest.mark.parametrize("alpha", [1e-1, 1e-3])
-@pytest.mark.parametrize("risk", RISKS)
+@for_each("alpha, risk", crossed([1e-1, 1e-3], RISKS, strength=1))
 def test_ocas_minimises_on_every_line_to_its_share_of_the_gap(monkeypatch, risk, alpha):
     fresh = problem(risk, alpha, 40, 4)
     lines, errors = [], []
@@ -393,10 +384,10 @@ def test_ocas_minimises_on_every_line_to_its_share_of_the_gap(monkeypatch, risk,
 
     monkeypatch.setattr(LineMinimum, "search", seen_search)
     solver = BundleOcasSolver(tol=1e-7, max_iter=30)
-    target, step = solver._target, solver.step
+    target, step = BundleOcasSolver._target, solver.step
 
-    def seen_target(objective, state, point):
-        lines.append([state.best_w.copy(), target(objective, state, point)])
+    def seen_target(own, objective, state, point):
+        lines.append([state.best_w.copy(), target(own, objective, state, point)])
         return lines[-1][1]
 
     def seen_step(objective, state):
@@ -404,7 +395,7 @@ def test_ocas_minimises_on_every_line_to_its_share_of_the_gap(monkeypatch, risk,
         lines[-1] += [state.best_w.copy(), state.w.copy(), state.best_objective, state.lower_bound]
         return moved
 
-    monkeypatch.setattr(solver, "_target", seen_target)
+    monkeypatch.setattr(BundleOcasSolver, "_target", seen_target)
     monkeypatch.setattr(solver, "step", seen_step)
     solver.solve(problem(risk, alpha, 40, 4))
     assert len(lines) >= 5
@@ -474,9 +465,7 @@ def search(X, y, alpha, w, d, first=1.0, error=0.0):
     return best, kept, len(calls) - 1
 
 
-@pytest.mark.parametrize("first", [1e-3, 0.3, 1.0, 50.0])
-@pytest.mark.parametrize("error", [0.0, 1e-3, 1e-1])
-@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-5])
+@for_each("first, error, alpha", crossed([1e-3, 0.3, 1.0, 50.0], [0.0, 1e-3, 1e-1], [1.0, 1e-2, 1e-5], strength=1))
 def test_a_quadratic_and_straight_pieces(alpha, error, first):
     rng = np.random.default_rng(7)
     for trial in range(12):
@@ -494,7 +483,7 @@ def test_a_quadratic_and_straight_pieces(alpha, error, first):
             assert trials == 0
 
 
-@pytest.mark.parametrize("alpha", [10.0, 1.0, 1e-2])
+@for_each("alpha", [10.0, 1.0, 1e-2])
 def test_two_tangents_and_the_penalty_bound_what_is_left(alpha):
     rng = np.random.default_rng(11)
     for trial in range(30):
@@ -531,7 +520,7 @@ def test_a_loose_search_is_content_sooner():
 ONE = np.array([[1.0], [-1.0]]), np.array([1, -1])  # R(w) = max(0, 1 - w)
 
 
-@pytest.mark.parametrize("length", [0.001, 0.01, 0.3, 0.999, 1.0])
+@for_each("length", [0.001, 0.01, 0.3, 0.999, 1.0])
 def test_the_minimum_may_lie_beyond_the_first_trial_and_beyond_1(length):
     # alpha small: the minimum is the kink at w = 1, which is 1 / length steps of d away.
     best, _, _ = search(*ONE, 1e-3, np.zeros(1), np.array([length]), 1.0)
@@ -548,10 +537,7 @@ def test_the_minimum_of_the_quadratic_inside_one_piece():
         assert trials <= MOST_TRIALS
 
 
-@pytest.mark.parametrize(
-    ("w", "d"),
-    [(0.0, -1.0), (1.0, 1.0), (0.25, 1.0), (0.25, -1.0), (0.3, 1.0), (0.0, 0.0)],
-)
+@for_each("w, d", [(0.0, -1.0), (1.0, 1.0), (0.25, 1.0), (0.25, -1.0), (0.3, 1.0), (0.0, 0.0)])
 def test_a_direction_that_does_not_lead_down_is_not_followed(w, d):
     best, _, trials = search(*ONE, 4.0, np.array([w]), np.array([d]))
     assert best.share == 0.0
@@ -585,15 +571,7 @@ def test_a_flat_bottom_is_recognised():
 VARIANTS = [risk for kind in all_risks().values() for risk in kind.variants()]
 
 
-def label(risk):
-    given = [risk.measure.name] if hasattr(risk, "measure") else []
-    shown = {**vars(risk), **(vars(risk.measure) if given else {})}
-    return "-".join(
-        [risk.name, *given, *(f"{k}={v}" for k, v in shown.items() if k in ("beta", "sigma", "k", "max_fpr"))]
-    )
-
-
-@pytest.mark.parametrize("risk", VARIANTS, ids=label)
+@for_each("risk", VARIANTS)
 def test_every_risk_is_served_and_the_three_agree(risk):
     X, y = data(40, 4)
     results = {}
@@ -617,9 +595,9 @@ def test_the_solvers_are_listed_with_every_risk():
         assert table[solver_class.name].alpha == "penalty alpha/2 |w|^2"
 
 
-@pytest.mark.parametrize("solver_class", WITH_PLANES, ids=lambda s: s.name)
-@pytest.mark.parametrize(
-    ("options", "message"),
+@for_each("solver_class", WITH_PLANES)
+@for_each(
+    "options, message",
     [
         ({"max_planes": 1}, "max_planes=1 must be an integer at least 2"),
         ({"max_planes": 2.5}, "max_planes=2.5 must be an integer"),
@@ -743,7 +721,7 @@ def fitted(measure="f1", measure_params=None, n=60, seed=0, weight=None, X=None,
     return clf.fit(X, y, sample_weight=weight)
 
 
-@pytest.mark.parametrize(("measure", "params"), MEASURES)
+@for_each("measure, params", MEASURES)
 def test_auto_takes_ocas_for_contingency_risks_and_proves_it(measure, params):
     X, y = data(60, 4)
     clf = fitted(measure, params)
@@ -780,8 +758,8 @@ def test_an_intercept_is_trained_where_the_risk_needs_one():
         assert fitted(measure, params).trained_intercept_ == 0.0
 
 
-@pytest.mark.parametrize(
-    ("measure", "risk", "solver"),
+@for_each(
+    "measure, risk, solver",
     [
         ("average_precision", "average_precision", "bundle_ocas"),
         ("partial_roc_auc", "partial_roc", "smoothed"),
@@ -800,7 +778,7 @@ def test_auto_takes_cutting_planes_only_where_nothing_else_serves(measure, risk,
     assert other.lower_bound_ <= clf.objective_
 
 
-@pytest.mark.parametrize("max_fpr", [0.05, 0.3])
+@for_each("max_fpr", [0.05, 0.3])
 def test_partial_roc_follows_its_measure(max_fpr):
     X, y = data(60, 4)
     clf = fitted("partial_roc_auc", {"max_fpr": max_fpr}, risk="partial_roc", tol=1e-5)
@@ -814,8 +792,7 @@ def test_partial_roc_follows_its_measure(max_fpr):
         assert other.objective_ == pytest.approx(clf.objective_, rel=2e-5)
 
 
-@pytest.mark.parametrize("measure", ["f1", "gmean", "min_tpr_tnr", "prbep"])
-@pytest.mark.parametrize("solver", ["bundle_ocas", "bundle"])
+@for_each("measure, solver", crossed(["f1", "gmean", "min_tpr_tnr", "prbep"], ["bundle_ocas", "bundle"], strength=1))
 def test_whole_weights_are_repeated_rows(measure, solver):
     X, y = data(40, 4)
     weight = np.random.default_rng(3).integers(0, 4, 40)
@@ -837,7 +814,7 @@ def test_average_precision_takes_whole_weights_too():
     assert one.objective_ == pytest.approx(other.objective_, abs=max(one.gap_, other.gap_))
 
 
-@pytest.mark.parametrize(("measure", "risk"), [("f1", "contingency"), ("average_precision", "average_precision")])
+@for_each("measure, risk", [("f1", "contingency"), ("average_precision", "average_precision")])
 def test_balanced_class_weights_are_refused_with_advice(measure, risk):
     X, y = data(61, 4)
     with pytest.raises(ValueError, match=f"risk '{risk}'.*whole numbers.*class_weight=None.*another risk"):
@@ -853,8 +830,7 @@ def test_a_measure_without_a_worst_labelling_is_refused_with_advice():
         fitted("mcc")
 
 
-@pytest.mark.parametrize("solver", ["bundle_ocas", "bundle", "bundle_ls"])
-@pytest.mark.parametrize("measure", ["f1", "prbep"])
+@for_each("solver, measure", crossed(["bundle_ocas", "bundle", "bundle_ls"], ["f1", "prbep"], strength=1))
 def test_sparse_and_single_precision_data(measure, solver):
     X, y = data(60, 4)
     X = np.round(4.0 * X) / 4.0 * (np.abs(X) > 0.3)  # the same numbers in single precision
@@ -879,7 +855,7 @@ def test_max_time_and_max_iter_warn_and_say_what_was_asked():
     assert clf.lower_bound_ <= fitted(X=X, y=y).objective_
 
 
-@pytest.mark.parametrize("max_planes", [2, 5])
+@for_each("max_planes", [2, 5])
 def test_few_planes_through_the_classifier(max_planes):
     X, y = data(60, 4)
     few = fitted(X=X, y=y, alpha=0.1, solver_params={"max_planes": max_planes}, tol=0.05)

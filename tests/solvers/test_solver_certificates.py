@@ -6,14 +6,16 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from loops import crossed, for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.registry import all_solvers
 from scoreline.testing import check_solver
+from tiers import TIER, examples
 
 SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}
 RISKS = all_risks()
@@ -60,8 +62,7 @@ def problem(kind, seed=0):
     return X, y, weight
 
 
-@pytest.mark.parametrize("ending", [{"max_time": 1e-9}, {"max_iter": 1}], ids=["max_time", "max_iter"])
-@pytest.mark.parametrize(("solver", "risk"), SERVED)
+@for_each("ending, solver, risk", crossed([{"max_time": 1e-9}, {"max_iter": 1}], SERVED))
 def test_a_certified_solver_has_a_lower_bound_however_early_it_ends(solver, risk, ending):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((400, 3))
@@ -117,15 +118,24 @@ def reference_case(kind, risk, alpha):
     return independent_optimum(*problem(kind), alpha, risk)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+def with_few_risks(solver):
+    """Return the solver, in the tier `quick` as a class that serves a few of its risks only."""
+
+    def serves(cls, risk):
+        return risk.name in ("hinge", "hinge_free_intercept", "logistic", "roc_area") and solver.serves(risk)
+
+    return type(solver.__name__, (solver,), {"serves": classmethod(serves)}) if TIER == "quick" else solver
+
+
+@for_each("name", SOLVERS)
 def test_contract(name):
-    check_solver(SOLVERS[name])
+    check_solver(with_few_risks(SOLVERS[name]))
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if "memory" in SOLVERS[name].options()])
+@for_each("name", [name for name in SOLVERS if "memory" in SOLVERS[name].options()])
 def test_contract_with_a_short_memory(name):
     # memory=1 is the shortest that the two loops can have; another seed draws another problem
-    check_solver(SOLVERS[name], seed=7, memory=1)
+    check_solver(with_few_risks(SOLVERS[name]), seed=7, memory=1)
 
 
 def test_every_risk_has_a_solver():
@@ -133,10 +143,9 @@ def test_every_risk_has_a_solver():
     assert set(RISKS) >= {"hinge", "squared_hinge", "logistic", "roc_area"}
 
 
-@pytest.mark.parametrize("alpha", [1e-4, 1e-2, 1.0])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("solver", "risk"), [p for p in PAIRS if p[1] in ("hinge", "squared_hinge", "logistic", "roc_area")]
+@for_each(
+    "alpha, kind, solver, risk",
+    crossed([1e-4, 1e-2, 1.0], KINDS, [p for p in PAIRS if p[1] in ("hinge", "squared_hinge", "logistic", "roc_area")]),
 )
 def test_certificate_brackets_the_independent_optimum(solver, risk, kind, alpha):
     X, y, weight = problem(kind)
@@ -162,7 +171,7 @@ def test_certificate_brackets_the_independent_optimum(solver, risk, kind, alpha)
     assert result.objective == pytest.approx(literal(result.w, X, y, weight, alpha, risk), rel=1e-12)
 
 
-@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+@for_each("solver, risk", PAIRS)
 def test_a_tight_run_agrees_with_cvxpy_to_its_accuracy(solver, risk):
     X, y, weight = problem("real_weights")
     best, _ = reference_case("real_weights", risk, 1e-2)
@@ -185,7 +194,7 @@ def loose_and_tight(solver, risk, kind, alpha):
     return X, y, weight, *runs
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@examples(120)
 @given(
     pair=st.sampled_from(PAIRS),
     kind=st.sampled_from(KINDS),
@@ -236,7 +245,7 @@ def golden_objective(case):
     return Objective(as_operator(np.array(case["X"])), get_risk("roc_area").prepare(np.array(case["y"])), case["alpha"])
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@for_each("name", GOLDEN)
 def test_golden_certificate(name):
     case = GOLDEN[name]
     objective, w = golden_objective(case), np.array(case["w"])
@@ -255,8 +264,8 @@ def test_golden_certificate(name):
     assert objective.value(w) == pytest.approx(case["J"], abs=1e-10)
 
 
-@pytest.mark.parametrize("solver", [s for s, r in PAIRS if r == "roc_area"])
-@pytest.mark.parametrize("name", GOLDEN)
+@for_each("solver", [s for s, r in PAIRS if r == "roc_area"])
+@for_each("name", GOLDEN)
 def test_golden_optimum(name, solver):
     case = GOLDEN[name]
     tol = reachable(solver, 1e-8)
@@ -269,7 +278,7 @@ def test_golden_optimum(name, solver):
     assert result.gap <= tol * result.lower_bound
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@for_each("name", GOLDEN)
 def test_any_start_leads_to_the_golden_optimum(name):
     case = GOLDEN[name]
     for w0 in (np.array([5.0, -3.0, 2.0]), np.array([1e-9, 0.0, 0.0]), 1e4 * np.ones(3)):

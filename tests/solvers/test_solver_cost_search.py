@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
+from loops import for_each
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.io import make_imbalanced
 from scoreline.measures import get_measure
@@ -23,7 +24,7 @@ def two_kinds(n=6000, seed=0):
     return X, y
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@for_each("seed", [0, 1])
 def test_it_chooses_a_cost_for_the_geometric_mean_and_gains_on_new_rows(seed):
     """Digit 1 against the rest, 10 % positive: one and two points on these splits."""
     X, digit = load_digits(return_X_y=True)
@@ -98,7 +99,7 @@ def test_auto_chooses_it_for_measures_of_counts_only():
     assert MeasureClassifier("roc_auc").fit(X, y).solver_ == "smoothed"
 
 
-@pytest.mark.parametrize("name", ["f1", "mcc", "gmean", "recall_at_precision"])
+@for_each("name", ["f1", "mcc", "gmean", "recall_at_precision"])
 def test_the_error_of_the_gain_is_that_of_resampled_rows(name):
     rng = np.random.default_rng(5)
     n, measure = 2000, get_measure(name, {"precision": 0.5} if name == "recall_at_precision" else None)
@@ -122,7 +123,7 @@ def test_the_error_of_the_gain_is_that_of_resampled_rows(name):
     np.testing.assert_allclose(doubled, repeated, rtol=1e-12)
 
 
-def test_plugin_is_logistic_regression_with_the_cut():
+def test_plugin_is_logistic_regression_with_the_best_threshold():
     X, y = two_kinds(n=1000)
     plugin = MeasureClassifier("f1", solver="plugin").fit(X, y)
     same = MeasureClassifier("f1", solver="lbfgs", risk="logistic").fit(X, y)
@@ -191,8 +192,8 @@ def test_ctrl_c_in_the_first_fit_leaves_a_usable_model():
     assert np.isfinite(clf.decision_function(X)).all()
 
 
-@pytest.mark.parametrize("measure", ["f1", "gmean"])
-@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+@for_each("measure", ["f1", "gmean"])
+@for_each("tol", [1e-2, 1e-6])
 def test_integer_weights_equal_repeated_rows(measure, tol):
     X, y = two_kinds(n=1500, seed=3)
     k = np.random.default_rng(3).integers(0, 4, len(y))
@@ -242,7 +243,7 @@ def test_a_given_cost_is_one_fit_with_that_weight_of_positives():
     assert given.n_passes_ < MeasureClassifier("f1", solver="cost_search").fit(X, y).n_passes_
 
 
-@pytest.mark.parametrize("cost", [0.0, -1.0, "high"])
+@for_each("cost", [0.0, -1.0, "high"])
 def test_a_cost_must_be_a_positive_number(cost):
     X, y = two_kinds(200)
     with pytest.raises(ValueError, match="cost"):

@@ -1,8 +1,8 @@
 """L-BFGS's memory against the dense BFGS formula."""
 
 import numpy as np
-import pytest
 
+from loops import for_each
 from scoreline.solvers.common.hessian import CurvatureMemory
 
 
@@ -19,7 +19,7 @@ def dense_inverse_hessian(pairs, p):
     return H
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@for_each("size", [1, 2, 3, 5])
 def test_direction_is_that_of_the_dense_formula(size):
     rng = np.random.default_rng(size)
     p = 7
@@ -48,8 +48,8 @@ def test_without_pairs_the_direction_is_the_negative_gradient():
     assert CurvatureMemory(2, 4).direction(np.array([1.0, -2.0])).tolist() == [-1.0, 2.0]
 
 
-@pytest.mark.parametrize(
-    ("s", "y"),
+@for_each(
+    "s, y",
     [
         ([1.0, 0.0], [-1.0, 0.0]),
         ([1.0, 0.0], [0.0, 1.0]),

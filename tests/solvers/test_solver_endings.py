@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from loops import for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
@@ -30,7 +31,7 @@ def problem(risk, alpha=1e-3, seed=2):
     return Objective(as_operator(X), get_risk(risk).prepare(y), alpha)
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
+@for_each("solver_class, risk", CASES)
 def test_tol_is_relative_to_the_bound_and_its_floor(solver_class, risk):
     for tol in (0.5, 1e-2, 1e-6):
         objective = problem(risk)
@@ -43,7 +44,7 @@ def test_tol_is_relative_to_the_bound_and_its_floor(solver_class, risk):
         assert (gaps[:-1] > allowed[:-1]).all(), "it must stop at the first iteration that is good enough"
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
+@for_each("solver_class, risk", CASES)
 def test_abs_tol_replaces_tol(solver_class, risk):
     for abs_tol in (0.1, 1e-3, 1e-6):
         result = solver_class(tol=1e-15, abs_tol=abs_tol).solve(problem(risk))
@@ -63,7 +64,7 @@ def test_the_floor_lets_separable_data_end():
     assert result.lower_bound < 1e-3
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
+@for_each("solver_class, risk", CASES)
 def test_max_time_before_the_first_iteration(solver_class, risk):
     result = solver_class(tol=1e-12, max_time=1e-12).solve(problem(risk))
     assert (result.status, result.n_iter) == ("max_time", 0)
@@ -84,7 +85,7 @@ class FakeTime:
         return self.now
 
 
-def test_max_time_stops_at_the_first_iteration_beyond_it_and_callbacks_do_not_count(monkeypatch):
+def test_max_time_stops_the_run_and_does_not_count_callbacks(monkeypatch):
     clock = FakeTime()
     monkeypatch.setattr(solver_loop, "time", clock)
 
@@ -104,7 +105,7 @@ def test_time_is_measured_with_a_monotonic_clock():
     assert solver_loop.time is time
 
 
-@pytest.mark.parametrize("risk", ["hinge", "roc_area"])
+@for_each("risk", ["hinge", "roc_area"])
 def test_fixed_mu_stays_and_keeps_the_papers_guarantee(risk):
     objective = problem(risk)
     width = 1e-2
@@ -135,7 +136,7 @@ def test_rounding_ends_a_run_as_stalled_not_for_ever():
     assert result.gap <= 1e-10 * result.objective  # the allowance for rounding is of this order
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
+@for_each("solver_class, risk", CASES)
 def test_callbacks_see_the_best_so_far(solver_class, risk):
     seen = []
     objective = problem(risk)
@@ -163,8 +164,8 @@ def test_every_callback_is_called_even_when_the_first_stops():
     assert calls == [1]
 
 
-@pytest.mark.parametrize("at_product", [1, 2, 5, 8])
-@pytest.mark.parametrize("name", ["matvec", "rmatvec"])
+@for_each("at_product", [1, 2, 5, 8])
+@for_each("name", ["matvec", "rmatvec"])
 def test_ctrl_c_inside_a_product_keeps_the_best_point(monkeypatch, name, at_product):
     objective = problem("roc_area")
     original, calls = getattr(objective.operator, name), []
@@ -227,8 +228,8 @@ def unflatten(archive):
     return record
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
-def test_a_state_goes_through_an_npz_file_and_on_as_if_nothing_had_happened(tmp_path, solver_class, risk):
+@for_each("solver_class, risk", CASES)
+def test_a_state_from_an_npz_file_resumes_as_if_nothing_had_happened(tmp_path, solver_class, risk):
     first = solver_class(tol=1e-14, max_iter=7).solve(problem(risk))
     np.savez(tmp_path / "state.npz", **dict(flatten(first.state.record())))
     with np.load(tmp_path / "state.npz", allow_pickle=False) as archive:
@@ -245,8 +246,8 @@ def test_a_state_goes_through_an_npz_file_and_on_as_if_nothing_had_happened(tmp_
     assert resumed.history["objective"][:8] == first.history["objective"][:8]
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
-def test_resuming_from_a_record_leaves_the_record_and_the_first_result_alone(solver_class, risk):
+@for_each("solver_class, risk", CASES)
+def test_resuming_changes_neither_the_record_nor_the_first_result(solver_class, risk):
     first = solver_class(tol=1e-14, max_iter=4).solve(problem(risk))
     record = first.state.record()
     w, slope, steps = first.w.copy(), record["plane"]["slope"].copy(), record["memory"]["steps"].copy()
@@ -264,9 +265,8 @@ def result_of(status, lower_bound=0.25):
     return Result(np.zeros(1), np.zeros(2), 0.5, lower_bound, 17, 36.0, {}, status, state)
 
 
-@pytest.mark.parametrize(
-    ("status", "advice"),
-    [("max_iter", "Raise max_iter"), ("max_time", "Raise max_time"), ("stalled", "scaling='maxabs'")],
+@for_each(
+    "status, advice", [("max_iter", "Raise max_iter"), ("max_time", "Raise max_time"), ("stalled", "scaling='maxabs'")]
 )
 def test_the_warning_says_how_far_and_what_to_do(status, advice):
     with pytest.warns(ConvergenceWarning) as caught:
@@ -287,14 +287,14 @@ def test_the_warning_without_a_certificate():
     assert result_of("max_iter", None).gap is None
 
 
-@pytest.mark.parametrize("status", ["converged", "interrupted"])
+@for_each("status", ["converged", "interrupted"])
 def test_no_warning_where_nothing_went_wrong(status):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_if_not_converged(result_of(status), LbfgsSolver(tol=0.01))
 
 
-@pytest.mark.parametrize("risk", ["hinge", "roc_area", "prbep"])
+@for_each("risk", ["hinge", "roc_area", "prbep"])
 def test_the_papers_fixed_smoothing(risk):
     """mu = c_mu eps / D; with c_mu = 1/2 a minimum of J_mu to eps/2 is one of J to eps."""
     objective = problem(risk)
@@ -309,7 +309,7 @@ def test_the_papers_fixed_smoothing(risk):
     assert result.state.mu == pytest.approx(0.5 * eps / size, rel=1e-15)
 
 
-@pytest.mark.parametrize("options", [{}, {"abs_tol": 0.1, "mu": 1.0}])
+@for_each("options", [{}, {"abs_tol": 0.1, "mu": 1.0}])
 def test_the_papers_smoothing_needs_its_epsilon_and_nothing_else(options):
     with pytest.raises(ValueError, match=r"c_mu=10.0 fixes mu = c_mu \* abs_tol / D"):
         SmoothedSolver(c_mu=10.0, **options)

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
+from loops import crossed, for_each
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, RandomFourierFeatures, ScaledOperator, as_operator
@@ -34,9 +35,7 @@ def reference(X, y, alpha, weight=None):
     return task.value, w.value, b.value
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("alpha", [1.0, 1e-2])
+@for_each("seed, weighted, alpha", crossed(range(3), [False, True], [1.0, 1e-2], strength=1))
 def test_the_gap_of_the_theorem_holds_at_every_iteration(seed, weighted, alpha):
     X, y = data(seed=seed)
     weight = np.random.default_rng(seed).integers(1, 5, len(y)).astype(float) if weighted else None
@@ -59,8 +58,9 @@ def test_the_gap_of_the_theorem_holds_at_every_iteration(seed, weighted, alpha):
         solver.step(problem, state)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.slow
+@for_each("seed", range(3))
+@for_each("weighted", [False, True])
 def test_the_optimum_is_that_with_a_free_intercept(seed, weighted):
     X, y = data(seed=seed)
     weight = np.random.default_rng(seed).integers(0, 4, len(y)).astype(float) if weighted else None
@@ -92,7 +92,7 @@ def test_the_classifier_has_the_intercept_of_the_risk():
     )
 
 
-@pytest.mark.parametrize("p", [1, 2, 3])
+@for_each("p", [1, 2, 3])
 def test_few_features_and_a_given_lipschitz_constant(p):
     X, y = data(p=p)
     X[:, 0] += 0.5 * y
@@ -127,7 +127,7 @@ STORAGES = {
 }
 
 
-@pytest.mark.parametrize("name", STORAGES)
+@for_each("name", STORAGES)
 def test_it_runs_on_every_operator_with_two_passes_a_step(name):
     X, y = data()
     X = X.astype(np.float32).astype(float)  # so that float32 is the same problem

@@ -1,9 +1,9 @@
 """When `smoothed` makes its first Hessian (at w = 0 where it is cheap and holds both classes), and of which ramp it is."""
 
 import numpy as np
-import pytest
 from sklearn.datasets import load_breast_cancer
 
+from loops import for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
@@ -28,7 +28,7 @@ def passes_of_hessians(monkeypatch, risk, share, p=8, n=2000):
     return seen
 
 
-@pytest.mark.parametrize(("risk", "share"), [("roc_area", 0.05), ("roc_area", 0.4), ("prbep", 0.4), ("hinge", 0.4)])
+@for_each("risk, share", [("roc_area", 0.05), ("roc_area", 0.4), ("prbep", 0.4), ("hinge", 0.4)])
 def test_a_cheap_one_is_made_at_the_start(monkeypatch, risk, share):
     assert passes_of_hessians(monkeypatch, risk, share)[0] <= 2.0  # X'u at w = 0, and once more if mu was lowered
 
@@ -41,8 +41,8 @@ def test_one_that_costs_more_waits(monkeypatch):
     assert passes_of_hessians(monkeypatch, "roc_area", 0.4, p=120)[0] >= 12.0  # 120 / 13 passes are more than CHEAP
 
 
-@pytest.mark.parametrize("positive", [0, 1])
-@pytest.mark.parametrize("alpha", [1e-4, 1e-6])
+@for_each("positive", [0, 1])
+@for_each("alpha", [1e-4, 1e-6])
 def test_rows_that_pile_up_at_the_kink_get_the_hessian_of_their_ramp(positive, alpha):
     """Without it PRBEP takes 2100 to more than 5000 iterations here, because a wide ramp takes the curvature for too small."""
     X, y = load_breast_cancer(return_X_y=True)

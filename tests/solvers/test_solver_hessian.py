@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from loops import for_each
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
 from scoreline.risks.registry import get_risk
@@ -47,9 +48,9 @@ def away_from_kinks(risk, z, mu):
     raise AssertionError("no scores away from kinks were found")
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("share", [0.1, 0.4, 0.9])
-@pytest.mark.parametrize("name", EXACT)
+@for_each("weighted", [False, True])
+@for_each("share", [0.1, 0.4, 0.9])
+@for_each("name", EXACT)
 def test_the_hessian_is_the_matrix_of_differences_of_the_gradient(name, share, weighted):
     risk, z, mu = prepared(name, share=share, seed=1, weighted=weighted)
     z = z if name == "logistic" else away_from_kinks(risk, z, mu)
@@ -66,10 +67,10 @@ def test_only_prbep_has_a_part_of_rank_one_among_them():
         assert len(risk.hessian(z, mu).rank_one) == (1 if name == "prbep" else 0)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.4, 0.9])
-@pytest.mark.parametrize("name", [*PAIRS, "prbep"])
-def test_hessians_of_shift_invariant_risks_are_semidefinite_and_ignore_a_shift(name, share, weighted):
+@for_each("weighted", [False, True])
+@for_each("share", [0.0, 0.1, 0.4, 0.9])
+@for_each("name", [*PAIRS, "prbep"])
+def test_hessians_of_shift_invariant_risks_ignore_a_shift(name, share, weighted):
     for seed in range(5):
         risk, z, mu = prepared(name, share=share, seed=seed, weighted=weighted)
         matrix = dense(risk.hessian(z, mu))
@@ -80,9 +81,9 @@ def test_hessians_of_shift_invariant_risks_are_semidefinite_and_ignore_a_shift(n
         np.testing.assert_array_equal(matrix, matrix.T)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("share", [0.1, 0.4, 0.9])
-@pytest.mark.parametrize("name", PAIRS)
+@for_each("weighted", [False, True])
+@for_each("share", [0.1, 0.4, 0.9])
+@for_each("name", PAIRS)
 def test_pairs_give_the_true_diagonal_and_the_true_row_sums_over_a_class(name, share, weighted):
     risk, z, mu = prepared(name, n=30, share=share, seed=2, weighted=weighted)
     z = away_from_kinks(risk, z, mu)
@@ -118,10 +119,10 @@ def objective(name, storage=np.asarray, alpha=1e-3, n=200, p=5, seed=3, intercep
     return Objective(operator, get_risk(name).prepare(y, weight), alpha), np.c_[X, np.ones(n)] if intercept else X
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("intercept", [False, True], ids=["bare", "intercept"])
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("name", [*PAIRS, "prbep", "hinge"])
+@for_each("weighted", [False, True])
+@for_each("intercept", [False, True])
+@for_each("storage", [np.asarray, sp.csr_array])
+@for_each("name", [*PAIRS, "prbep", "hinge"])
 def test_the_factor_is_that_of_the_dense_matrix(name, storage, intercept, weighted):
     target, X = objective(name, storage, intercept=intercept, weighted=weighted)
     z = target.scores(np.linspace(-1.0, 1.0, X.shape[1]))
@@ -149,7 +150,7 @@ def badly_scaled(name, n=1000, p=20, alpha=1e-6):
     return Objective(as_operator(X), get_risk(name).prepare(y), alpha)
 
 
-@pytest.mark.parametrize("name", ["roc_area", "prbep"])
+@for_each("name", ["roc_area", "prbep"])
 def test_with_the_hessian_a_badly_scaled_problem_costs_few_passes(name):
     runs = [SmoothedSolver(tol=1e-2, precondition=on).solve(badly_scaled(name)) for on in (True, False)]
     assert [run.status for run in runs] == ["converged", "converged"]
@@ -159,7 +160,7 @@ def test_with_the_hessian_a_badly_scaled_problem_costs_few_passes(name):
     assert max(run.lower_bound for run in runs) <= min(run.objective for run in runs)
 
 
-@pytest.mark.parametrize("name", ["roc_area", "prbep"])
+@for_each("name", ["roc_area", "prbep"])
 def test_a_saved_state_carries_the_factor_and_goes_on(name, monkeypatch):
     calls = []
     gram = Operator.gram

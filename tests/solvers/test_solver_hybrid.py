@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.sparse.linalg import aslinearoperator
 
+from loops import crossed, for_each
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
@@ -95,10 +96,10 @@ def check_equal(make, **options):
 PLANS = {"variance": {"growth": "variance", "first_rows": 50}, "paper": {"growth": "paper", "first_rows": 5}}
 
 
-@pytest.mark.parametrize("precondition", [True, False], ids=["hessian", "plain"])
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-@pytest.mark.parametrize("storage", ["dense", "csr", "float32", "intercept", "scaled"])
+@for_each(
+    "precondition, plan, weighted, storage",
+    crossed([True, False], PLANS, [False, True], ["dense", "csr", "float32", "intercept", "scaled"], strength=1),
+)
 def test_skipping_changes_no_bit_of_any_iterate(storage, weighted, plan, precondition):
     skipped = []
     for k, alpha in enumerate((1e-1, 1e-3, 1e-5)):
@@ -120,7 +121,7 @@ def test_path_skips_more_than_sum():
     assert sum(path.sum() for _, path in skipped) > 1.01 * sum(add.sum() for add, _ in skipped)
 
 
-def test_a_distance_is_from_where_the_row_was_seen_and_rows_of_no_length_are_always_needed():
+def test_distances_start_where_a_row_was_last_evaluated():
     norms, margins = np.array([1.0, 2.0, 1.0, 0.0]), np.array([3.0, 3.0, 0.5, 5.0])
     start, out = np.zeros(2), np.array([1.5, 0.0])
     for shrinking in (SumShrinking(norms), PathShrinking(norms)):
@@ -137,7 +138,7 @@ def test_a_distance_is_from_where_the_row_was_seen_and_rows_of_no_length_are_alw
         assert shrinking.needed(out, 0.0).tolist() == [False, False, True, True, False]
 
 
-@pytest.mark.parametrize("kind", [SumShrinking, PathShrinking])
+@for_each("kind", [SumShrinking, PathShrinking])
 def test_the_bound_holds_after_a_way_so_long_that_it_rounds(kind):
     shrinking, w = kind(np.ones(1)), np.array([1.0])
     shrinking.seen(None, np.array([1e9]), np.array([-5.0]))
@@ -146,18 +147,17 @@ def test_the_bound_holds_after_a_way_so_long_that_it_rounds(kind):
     assert shrinking.needed(w - 5e-8, 5e-8).all(), "the margin may be 1 - 4e-8 there"
 
 
-@pytest.mark.parametrize("shrink", ["sum", "path"])
-@pytest.mark.parametrize(("storage", "weighted"), [("dense", False), ("csr", True), ("scaled", True)])
-@pytest.mark.parametrize("plan", PLANS)
+@for_each(
+    "shrink, storage, weighted, plan",
+    crossed(["sum", "path"], [("dense", False), ("csr", True), ("scaled", True)], PLANS, strength=1),
+)
 def test_rows_that_are_skipped_have_no_loss_at_any_point_that_is_evaluated(
     monkeypatch, shrink, storage, weighted, plan
 ):
     check_skipped(monkeypatch, problem(storage, 1e-4, weighted), shrink, steps=70, **PLANS[plan])
 
 
-@pytest.mark.parametrize("shrink", ["sum", "path"])
-@pytest.mark.parametrize("storage", ["dense", "intercept"])
-@pytest.mark.parametrize("first_rows", [50, 500, N])
+@for_each("shrink, storage, first_rows", crossed(["sum", "path"], ["dense", "intercept"], [50, 500, N], strength=1))
 def test_rows_that_are_skipped_have_no_loss_at_trial_points_either(monkeypatch, shrink, storage, first_rows):
     objective, w0 = heavy(storage)
     options = {"first_rows": first_rows, "precondition": False, "w0": w0, "steps": 60}
@@ -201,8 +201,7 @@ def check_skipped(monkeypatch, objective, shrink, w0=0.0, steps=30, **options):
     return len(checked)
 
 
-@pytest.mark.parametrize("first_rows", [50, 500, N])
-@pytest.mark.parametrize("storage", ["dense", "csr", "intercept"])
+@for_each("first_rows, storage", crossed([50, 500, N], ["dense", "csr", "intercept"], strength=1))
 def test_backtracking_changes_no_bit_and_j_of_a_batch_never_rises(monkeypatch, storage, first_rows):
     (objective, w0), search, backtracked, before = heavy(storage), HybridSolver._search, [], {}
     options = {"precondition": False, "first_rows": first_rows}
@@ -230,9 +229,10 @@ def test_backtracking_changes_no_bit_and_j_of_a_batch_never_rises(monkeypatch, s
     assert sum(backtracked) >= 2, "from where rows had been skipped"
 
 
-@pytest.mark.parametrize("risk", ["squared_hinge", "logistic"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-@pytest.mark.parametrize("storage", ["dense", "csr", "intercept", "scaled"])
+@for_each(
+    "risk, weighted, storage",
+    crossed(["squared_hinge", "logistic"], [False, True], ["dense", "csr", "intercept", "scaled"], strength=1),
+)
 def test_objective_and_bound_enclose_the_optimum_of_another_method(storage, weighted, risk):
     objective, rows = problem(storage, 1e-3, weighted, risk), np.arange(N)
     X = matrix_of(objective)
@@ -264,9 +264,9 @@ def test_batches_have_the_documented_sizes():
     assert HybridSolver().sizes(problem(n=20_001, p=60)) == [600, 2400, 9600, 20_001]
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-@pytest.mark.parametrize("storage", ["dense", "scaled"])
-def test_batches_are_nested_distinct_and_sorted_and_the_last_is_the_objective(storage, weighted):
+@for_each("weighted", [False, True])
+@for_each("storage", ["dense", "scaled"])
+def test_batches_are_nested_and_sorted_and_the_last_is_the_objective(storage, weighted):
     objective, sizes = problem(storage, 1e-3, weighted), [20, 160, 1280, N]
     batches, labels = Batches(objective, sizes, 0, norms=True), objective.risk.labels
     X, w = matrix_of(objective), np.linspace(-1.0, 1.0, objective.n_features)
@@ -304,9 +304,9 @@ def test_rows_of_no_weight_come_last_also_when_they_are_most():
     assert result.objective == pytest.approx(alone.objective, rel=1e-6)  # both are proved to 1e-6
 
 
-@pytest.mark.parametrize("shrink", SHRINKINGS)
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize(("storage", "weighted"), [("dense", False), ("scaled", True)])
+@for_each(
+    "shrink, plan, storage, weighted", crossed(SHRINKINGS, PLANS, [("dense", False), ("scaled", True)], strength=1)
+)
 def test_gradients_and_pairs_are_those_of_the_batch(monkeypatch, storage, weighted, plan, shrink):
     objective = problem(storage, 1e-3, weighted)
     X, labels, solver = matrix_of(objective), objective.risk.labels, HybridSolver(shrink=shrink, **PLANS[plan])
@@ -356,8 +356,8 @@ def counted(name, touched):
     return spy
 
 
-@pytest.mark.parametrize("shrink", SHRINKINGS)
-@pytest.mark.parametrize("plan", PLANS)
+@for_each("shrink", SHRINKINGS)
+@for_each("plan", PLANS)
 def test_passes_are_the_shares_of_the_rows_that_products_touch(monkeypatch, plan, shrink):
     touched, objective = [], problem()
     for name in ("matvec", "rmatvec", "gram", "row_norms", "matvec_rows", "rmatvec_rows"):
@@ -378,7 +378,7 @@ def test_shrinking_saves_passes_where_most_rows_lie_beyond_the_margin():
     assert passes["sum"] < 0.95 * passes["none"]
 
 
-def test_the_history_of_shares_is_as_long_as_the_others_also_after_resuming():
+def test_the_history_of_shares_is_as_long_as_the_others():
     first = HybridSolver(shrink="path", tol=1e-9, max_iter=4).solve(problem())
     assert {len(v) for v in first.history.values()} == {5}
     assert first.history["skipped"][0] == 0.0
@@ -400,9 +400,10 @@ def test_the_classifier_takes_it_and_keeps_the_shares():
 STEPS = 12  # after which a run with a Hessian has only rounding left, and ends
 
 
-@pytest.mark.parametrize("when", ["within a batch", "just grown", "on all rows"])
-@pytest.mark.parametrize("shrink", ["none", "path"])
-@pytest.mark.parametrize("precondition", [True, False], ids=["hessian", "plain"])
+@for_each(
+    "when, shrink, precondition",
+    crossed(["within a batch", "just grown", "on all rows"], ["none", "path"], [True, False], strength=1),
+)
 def test_a_recorded_state_goes_on_as_if_nothing_had_happened(precondition, shrink, when):
     options = {"shrink": shrink, "tol": 1e-15, "first_rows": 50, "precondition": precondition}
     whole = HybridSolver(max_iter=STEPS, **options).solve(problem("csr", weighted=True))
@@ -423,8 +424,8 @@ def test_a_recorded_state_goes_on_as_if_nothing_had_happened(precondition, shrin
     assert not differ, f"stops after steps {differ} of {kinds[when]} change the run"
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("storage", ["dense", "scaled"])
+@for_each("plan", PLANS)
+@for_each("storage", ["dense", "scaled"])
 def test_an_end_on_a_batch_returns_j_of_all_rows(storage, plan):
     signal = KeyboardInterrupt()
 
@@ -466,7 +467,7 @@ def test_wrong_options_are_refused():
         HybridSolver().solve(problem(risk="hinge"))
 
 
-@pytest.mark.parametrize("storage", ["csc", "fortran", "linear"])
+@for_each("storage", ["csc", "fortran", "linear"])
 def test_all_rows_are_there_from_the_start_where_rows_are_not_cheap(storage):
     for plan in PLANS.values():
         assert HybridSolver(**plan).sizes(problem(storage)) == [N]
@@ -489,7 +490,7 @@ def test_a_batch_grows_on_noise_and_not_while_it_has_much_to_tell():
         assert grown[1][0] == 500
 
 
-@pytest.mark.parametrize("risk", ["squared_hinge", "logistic"])
+@for_each("risk", ["squared_hinge", "logistic"])
 def test_it_ends_where_rounding_is_all_that_is_left(risk):
     result = HybridSolver(tol=1e-16, max_iter=500).solve(problem(risk=risk))
     assert result.status == "stalled"
@@ -504,7 +505,7 @@ def test_a_warm_start_goes_on_from_where_it_is():
     assert again.lower_bound is not None
 
 
-def test_a_state_of_other_batches_goes_on_all_rows_and_rows_are_checked_again():
+def test_a_state_of_other_batches_resumes_on_all_rows():
     record = HybridSolver(max_iter=2, first_rows=50, tol=1e-9).solve(problem()).state.record()
     other = HybridSolver(first_rows=50, seed=1, tol=1e-6).solve(problem(), state=record)
     assert other.status == "converged"

@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from loops import for_each
 from scoreline.solvers.common.linesearch import strong_wolfe
+from tiers import examples
 
 DECREASE, CURVATURE = 1e-4, 0.9
 
@@ -27,9 +29,9 @@ def quadratic(curvature, minimum):
     return lambda a: (0.5 * curvature * (a - minimum) ** 2, curvature * (a - minimum))
 
 
-@pytest.mark.parametrize("curvature", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("minimum", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("first", [1e-5, 1.0, 1e5])
+@for_each("curvature", [1e-6, 1.0, 1e6])
+@for_each("minimum", [1e-3, 1.0, 1e3])
+@for_each("first", [1e-5, 1.0, 1e5])
 def test_quadratic(curvature, minimum, first):
     line = Recorder(quadratic(curvature, minimum))
     value, slope = line.function(0.0)
@@ -55,15 +57,15 @@ def test_a_good_first_step_costs_one_evaluation():
     assert line.steps == [0.9]
 
 
-@pytest.mark.parametrize("slope", [0.0, 1e-300, 3.0, math.inf, math.nan])
+@for_each("slope", [0.0, 1e-300, 3.0, math.inf, math.nan])
 def test_a_slope_that_does_not_descend_returns_zero_without_a_trial(slope):
     line = Recorder(quadratic(1.0, -1.0))
     assert strong_wolfe(line, 0.5, slope, 1.0) == 0.0
     assert line.steps == []
 
 
-@pytest.mark.parametrize("outside", [(math.inf, math.inf), (math.nan, math.nan), (math.inf, 1.0), (1.0, math.nan)])
-@pytest.mark.parametrize("first", [0.2, 1.0, 7.0, 1e6])
+@for_each("outside", [(math.inf, math.inf), (math.nan, math.nan), (math.inf, 1.0), (1.0, math.nan)])
+@for_each("first", [0.2, 1.0, 7.0, 1e6])
 def test_infinite_values_are_walls(outside, first):
     def barrier(a):  # -2a - log(1 - a): minimum at 1/2, wall at 1
         return (-2.0 * a - math.log1p(-a), -2.0 + 1.0 / (1.0 - a)) if a < 1.0 else outside
@@ -111,7 +113,7 @@ def test_near_the_optimum_rounding_does_not_hide_the_decrease():
     assert a == 0.5
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
+@examples(1000)
 @given(
     data=st.lists(st.tuples(st.floats(-3, 3), st.floats(-5, 5), st.floats(0.01, 5)), min_size=1, max_size=6),
     curvature=st.floats(1e-4, 10),

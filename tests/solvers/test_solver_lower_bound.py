@@ -4,6 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from loops import for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
@@ -39,7 +40,7 @@ def best_mixture(gram, c, alpha):
     return np.array(_best_mixture(gram[0, 0], gram[0, 1], gram[1, 1], tuple(c), alpha))
 
 
-@pytest.mark.parametrize("case", range(len(CASES)))
+@for_each("case", range(len(CASES)))
 def test_best_mixture_beats_a_grid(case):
     v0, v1, c, alpha = CASES[case]
     gram = np.array([[v0 @ v0, v0 @ v1], [v0 @ v1, v1 @ v1]])
@@ -53,7 +54,7 @@ def test_best_mixture_beats_a_grid(case):
     assert dual(t, gram, c, alpha) >= values.max() - 1e-14 * size  # rounding of terms of this size
 
 
-@pytest.mark.parametrize("case", range(0, len(CASES), 3))
+@for_each("case", range(0, len(CASES), 3))
 def test_best_mixture_against_the_simplex_qp(case):
     v0, v1, c, alpha = CASES[case]
     gram = np.array([[v0 @ v0, v0 @ v1], [v0 @ v1, v1 @ v1]])
@@ -100,8 +101,8 @@ def test_two_planes_are_better_than_each():
     assert bound.add(np.array([1.0]), 1.0, 0.0) == pytest.approx(1.0, abs=1e-15)  # one rounding
 
 
-@pytest.mark.parametrize("risk", ["hinge", "roc_area", "logistic", "squared_hinge"])
-@pytest.mark.parametrize("alpha", [1e-3, 1e-1])
+@for_each("risk", ["hinge", "roc_area", "logistic", "squared_hinge"])
+@for_each("alpha", [1e-3, 1e-1])
 def test_planes_from_a_risk_stay_below(risk, alpha):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((25, 3))

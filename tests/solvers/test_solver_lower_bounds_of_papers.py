@@ -7,6 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from loops import for_each
 from scoreline.io import hard_for_cutting_planes
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
@@ -28,7 +29,7 @@ BOUNDS = {
     "hinge": lambda n, k: 1 / (2 * n) - 1 / (2 * k),
     "f1": lambda n, k: 1 / 6 - 1 / (2 * k),
 }
-every_example = pytest.mark.parametrize("name", EXAMPLES)
+every_example = for_each("name", EXAMPLES)
 
 
 def example_of(name, n):
@@ -73,7 +74,7 @@ def all_planes(example):
     return np.array(slopes), np.array(constants)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@for_each("n", SIZES)
 @every_example
 def test_the_theorem_iterate_by_iterate(name, n):
     example = example_of(name, n)
@@ -89,7 +90,7 @@ def test_the_theorem_iterate_by_iterate(name, n):
         assert state.lower_bound <= example.optimum
 
 
-@pytest.mark.parametrize("n", [3, 5, 8, 9])
+@for_each("n", [3, 5, 8, 9])
 @every_example
 def test_the_value_at_the_points_of_the_theorem_by_the_definition(name, n):
     example = example_of(name, n)
@@ -99,7 +100,7 @@ def test_the_value_at_the_points_of_the_theorem_by_the_definition(name, n):
         assert 0.5 * w @ w + literal_risk(example, w) == pytest.approx(example.objective(k), abs=1e-14)
 
 
-@pytest.mark.parametrize("n", [3, 8])
+@for_each("n", [3, 8])
 @every_example
 def test_the_optimum_is_right(name, n):
     example = example_of(name, n)
@@ -121,7 +122,7 @@ def test_the_optimum_is_right(name, n):
     assert result.gap <= 1e-9
 
 
-@pytest.mark.parametrize("n", [3, 8, 20])
+@for_each("n", [3, 8, 20])
 @every_example
 def test_what_the_example_says_of_itself(name, n):
     example = example_of(name, n)
@@ -144,8 +145,8 @@ def test_too_small_an_example_is_refused():
             hard_for_cutting_planes(n)
 
 
-@pytest.mark.parametrize("n", [8, 20])
-@pytest.mark.parametrize("name", ["roc_area", "hinge"])
+@for_each("n", [8, 20])
+@for_each("name", ["roc_area", "hinge"])
 def test_the_natural_rule_ends_theorem_5_in_a_few_steps(name, n):
     """With a = 0 at ties the second plane is the optimal one: the theorem is about the tie rule."""
     example = example_of(name, n)
@@ -156,7 +157,7 @@ def test_the_natural_rule_ends_theorem_5_in_a_few_steps(name, n):
         assert result.objective == pytest.approx(example.optimum, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["prbep", "f1"])
+@for_each("name", ["prbep", "f1"])
 def test_the_others_stay_slow_with_the_natural_rule(name):
     n, k = 60, 30
     example = example_of(name, n)
@@ -165,8 +166,8 @@ def test_the_others_stay_slow_with_the_natural_rule(name):
     assert result.gap >= 0.25 / k
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("name", ["roc_area", "hinge"])
+@for_each("n", SIZES)
+@for_each("name", ["roc_area", "hinge"])
 def test_the_step_after_the_last_reaches_the_optimum(name, n):
     """All rows used up, nothing is left but the plane of slope 0."""
     example = example_of(name, n)
@@ -179,7 +180,7 @@ def test_the_step_after_the_last_reaches_the_optimum(name, n):
 # ------------------------------------------------------------------------------------------------------ who escapes
 
 
-@pytest.mark.parametrize("name", ["prbep", "roc_area", "hinge"])
+@for_each("name", ["prbep", "roc_area", "hinge"])
 def test_smoothing_is_where_cutting_planes_cannot_be(name):
     n, k = 100, 30
     example = example_of(name, n)

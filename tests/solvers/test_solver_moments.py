@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import norm
 
+from loops import crossed, for_each
 from scoreline.measures import all_measures, get_measure
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.moments import ClassMoments, Moments
@@ -56,8 +57,8 @@ def aligned(a, b, rtol):
 # ---- the closed form
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("ridge", [0.0, 0.3, 100.0])
+@for_each("weighted", [False, True])
+@for_each("ridge", [0.0, 0.3, 100.0])
 def test_auc_is_the_closed_form(ridge, weighted):
     X, sign = make_data()
     weight = np.random.default_rng(1).integers(0, 4, len(sign)).astype(float) if weighted else None
@@ -77,8 +78,8 @@ def test_auc_is_the_closed_form(ridge, weighted):
     assert high == pytest.approx(low, rel=1e-8)  # a root of a quadratic
 
 
-@pytest.mark.parametrize("weights", [PLAIN, (4.0, 1.0)], ids=["plain", "class_weights"])
-@pytest.mark.parametrize("measure", ["accuracy", "balanced_accuracy"])
+@for_each("weights", [PLAIN, (4.0, 1.0)])
+@for_each("measure", ["accuracy", "balanced_accuracy"])
 def test_accuracy_is_not_beaten_by_searches(measure, weights):
     X, sign = make_data(seed=2)
     got = trained(X, sign, measure, weights=weights, ridge=0.0)
@@ -137,8 +138,8 @@ def test_moments_alone_are_enough():
 # ---- the paper's procedure
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("seed", range(2))
+@for_each("measure", MEASURES)
+@for_each("seed", range(2))
 def test_the_papers_procedure_arrives_at_the_same_value(measure, seed):
     X, sign = make_data(seed=seed)
     exact, paper = (trained(X, sign, measure, method=method) for method in ("exact", "paper"))
@@ -179,8 +180,8 @@ def check_both_ways(explicit, implicit, rtol=1e-5):
     assert implicit.intercept == pytest.approx(explicit.intercept, abs=rtol * (abs(explicit.intercept) + spread))
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("name", STORAGES)
+@for_each("weighted", [False, True])
+@for_each("name", STORAGES)
 def test_conjugate_gradients_give_the_closed_form(name, weighted, monkeypatch):
     X, sign = make_data(p=8)
     X[np.random.default_rng(2).random(X.shape) < 0.3] = 0.0
@@ -188,8 +189,8 @@ def test_conjugate_gradients_give_the_closed_form(name, weighted, monkeypatch):
     check_both_ways(*both_ways(STORAGES[name](X), sign, monkeypatch, weight=weight, ridge=0.3))
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("name", STORAGES)
+@for_each("weighted", [False, True])
+@for_each("name", STORAGES)
 def test_conjugate_gradients_far_from_zero(name, weighted, monkeypatch):
     X, sign = make_data(p=8)
     X += 1e6 * X.std(axis=0) * np.where(np.arange(8) % 2, -1.0, 1.0)
@@ -225,7 +226,7 @@ def test_conjugate_gradients_estimate_the_automatic_ridge(monkeypatch):
     assert cosine(implicit.w, explicit.w) > 0.95  # another ridge by a factor of up to 3
 
 
-@pytest.mark.parametrize("name", STORAGES)
+@for_each("name", STORAGES)
 def test_more_columns_than_rows_without_covariances(name, monkeypatch):
     X, sign = make_data(n=40, p=200, seed=4)
     check_both_ways(*both_ways(STORAGES[name](X), sign, monkeypatch, ridge=30.0))
@@ -241,16 +242,14 @@ def test_passes_of_conjugate_gradients(implicit):
     assert stopped.n_iter == 1
 
 
-@pytest.mark.parametrize(
-    ("measure", "method"), [("accuracy", "exact"), ("roc_auc", "paper"), ("balanced_accuracy", "paper")]
-)
+@for_each("measure, method", [("accuracy", "exact"), ("roc_auc", "paper"), ("balanced_accuracy", "paper")])
 def test_what_needs_whole_covariances_says_so(implicit, measure, method):
     X, sign = make_data()
     with pytest.raises(ValueError, match=r"needs whole covariances: X must have at most \d+ columns"):
         trained(X, sign, measure, method=method)
 
 
-@pytest.mark.parametrize("ridge", ["auto", 0.3])
+@for_each("ridge", ["auto", 0.3])
 def test_constant_columns_without_covariances(implicit, ridge):
     X, sign = make_data(p=6)
     wide = np.column_stack([X, np.zeros(len(X)), np.full(len(X), 0.1)])
@@ -277,8 +276,10 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize(("measure", "make"), [*((m, np.asarray) for m in MEASURES), ("roc_auc", sp.csr_array)])
-@pytest.mark.parametrize("name", AWKWARD)
+@for_each(
+    "measure, make, name",
+    crossed([*((m, np.asarray) for m in MEASURES), ("roc_auc", sp.csr_array)], AWKWARD, strength=1),
+)
 def test_awkward_data_give_a_finite_model(name, measure, make):
     X, sign = make_data(n=60)
     Z = AWKWARD[name](X, sign)
@@ -300,9 +301,7 @@ def test_awkward_data_give_a_finite_model(name, measure, make):
 CONSTANTS = {"zero": [0.0], "several": [0.1, 1e8, 1.0 / 3.0]}
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("constants", CONSTANTS)
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("weighted, constants, measure", crossed([False, True], CONSTANTS, MEASURES, strength=1))
 def test_constant_columns_get_no_coefficient(measure, constants, weighted):
     X, sign = make_data()
     weight = np.random.default_rng(0).random(len(X)) + 0.5 if weighted else None
@@ -316,7 +315,7 @@ def test_constant_columns_get_no_coefficient(measure, constants, weighted):
     assert got.predicted == pytest.approx(plain.predicted, abs=1e-7)
 
 
-@pytest.mark.parametrize("constants", CONSTANTS)
+@for_each("constants", CONSTANTS)
 def test_constant_columns_do_not_change_the_automatic_ridge(constants):
     """They carry no information, nor do they make the correlations of the others more or less certain."""
     X, sign = make_data()
@@ -331,9 +330,7 @@ def test_repeated_columns_share_their_coefficient():
     np.testing.assert_allclose(got.w[:2], got.w[5:], rtol=1e-8)
 
 
-@pytest.mark.parametrize("shift", [0.0, 1e6])
-@pytest.mark.parametrize("side", [1, -1])
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("shift, side, measure", crossed([0.0, 1e6], [1, -1], MEASURES, strength=1))
 def test_a_class_of_one_row(measure, side, shift):
     X, _ = make_data()
     sign = np.where(np.arange(len(X)) == 7, side, -side)
@@ -350,8 +347,7 @@ def test_a_class_of_one_row(measure, side, shift):
 SINGULAR = ["repeated_columns", "sum_of_columns", "more_columns_than_rows"]
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("name", SINGULAR)
+@for_each("seed, name", crossed(range(8), SINGULAR, strength=1))
 def test_no_ridge_on_singular_data_is_an_error(name, seed):
     X, sign = make_data(n=60, seed=seed)
     with pytest.raises(
@@ -360,7 +356,7 @@ def test_no_ridge_on_singular_data_is_an_error(name, seed):
         trained(AWKWARD[name](X, sign), sign, ridge=0.0)
 
 
-@pytest.mark.parametrize("name", SINGULAR)
+@for_each("name", SINGULAR)
 def test_a_little_ridge_on_singular_data_is_enough(name):
     X, sign = make_data(n=60)
     got = trained(AWKWARD[name](X, sign), sign, ridge=1e-6)
@@ -453,8 +449,8 @@ def test_it_is_a_method_without_a_certificate():
     assert "abs_tol" not in MomentsSolver.options()
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
+@for_each(
+    "options, match",
     [
         ({"ridge": -1e-9}, "ridge=-1e-09 must be a finite number at least 0"),
         ({"ridge": math.nan}, "ridge=nan"),

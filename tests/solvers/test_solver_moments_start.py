@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from loops import crossed, for_each
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.risks.registry import all_risks, get_risk
@@ -27,7 +28,7 @@ def problem(risk, alpha=1e-3, storage=np.asarray, n=400, p=6, weighted=False, se
     )
 
 
-@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+@for_each("solver, risk", crossed(PAIRS, strength=1))
 def test_it_proves_the_same_optimum(solver, risk):
     plain = SOLVERS[solver](tol=1e-3, max_iter=1000).solve(problem(risk))
     begun = SOLVERS[solver](tol=1e-3, max_iter=1000, init="moments").solve(problem(risk))
@@ -36,9 +37,10 @@ def test_it_proves_the_same_optimum(solver, risk):
     assert plain.lower_bound <= begun.objective
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("risk", sorted(all_risks()))
+@for_each(
+    "storage, weighted, risk",
+    crossed([np.asarray, sp.csr_array, sp.csc_array], [False, True], sorted(all_risks()), strength=1),
+)
 def test_the_length_is_the_best_along_the_direction(risk, weighted, storage):
     objective = problem(risk, weighted=weighted, storage=storage)
     w = moments_start(objective)

@@ -10,6 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from loops import crossed, for_each
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator, as_operator
@@ -31,9 +32,8 @@ def objective(X, y, alpha, risk="logistic", weight=None, intercept=True):
     return Objective(InterceptOperator(operator) if intercept else operator, get_risk(risk).prepare(y, weight), alpha)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("alpha", [1e-4, 1e-2, 1.0])
-def test_it_finds_the_minimum_of_logistic_regression_that_scikit_learn_finds(alpha, storage):
+@for_each("storage, alpha", crossed(STORAGES, [1e-4, 1e-2, 1.0], strength=1))
+def test_it_finds_the_minimum_of_scikit_learn_s_logistic_regression(alpha, storage):
     X, y = problem()
     result = NewtonSolver(tol=1e-10).solve(objective(storage(X), y, alpha))
     assert result.status == "converged"
@@ -47,8 +47,8 @@ def test_it_finds_the_minimum_of_logistic_regression_that_scikit_learn_finds(alp
     assert result.objective <= value + result.gap
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
+@for_each("weighted", [False, True])
+@for_each("risk", ["logistic", "squared_hinge"])
 def test_it_finds_the_minimum_that_scipy_finds(risk, weighted):
     X, y = problem(n=120, p=4, seed=1)
     s = np.random.default_rng(1).uniform(0.1, 5.0, len(y)) if weighted else None
@@ -66,7 +66,7 @@ def test_it_finds_the_minimum_that_scipy_finds(risk, weighted):
     assert np.linalg.norm(result.w - best.x) <= np.sqrt(2.0 * result.gap / 1e-2) + 1e-8
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+@for_each("tol", [1e-2, 1e-6])
 def test_columns_of_different_size_cost_few_passes(tol):
     X, y = problem(n=1000, p=20, seed=2)
     X *= np.where(np.arange(20) % 2 == 0, 1.0, 1000.0)
@@ -88,7 +88,7 @@ def test_with_the_same_columns_scaled_it_takes_the_same_steps():
     np.testing.assert_allclose(first[0], first[1], rtol=1e-7)
 
 
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
+@for_each("risk", ["logistic", "squared_hinge"])
 def test_it_starts_from_the_best_constant(risk):
     X, _ = problem(n=500, p=3)
     y = np.where(np.arange(500) < 10, 1, -1)
@@ -120,7 +120,7 @@ def forbid(monkeypatch, name):
     monkeypatch.setattr(Operator, name, refuse)
 
 
-def test_up_to_a_thousand_features_use_the_hessian_and_more_use_its_diagonal(monkeypatch):
+def test_above_a_thousand_features_only_the_hessian_diagonal_is_used(monkeypatch):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((60, 1001))
     X[:, ::2] *= 100.0
@@ -137,7 +137,7 @@ def test_up_to_a_thousand_features_use_the_hessian_and_more_use_its_diagonal(mon
     assert abs(many.objective - lbfgs.objective) <= max(many.gap, lbfgs.gap)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@for_each("storage", STORAGES)
 def test_the_diagonal_evens_out_columns_of_different_size(monkeypatch, storage):
     monkeypatch.setattr("scoreline.solvers.common.hessian.MAX_FEATURES", 10)
     X, y = problem(n=600, p=30, seed=5)
@@ -157,9 +157,9 @@ def test_an_operator_of_products_only_gets_plain_lbfgs():
     assert runs[0].n_passes == runs[1].n_passes
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
-def test_the_factor_is_that_of_the_hessian_without_one_percent_of_its_curvature(risk, storage):
+@for_each("storage", STORAGES)
+@for_each("risk", ["logistic", "squared_hinge"])
+def test_the_factor_omits_one_percent_of_the_curvature(risk, storage):
     X, y = problem(n=200, seed=6)
     target = objective(storage(X), y, 1e-3, risk)
     z = 3.0 * target.scores(np.ones(7))
@@ -188,24 +188,24 @@ def test_integer_weights_equal_repeated_rows_step_by_step():
     np.testing.assert_allclose(weighted.w, repeated.w, rtol=1e-10)
 
 
-@pytest.mark.parametrize("max_features", [1000, 2])
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("solver", ["newton", "plugin", "cost_search"])
-def test_data_that_overflow_end_with_a_model_or_a_value_error(solver, storage, max_features, monkeypatch):
+@for_each(
+    "max_features, storage, solver, scale",
+    crossed([1000, 2], STORAGES, ["newton", "plugin", "cost_search"], [1e100, 1e200, 1e300], strength=1),
+)
+def test_data_that_overflow_end_with_a_model_or_a_value_error(solver, storage, max_features, scale, monkeypatch):
     monkeypatch.setattr("scoreline.solvers.common.hessian.MAX_FEATURES", max_features)
     X, y = problem(n=50, p=3, seed=8)
     clf = MeasureClassifier("f1", solver=solver, risk="logistic")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)  # overflow is what this is about
-        for scale in (1e100, 1e200, 1e300):
-            try:
-                clf.fit(storage(X * scale), y)
-            except ValueError as error:
-                assert "finite" in str(error)  # noqa: PT017
-            else:
-                assert np.isfinite(clf.coef_).all()
-                assert np.isfinite(clf.objective_)
+        try:
+            clf.fit(storage(X * scale), y)
+        except ValueError as error:
+            assert "finite" in str(error)  # noqa: PT017 (either end is right)
+        else:
+            assert np.isfinite(clf.coef_).all()
+            assert np.isfinite(clf.objective_)
 
 
 def test_a_hessian_that_overflows_has_no_factor():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from loops import for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
@@ -27,16 +28,16 @@ class Tally:
         self.order = []
         self._count(monkeypatch, operator, "matvec")
         self._count(monkeypatch, operator, "rmatvec")
-        adjust, move, search = solver.adjust, solver._move, lbfgs.strong_wolfe
+        adjust, move, search = solver.adjust, type(solver)._move, lbfgs.strong_wolfe
 
         def counted_adjust(objective, state):
             mu = state.mu
             adjust(objective, state)
             self.mu_changes += state.mu != mu
 
-        def counted_move(objective, state):
+        def counted_move(own, objective, state):
             self.moves += 1
-            return move(objective, state)
+            return move(own, objective, state)
 
         def counted_search(line, *args):
             def counted_line(a):
@@ -46,7 +47,7 @@ class Tally:
             return search(counted_line, *args)
 
         monkeypatch.setattr(solver, "adjust", counted_adjust)
-        monkeypatch.setattr(solver, "_move", counted_move)
+        monkeypatch.setattr(type(solver), "_move", counted_move)
         monkeypatch.setattr(lbfgs, "strong_wolfe", counted_search)
 
     def _count(self, monkeypatch, operator, name):
@@ -79,8 +80,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("max_iter", [1, 7, 49, 50, 51, 120])
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
+@for_each("max_iter", [1, 7, 49, 50, 51, 120])
+@for_each("solver_class, risk", CASES)
 def test_the_count_is_exact(monkeypatch, solver_class, risk, max_iter):
     objective = problem(risk)
     solver = solver_class(tol=1e-13, max_iter=max_iter)
@@ -112,7 +113,7 @@ def test_refreshes_do_happen(monkeypatch):
     assert tally.matvec == 101 + 2 + 1
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
+@for_each("solver_class, risk", CASES)
 def test_the_line_search_costs_nothing(monkeypatch, solver_class, risk):
     """A search that looks at seven more points, the last of them not the accepted one, costs the same passes."""
     search = lbfgs.strong_wolfe
@@ -132,7 +133,7 @@ def test_the_line_search_costs_nothing(monkeypatch, solver_class, risk):
     assert again.lower_bound == plain.lower_bound
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
+@for_each("solver_class, risk", CASES)
 def test_history_shows_the_passes_of_each_iteration(monkeypatch, solver_class, risk):
     objective = problem(risk)
     solver = solver_class(tol=1e-13, max_iter=60)
@@ -163,7 +164,7 @@ def test_another_start_costs_one_matvec_more(monkeypatch):
     assert (tally.matvec, tally.rmatvec) == (1 + result.n_iter + 1, 1 + result.n_iter)
 
 
-@pytest.mark.parametrize(("solver_class", "risk"), CASES)
+@for_each("solver_class, risk", CASES)
 def test_a_resumed_run_goes_on_counting(monkeypatch, solver_class, risk):
     objective = problem(risk)
     first = solver_class(tol=1e-13, max_iter=6).solve(objective)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
+from loops import crossed, for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks, get_risk
@@ -27,7 +28,7 @@ def problem(n=400, p=6):
     return X, np.where(y, 1, -1)
 
 
-@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+@for_each("solver, risk", crossed(PAIRS, strength=1))
 def test_every_bound_holds_and_every_optimum_is_that_of_a_cold_run(solver, risk):
     X, y = problem()
     prepared = get_risk(risk).prepare(y)
@@ -43,7 +44,7 @@ def test_every_bound_holds_and_every_optimum_is_that_of_a_cold_run(solver, risk)
         assert result.history["iteration"][0] == 0
 
 
-@pytest.mark.parametrize(("risk", "share"), [("roc_area", 0.5), ("prbep", 0.75), ("hinge", 0.5)])
+@for_each("risk, share", [("roc_area", 0.5), ("prbep", 0.75), ("hinge", 0.5)])
 def test_passes_are_at_most_half_of_those_of_cold_runs(risk, share):
     """PRBEP has w = 0 as its optimum for the strong penalties, and hands nothing on from there."""
     X, y = problem(3000, 12)

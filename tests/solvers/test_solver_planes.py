@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from loops import crossed, for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
@@ -88,10 +89,7 @@ def run(risk, alpha, most, iterations, zero=True, seed=0):
         w = -slope / alpha if k % 3 else 10.0 ** rng.uniform(-2, 2) * rng.standard_normal(P)
 
 
-@pytest.mark.parametrize("zero", [True, False])
-@pytest.mark.parametrize("most", [2, 3, 5, None])
-@pytest.mark.parametrize("alpha", [1e-1, 1e-3])
-@pytest.mark.parametrize("risk", RISKS)
+@for_each("zero, most, alpha, risk", crossed([True, False], [2, 3, 5, None], [1e-1, 1e-3], RISKS, strength=1))
 def test_the_bound_stays_below_the_optimum_and_never_falls(risk, alpha, most, zero):
     best, last = optimum(risk, alpha), -np.inf
     for _, bundle, bound in run(risk, alpha, most, 120, zero):
@@ -107,8 +105,8 @@ def test_the_bound_stays_below_the_optimum_and_never_falls(risk, alpha, most, ze
     assert last >= (0.5 if most is None else 0.05) * best, "the bound must say something"
 
 
-@pytest.mark.parametrize("most", [2, 3, 7, None])
-@pytest.mark.parametrize("risk", RISKS)
+@for_each("most", [2, 3, 7, None])
+@for_each("risk", RISKS)
 def test_every_plane_lies_below_the_risk_also_after_merging(risk, most):
     rng = np.random.default_rng(1)
     tests = [10.0 ** rng.uniform(-2, 2) * rng.standard_normal(P) for _ in range(60)]
@@ -122,13 +120,13 @@ def test_every_plane_lies_below_the_risk_also_after_merging(risk, most):
         assert (heights <= values[:, None] + 1e-13 * np.maximum(1.0, values)[:, None]).all()
 
 
-@pytest.mark.parametrize("most", [2, 3, 7, 40, None])
+@for_each("most", [2, 3, 7, 40, None])
 def test_the_gram_matrix_follows_every_change(most):
     for _, bundle, _ in run("hinge", 1e-2, most, 90):
         check_gram(bundle)
 
 
-@pytest.mark.parametrize("most", [2, 3, 5, 33, 40])
+@for_each("most", [2, 3, 5, 33, 40])
 def test_there_are_never_more_planes_than_allowed(most):
     counts = []
     for _, bundle, _ in run("roc_area", 1e-4, most, 100):
@@ -170,7 +168,7 @@ def full(most, weights, ages):
     return objective, Planes.restored(bundle.record() | {"weights": np.array(weights), "ages": np.array(ages)})
 
 
-def test_where_all_have_weight_the_two_of_least_weight_become_one_and_the_mixture_stays():
+def test_merging_the_two_planes_of_least_weight_keeps_the_mixture():
     objective, bundle = full(4, [0.4, 0.1, 0.3, 0.2], [0, 0, 0, 0])
     before = bundle.record()
     slopes, slope, height = before["slopes"], bundle.mixture(), value(bundle, 1e-2)
@@ -192,7 +190,7 @@ def test_where_all_have_weight_the_two_of_least_weight_become_one_and_the_mixtur
     check_gram(bundle)
 
 
-@pytest.mark.parametrize("weights", [[0.25, 0.75], [0.75, 0.25]])
+@for_each("weights", [[0.25, 0.75], [0.75, 0.25]])
 def test_two_planes_at_most_merge_into_one(weights):
     objective, bundle = full(2, weights, [0, 0])
     slope, height = bundle.mixture(), value(bundle, 1e-2)
@@ -278,7 +276,7 @@ def test_the_zero_plane_says_that_no_risk_is_negative():
     assert bundle.bound(objective, bundle.mixture()) >= -1e-12  # less the allowance
 
 
-@pytest.mark.parametrize(("zero_plane", "bound"), [(True, 0.0), (False, -np.inf)])
+@for_each("zero_plane, bound", [(True, 0.0), (False, -np.inf)])
 def test_zero_plane_decides_what_is_proved_at_the_start(zero_plane, bound):
     result = BundleSolver(zero_plane=zero_plane, tol=1e-12, max_iter=1).solve(problem("hinge", 1e-2))
     assert result.history["lower_bound"][0] == bound
@@ -295,7 +293,7 @@ def test_without_the_zero_plane_the_first_bound_is_that_of_the_first_plane():
     assert planes_alone < 0.0 == result.lower_bound
 
 
-@pytest.mark.parametrize("most", [3, 40])
+@for_each("most", [3, 40])
 def test_a_record_brings_the_planes_back(most):
     *_, (objective, bundle, bound) = run("roc_area", 1e-3, most, 37)
     record = bundle.record()
@@ -331,7 +329,7 @@ def test_memory_decides_how_many_planes_are_kept(monkeypatch):
     assert Planes.empty(100 * P, 5, zero=True).most == 5
 
 
-@pytest.mark.parametrize("solver_class", [BundleSolver, BundleOcasSolver])
+@for_each("solver_class", [BundleSolver, BundleOcasSolver])
 def test_a_plane_whose_squares_overflow_is_not_taken_in(solver_class):
     X, y = data()
     objective = Objective(as_operator(1e160 * X), get_risk("hinge").prepare(y), 1e-3)
@@ -343,8 +341,8 @@ def test_a_plane_whose_squares_overflow_is_not_taken_in(solver_class):
     assert (result.status, result.objective, result.lower_bound) == ("stalled", 1.0, 0.0)
 
 
-@pytest.mark.parametrize("max_planes", [2, 3, 10])
-@pytest.mark.parametrize("risk", RISKS)
+@for_each("max_planes", [2, 3, 10])
+@for_each("risk", RISKS)
 def test_a_solver_with_few_planes_converges_to_the_same_optimum(risk, max_planes):
     alpha = 1e-2
     seen = []

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from loops import crossed, for_each, seeds
 from scoreline import MeasureClassifier
 from scoreline.measures import get_measure
 from scoreline.objective import Objective
@@ -16,24 +17,26 @@ from scoreline.solvers import AcceleratedSolver, BundleLineSearchSolver, LbfgsSo
 from scoreline.solvers.common import base
 
 
-def exact_objective(X, y, w, alpha, risk):
-    """J(w) as a fraction, with the floats of X, w and alpha taken literally (risks that are piecewise polynomial)."""
+def exact_objective(X, y, w, alpha, risk, weight=None):
+    """J(w) as a fraction, with all floats taken literally (risks that are piecewise polynomial)."""
     w = [Fraction(float(v)) for v in w]
     z = [sum(Fraction(float(x)) * v for x, v in zip(row, w, strict=True)) for row in X]
+    s = [Fraction(1)] * len(z) if weight is None else [Fraction(float(v)) for v in weight]
     penalty = Fraction(float(alpha)) / 2 * sum(v * v for v in w)
     if risk == "roc_area":
-        above, below = [[v for v, s in zip(z, y, strict=True) if s == side] for side in (1, -1)]
-        losses = [max(Fraction(0), 1 - a + b) for a in above for b in below]
-        return penalty + sum(losses) / len(losses)
-    margins = [max(Fraction(0), 1 - int(s) * v) for v, s in zip(z, y, strict=True)]
+        above, below = [[(v, q) for v, q, t in zip(z, s, y, strict=True) if t == side] for side in (1, -1)]
+        total = sum(p * q * max(Fraction(0), 1 - a + b) for a, p in above for b, q in below)
+        return penalty + total / (sum(p for _, p in above) * sum(q for _, q in below))
+    losses = [max(Fraction(0), 1 - int(t) * v) for v, t in zip(z, y, strict=True)]
     if risk == "squared_hinge":
-        margins = [m * m / 2 for m in margins]
-    return penalty + sum(margins) / len(margins)
+        losses = [m * m / 2 for m in losses]
+    return penalty + sum(q * m for q, m in zip(s, losses, strict=True)) / sum(s)
 
 
-@pytest.mark.parametrize("risk", ["hinge", "roc_area", "squared_hinge"])
-@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8, 1e12])
-@pytest.mark.parametrize("alpha", [1e-8, 1e-3, 1e3])
+@for_each(
+    "risk, offset, alpha",
+    crossed(["hinge", "roc_area", "squared_hinge"], [0.0, 1e4, 1e8, 1e12], [1e-8, 1e-3, 1e3], strength=1),
+)
 def test_the_bound_stays_below_the_exact_objective(risk, offset, alpha):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((30, 3)) + offset
@@ -47,6 +50,35 @@ def test_the_bound_stays_below_the_exact_objective(risk, offset, alpha):
     # The allowance must not eat the proof where nothing cancels.
     if offset == 0.0 and alpha == 1e-3:
         assert result.gap <= 1e-9 * result.objective
+
+
+@for_each("risk", ["hinge", "roc_area", "squared_hinge"])
+@for_each("seed", seeds(100))
+def test_bounds_are_proofs(risk, seed):
+    """The bound lies below exact J at the solution and at other points, for data of all kinds."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(3, 25)), int(rng.integers(1, 6))
+    X = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-3, 4, p) + rng.choice([0.0, 1.0, 1e3, 1e6])
+    if seed % 3 == 0:
+        X = np.round(X)
+    if seed % 4 == 0:
+        X[:, 0] = 0.0
+    X = X.astype(np.float32) if seed % 5 == 0 else X
+    y = np.where(rng.random(n) < rng.uniform(0.1, 0.9), 1, -1)
+    y[0], y[1] = 1, -1
+    s = rng.integers(1, 4, n).astype(float) if seed % 2 else rng.random(n) + 0.1
+    alpha = float(10.0 ** rng.uniform(-7, 2))
+    objective = Objective(as_operator(X), get_risk(risk).prepare(y, s), alpha)
+    solver = LbfgsSolver if get_risk(risk).smooth else SmoothedSolver
+    result = solver(tol=10.0 ** rng.uniform(-12, -2), max_iter=400).solve(objective)
+    bound = Fraction(result.lower_bound)
+    assert bound <= exact_objective(X, y, result.w, alpha, risk, s)
+    for scale in (0.0, 0.9, 1.1):
+        assert bound <= exact_objective(X, y, scale * result.w, alpha, risk, s)
+    value = exact_objective(X, y, result.w, alpha, risk, s)
+    # The reported objective is J of the returned w: the error is that of scores, magnified by nothing.
+    spread = float(np.abs(X.astype(float)).max() * np.abs(result.w).sum())
+    assert abs(float(value) - result.objective) <= 1e-14 * max(1.0, spread) * max(1.0, result.objective)
 
 
 def test_the_final_value_comes_from_fresh_scores(monkeypatch):
@@ -97,7 +129,7 @@ def test_a_state_goes_on_with_less_memory():
     assert longer.status == "converged"
 
 
-@pytest.mark.parametrize("change", ["alpha", "rows", "features", "weights"])
+@for_each("change", ["alpha", "rows", "features", "weights"])
 def test_a_state_is_not_continued_on_another_problem(change):
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((40, 3)), np.where(rng.random(40) < 0.5, 1, -1)
@@ -113,7 +145,7 @@ def test_a_state_is_not_continued_on_another_problem(change):
         LbfgsSolver().solve(other, state=record)
 
 
-@pytest.mark.parametrize("p", [2, 4])
+@for_each("p", [2, 4])
 def test_a_state_whose_point_has_another_length_is_refused(p):
     """Though it names the same problem: a file that was damaged, or put together by hand."""
     rng = np.random.default_rng(1)
@@ -124,8 +156,8 @@ def test_a_state_whose_point_has_another_length_is_refused(p):
         LbfgsSolver().solve(objective, state=record | {"w": np.ones(p)})
 
 
-@pytest.mark.parametrize("tol", [1e-15, 1e-19])
-@pytest.mark.parametrize("measure", ["accuracy", "roc_auc"])
+@for_each("tol", [1e-15, 1e-19])
+@for_each("measure", ["accuracy", "roc_auc"])
 def test_a_warm_start_with_an_impossible_tolerance_ends(tol, measure):
     rng = np.random.default_rng(10)
     X, y = rng.standard_normal((150, 3)), np.where(rng.random(150) < 0.5, 1, -1)
@@ -137,9 +169,10 @@ def test_a_warm_start_with_an_impossible_tolerance_ends(tol, measure):
     assert clf.status_ in ("stalled", "max_iter")
 
 
-@pytest.mark.parametrize("factor", [1e-300, 1e-200, 1e-110, 1e110, 1e200, 1e300])
-@pytest.mark.parametrize("measure", ["accuracy", "roc_auc"])
-@pytest.mark.parametrize("scaling", [None, "standard"])
+@for_each(
+    "factor, measure, scaling",
+    crossed([1e-300, 1e-200, 1e-110, 1e110, 1e200, 1e300], ["accuracy", "roc_auc"], [None, "standard"], strength=1),
+)
 def test_only_ratios_of_weights_matter(factor, measure, scaling):
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((60, 3)), np.where(rng.random(60) < 0.4, 1, -1)
@@ -151,8 +184,8 @@ def test_only_ratios_of_weights_matter(factor, measure, scaling):
     assert scaled.status_ == "converged"
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e150, 1e200, 1e300])
-@pytest.mark.parametrize("risk", sorted(all_risks()))
+@for_each("scale", [1e-300, 1e-200, 1e150, 1e200, 1e300])
+@for_each("risk", sorted(all_risks()))
 def test_huge_and_tiny_features_give_a_result_or_a_clear_error(scale, risk):
     """No RuntimeWarning, no NaN: either J <= J(0) with a bound below it, or a ValueError that says what to do."""
     rng = np.random.default_rng(4)
@@ -206,7 +239,7 @@ def test_ctrl_c_in_the_final_proof_keeps_the_model(monkeypatch):
     assert clf.predict(X).shape == (50,)
 
 
-def test_ctrl_c_in_the_cut_keeps_the_model(monkeypatch):
+def test_ctrl_c_while_the_threshold_is_tuned_keeps_the_model(monkeypatch):
     from scoreline.fitting import certified
 
     rng = np.random.default_rng(6)
@@ -256,7 +289,7 @@ def test_the_gap_is_not_clamped():
     assert base.Result(np.zeros(1), None, 1.0, 1.5, 0, 0.0, {}, "converged", state).gap == -0.5
 
 
-@pytest.mark.parametrize(("solver", "risk"), [(BundleLineSearchSolver, "roc_area"), (AcceleratedSolver, "hinge")])
+@for_each("solver, risk", [(BundleLineSearchSolver, "roc_area"), (AcceleratedSolver, "hinge")])
 def test_mixtures_of_many_planes_are_allowed_the_rounding_of_many_sums(monkeypatch, solver, risk):
     """Their planes are added one after the other, so the k-th mixture has been rounded k times: more than rows are few."""
     rng = np.random.default_rng(0)

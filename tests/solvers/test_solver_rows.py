@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from loops import crossed, for_each, seeds
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.fitting.threshold import held_out_rows
 from scoreline.kernels import point_updates
@@ -23,8 +24,8 @@ SPADE = ("gmean", "hmean", "min_tpr_tnr", "qmean")
 STAMP = ("f1", "fbeta", "gower_legendre", "jaccard")
 SOLVER = dict.fromkeys(SPADE, "spade") | dict.fromkeys(STAMP, "stamp")
 CLASS = {"spade": SpadeSolver, "stamp": StampSolver}
-every_measure = pytest.mark.parametrize("measure", SOLVER)
-one_of_each = pytest.mark.parametrize("measure", ["gmean", "f1"])
+every_measure = for_each("measure", SOLVER)
+one_of_each = for_each("measure", ["gmean", "f1"])
 
 
 def data(n=120, p=4, seed=0):
@@ -48,7 +49,7 @@ def decisions(measure, X, y, weight=None, **options):
 
 
 @every_measure
-@pytest.mark.parametrize("step", ["adaptive", "paper"])
+@for_each("step", ["adaptive", "paper"])
 def test_a_seed_fixes_the_result_and_another_changes_it(measure, step):
     X, y = data()
     one, same, other = (classifier(measure, step=step, seed=s).fit(X, y) for s in (3, 3, 4))
@@ -60,7 +61,7 @@ def test_a_seed_fixes_the_result_and_another_changes_it(measure, step):
 
 
 @one_of_each
-@pytest.mark.parametrize("step", ["adaptive", "paper"])
+@for_each("step", ["adaptive", "paper"])
 def test_storages_give_the_same_scores(measure, step, tmp_path):
     X, y = data()
     X[np.abs(X) < 0.3] = 0.0
@@ -82,7 +83,7 @@ def with_entries_in_halves(X):
 
 
 @one_of_each
-@pytest.mark.parametrize("step", ["adaptive", "paper"])
+@for_each("step", ["adaptive", "paper"])
 def test_entries_named_twice_count_as_their_sum(measure, step):
     X, y = data()
     expected = decisions(measure, X, y, step=step)
@@ -164,8 +165,7 @@ def test_rows_of_weight_zero_have_no_influence(measure):
     assert np.array_equal(one.intercept_, other.intercept_)
 
 
-@every_measure
-@pytest.mark.parametrize("step", ["adaptive", "paper"])
+@for_each("measure, step", crossed(SOLVER, ["adaptive", "paper"], strength=1))
 def test_integer_weights_give_finite_results_near_those_of_copies(measure, step):
     X, y = data()
     weight = np.random.default_rng(1).integers(0, 4, len(y))
@@ -190,8 +190,8 @@ def tried(measure, passes):
     return passes // 5 + 2 if measure in ("f1", "fbeta", "jaccard") else 0
 
 
-@pytest.mark.parametrize("measure", ["f1", "fbeta", "jaccard"])
-def test_stamp_goes_on_with_the_weights_that_were_better_after_a_fifth_of_the_passes(measure):
+@for_each("measure", ["f1", "fbeta", "jaccard"])
+def test_stamp_keeps_the_weights_that_lead_after_a_fifth_of_the_passes(measure):
     chosen = set()
     for seed in range(12):
         X, y = data(n=200, seed=seed)
@@ -213,7 +213,7 @@ def test_stamp_goes_on_with_the_weights_that_were_better_after_a_fifth_of_the_pa
     assert chosen == {"level", "equal"}, "the seeds do not tell"
 
 
-def test_weights_of_the_level_are_kept_where_no_cut_can_tell_or_passes_are_few():
+def test_weights_of_the_level_stay_without_threshold_or_with_few_passes():
     X, y = data()
     for options in ({"passes": 10, "threshold": "none"}, {"passes": 4}):
         own = [
@@ -261,7 +261,7 @@ def test_attributes_say_what_was_done(measure):
 
 
 @one_of_each
-@pytest.mark.parametrize("scaling", ["maxabs", "standard"])
+@for_each("scaling", ["maxabs", "standard"])
 def test_scaling_works_and_its_passes_count(measure, scaling):
     X, y = data()
     X = X * 10.0 ** np.array([3, 0, -2, 1]) + (5.0 if scaling == "standard" else 0.0)
@@ -274,7 +274,7 @@ def test_scaling_works_and_its_passes_count(measure, scaling):
 
 
 @one_of_each
-def test_no_cut_keeps_the_trained_intercept(measure):
+def test_without_a_threshold_the_trained_intercept_stays(measure):
     X, y = data()
     kept, cut = (classifier(measure, threshold=c).fit(X, y) for c in ("none", "train"))
     assert kept.intercept_[0] == kept.trained_intercept_ == cut.trained_intercept_
@@ -284,7 +284,7 @@ def test_no_cut_keeps_the_trained_intercept(measure):
 
 
 @one_of_each
-def test_without_an_intercept_only_the_cut_sets_one(measure):
+def test_without_an_intercept_only_the_threshold_sets_one(measure):
     X, y = data()
     assert classifier(measure, fit_intercept=False, threshold="none").fit(X, y).intercept_[0] == 0.0
     fitted = classifier(measure, fit_intercept=False).fit(X, y)
@@ -297,8 +297,7 @@ def lengths(X, step):
     return np.append(np.sqrt((X**2).mean(axis=0)), 1.0) if step == "adaptive" else np.ones(X.shape[1] + 1)
 
 
-@every_measure
-@pytest.mark.parametrize("step", ["adaptive", "paper"])
+@for_each("measure, step", crossed(SOLVER, ["adaptive", "paper"], strength=1))
 def test_coefficients_stay_in_the_ball(measure, step):
     X, y = data()
     for alpha in (1e-4, 2.0, 2e2, 2e6):
@@ -320,7 +319,7 @@ def test_time_ends_a_run(measure):
 
 
 @one_of_each
-@pytest.mark.parametrize("after", [0, 1])
+@for_each("after", [0, 1])
 def test_an_interrupt_leaves_a_fitted_classifier(measure, after, monkeypatch):
     X, y = data()
     solver, calls = CLASS[SOLVER[measure]], []
@@ -371,8 +370,7 @@ def test_time_is_that_of_the_held_out_run_and_of_the_other(measure, monkeypatch)
     assert 400.0 < next(readings) < 440.0
 
 
-@every_measure
-@pytest.mark.parametrize("factor", [1e-90, 1e-6, 1e6, 1e90])
+@for_each("measure, factor", crossed(SOLVER, [1e-90, 1e-6, 1e6, 1e90], strength=1))
 def test_the_scale_of_weights_does_not_matter(measure, factor):
     X, y = data()
     weight = 1.0 + np.arange(len(y)) % 3
@@ -383,7 +381,7 @@ def test_the_scale_of_weights_does_not_matter(measure, factor):
 
 
 @one_of_each
-@pytest.mark.parametrize("factor", [1e-170, 1e160])
+@for_each("factor", [1e-170, 1e160])
 def test_columns_whose_squares_leave_the_range_of_floats_are_refused(measure, factor):
     X, y = data()
     with pytest.raises(ValueError, match="divide its columns"):
@@ -410,7 +408,7 @@ def test_a_fit_forgets_the_one_before():
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize(("solver", "needs"), [("spade", r"G-mean, H-mean, Q-mean"), ("stamp", r"F-beta, Jaccard")])
+@for_each("solver, needs", [("spade", r"G-mean, H-mean, Q-mean"), ("stamp", r"F-beta, Jaccard")])
 def test_other_measures_are_refused_with_what_is_needed(solver, needs):
     X, y = data()
     served = {info.name: info.measures for info in list_solvers()}[solver]
@@ -428,7 +426,7 @@ def test_columns_are_refused_with_the_way_out(measure):
 
 
 @one_of_each
-def test_a_holdout_cut_is_the_best_on_rows_that_a_first_run_did_not_see(measure):
+def test_a_holdout_threshold_is_the_best_on_held_out_rows(measure):
     X, y = data(n=300)
     held = held_out_rows(np.where(y == 1, 1, -1), None, 0)
     first = classifier(measure, threshold="train").fit(X, y, sample_weight=np.where(held, 0.0, 1.0))
@@ -441,8 +439,8 @@ def test_a_holdout_cut_is_the_best_on_rows_that_a_first_run_did_not_see(measure)
 
 
 @one_of_each
-@pytest.mark.parametrize(("n", "p", "holds_out"), [(300, 40, True), (300, 30, False), (90, 40, False)])
-def test_rows_are_held_out_where_they_are_fewer_than_ten_a_feature_but_not_too_few(measure, n, p, holds_out):
+@for_each("n, p, holds_out", [(300, 40, True), (300, 30, False), (90, 40, False)])
+def test_rows_are_held_out_below_ten_per_feature_unless_too_few(measure, n, p, holds_out):
     X, y = data(n=n, p=p)
     assert (min(np.bincount(y)) >= 50) == (n == 300)
     same = [classifier(measure, threshold=cut).fit(X, y).intercept_[0] for cut in ("auto", "holdout", "train")]
@@ -450,16 +448,15 @@ def test_rows_are_held_out_where_they_are_fewer_than_ten_a_feature_but_not_too_f
     assert same[1] != same[2]
 
 
-@pytest.mark.parametrize(
-    ("n", "p", "passes"),
-    [(100, 2, 25), (300, 3, 1000), (4000, 40, 500), (4000, 41, 25), (10**5, 3, 25), (10**7, 3, 25)],
+@for_each(
+    "n, p, passes", [(100, 2, 25), (300, 3, 1000), (4000, 40, 500), (4000, 41, 25), (10**5, 3, 25), (10**7, 3, 25)]
 )
 def test_small_data_with_few_features_get_more_passes(n, p, passes):
     assert row_method.default_passes(n, p) == passes
 
 
-@pytest.mark.parametrize(
-    ("measure", "params", "match"),
+@for_each(
+    "measure, params, match",
     [
         ("gmean", {"passes": 0}, "passes"),
         ("gmean", {"passes": 2.5}, "passes"),
@@ -478,7 +475,7 @@ def test_wrong_options_are_refused_by_name(measure, params, match):
 
 
 @one_of_each
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@for_each("bad", [np.nan, np.inf])
 def test_numbers_that_are_none_are_refused(measure, bad):
     X, y = data()
     X[7, 2] = bad
@@ -547,9 +544,10 @@ def trained(measure, X, y, alpha, seed, step="adaptive", **options):
     return np.append(fitted.coef_[0], fitted.trained_intercept_)
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("measure", SPADE)
-@pytest.mark.parametrize(("alpha", "step"), [(5e-2, "adaptive"), (1e-3, "adaptive"), (0.5, "paper")])
+@for_each(
+    "seed, measure, alpha, step",
+    crossed(seeds(5), SPADE, [(5e-2, "adaptive"), (1e-3, "adaptive"), (0.5, "paper")], strength=1),
+)
 def test_spade_comes_within_a_thousandth_of_the_optimum_of_its_own_problem(measure, seed, alpha, step):
     """In 5000 passes. With the first and the last alpha the optimum lies on the ball, with 1e-3 inside (mostly)."""
     X, y = data(seed=seed)
@@ -577,9 +575,15 @@ def class_weights(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("measure", ["f1", "f2", "jaccard", "gower_legendre"])
-@pytest.mark.parametrize(("alpha", "step"), [(5e-2, "adaptive"), (1e-3, "adaptive"), (0.5, "paper")])
+@for_each(
+    "seed, measure, alpha, step",
+    crossed(
+        seeds(5),
+        ["f1", "f2", "jaccard", "gower_legendre"],
+        [(5e-2, "adaptive"), (1e-3, "adaptive"), (0.5, "paper")],
+        strength=1,
+    ),
+)
 def test_stamp_comes_within_a_thousandth_of_the_optimum_at_its_last_level(measure, seed, alpha, step, monkeypatch):
     """In 5000 passes: the mean hinge with the weights that the run holds at its end, normalised to a mean of 1 per row."""
     X, y = data(seed=seed)
@@ -607,7 +611,7 @@ def test_stamp_comes_within_a_thousandth_of_the_optimum_at_its_last_level(measur
     assert loss_of_mean <= best + 1e-3
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", seeds(5))
 def test_the_level_of_stamp_is_close_to_the_measure_of_its_predictions(seed, monkeypatch):
     X, y = data(n=400, seed=seed)
     take_in, states = StampSolver.take_in, []

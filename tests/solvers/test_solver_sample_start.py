@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
+from loops import crossed, for_each
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
@@ -65,16 +66,16 @@ def rows_of(objective):
     return operator.rows.astype(np.intp)
 
 
-@pytest.mark.parametrize("p", [1, 4, 50, 51, 100, 1000])
+@for_each("p", [1, 4, 50, 51, 100, 1000])
 def test_there_are_no_samples_unless_rows_are_many_times_the_features(p):
     least = max(4000, 80 * p)
     assert sizes(least - 1, p) == []
     assert sizes(least, p) == [max(1000, 20 * p)]
 
 
-@pytest.mark.parametrize("p", [1, 6, 7, 20, 54, 300])
-@pytest.mark.parametrize("n", [4000, 10_000, 63_999, 64_000, 600_000, 10**8])
-def test_sizes_grow_to_the_accuracy_that_is_enough_and_to_a_quarter_of_the_rows(n, p):
+@for_each("p", [1, 6, 7, 20, 54, 300])
+@for_each("n", [4000, 10_000, 63_999, 64_000, 600_000, 10**8])
+def test_samples_grow_until_accurate_enough_or_a_quarter_of_the_rows(n, p):
     found = sizes(n, p)
     assert found == sorted(set(found))
     assert all(type(m) is int and max(1000, 20 * p) <= m <= n / 4 for m in found)
@@ -83,8 +84,8 @@ def test_sizes_grow_to_the_accuracy_that_is_enough_and_to_a_quarter_of_the_rows(
         assert EXCESS * p / found[-1] <= ENOUGH or 16 * found[-1] > n / 4, "a larger sample would have fitted"
 
 
-@pytest.mark.parametrize("positive", [0.3, 0.5, 0.02, 0.98])
-@pytest.mark.parametrize("risk", ["hinge", "prbep", "average_precision", "contingency"])
+@for_each("positive", [0.3, 0.5, 0.02, 0.98])
+@for_each("risk", ["hinge", "prbep", "average_precision", "contingency"])
 def test_samples_are_nested_and_hold_distinct_rows_of_positive_weight(risk, positive):
     weight = np.random.default_rng(1).integers(0, 3, N).astype(float)
     samples = Samples(problem(risk, weight=weight, positive=positive), 3000)
@@ -97,8 +98,8 @@ def test_samples_are_nested_and_hold_distinct_rows_of_positive_weight(risk, posi
         smaller = rows
 
 
-@pytest.mark.parametrize(("storage", "weighted"), [("dense", False), ("csr", True), ("scaled", True)])
-@pytest.mark.parametrize("positive", [0.3, 0.02, 0.98])
+@for_each("storage, weighted", [("dense", False), ("csr", True), ("scaled", True)])
+@for_each("positive", [0.3, 0.02, 0.98])
 def test_both_classes_have_equally_many_rows_as_long_as_there_are_so_many(positive, storage, weighted):
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.7], N) if weighted else np.ones(N)
     objective = problem("roc_area", storage, weight=weight if weighted else None, positive=positive, intercept=True)
@@ -121,9 +122,9 @@ def test_both_classes_have_equally_many_rows_as_long_as_there_are_so_many(positi
             assert labels.weight[own].sum() == pytest.approx(expected, rel=1e-13)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("risk", ["average_precision", "contingency", "contingency_entropy"])
-def test_risks_of_whole_weights_get_rows_in_proportion_with_the_weights_they_had(risk, weighted):
+@for_each("weighted", [False, True])
+@for_each("risk", ["average_precision", "contingency", "contingency_entropy"])
+def test_samples_for_integer_weights_draw_rows_in_proportion(risk, weighted):
     weight = np.random.default_rng(1).integers(0, 2, 4800).astype(float) if weighted else None
     objective = problem(risk, weight=weight, n=4800)
     assert not objective.risk.real_weights
@@ -136,8 +137,8 @@ def test_risks_of_whole_weights_get_rows_in_proportion_with_the_weights_they_had
     assert abs(np.count_nonzero(labels.sign > 0) - 1000 * share) <= 0.5  # the nearest whole number
 
 
-@pytest.mark.parametrize("rare", [1, -1], ids=["positive", "negative"])
-@pytest.mark.parametrize("risk", ["hinge", "prbep", "average_precision", "contingency"])
+@for_each("rare", [1, -1])
+@for_each("risk", ["hinge", "prbep", "average_precision", "contingency"])
 def test_the_only_row_of_a_class_is_in_every_sample(risk, rare):
     X, _ = data()
     y = np.full(N, -rare)
@@ -152,8 +153,8 @@ def test_alpha_is_at_least_one_over_the_rows_of_the_sample():
         assert Samples(problem("hinge", alpha=alpha), 1000).of(1000).alpha == expected
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("risk", ["hinge", "roc_area", "prbep"])
+@for_each("weighted", [False, True])
+@for_each("risk", ["hinge", "roc_area", "prbep"])
 def test_the_mean_of_j_over_samples_is_j(risk, weighted):
     weight = np.random.default_rng(1).uniform(0.0, 2.0, N) if weighted else None
     objective = problem(risk, weight=weight, alpha=1e-2, positive=0.1, intercept=True)
@@ -165,8 +166,8 @@ def test_the_mean_of_j_over_samples_is_j(risk, weighted):
     assert error < 0.01 * objective.value(w), "without which this says nothing"
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr", "csc", "fortran", "scaled"])
-def test_rows_as_an_operator_multiply_as_the_rows_do_and_count_their_own_passes(storage):
+@for_each("storage", ["dense", "csr", "csc", "fortran", "scaled"])
+def test_an_operator_on_rows_multiplies_and_counts_its_own_passes(storage):
     X, _ = data(n=500)
     whole = InterceptOperator(STORAGES[storage](X))
     dense = np.column_stack([whole.matvec(e) for e in np.eye(5)])
@@ -183,15 +184,14 @@ def test_rows_as_an_operator_multiply_as_the_rows_do_and_count_their_own_passes(
     assert not STORAGES["linear"](X).cheap_rows
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+@for_each("storage, solver, risk", crossed(["dense", "csr"], PAIRS, strength=1))
 def test_it_proves_the_same_optimum_for_every_solver_and_risk(solver, risk, storage):
     check_same_optimum(solver, lambda: problem(risk, storage))
 
 
-@pytest.mark.parametrize("positive", [0.3, 0.001, 0.999])
-@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "prbep"), ("smoothed", "hinge"), ("newton", "logistic")])
-def test_it_proves_the_same_optimum_through_wrappers_with_weights_and_a_rare_class(solver, risk, positive):
+@for_each("positive", [0.3, 0.001, 0.999])
+@for_each("solver, risk", [("smoothed", "prbep"), ("smoothed", "hinge"), ("newton", "logistic")])
+def test_it_proves_the_same_optimum_with_wrappers_and_weights(solver, risk, positive):
     weight = np.random.default_rng(1).choice([0.5, 2.0], N)
     check_same_optimum(solver, lambda: problem(risk, "scaled", weight=weight, positive=positive, intercept=True))
 
@@ -213,7 +213,7 @@ def check_same_optimum(solver, make):
     assert len(passes) == results[1].n_iter + 2
 
 
-@pytest.mark.parametrize("solver", sorted(set(CERTIFIED) - set(SOLVERS)))
+@for_each("solver", sorted(set(CERTIFIED) - set(SOLVERS)))
 def test_solvers_that_do_not_begin_so_by_themselves_can(solver):
     served = (r for r in ("hinge", "hinge_free_intercept", "squared_hinge") if CERTIFIED[solver].serves(all_risks()[r]))
     risk = next(served)
@@ -229,10 +229,8 @@ def test_solvers_that_do_not_begin_so_by_themselves_can(solver):
     assert zero.lower_bound <= sampled.objective
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr", "scaled"])
-@pytest.mark.parametrize(
-    ("solver", "risk"), [("smoothed", "prbep"), ("lbfgs", "logistic"), ("newton", "squared_hinge")]
-)
+@for_each("storage", ["dense", "csr", "scaled"])
+@for_each("solver, risk", [("smoothed", "prbep"), ("lbfgs", "logistic"), ("newton", "squared_hinge")])
 def test_auto_means_samples_where_they_pay(solver, risk, storage):
     auto, sampled = (SOLVERS[solver](init=init).solve(problem(risk, storage)) for init in ("auto", "samples"))
     zero = SOLVERS[solver](init="zero").solve(problem(risk, storage))
@@ -241,8 +239,8 @@ def test_auto_means_samples_where_they_pay(solver, risk, storage):
     assert not np.array_equal(auto.w, zero.w)
 
 
-@pytest.mark.parametrize(("storage", "n"), [("dense", 3999), ("csc", N), ("fortran", N), ("linear", N)])
-@pytest.mark.parametrize("init", ["auto", "samples"])
+@for_each("storage, n", [("dense", 3999), ("csc", N), ("fortran", N), ("linear", N)])
+@for_each("init", ["auto", "samples"])
 def test_it_begins_at_zero_where_samples_do_not_pay(init, storage, n):
     assert sample_start(problem("roc_area", storage, n=n), SOLVERS["smoothed"]()) is None
     result, zero = (SOLVERS["smoothed"](init=i).solve(problem("roc_area", storage, n=n)) for i in (init, "zero"))
@@ -272,8 +270,8 @@ def test_auto_does_not_make_a_block_for_every_row_of_a_sample():
     assert read["auto"] <= 2 * read["zero"]  # a start that pays
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("smoothed", "prbep"), ("lbfgs", "logistic")])
+@for_each("storage", ["dense", "csr"])
+@for_each("solver, risk", [("smoothed", "roc_area"), ("smoothed", "prbep"), ("lbfgs", "logistic")])
 def test_threads_and_repetition_change_no_bit(monkeypatch, solver, risk, storage):
     monkeypatch.setattr(parallel, "MIN_CHUNK_WORK", 500)  # so that samples are several chunks, too
     runs = []
@@ -287,7 +285,7 @@ def test_threads_and_repetition_change_no_bit(monkeypatch, solver, risk, storage
     )
 
 
-def test_a_second_sample_goes_on_from_the_first_and_the_passes_of_both_count(caplog):
+def test_a_second_sample_continues_the_first_and_both_count_passes(caplog):
     options = {"n": 64_000, "p": 7}
     assert sizes(64_000, 7) == [1000, 16_000]
     caplog.set_level(logging.INFO, logger="scoreline")
@@ -307,7 +305,7 @@ def test_callbacks_see_the_run_on_all_rows_only():
     assert [p.passes for p in seen] == result.history["passes"][2:]  # after w = 0 and the end of the samples
 
 
-@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("lbfgs", "logistic")])
+@for_each("solver, risk", [("smoothed", "roc_area"), ("lbfgs", "logistic")])
 def test_a_given_start_or_state_means_no_samples(solver, risk):
     objective = problem(risk)
     w0 = np.full(objective.n_features, 0.1)
@@ -322,9 +320,9 @@ def test_a_given_start_or_state_means_no_samples(solver, risk):
     assert sampled.n_passes == zero.n_passes == round(zero.n_passes)
 
 
-@pytest.mark.parametrize("how", ["mu", "c_mu"])
-@pytest.mark.parametrize("risk", ["hinge", "roc_area"])
-@pytest.mark.parametrize("init", ["auto", "samples"])
+@for_each("how", ["mu", "c_mu"])
+@for_each("risk", ["hinge", "roc_area"])
+@for_each("init", ["auto", "samples"])
 def test_a_fixed_smoothing_stays_that_of_all_rows(init, risk, how):
     mu = 0.5e-2 / problem(risk).risk.prox_bound  # R - R_mu is at most half of abs_tol: that gap can be reached
     fixed = {"mu": mu} if how == "mu" else {"c_mu": 0.5}
@@ -334,8 +332,8 @@ def test_a_fixed_smoothing_stays_that_of_all_rows(init, risk, how):
     assert result.state.mu == pytest.approx(mu, rel=1e-15)  # c_mu: the same product in another order
 
 
-@pytest.mark.parametrize("at_step", [1, 3])
-@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("lbfgs", "logistic")])
+@for_each("at_step", [1, 3])
+@for_each("solver, risk", [("smoothed", "roc_area"), ("lbfgs", "logistic")])
 def test_ctrl_c_on_a_sample_keeps_a_point_and_its_value(monkeypatch, solver, risk, at_step):
     original, calls, signal = LbfgsSolver.step, [], KeyboardInterrupt()
 
@@ -356,7 +354,7 @@ def test_ctrl_c_on_a_sample_keeps_a_point_and_its_value(monkeypatch, solver, ris
     assert result.objective == problem(risk).value(result.w)  # the same products in the same order
 
 
-@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+@for_each("solver, risk", PAIRS)
 def test_no_time_is_no_error(solver, risk):
     result = SOLVERS[solver](tol=1e-9, max_time=1e-9).solve(problem(risk))
     assert result.status in ("max_time", "converged")
@@ -370,8 +368,9 @@ def test_other_words_are_refused_with_those_that_are_not():
     assert all(f"{word!r}" in str(caught.value) for word in ("auto", "zero", "moments", "samples"))
 
 
-@pytest.mark.parametrize("weights", ["plain", "whole", "balanced"])
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "prbep", "accuracy"])
+@for_each(
+    "weights, measure", crossed(["plain", "whole", "balanced"], ["roc_auc", "f1", "prbep", "accuracy"], strength=1)
+)
 def test_the_classifier_finds_the_same_from_samples_and_from_zero(measure, weights):
     X, y = data()
     sample_weight = np.random.default_rng(1).integers(0, 3, N) if weights == "whole" else None
@@ -398,7 +397,7 @@ def peak(call):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr"])
+@for_each("storage", ["dense", "csr"])
 def test_x_is_not_copied_for_samples(storage):
     X, y = data(n=40_000, p=20)
     assert X.nbytes == 6_400_000
@@ -439,9 +438,7 @@ def test_a_risk_that_counts_rows_does_not_begin_on_samples():
     assert np.array_equal(sampled.w, zero.w)
 
 
-@pytest.mark.parametrize(
-    ("n", "p", "expected"), [(15_999, 4, False), (16_000, 4, True), (31_999, 100, False), (32_000, 100, True)]
-)
+@for_each("n, p, expected", [(15_999, 4, False), (16_000, 4, True), (31_999, 100, False), (32_000, 100, True)])
 def test_auto_wants_sixteen_times_the_rows_of_the_first_sample(monkeypatch, n, p, expected):
     monkeypatch.setattr(sample_start_module, "AMPLE", 16.0)
     y = np.where(np.arange(n) % 3 == 0, 1, -1)
@@ -449,7 +446,7 @@ def test_auto_wants_sixteen_times_the_rows_of_the_first_sample(monkeypatch, n, p
     assert sample_start_module.pays(objective) is expected
 
 
-@pytest.mark.parametrize(("solver", "risk"), [("smoothed", "roc_area"), ("lbfgs", "logistic"), ("newton", "logistic")])
+@for_each("solver, risk", [("smoothed", "roc_area"), ("lbfgs", "logistic"), ("newton", "logistic")])
 def test_a_point_worse_than_zero_is_given_up_for_zero(monkeypatch, solver, risk):
     def misled(objective, own, control=None):
         found = sample_start(objective, own, control)

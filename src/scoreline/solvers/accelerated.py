@@ -89,7 +89,7 @@ class AcceleratedSolver(Solver):
         point = objective.at(state.w, self._z, state.mu)
         slope = objective.slope(point)
         self._prove(objective, state, point, slope)
-        self._slack = self._slack_of(objective, point)
+        self._slack = objective.slack(point)
         if state.lipschitz == 0.0:  # a first guess: the step that moves scores by a margin
             reach = objective.space.max_abs(
                 objective.scores_at_start(slope + objective.alpha * state.w), objective.risk.labels
@@ -99,10 +99,6 @@ class AcceleratedSolver(Solver):
     def store(self, state: State) -> None:
         assert isinstance(state, AcceleratedState)
         state.plane = self._bound.record()
-
-    def release(self) -> None:
-        for name in ("_bound", "_z", "_z_center", "_z_slopes"):
-            self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: extrapolate, slope at y, step as long as L allows, bound."""
@@ -146,15 +142,14 @@ class AcceleratedSolver(Solver):
         state.w, self._z = x, z_x
         state.weight, state.slopes, self._z_slopes = total, slopes, z_slopes
         state.lipschitz *= LIPSCHITZ_DECAY
-        if new.hard < state.best_objective:
-            state.best_objective, state.best_w = new.hard, x
+        state.improve(x, new.hard)
         # The planes met, in the proportions of the estimate sequence, are one plane.
         state.constants += a * (point.risk.plane if self.strongly_convex else 0.0)
         state.allowances += a * objective.rounding_allowance(point, slope, terms=state.iteration + 1)
         if self.strongly_convex:
             bound = self._bound.add(slopes / total, state.constants / total, state.allowances / total)
             state.lower_bound = max(state.lower_bound, bound)
-        self._slack = self._slack_of(objective, point)
+        self._slack = objective.slack(point)
         narrower = state.mu * objective.risk.ramp_scale > LEAST_RAMP_WIDTH and self._wide(objective, state)
         if still and self.mu is None and narrower:
             state.mu *= MU_FACTOR  # the minimum of J_mu itself: only a narrower ramp leads on
@@ -182,11 +177,7 @@ class AcceleratedSolver(Solver):
     def _prove(self, objective: Objective, state: AcceleratedState, point: Point, slope: FloatArray) -> None:
         bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
         state.lower_bound = max(state.lower_bound, bound)
-        if point.hard < state.best_objective:
-            state.best_objective, state.best_w = point.hard, point.w
-
-    def _slack_of(self, objective: Objective, point: Point) -> float:
-        return float(point.risk.hard - point.risk.plane - objective.space.dot(point.risk.grad, point.z))
+        state.improve(point.w, point.hard)
 
 
 def _weights(weight: float, lipschitz: float, convexity: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.base import Result
-from scoreline.solvers.common.cost_method import CostMethod, Problem, Trial, ended
+from scoreline.solvers.common.cost_method import CostMethod, Problem, Trial
 from scoreline.solvers.common.loop import Control, Timer
 from scoreline.solvers.smoothed import SmoothedSolver
 
@@ -73,11 +73,8 @@ class AmpSolver(CostMethod, SmoothedSolver):
         sums = float(positive), float(negative)
 
         def attempt(cost: float, start: FloatArray | None) -> Trial:
-            weights = weight if cost == 1.0 else np.where(sign > 0, cost, 1.0) * base
-            fit = self.solve(problem.objective(weights), start, control=limits.within(timer.left()))
-            trial = Trial(cost, 0.0, fit)
-            trial.interruption = trial.result.interruption
-            return trial
+            fit = self.solve(problem.objective_at_cost(cost), start, control=limits.within(timer.left()))
+            return Trial(cost, 0.0, fit)
 
         def level_of(trial: Trial) -> float:
             z = trial.result.z
@@ -87,7 +84,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
 
         best = attempt(1.0, w0)
         try:
-            if ended(best) or measure.name == "gower_legendre":
+            if best.ended or measure.name == "gower_legendre":
                 return best
             best.levels = [level_of(best)]
             at = best.levels[0] or self._constant_level(problem, measure, base, sums)
@@ -96,15 +93,11 @@ class AmpSolver(CostMethod, SmoothedSolver):
                     break
                 positive, negative = weights_at(measure, at)
                 trial = attempt(positive / negative, best.result.w)
-                if ended(trial):
-                    best.interruption = trial.interruption
-                    best.result.status = trial.result.status
-                    return best
+                if trial.ended:
+                    return best.ended_by(trial)
                 if self.level == "rewards":
-                    bounds = [
-                        b for b in (best.level_bound, bound_from(measure, at, sums, trial.result)) if b is not None
-                    ]
-                    best.level_bound = trial.level_bound = min(bounds, default=None)
+                    bounds = best.level_bound, bound_from(measure, at, sums, trial.result)
+                    best.level_bound = trial.level_bound = min((b for b in bounds if b is not None), default=None)
                 level, before = level_of(trial), best.levels[-1]
                 logger.info("amp: cost %.4g, %s %.5g after %.5g", trial.cost, measure.name, level, before)
                 if level <= before:

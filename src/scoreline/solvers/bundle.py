@@ -73,15 +73,11 @@ class BundleSolver(Solver):
         else:
             self._planes = Planes.empty(objective.n_features, self.max_planes, self.zero_plane)
         self._point = objective.at(state.w, objective.scores_at_start(state.w))
-        self._see(state, self._point)
+        state.improve(state.w, self._point.hard)
 
     def store(self, state: State) -> None:
         assert isinstance(state, BundleState)
         state.planes = self._planes.record()
-
-    def release(self) -> None:
-        for name in ("_planes", "_point"):
-            self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Add the plane at w, go to the minimum of all planes."""
@@ -92,7 +88,7 @@ class BundleSolver(Solver):
         still = np.array_equal(target, state.w)
         state.w = target
         self._point = objective.at(target, objective.scores(target), out=self._point.risk.grad)
-        self._see(state, self._point)
+        state.improve(state.w, self._point.hard)
         return not still
 
     def _target(self, objective: Objective, state: BundleState, point: Point) -> FloatArray | None:
@@ -105,10 +101,6 @@ class BundleSolver(Solver):
         state.lower_bound = max(state.lower_bound, planes.bound(objective, slope))
         planes.drop_idle()
         return np.asarray(-slope / objective.alpha)
-
-    def _see(self, state: State, point: Point) -> None:
-        if point.hard < state.best_objective:
-            state.best_objective, state.best_w = point.hard, point.w
 
 
 @dataclass

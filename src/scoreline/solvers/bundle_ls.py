@@ -45,11 +45,7 @@ class BundleLineSearchSolver(Solver):
     def resume(self, objective: Objective, state: State) -> None:
         """Compute the scores at w (no pass at w = 0)."""
         self._point = objective.at(state.w, objective.scores_at_start(state.w))
-        if self._point.hard < state.best_objective:
-            state.best_objective, state.best_w = self._point.hard, state.w
-
-    def release(self) -> None:
-        self.__dict__.pop("_point", None)
+        state.improve(state.w, self._point.hard)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Mix in the plane at w, and go to the mixture's minimum."""
@@ -78,6 +74,5 @@ class BundleLineSearchSolver(Solver):
         still = np.array_equal(w, state.w)
         state.w = w
         self._point = objective.at(w, objective.scores(w), out=point.risk.grad)
-        if self._point.hard < state.best_objective:
-            state.best_objective, state.best_w = self._point.hard, w
+        state.improve(w, self._point.hard)
         return not still

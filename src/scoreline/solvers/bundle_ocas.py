@@ -49,11 +49,6 @@ class BundleOcasSolver(BundleSolver):
         self._at_best(objective, state)
         self._share, self._idle = 1.0, 0
 
-    def release(self) -> None:
-        super().release()
-        for name in ("_z_best", "_grad_best", "_risk_best"):
-            self.__dict__.pop(name, None)
-
     def step(self, objective: Objective, state: State) -> bool:
         """Plane at the point ahead, minimum of the planes, line search from the best point (eq. ocas-step)."""
         assert isinstance(state, BundleState)

@@ -8,7 +8,7 @@ import numpy as np
 from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, robust_threshold
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray
-from scoreline.solvers.common.cost_method import CostMethod, Problem, Trial, ended, paired_gain
+from scoreline.solvers.common.cost_method import CostMethod, Problem, Trial, paired_gain
 from scoreline.solvers.common.leave_one_out import leave_one_out
 from scoreline.solvers.common.loop import Control, Timer
 from scoreline.solvers.newton import NewtonSolver
@@ -60,18 +60,16 @@ class CostSearchSolver(CostMethod, NewtonSolver):
         """Return the trial that left-out rows favour; after Ctrl-C the best so far, with the exception."""
         sign, weight, measure = problem.sign, problem.weight, problem.measure
         assert isinstance(measure, CountsBasedMeasure)
-        base = 1.0 if weight is None else weight
         limits = self.control() if control is None else control
         timer = Timer(limits.max_time)
 
         def attempt(cost: float, before: Trial | None) -> Trial:
-            objective = problem.objective(weight if cost == 1.0 else np.where(sign > 0, cost, 1.0) * base)
+            objective = problem.objective_at_cost(cost)
             start, constant = w0, objective.risk.best_constant()
             if before is not None:  # what a cost changes most is the constant
                 start = problem.operator.shifted(before.result.w, constant - before.constant)
             trial = Trial(cost, constant, self.solve(objective, start, control=limits.within(timer.left())))
-            trial.interruption = trial.result.interruption
-            if trial.interruption is not None or self.cost is not None or (before is not None and ended(trial)):
+            if trial.interruption is not None or self.cost is not None or (before is not None and trial.ended):
                 return trial
             try:
                 unseen = leave_one_out(objective, trial.result.z, problem.copies, random_state)
@@ -85,17 +83,15 @@ class CostSearchSolver(CostMethod, NewtonSolver):
             return trial
 
         plain = best = last = attempt(1.0 if self.cost is None else self.cost, None)
-        if ended(plain) or self.cost is not None:
+        if plain.ended or self.cost is not None:
             return plain
         for cost in costs_to_try(sign, weight, problem.copies):
             if timer.over:  # another fit would not get beyond its start
                 best.result.status = "max_time"
                 return best
             trial = attempt(cost, last)
-            if ended(trial):
-                best.interruption = trial.interruption
-                best.result.status = trial.result.status
-                return best
+            if trial.ended:
+                return best.ended_by(trial)
             assert plain.positive is not None
             assert trial.positive is not None
             gain, error = paired_gain(measure, sign, weight, trial.positive, plain.positive)

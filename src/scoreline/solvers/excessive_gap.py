@@ -84,8 +84,7 @@ class ExcessiveGapSolver(Solver):
         self._bound.restore(state.plane)
         if state.lipschitz == 0.0:
             given = objective.at(state.w, objective.scores_at_start(state.w), grad=False).hard
-            if given < state.best_objective:
-                state.best_objective, state.best_w = given, state.w
+            state.improve(state.w, given)
             state.lipschitz = largest_curvature(objective) if self.lipschitz is None else self.lipschitz
             state.mu = 2.0 * state.lipschitz
             self._z = objective.space.zeros(objective.risk.labels)
@@ -99,10 +98,6 @@ class ExcessiveGapSolver(Solver):
     def store(self, state: State) -> None:
         assert isinstance(state, ExcessiveGapState)
         state.plane = self._bound.record()
-
-    def release(self) -> None:
-        for name in ("_bound", "_z", "_met"):
-            self.__dict__.pop(name, None)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration (eq. excessive-gap-step)."""
@@ -129,8 +124,7 @@ class ExcessiveGapSolver(Solver):
     def _meet(self, objective: Objective, state: ExcessiveGapState) -> None:
         """Evaluate the primal point: J, and the dual point of the smoothed risk that the next step takes."""
         self._met = objective.at(state.w, self._z, state.mu / objective.risk.ramp_scale)
-        if self._met.hard < state.best_objective:
-            state.best_objective, state.best_w = self._met.hard, state.w
+        state.improve(state.w, self._met.hard)
 
     def _project(self, objective: Objective, state: ExcessiveGapState, dual: Scores, z: Scores) -> None:
         """Set the dual point: the projection of beta + (1 - y z) / L onto the box with one equality."""

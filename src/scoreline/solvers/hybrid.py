@@ -178,15 +178,7 @@ class HybridSolver(Solver):
         state.hessian = self._preconditioner.record(self._part)
         state.plane = self._bound.record()
         if self._part is not objective:
-            value = objective.value(state.w)
-            if value < state.best_objective:
-                state.best_objective, state.best_w = value, state.w
-
-    def release(self) -> None:
-        for name in (
-            "_point", "_slope", "_exact", "_curvature", "_bound", "_batches", "_part", "_skipping", "_preconditioner",
-        ):  # fmt: skip
-            self.__dict__.pop(name, None)
+            state.improve(state.w, objective.value(state.w))
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: direction, search on the batch, pair on the same batch, then more rows if it is time."""
@@ -318,8 +310,7 @@ class HybridSolver(Solver):
         point, slope = self._point, self._slope
         allowance = objective.rounding_allowance(point, slope)
         state.lower_bound = max(state.lower_bound, self._bound.add(slope, point.risk.plane, allowance))
-        if point.hard < state.best_objective:
-            state.best_objective, state.best_w = point.hard, point.w
+        state.improve(point.w, point.hard)
 
     def _count(self, objective: Objective, part: Objective) -> None:
         """Count the passes of a batch so far as the fractions that they are of passes over all rows."""

@@ -120,10 +120,6 @@ class LbfgsSolver(Solver):
         state.hessian = self._preconditioner.record(self._objective)
         state.plane = self._bound.record()
 
-    def release(self) -> None:
-        for name in ("_point", "_spare", "_curvature", "_bound", "_gradient", "_preconditioner", "_objective"):
-            self.__dict__.pop(name, None)
-
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: direction, line search on scores, new gradient, new bound."""
         assert isinstance(state, LbfgsState)
@@ -173,11 +169,5 @@ class LbfgsSolver(Solver):
         state.w = point.w
         slope = objective.slope(point)
         self._gradient = objective.alpha * point.w + slope
-        self.slack = self._slack(objective, point)
         state.lower_bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
-        if point.hard < state.best_objective:
-            state.best_objective, state.best_w = point.hard, point.w
-
-    def _slack(self, objective: Objective, point: Point) -> float:
-        """Return how far the plane at this point lies below the risk there: the part of the gap that smoothing makes."""
-        return 0.0
+        state.improve(point.w, point.hard)

@@ -196,12 +196,7 @@ class MomentsSolver(Method):
                 f"solver_params={{'ridge': {self.ridge!r}}}: the covariance is singular (constant or repeated columns, or more "
                 "columns than rows); use ridge='auto' or a larger number"
             ) from None
-        scores = Projected(
-            float(a.mean @ w),
-            float(b.mean @ w),
-            math.sqrt(max(0.0, float(w @ plus @ w))),
-            math.sqrt(max(0.0, float(w @ minus @ w))),
-        )
+        scores = _projected(w, (a.mean, b.mean), (plus, minus))
         return _direction(w, scores, measure, prior, ridge, n_iter, intercept)
 
     def _ridge(
@@ -230,8 +225,7 @@ class MomentsSolver(Method):
             spreads = [np.pad(m.covariance + np.diag(0.5 * extra), (0, 1)) for m in (a, b)]
             terms = [(prior, Term(-means[0], spreads[0])), (1.0 - prior, Term(means[1], spreads[1]))]
             start = paper_start(a.mean, b.mean)
-            spread = [math.sqrt(max(0.0, float(start @ m.covariance @ start))) for m in (a, b)]
-            b0 = best_intercept(Projected(float(a.mean @ start), float(b.mean @ start), *spread), prior)
+            b0 = best_intercept(_projected(start, (a.mean, b.mean), (a.covariance, b.covariance)), prior)
             start = np.append(start, b0) if math.isfinite(b0) else paper_start(*means)
             start = start / np.linalg.norm(start)
         function = Penalised(terms, penalty=1e-3)  # this and the options: Ghanbari and Scheinberg (2018), section 4
@@ -241,6 +235,14 @@ class MomentsSolver(Method):
         )  # fmt: skip
         p = len(a.mean)
         return found.x[:p], None if measure in RANKING else float(found.x[p]), int(found.nit)
+
+
+def _projected(
+    w: FloatArray, means: tuple[FloatArray, FloatArray], covariances: tuple[FloatArray, FloatArray]
+) -> Projected:
+    """Return mean and deviation of the scores of both classes."""
+    spreads = [math.sqrt(max(0.0, float(w @ covariance @ w))) for covariance in covariances]
+    return Projected(*(float(mean @ w) for mean in means), *spreads)
 
 
 def _prior(n: tuple[float, float], measure: str, weights: tuple[float, float]) -> float:

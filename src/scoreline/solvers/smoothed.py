@@ -108,7 +108,7 @@ class SmoothedSolver(LbfgsSolver):
         if not self._fixed and state.iteration == 0 and state.w.any():
             aim = SLACK_SHARE * (self.tol * point.hard if self.abs_tol is None else self.abs_tol)
             for _ in range(MOST_REDUCTIONS):
-                if self._slack(objective, point) <= aim or not self._wide(objective, state, z):
+                if objective.slack(point) <= aim or not self._wide(objective, state, z):
                     break
                 state.mu *= MU_FACTOR
                 point = objective.at(state.w, z, state.mu, out=point.risk.grad)
@@ -116,7 +116,8 @@ class SmoothedSolver(LbfgsSolver):
 
     def adjust(self, objective: Objective, state: LbfgsState) -> None:
         """Lower mu if the slack it causes is a large part of the gap, and the ramp stays wider than roundings of scores."""
-        too_wide = not self._fixed and self.slack >= SLACK_SHARE * (state.best_objective - state.lower_bound)
+        gap = state.best_objective - state.lower_bound
+        too_wide = not self._fixed and objective.slack(self._point) >= SLACK_SHARE * gap
         if too_wide and self._wide(objective, state, self._point.z):
             state.mu *= MU_FACTOR
             self._point = objective.at(self._point.w, self._point.z, state.mu, out=self._point.risk.grad)
@@ -152,7 +153,3 @@ class SmoothedSolver(LbfgsSolver):
             return own if piled_up else hessian
         sides = [space.total(space.select(hessian.diagonal, risk.labels, side)) for side in (1, -1)]
         return hessian if min(sides) > 0.0 else None
-
-    def _slack(self, objective: Objective, point: Point) -> float:
-        # (eq. slack)
-        return point.risk.hard - point.risk.plane - objective.space.dot(point.risk.grad, point.z)

@@ -23,10 +23,9 @@ class StampSolver(RowMethod):
         Rows in the first epoch.
     weights : str
         "level": those of the level. "equal": 1 and 1, the plain hinge. "auto": whichever gave the better measure, at the best
-        threshold of the training scores, after a fifth of the passes; the threshold makes up for much of what the
-        weights do, and on some
-        data more. A stream has no second chance and takes those of the level, as fits of fewer than five passes do, and
-        threshold="none".
+        threshold of the training scores, after a fifth of the passes. The threshold makes up for much of what the weights
+        do, and on some data for more. A stream has no second chance and takes those of the level, as fits of fewer than
+        five passes do, and threshold="none".
     **options
         passes, step: see RowMethod.
     """

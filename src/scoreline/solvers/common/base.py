@@ -22,9 +22,8 @@ from scoreline.solvers.common.method import Method
 logger = logging.getLogger("scoreline")
 
 HISTORY = ("iteration", "seconds", "passes", "objective", "lower_bound")
-LEAVING_ZERO = (
-    3  # iterations before w = 0 is taken for an answer: it ranks nothing, and may still be within tol of the minimum
-)
+# Iterations before w = 0 is taken for an answer: it ranks nothing, and may still be within tol of the minimum.
+LEAVING_ZERO = 3
 
 
 @dataclass
@@ -46,6 +45,11 @@ class State:
     problem: dict[str, Any] = field(default_factory=dict)
     history: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in HISTORY})
     validated: dict[str, Any] = field(default_factory=dict)
+
+    def improve(self, w: FloatArray, objective: float) -> None:
+        """Keep w as the best point if J is lower there."""
+        if objective < self.best_objective:
+            self.best_objective, self.best_w = objective, w
 
     def record(self) -> dict[str, Any]:
         """Return a copy of the state as a dict of arrays, numbers and lists."""
@@ -144,9 +148,10 @@ class Solver(Method, ABC):
     def store(self, state: State) -> None:
         """Put into the state what `resume` needs and `step` keeps elsewhere."""
 
-    @abstractmethod
     def release(self) -> None:
-        """Let go of score vectors and other working memory; the state keeps what matters."""
+        """Let go of score vectors and other working memory: all attributes whose names begin with an underscore."""
+        for name in [name for name in vars(self) if name.startswith("_")]:
+            delattr(self, name)
 
     def iterates(self, objective: Objective, w0: FloatArray) -> Iterator[State]:
         """Yield the state after every step from w0 while there is progress: w_1, w_2, ... for theorems and figures.

@@ -38,6 +38,12 @@ class Problem:
         """Return J with these weights."""
         return Objective(self.operator, self.risk.prepare(self.sign, weight, self.space), self.alpha)
 
+    def objective_at_cost(self, cost: float) -> Objective:
+        """Return J where a positive weighs `cost` times its own weight."""
+        if cost == 1.0:
+            return self.objective(self.weight)
+        return self.objective(np.where(self.sign > 0, cost, 1.0) * (1.0 if self.weight is None else self.weight))
+
 
 @dataclass
 class Trial:
@@ -56,6 +62,19 @@ class Trial:
     levels: list[float] | None = None
     level_bound: float | None = None
 
+    def __post_init__(self) -> None:
+        self.interruption = self.result.interruption
+
+    @property
+    def ended(self) -> bool:
+        """Whether the search is to end with this fit: Ctrl-C, a callback, or no time left."""
+        return self.interruption is not None or self.result.status in ("interrupted", "max_time")
+
+    def ended_by(self, last: "Trial") -> "Trial":
+        """Return this trial as the end of a search whose last fit did not come to its own end."""
+        self.interruption, self.result.status = last.interruption, last.result.status
+        return self
+
 
 class CostMethod(Method):
     """A method that chooses what a positive weighs, by several fits."""
@@ -65,11 +84,6 @@ class CostMethod(Method):
         self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None, control: Control | None = None
     ) -> Trial:
         """Return the trial that is best; after Ctrl-C the best so far, with the exception. `control` is that of all fits."""
-
-
-def ended(trial: Trial) -> bool:
-    """Tell whether the search is to end with this fit: Ctrl-C, a callback, or no time left."""
-    return trial.interruption is not None or trial.result.status in ("interrupted", "max_time")
 
 
 def paired_gain(

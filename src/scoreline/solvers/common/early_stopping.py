@@ -17,11 +17,10 @@ class EarlyStopping:
     """End a fit by the measure on validation rows: `solver_params={"early_stopping": EarlyStopping(...)}`, or its share.
 
     After every iteration (pass of "spade" and "stamp") that has lowered J, the measure is taken on the validation rows:
-    measures of counts at the best threshold there. `history_["validation"]` has the values. The coefficients with
-    the best one are
-    kept, also where the fit ends for another reason; objective_, lower_bound_ and gap_ are theirs, and remain a proof. status_
-    is "early_stopping" unless the last coefficients were the best. With threshold="auto" measures of counts take
-    their threshold from the validation rows, and probabilities are learnt from them.
+    measures of counts at the best threshold there. `history_["validation"]` has the values. The coefficients with the best
+    one are kept, also where the fit ends for another reason; objective_, lower_bound_ and gap_ are theirs, and remain a
+    proof. status_ is "early_stopping" unless the last coefficients were the best. With threshold="auto" measures of counts
+    take their threshold from the validation rows, and probabilities are learnt from them.
 
     Parameters
     ----------

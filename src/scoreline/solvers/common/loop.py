@@ -99,7 +99,7 @@ class Standing(Protocol):
 class Steps(ABC):
     """An algorithm at work, as the loop sees it; `state` may be another object after `save`."""
 
-    state: Any  # a Standing
+    state: Standing
 
     def begin(self) -> bool:
         """Get ready for the first step; return whether the start is a row of the history."""
@@ -167,7 +167,7 @@ def drive(steps: Steps, control: Control, clock: Clock) -> tuple[str, BaseExcept
 
 def _note(steps: Steps, control: Control, clock: Clock) -> None:
     """Take in where the run stands after an iteration."""
-    state: Standing = steps.state
+    state = steps.state
     state.seconds = clock.elapsed()
     w, value = steps.note()
     if control.latest is not None:
