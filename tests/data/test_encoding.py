@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
-from tiers import examples
 
+from cases import case
 from scoreline import MeasureClassifier
 from scoreline.io import read_data
 from scoreline.io.columns import Column, label_values
 from scoreline.io.encoding import Encoding
+from tiers import examples
 
 
 def batch(**columns):

@@ -12,14 +12,14 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
-from tiers import TIER, examples, tiered
 
+from cases import case
 from scoreline import MeasureClassifier
 from scoreline.io import libsvm, libsvm_kernels, read_libsvm
+from tiers import TIER, examples, tiered
 
 COMPRESSORS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, "": lambda text: text}
 

@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
-from tiers import examples, tiered
 
+from cases import case
 from scoreline import MeasureClassifier
 from scoreline.io import convert, libsvm, open_mapped, read_data, read_libsvm
 from scoreline.io import mapped_folder as mapped
@@ -25,6 +24,7 @@ from scoreline.io.sources import Source
 from scoreline.operators import as_operator
 from scoreline.solvers.registry import all_solvers
 from scoreline.testing import check_operator
+from tiers import examples, tiered
 
 
 def problem(n=150, p=7, density=0.4, seed=0):

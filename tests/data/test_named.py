@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from cases import case
 
+from cases import case
 from scoreline.io import download, named
 from scoreline.io.named import NamedSet, load_named, named_sets
 

@@ -10,7 +10,6 @@ from tokenize import TokenError
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import (
@@ -21,11 +20,12 @@ from hypothesis.extra.numpy import (
     integer_dtypes,
     unicode_string_dtypes,
 )
-from tiers import examples
 
+from cases import case
 from scoreline import MeasureClassifier, load_model
 from scoreline.io import convert, open_mapped, read_data
 from scoreline.runtime.npy import map_array, read_header
+from tiers import examples
 
 TYPES = st.one_of(
     boolean_dtypes(),
@@ -156,7 +156,21 @@ def test_wrong_headers_say_what_is_wrong(tmp_path):
 
 
 def test_types_by_any_of_their_names():
-    for name in "float32 double uint8 bool ? |? <i2 >f4 =i8 |b1 |u1 e datetime64[ns]".split():
+    for name in [
+        "float32",
+        "double",
+        "uint8",
+        "bool",
+        "?",
+        "|?",
+        "<i2",
+        ">f4",
+        "=i8",
+        "|b1",
+        "|u1",
+        "e",
+        "datetime64[ns]",
+    ]:
         assert read_header(io.BytesIO(written(HEADER.replace("<f8", name))))[2] == np.dtype(name), name
 
 

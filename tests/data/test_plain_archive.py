@@ -12,14 +12,14 @@ import zipfile
 
 import numpy as np
 import pytest
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
-from tiers import TIER, examples
 
+from cases import case
 from scoreline.io.files import whole_file
 from scoreline.io.model_archive import HEADER, SPARSE_SIZE, read_archive, write_archive
+from tiers import TIER, examples
 
 KIND = "test file"
 

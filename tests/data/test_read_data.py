@@ -10,9 +10,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from cases import case
 from sklearn.datasets import dump_svmlight_file
 
+from cases import case
 from scoreline import MeasureClassifier, load_model
 from scoreline.io import Dataset, open_mapped, read_data
 from scoreline.io.mapped_folder import convert

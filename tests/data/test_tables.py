@@ -19,16 +19,16 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from cases import case
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
-from tiers import examples, tiered
 
+from cases import case
 from scoreline.io import read_data, tables
 from scoreline.io.columns import is_text
 from scoreline.io.encoding import Encoding
 from scoreline.io.sources import open_source
+from tiers import examples, tiered
 
 COLORS = ["red", "green", "blue, dark", 'say "hi"', "two\nlines", "zoë", "日本"]
 
