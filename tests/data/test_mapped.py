@@ -257,7 +257,7 @@ def test_bad_options_are_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_exists_is_replaced_only_when_asked_and_only_by_a_whole_one(tmp_path):
+def test_a_folder_is_replaced_only_when_asked_and_only_by_a_whole_one(tmp_path):
     X, y = problem()
     folder = convert((X, y), tmp_path / "set")
     with pytest.raises(ValueError, match="overwrite=True"):

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from fuzz.changes import Draw, changed, changed_bytes, mutations
+from fuzz.table import refused
+from fuzz.targets import TARGETS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,12 +16,6 @@ from cases import case
 from tiers import examples
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from fuzz.changes import Draw, changed, changed_bytes, mutations  # noqa: E402
-from fuzz.table import refused  # noqa: E402
-from fuzz.targets import TARGETS  # noqa: E402
-
 pytest.importorskip("pyarrow")
 COSTLY = {
     "arguments",
