@@ -14,6 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from cases import case
 from scoreline import MeasureClassifier, load_model
+from scoreline.cli.main import main
 from scoreline.io import Dataset, open_mapped, read_data
 from scoreline.io.mapped_folder import convert
 from scoreline.io.sources import Source
@@ -235,6 +236,15 @@ def test_the_suffix_may_be_in_capitals(tmp_path):
     assert read_data(tmp_path / "T.NPZ").X.shape == SPARSE.shape
     (tmp_path / "T.SVM.GZ").write_bytes(gzip.compress(b"1 1:2\n-1 2:3\n"))
     assert read_data(tmp_path / "T.SVM.GZ").X.shape == (2, 2)
+
+
+def test_the_command_line_takes_files_for_what_read_data_takes_them(tmp_path, capsys):
+    """Was: rows.csv.svm was LIBSVM text to `read_data` and a table to `predict`, which then read too few columns."""
+    (tmp_path / "train.svm").write_text("1 1:2\n-1 2:3\n1 1:1 3:1\n-1 2:1\n")
+    (tmp_path / "rows.csv.svm").write_text("1 1:2\n-1 2:3\n")
+    model = str(tmp_path / "model.npz")
+    assert main(["train", str(tmp_path / "train.svm"), "--out", model]) == 0
+    assert main(["predict", model, str(tmp_path / "rows.csv.svm")]) == 0, capsys.readouterr().err
 
 
 def test_a_real_question_mark_beside_missing_values_is_one_category(tmp_path):
