@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import case
+from cases import case, copies
 from scoreline import MeasureClassifier
 from scoreline.io import convert, libsvm, open_mapped, read_data, read_libsvm
 from scoreline.io import mapped_folder as mapped
@@ -353,12 +353,6 @@ DAMAGE = {
     **{f"short {name}": lambda f, name=name: os.truncate(f / name, os.path.getsize(f / name) - 4) for name in ARRAYS},
     **{f"long {name}": lambda f, name=name: (f / name).open("ab").write(b"1234") for name in ARRAYS},
 }  # fmt: skip
-
-
-def copies(folder, cases):
-    """Yield each case with a copy of the folder, which may be damaged."""
-    for number, name in enumerate(cases):
-        yield name, shutil.copytree(folder, folder.with_name(f"set {number}"))
 
 
 def test_a_damaged_folder_is_an_error_that_names_it(folder):

@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import shutil
 import stat
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hostile_cases import fitted, in_child, rows
 
-from cases import case
+from cases import case, copies
 from scoreline import MeasureClassifier, load_model
 from scoreline.export import to_json
 from scoreline.io import convert, open_mapped, read_data, read_libsvm
@@ -39,12 +38,6 @@ def header_of(folder):
 
 def with_header(folder, **changes):
     (folder / "header.json").write_text(json.dumps(header_of(folder) | changes))
-
-
-def copies(folder, cases):
-    """Yield each case with a copy of the folder, which may be damaged."""
-    for number, name in enumerate(cases):
-        yield name, shutil.copytree(folder, folder.with_name(f"mapped {number}"))
 
 
 USES = {
