@@ -8,14 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
+from cases import case
 from scoreline import MeasureClassifier
 from scoreline.io import read_data
 from scoreline.io.columns import Column, label_values
 from scoreline.io.encoding import Encoding
+from tiers import examples
 
 
 def batch(**columns):
@@ -232,10 +234,10 @@ def test_dictionaries():
         learn(pa.record_batch([pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[1]]))], names=["c"]))
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.decimal128(9, 2), pa.bool_()])
-def test_types_of_numbers(kind):
-    rows = pa.record_batch([pa.array([0, 1, None], pa.int8()).cast(kind)], names=["v"])
-    assert learn(rows, impute="zero").encode(rows).tolist() == [[0, 0], [1, 0], [0, 1]]
+def test_types_of_numbers():
+    for kind in (pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.decimal128(9, 2), pa.bool_()):
+        rows = pa.record_batch([pa.array([0, 1, None], pa.int8()).cast(kind)], names=["v"])
+        assert learn(rows, impute="zero").encode(rows).tolist() == [[0, 0], [1, 0], [0, 1]], kind
 
 
 def test_a_source_whose_types_settle_is_read_again():
@@ -286,7 +288,7 @@ names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
 values = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     st.lists(
         st.tuples(st.none() | values, st.none() | names.map("t".__add__), st.integers(-3, 3)), min_size=1, max_size=15
@@ -399,7 +401,7 @@ def slow_row(encoding, row):
     return features, unseen
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(encodings(), st.data())
 def test_encode_equals_a_slow_reference(encoding, data):
     cell = [numbers_or_gaps if c.kind == "number" else texts for c in encoding.columns]
@@ -482,7 +484,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("content", "message"), HOSTILE)
-def test_hostile_json(content, message):
-    with pytest.raises(ValueError, match=message):
-        Encoding.from_json(content)
+def test_hostile_json():
+    for content, message in HOSTILE:
+        with case(message), pytest.raises(ValueError, match=message):
+            Encoding.from_json(content)

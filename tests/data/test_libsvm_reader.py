@@ -7,17 +7,19 @@ import random
 import re
 import struct
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from cases import case
 from scoreline import MeasureClassifier
 from scoreline.io import libsvm, libsvm_kernels, read_libsvm
+from tiers import TIER, examples, tiered
 
 COMPRESSORS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, "": lambda text: text}
 
@@ -60,8 +62,8 @@ def numerals(count, seed):
 
 
 def test_decimals_are_the_nearest_floats_or_known_to_be_unsure():
-    unsure = 0
-    for text in numerals(40_000, seed=0):
+    unsure, count = 0, 4_000 if TIER == "quick" else 40_000
+    for text in numerals(count, seed=0):
         value, end, state = decimal(text)
         assert end == len(text)
         assert state != libsvm_kernels.NOT_A_NUMBER
@@ -70,12 +72,13 @@ def test_decimals_are_the_nearest_floats_or_known_to_be_unsure():
             continue
         expected = float(text)
         assert struct.pack("<d", value) == struct.pack("<d", expected), text
-    assert 5000 <= unsure < 5200  # the 5000 halfway cases, which have more than 19 digits, and hardly any other
+    # The halfway cases, one in eight, have more than 19 digits; hardly any other number is unsure.
+    assert 0.125 * count <= unsure < 0.13 * count
 
 
 def test_short_decimals_are_the_nearest_floats():
     rng = random.Random(2)
-    for _ in range(20_000):
+    for _ in range(4_000 if TIER == "quick" else 20_000):
         whole = rng.random() < 0.3
         number = rng.randrange(10 ** rng.randrange(1, 17)) if whole else rng.uniform(0, 10 ** rng.randrange(-3, 8))
         text = rng.choice(["", "-", "+"]) + (str(number) if whole else f"{number:.{rng.randrange(0, 12)}f}")
@@ -87,22 +90,17 @@ def test_short_decimals_are_the_nearest_floats():
             assert struct.pack("<d", value) == struct.pack("<d", float(text)), text
 
 
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [("", 0), ("-", 1), (".", 1), ("e5", 0), ("1e", 2), ("1e+", 3), ("abc", 0), ("+-1", 1), ("--1", 1), ("\n", 0)],
-)
-def test_what_is_no_number_is_said_to_be_none(text, read):
-    _, end, state = decimal(text)
-    assert state == libsvm_kernels.NOT_A_NUMBER
-    assert end == read
+def test_text_that_is_not_a_number_is_recognised():
+    for text, read in {
+        "": 0, "-": 1, ".": 1, "e5": 0, "1e": 2, "1e+": 3, "abc": 0, "+-1": 1, "--1": 1, "\n": 0,
+    }.items():  # fmt: skip
+        _, end, state = decimal(text)
+        assert (end, state) == (read, libsvm_kernels.NOT_A_NUMBER), text
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("0", 0.0), ("-0", -0.0), (".5", 0.5), ("5.", 5.0), ("00012", 12.0), ("1e3x", 1e3)]
-)
-def test_unusual_spellings(text, value):
-    found = decimal(text)[0]
-    assert struct.pack("<d", found) == struct.pack("<d", value)
+def test_unusual_spellings():
+    for text, value in {"0": 0.0, "-0": -0.0, ".5": 0.5, "5.": 5.0, "00012": 12.0, "1e3x": 1e3}.items():
+        assert struct.pack("<d", decimal(text)[0]) == struct.pack("<d", value), text
 
 
 ROWS = st.lists(
@@ -115,7 +113,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     rows=ROWS,
     base=st.sampled_from([0, 1]),
@@ -136,11 +134,8 @@ def test_what_is_written_is_read(tmp_path_factory, rows, base, separator, ending
         assert X.data[part].tolist() == [v for _, v in sorted(row.items())]
 
 
-@pytest.mark.parametrize("chunk", [40, 1000, 1 << 20])
-@pytest.mark.parametrize("suffix", COMPRESSORS)
 @pytest.mark.parametrize("base", [0, 1])
-def test_it_is_the_matrix_that_scikit_learn_reads(tmp_path, monkeypatch, suffix, base, chunk):
-    monkeypatch.setattr(libsvm, "CHUNK_BYTES", chunk)
+def test_it_is_the_matrix_that_scikit_learn_reads(tmp_path, monkeypatch, base):
     monkeypatch.setattr(libsvm, "PIECE_BYTES", 7000)
     rng = np.random.default_rng(0)
     matrix = sp.random_array((300, 40), density=0.2, format="csr", random_state=1, data_sampler=rng.standard_normal)
@@ -149,12 +144,15 @@ def test_it_is_the_matrix_that_scikit_learn_reads(tmp_path, monkeypatch, suffix,
     plain = tmp_path / "plain.svm"
     dump_svmlight_file(matrix, rng.choice([-1, 1], 300), str(plain), zero_based=base == 0)
     expected, labels = load_svmlight_file(str(plain), zero_based="auto")
-    X, y = read_libsvm(written(tmp_path, plain.read_bytes(), suffix))
-    assert X.shape == expected.shape
-    assert np.array_equal(X.indptr, expected.indptr)
-    assert np.array_equal(X.indices, expected.indices)
-    assert X.data.tobytes() == expected.data.tobytes()
-    assert np.array_equal(y, labels)
+    for suffix, chunk in tiered(product(COMPRESSORS, [40, 1000, 1 << 20])):
+        monkeypatch.setattr(libsvm, "CHUNK_BYTES", chunk)
+        with case((suffix, chunk)):
+            X, y = read_libsvm(written(tmp_path, plain.read_bytes(), suffix))
+            assert X.shape == expected.shape
+            assert np.array_equal(X.indptr, expected.indptr)
+            assert np.array_equal(X.indices, expected.indices)
+            assert X.data.tobytes() == expected.data.tobytes()
+            assert np.array_equal(y, labels)
 
 
 def test_comments_empty_lines_empty_rows_qids_and_a_missing_last_line_end(tmp_path, caplog):
@@ -180,11 +178,7 @@ def test_indices_of_many_digits(tmp_path):
     assert X.indices.tolist() == [2, 2**60 - 2]
 
 
-@pytest.mark.parametrize("chunk", [1, 30, 1 << 20])
-@pytest.mark.parametrize("ending", ["\n", "\r\n", " \n", "# c q 1:1\n", "\n \n\r\n\n"])
-@pytest.mark.parametrize("separator", [" ", "\t", "  "])
-def test_whole_numbers_of_all_lengths(tmp_path, monkeypatch, separator, ending, chunk):
-    monkeypatch.setattr(libsvm, "CHUNK_BYTES", chunk)
+def test_whole_numbers_of_all_lengths(tmp_path, monkeypatch):
     rng = random.Random(3)
     rows = [
         [
@@ -193,12 +187,17 @@ def test_whole_numbers_of_all_lengths(tmp_path, monkeypatch, separator, ending, 
         ]
         for k in range(60)
     ]
-    lines = [separator.join(["+1", *(f"{i}:{v}" for i, v in row)]) for row in rows]
-    for last in ("", ending):  # the last line ends, or the text does
-        X, y = read_libsvm(written(tmp_path, ending.join(lines) + last), zero_based=True)
-        assert y.tolist() == [1.0] * 60
-        assert X.indptr.tolist() == [0, *np.cumsum([len(row) for row in rows])]
-        assert list(zip(X.indices.tolist(), X.data.tolist(), strict=True)) == [pair for row in rows for pair in row]
+    endings = ["\n", "\r\n", " \n", "# c q 1:1\n", "\n \n\r\n\n"]
+    for separator, ending, chunk in tiered(product([" ", "\t", "  "], endings, [1, 30, 1 << 20])):
+        monkeypatch.setattr(libsvm, "CHUNK_BYTES", chunk)
+        lines = [separator.join(["+1", *(f"{i}:{v}" for i, v in row)]) for row in rows]
+        for last in ("", ending):  # the last line ends, or the text does
+            with case((separator, ending, chunk, last)):
+                X, y = read_libsvm(written(tmp_path, ending.join(lines) + last), zero_based=True)
+                assert y.tolist() == [1.0] * 60
+                assert X.indptr.tolist() == [0, *np.cumsum([len(row) for row in rows])]
+                pairs = list(zip(X.indices.tolist(), X.data.tolist(), strict=True))
+                assert pairs == [pair for row in rows for pair in row]
 
 
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -222,11 +221,10 @@ def slowly_read(text):
     return (labels, rows) if labels else None
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_changed_texts_are_read_or_refused_as_a_regular_expression_does(tmp_path, monkeypatch, seed):
+def test_changed_texts_are_read_as_a_regular_expression_reads_them(tmp_path, monkeypatch):
     monkeypatch.setattr(libsvm, "CHUNK_BYTES", 40)
-    rng, refused = random.Random(seed), 0
-    for _ in range(300):
+    rng, refused, number = random.Random(0), 0, 200 if TIER == "quick" else 1800
+    for _ in range(number):
         text = (
             "+1 1:3 25:-12 117:255 1024:0.5\n-1 qid:3 2:1e-3 33:7\n# c 1:1\n\n1 4:123456 5:1 6:-0.125#c\n2 1:1 8:88\n"
         )
@@ -244,7 +242,7 @@ def test_changed_texts_are_read_or_refused_as_a_regular_expression_does(tmp_path
             assert y.tolist() == expected[0], text
             found = list(zip(X.indices.tolist(), X.data.tolist(), strict=True))
             assert [found[b:e] for b, e in pairwise(X.indptr.tolist())] == expected[1], text
-    assert 30 < refused < 270
+    assert 0.1 * number < refused < 0.9 * number
 
 
 LABELS = (
@@ -289,17 +287,18 @@ PLACES = {  # lines before, what follows, and how it is packed
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", MALFORMED)
-def test_malformed_lines_are_named_with_file_line_column_and_what_was_expected(tmp_path, monkeypatch, name, place):
+def test_malformed_lines_are_named_with_file_line_and_column(tmp_path, monkeypatch):
     monkeypatch.setattr(libsvm, "CHUNK_BYTES", 50)
     monkeypatch.setattr(libsvm, "PIECE_BYTES", 64)
-    (line, column, got, expected), (before, after, suffix) = MALFORMED[name], PLACES[place]
-    path = written(tmp_path, "+1 1:0.25 7:1e-3\n" * before + line + after, suffix)
-    with pytest.raises(ValueError, match=f"line {before + 1}, column {column}: got .*expected {expected}") as caught:
-        read_libsvm(path)
-    assert str(path) in str(caught.value)
-    assert got in str(caught.value)
+    for name, place in tiered(product(MALFORMED, PLACES), strength=1):
+        (line, column, got, expected), (before, after, suffix) = MALFORMED[name], PLACES[place]
+        path = written(tmp_path, "+1 1:0.25 7:1e-3\n" * before + line + after, suffix)
+        message = f"line {before + 1}, column {column}: got .*expected {expected}"
+        with case((name, place)):
+            with pytest.raises(ValueError, match=message) as caught:
+                read_libsvm(path)
+            assert str(path) in str(caught.value)
+            assert got in str(caught.value)
 
 
 def damaged():
@@ -338,17 +337,14 @@ def damaged():
         yield name, "", nothing, "holds no rows"
 
 
-@pytest.mark.parametrize(("suffix", "content", "message"), [pytest.param(*rest, id=name) for name, *rest in damaged()])
-def test_damaged_files_are_refused(tmp_path, suffix, content, message):
-    path = tmp_path / f"file.svm{suffix}"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=message) as caught:
-        read_libsvm(path)
-    assert str(path) in str(caught.value)
-
-
-def test_there_are_more_than_200_kinds_of_malformed_files():
-    assert len(MALFORMED) + len(list(damaged())) > 200
+def test_damaged_files_are_refused(tmp_path):
+    for name, suffix, content, message in damaged():
+        path = tmp_path / f"file.svm{suffix}"
+        path.write_bytes(content)
+        with case(name):
+            with pytest.raises(ValueError, match=message) as caught:
+                read_libsvm(path)
+            assert str(path) in str(caught.value)
 
 
 def test_wrong_arguments_and_files(tmp_path):

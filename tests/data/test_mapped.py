@@ -7,14 +7,16 @@ import pickle
 import shutil
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import case, copies
 from scoreline import MeasureClassifier
 from scoreline.io import convert, libsvm, open_mapped, read_data, read_libsvm
 from scoreline.io import mapped_folder as mapped
@@ -22,6 +24,7 @@ from scoreline.io.sources import Source
 from scoreline.operators import as_operator
 from scoreline.solvers.registry import all_solvers
 from scoreline.testing import check_operator
+from tiers import examples, tiered
 
 
 def problem(n=150, p=7, density=0.4, seed=0):
@@ -51,19 +54,18 @@ MATRICES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("kind", MATRICES)
-def test_every_matrix_comes_back_as_an_operator_that_keeps_the_contract(tmp_path, kind, dtype):
-    X, y = problem()
-    X = MATRICES[kind](X)
-    data = open_mapped(convert((X, y), tmp_path / "set", dtype=dtype), verify=True)
-    dense = (X.toarray() if sp.issparse(X) else X).astype(dtype).astype(np.float64)
-    check_operator(data.X, dense)
-    assert np.array_equal(data.y, y)
-    memory = as_operator(
-        sp.csr_array(dense.astype(dtype)) if sp.issparse(X) else np.ascontiguousarray(dense.astype(dtype))
-    )
-    assert np.array_equal(memory.largest, data.X.largest)
+def test_every_matrix_comes_back_as_an_operator(tmp_path):
+    given, y = problem()
+    for kind, dtype in tiered(product(MATRICES, ["float64", "float32"]), strength=1):
+        X = MATRICES[kind](given)
+        dense = (X.toarray() if sp.issparse(X) else X).astype(dtype).astype(np.float64)
+        with case((kind, dtype)):
+            data = open_mapped(convert((X, y), tmp_path / f"{kind} {dtype}", dtype=dtype), verify=True)
+            check_operator(data.X, dense)
+            assert np.array_equal(data.y, y)
+            rounded = dense.astype(dtype)
+            memory = as_operator(sp.csr_array(rounded) if sp.issparse(X) else np.ascontiguousarray(rounded))
+            assert np.array_equal(memory.largest, data.X.largest)
 
 
 @pytest.mark.parametrize("narrow", [2**31 - 1, 100])
@@ -85,21 +87,22 @@ def test_index_types_are_as_wide_as_they_must_be(tmp_path, monkeypatch, narrow):
 
 
 @pytest.mark.filterwarnings("ignore")  # of fits that are not normal, or end early
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize("solver", all_solvers())
-def test_every_solver_gives_the_bits_of_data_in_memory(tmp_path, solver, storage):
-    X, y = problem(n=400)
-    X = sp.csr_array(X) if storage == "csr" else X
-    data = open_mapped(convert((X, y), tmp_path / "set"))
-    measure = (all_solvers()[solver].measures or ("accuracy",))[0]
-    params = {"solver": solver, "random_state": 0, "alpha": 1e-2, "scaling": "maxabs"}
-    if solver == "excessive_gap":
-        params["max_iter"] = 200
-    fits = [MeasureClassifier(measure, **params).fit(Z, labels) for Z, labels in ((X, y), (data.X, data.y))]
-    assert np.array_equal(fits[0].coef_, fits[1].coef_)
-    assert np.array_equal(fits[0].intercept_, fits[1].intercept_)
-    assert fits[0].lower_bound_ == fits[1].lower_bound_
-    assert np.array_equal(fits[1].predict(data.X), fits[0].predict(X))
+def test_every_solver_gives_the_bits_of_data_in_memory(tmp_path):
+    dense, y = problem(n=400)
+    matrices = {"dense": dense, "csr": sp.csr_array(dense)}
+    mapped = {storage: open_mapped(convert((X, y), tmp_path / storage)) for storage, X in matrices.items()}
+    for solver, storage in tiered(product(all_solvers(), matrices), strength=1):
+        X, data = matrices[storage], mapped[storage]
+        measure = (all_solvers()[solver].measures or ("accuracy",))[0]
+        params = {"solver": solver, "random_state": 0, "alpha": 1e-2, "scaling": "maxabs"}
+        if solver == "excessive_gap":
+            params["max_iter"] = 200
+        with case((solver, storage)):
+            fits = [MeasureClassifier(measure, **params).fit(Z, labels) for Z, labels in ((X, y), (data.X, data.y))]
+            assert np.array_equal(fits[0].coef_, fits[1].coef_)
+            assert np.array_equal(fits[0].intercept_, fits[1].intercept_)
+            assert fits[0].lower_bound_ == fits[1].lower_bound_
+            assert np.array_equal(fits[1].predict(data.X), fits[0].predict(X))
 
 
 @pytest.mark.filterwarnings("ignore:solver='moments'")
@@ -125,13 +128,12 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("kind", LABELS)
-def test_labels_of_any_kind_come_back(tmp_path, monkeypatch, kind):
+def test_labels_of_any_kind_come_back(tmp_path, monkeypatch):
     monkeypatch.setattr("scoreline.io.sources.BLOCK_BYTES", 200)
-    y = np.array(LABELS[kind] * 2 + LABELS[kind][::-1])
-    X = np.arange(2.0 * len(y)).reshape(-1, 2)
-    data = open_mapped(convert((X, y), tmp_path / "set"))
-    assert data.y.tolist() == y.tolist()
+    for kind, labels in LABELS.items():
+        y = np.array(labels * 2 + labels[::-1])
+        X = np.arange(2.0 * len(y)).reshape(-1, 2)
+        assert open_mapped(convert((X, y), tmp_path / kind)).y.tolist() == y.tolist(), kind
 
 
 class Parts(Source):
@@ -170,38 +172,37 @@ def write_text(path, X, y, first=1):
     return path
 
 
-@pytest.mark.parametrize("piece", [60, 500, 1 << 26])
-@pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
-def test_text_is_converted_in_pieces(tmp_path, monkeypatch, suffix, first, piece):
-    monkeypatch.setattr(libsvm, "PIECE_BYTES", piece)
+def packed_as(suffix, path):
+    """Return a copy of a file that is compressed as the suffix says."""
+    if not suffix:
+        return path
+    other = path.with_name(path.name + suffix)
+    with libsvm.OPENERS[suffix](other, "wb") as file:
+        file.write(path.read_bytes())
+    return other
+
+
+def test_text_is_converted_in_pieces(tmp_path, monkeypatch):
     X, y = problem(n=60)
     X[:, 0] = 0.25  # so that the first index occurs
-    path = write_text(tmp_path / "some.svm", X, y, first)
-    if suffix:
-        packed = libsvm.OPENERS[suffix](str(path) + suffix, "wb")
-        with packed:
-            packed.write(path.read_bytes())
-        path = tmp_path / f"some.svm{suffix}"
-    data = open_mapped(convert(path, tmp_path / "set"))
-    check_operator(data.X, X)
-    assert data.y.tolist() == y.tolist()
-    memory = as_operator(read_libsvm(path)[0])
-    assert np.array_equal(memory.largest, data.X.largest)
+    for suffix, first, piece in tiered(product(["", ".gz", ".xz", ".bz2"], [0, 1], [60, 500, 1 << 26])):
+        monkeypatch.setattr(libsvm, "PIECE_BYTES", piece)
+        with case((suffix, first, piece)):
+            path = packed_as(suffix, write_text(tmp_path / "some.svm", X, y, first))
+            data = open_mapped(convert(path, tmp_path / f"set{suffix} {first} {piece}"))
+            check_operator(data.X, X)
+            assert data.y.tolist() == y.tolist()
+            assert np.array_equal(as_operator(read_libsvm(path)[0]).largest, data.X.largest)
 
 
+@examples(50)
 @given(st.lists(st.lists(st.tuples(st.integers(1, 9), st.floats(-9, 9)), max_size=5), min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
-def test_text_with_columns_named_twice_or_out_of_order_is_the_same_matrix(rows):
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "some.svm")
-        path.write_text("\n".join("1 " + " ".join(f"{j}:{v!r}" for j, v in row) for row in rows) + "\n")
-        X, _ = read_libsvm(path, zero_based=False, n_features=9)
-        data = open_mapped(convert(path, Path(folder, "set"), zero_based=False, n_features=9))
-        np.testing.assert_allclose(data.X.matvec(np.arange(9.0)), X @ np.arange(9.0), rtol=1e-12, atol=1e-12)
+def test_columns_named_twice_or_out_of_order_are_the_same_matrix(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("rows") / "some.svm"
+    path.write_text("\n".join("1 " + " ".join(f"{j}:{v!r}" for j, v in row) for row in rows) + "\n")
+    X, _ = read_libsvm(path, zero_based=False, n_features=9)
+    data = open_mapped(convert(path, path.with_name("set"), zero_based=False, n_features=9))
+    np.testing.assert_allclose(data.X.matvec(np.arange(9.0)), X @ np.arange(9.0), rtol=1e-12, atol=1e-12)
 
 
 def test_a_table_is_converted_with_its_encoding(tmp_path):
@@ -235,12 +236,13 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD)
-def test_bad_input_is_refused_and_leaves_nothing(tmp_path, kind):
+def test_bad_input_is_refused_and_leaves_nothing(tmp_path):
     X, y = problem(density=1.0)
-    with pytest.raises((ValueError, FileNotFoundError)):
-        convert(BAD[kind](X, y, tmp_path), tmp_path / "set")
-    assert os.listdir(tmp_path) == []
+    for kind, bad in BAD.items():
+        with case(kind):
+            with pytest.raises((ValueError, FileNotFoundError)):
+                convert(bad(X, y, tmp_path), tmp_path / "set")
+            assert os.listdir(tmp_path) == []
 
 
 def test_numbers_too_large_for_float32_are_refused(tmp_path):
@@ -248,14 +250,14 @@ def test_numbers_too_large_for_float32_are_refused(tmp_path):
         convert((np.array([[1.0, 2.0], [3.0, 1e39]]), [0, 1]), tmp_path / "set", dtype="float32")
 
 
-@pytest.mark.parametrize("options", [{"dtype": "float16"}, {"label": "a"}, {"unknown": 3}])
-def test_bad_options_are_refused(tmp_path, options):
-    with pytest.raises((ValueError, TypeError)):
-        convert(problem(), tmp_path / "set", **options)
+def test_bad_options_are_refused(tmp_path):
+    for options in ({"dtype": "float16"}, {"label": "a"}, {"unknown": 3}):
+        with case(options), pytest.raises((ValueError, TypeError)):
+            convert(problem(), tmp_path / "set", **options)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_exists_is_replaced_only_when_asked_and_only_by_a_whole_one(tmp_path):
+def test_a_folder_is_replaced_only_when_asked_and_only_by_a_whole_one(tmp_path):
     X, y = problem()
     folder = convert((X, y), tmp_path / "set")
     with pytest.raises(ValueError, match="overwrite=True"):
@@ -353,37 +355,34 @@ DAMAGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_a_damaged_folder_is_an_error_that_names_it(folder, kind):
-    DAMAGE[kind](folder)
-    with pytest.raises(ValueError, match="set"):
-        open_mapped(folder)
+def test_a_damaged_folder_is_an_error_that_names_it(folder):
+    for kind, copy in copies(folder, DAMAGE):
+        DAMAGE[kind](copy)
+        with case(kind), pytest.raises(ValueError, match=copy.name):
+            open_mapped(copy)
 
 
-def write_at(folder, name, place, value):
-    array = np.load(folder / f"{name}.npy", mmap_mode="r+")
-    array[place] = value
+BAD_NUMBERS = [
+    ("indices", 5, 7), ("indices", 0, -1), ("indices", 9, 2**31 - 1), ("indptr", 3, 10**6), ("indptr", 0, 1),
+    ("indptr", 4, -5), ("indptr", -1, 0), ("labels", 2, 2), ("labels", 2, -1), ("largest", 0, np.nan),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "place", "value"),
-    [("indices", 5, 7), ("indices", 0, -1), ("indices", 9, 2**31 - 1), ("indptr", 3, 10**6), ("indptr", 0, 1),
-     ("indptr", 4, -5), ("indptr", -1, 0), ("labels", 2, 2), ("labels", 2, -1), ("largest", 0, np.nan)],
-)  # fmt: skip
-def test_indices_that_lead_out_of_memory_are_refused_at_once(folder, name, place, value):
-    write_at(folder, name, place, value)
-    with pytest.raises(ValueError, match="damaged"):
-        open_mapped(folder)
+def test_indices_that_lead_out_of_memory_are_refused_at_once(folder):
+    for (name, place, value), copy in copies(folder, BAD_NUMBERS):
+        array = np.load(copy / f"{name}.npy", mmap_mode="r+")
+        array[place] = value
+        with case((name, place, value)), pytest.raises(ValueError, match="damaged"):
+            open_mapped(copy)
 
 
-@pytest.mark.parametrize("name", ["data", "indices", "indptr", "labels", "largest"])
-def test_any_change_is_found_by_the_checksums(folder, name):
-    path = folder / f"{name}.npy"
-    raw = bytearray(path.read_bytes())
-    raw[-1] ^= 1
-    path.write_bytes(raw)
-    with pytest.raises(ValueError, match="damaged"):
-        open_mapped(folder, verify=True)
+def test_any_change_is_found_by_the_checksums(folder):
+    for name, copy in copies(folder, ARRAYS):
+        raw = bytearray((copy / name).read_bytes())
+        raw[-1] ^= 1
+        (copy / name).write_bytes(raw)
+        with case(name), pytest.raises(ValueError, match="damaged"):
+            open_mapped(copy, verify=True)
 
 
 def test_an_object_array_in_place_of_numbers_runs_no_code(folder, tmp_path):
@@ -419,8 +418,9 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA and /proc")
-def test_a_conversion_needs_little_memory(tmp_path, monkeypatch):
+def test_a_conversion_needs_little_memory(tmp_path):
     """48 MB of text and 57 MB of arrays with 40 MB of data memory, most of it the working memory of one piece."""
     rng = np.random.default_rng(0)
     block = "".join(
@@ -443,25 +443,24 @@ def test_a_conversion_needs_little_memory(tmp_path, monkeypatch):
     assert open_mapped(tmp_path / "set").X.shape == (240_000, 20)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize("share", [1 / 50, 1 / 4])
-def test_rows_that_come_again_are_read_from_memory_with_the_same_bits(tmp_path, storage, dtype, share):
-    X, y = problem(n=5000, p=30)
-    X = sp.csr_array(X.astype(dtype)) if storage == "csr" else X.astype(dtype)
-    data = open_mapped(convert((X, y), tmp_path / "set", dtype=dtype))
+def test_rows_that_come_again_are_read_from_memory_with_the_same_bits(tmp_path):
+    given, y = problem(n=5000, p=30)
     rng = np.random.default_rng(3)
-    rows, w = rng.permutation(5000)[: int(5000 * share)], rng.standard_normal(30)
-    u = rng.standard_normal(len(rows))
-    part, other = data.X.on_rows(rows), as_operator(X).on_rows(rows)
-    for _ in range(3):
-        assert np.array_equal(part.matvec(w), other.matvec(w))
-        assert np.array_equal(part.rmatvec(u), other.rmatvec(u))
-    assert "copy" in data.X._last_list
-    another = data.X.on_rows(rows[::-1].copy())
-    assert np.array_equal(another.matvec(w), part.matvec(w)[::-1])
-    del part, another
-    assert not data.X._last_list, "the copy goes with the rows"
+    for storage, dtype, share in tiered(product(["dense", "csr"], ["float64", "float32"], [1 / 50, 1 / 4])):
+        X = sp.csr_array(given.astype(dtype)) if storage == "csr" else given.astype(dtype)
+        data = open_mapped(convert((X, y), tmp_path / f"{storage} {dtype} {share}", dtype=dtype))
+        rows, w = rng.permutation(5000)[: int(5000 * share)], rng.standard_normal(30)
+        u = rng.standard_normal(len(rows))
+        part, other = data.X.on_rows(rows), as_operator(X).on_rows(rows)
+        with case((storage, dtype, share)):
+            for _ in range(3):
+                assert np.array_equal(part.matvec(w), other.matvec(w))
+                assert np.array_equal(part.rmatvec(u), other.rmatvec(u))
+            assert "copy" in data.X._last_list
+            another = data.X.on_rows(rows[::-1].copy())
+            assert np.array_equal(another.matvec(w), part.matvec(w)[::-1])
+            del part, another
+            assert not data.X._last_list, "the copy goes with the rows"
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
@@ -497,10 +496,10 @@ def test_blocks_without_rows_do_no_harm(tmp_path, monkeypatch):
     assert data.X.matvec([1.0, 1.0]).tolist() == [0.5, 3.0]
 
 
-@pytest.mark.parametrize("labels", [[1.0, np.nan], [b"a", b"b"], np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]")])
-def test_labels_that_cannot_be_kept_are_refused_at_once(tmp_path, labels):
-    with pytest.raises(ValueError, match="label"):
-        convert((np.eye(2), np.array(labels)), tmp_path / "set")
+def test_labels_that_cannot_be_kept_are_refused_at_once(tmp_path):
+    for labels in ([1.0, np.nan], [b"a", b"b"], np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]")):
+        with case(labels), pytest.raises(ValueError, match="label"):
+            convert((np.eye(2), np.array(labels)), tmp_path / "set")
 
 
 def test_an_index_beyond_all_bounds_is_named(tmp_path):
@@ -536,12 +535,10 @@ def test_rows_that_come_again_keep_the_chunks_of_the_whole(tmp_path):
     assert "copy" in data.X._last_list
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_a_fault_in_a_later_piece_is_named_by_its_line(tmp_path, monkeypatch, suffix):
+def test_a_fault_in_a_later_piece_is_named_by_its_line(tmp_path, monkeypatch):
     monkeypatch.setattr(libsvm, "PIECE_BYTES", 100)
-    text = b"1 1:0.5\n-1 2:3\n" * 40 + b"1 1:x\n" + b"1 1:2\n" * 10
-    path = tmp_path / f"some.svm{suffix}"
-    with libsvm.OPENERS[suffix](path, "wb") if suffix else path.open("wb") as file:
-        file.write(text)
-    with pytest.raises(ValueError, match="line 81, column 5: got 'x'"):
-        convert(path, tmp_path / "set")
+    path = tmp_path / "some.svm"
+    path.write_bytes(b"1 1:0.5\n-1 2:3\n" * 40 + b"1 1:x\n" + b"1 1:2\n" * 10)
+    for suffix in ("", ".gz"):
+        with case(suffix), pytest.raises(ValueError, match="line 81, column 5: got 'x'"):
+            convert(packed_as(suffix, path), tmp_path / "set")

@@ -8,7 +8,7 @@ import pytest
 
 from scoreline.io import open_mapped
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 ROWS, WIDTH, EACH = 2200, 1_000_000, 1_000_000  # 2.2e9 entries
 LAST = 50  # rows that have entries other than 0, at the end of the file

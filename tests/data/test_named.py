@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from cases import case
 from scoreline.io import download, named
 from scoreline.io.named import NamedSet, load_named, named_sets
 
@@ -94,18 +95,19 @@ def check_small(X, y, width=5):
     assert y.tolist() == [1, -1, 1]
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "pack"),
-    [("small", "small", bytes), ("packed", "packed.bz2", bz2.compress), ("wide", "wide.xz", lzma.compress)],
-)
-def test_download_then_cache(server, cache, name, file, pack):
-    server.answers[file] = [pack(TEXT)]
-    check_small(*load_named(name, download=True, base_url=server.url))
-    assert files(cache) == [file, f"{file}.sha256"]
-    assert (cache / f"{file}.sha256").read_text() == f"{hashlib.sha256(pack(TEXT)).hexdigest()}  {file}\n"
-    check_small(*load_named(name, download=True, base_url=server.url))
-    check_small(*load_named(name))
-    assert server.requests == [file]
+def test_download_then_cache(server, cache):
+    packed = {"small": TEXT, "packed.bz2": bz2.compress(TEXT), "wide.xz": lzma.compress(TEXT)}
+    for file, raw in packed.items():
+        name = file.partition(".")[0]
+        server.answers[file] = [raw]
+        with case(name):
+            check_small(*load_named(name, download=True, base_url=server.url))
+            assert {file, f"{file}.sha256"} <= set(files(cache))
+            assert (cache / f"{file}.sha256").read_text() == f"{hashlib.sha256(raw).hexdigest()}  {file}\n"
+            check_small(*load_named(name, download=True, base_url=server.url))
+            check_small(*load_named(name))
+    assert server.requests == list(packed)
+    assert len(files(cache)) == 2 * len(packed)
 
 
 def test_progress_is_logged(server, caplog, monkeypatch):
@@ -179,9 +181,8 @@ def break_a_chunk(handler):
     handler.close_connection = True
 
 
-@pytest.mark.parametrize(
-    ("answer", "message", "requests"),
-    [
+def test_broken_transfer(server, cache):
+    for answer, message, requests in (
         (announce_more, r"2 attempts: the connection broke after 27 of 127 bytes", 2),
         (break_a_chunk, r"2 attempts: the connection broke", 2),
         (lambda handler: handler.wfile.write(b"nonsense\r\n\r\n"), "2 attempts: no answer", 2),
@@ -189,22 +190,26 @@ def break_a_chunk(handler):
         (404, "the server answered 404 Not Found", 1),
         (403, "the server answered 403 Forbidden", 1),
         (503, "2 attempts: the server answered 503", 2),
-    ],
-)
-def test_broken_transfer(server, cache, answer, message, requests):
-    server.answers["small"] = [answer]
-    with pytest.raises(ConnectionError, match=rf"{message}.*Try again later, or get {server.url}small by hand"):
-        load_named("small", download=True, base_url=server.url)
-    assert files(cache) == []
-    assert len(server.requests) == requests
+    ):
+        server.answers["small"] = [answer]
+        server.requests.clear()
+        advice = f"Try again later, or get {server.url}small by hand"
+        with case((answer, message)):
+            with pytest.raises(ConnectionError, match=f"{message}.*{advice}"):
+                load_named("small", download=True, base_url=server.url)
+            assert files(cache) == []
+            assert len(server.requests) == requests
 
 
-@pytest.mark.parametrize("first", [500, announce_more])
-def test_second_attempt(server, cache, first):
-    server.answers["small"] = [first, TEXT]
-    check_small(*load_named("small", download=True, base_url=server.url))
-    assert len(server.requests) == 2
-    assert files(cache) == ["small", "small.sha256"]
+def test_second_attempt(server, cache):
+    for first in (500, announce_more):
+        server.answers["small"] = [first, TEXT]
+        server.requests.clear()
+        with case(first):
+            check_small(*load_named("small", download=True, base_url=server.url))
+            assert len(server.requests) == 2
+            assert files(cache) == ["small", "small.sha256"]
+        (cache / "small").unlink()
 
 
 def test_connection_refused(server, cache):
@@ -214,61 +219,58 @@ def test_connection_refused(server, cache):
     assert files(cache) == []
 
 
-@pytest.mark.parametrize("begin", [b"", TEXT[:5]])
-def test_slow_server(server, cache, begin):
-    def wait(handler):
-        if begin:
-            handler.send_response(200)
-            handler.end_headers()
-            handler.wfile.write(begin)
-        server.quit.wait(600)
+def test_slow_server(server, cache):
+    for begin in (b"", TEXT[:5]):
 
-    server.answers["small"] = [wait]
-    with pytest.raises(ConnectionError, match=r"timed out.*by hand"):
-        load_named("small", download=True, base_url=server.url, timeout=0.2)
-    assert files(cache) == []
+        def wait(handler, begin=begin):
+            if begin:
+                handler.send_response(200)
+                handler.end_headers()
+                handler.wfile.write(begin)
+            server.quit.wait(600)
+
+        server.answers["small"] = [wait]
+        with case(begin), pytest.raises(ConnectionError, match=r"timed out.*by hand"):
+            load_named("small", download=True, base_url=server.url, timeout=0.2)
+        assert files(cache) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "message"),
-    [
-        (
-            "small",
-            b"<html>Moved</html>\n",
-            r"small is not what it should be: small, line 1, column 1: got '<html>Moved",
-        ),
+def test_file_is_not_what_its_name_says(server, cache):
+    moved = "small is not what it should be: small, line 1, column 1: got '<html>Moved"
+    for name, body, message in (
+        ("small", b"<html>Moved</html>\n", moved),
         ("small", b"", "holds no rows"),
         ("packed.bz2", TEXT, "packed.bz2 cannot be unpacked"),
         ("packed.bz2", bz2.compress(TEXT)[:-6], "packed.bz2 cannot be unpacked"),
         ("wide.xz", lzma.compress(TEXT)[:-6], "wide.xz cannot be unpacked"),
-    ],
-)
-def test_file_is_not_what_its_name_says(server, cache, name, body, message):
-    server.answers[name] = [body]
-    with pytest.raises(ValueError, match=message):
-        load_named(name.split(".")[0], download=True, base_url=server.url)
-    assert files(cache) == []
+    ):
+        server.answers[name] = [body]
+        with case((name, body)), pytest.raises(ValueError, match=message):
+            load_named(name.split(".")[0], download=True, base_url=server.url)
+        assert files(cache) == []
 
 
-@pytest.mark.parametrize("body", [TEXT[:13], TEXT.replace(b"3:2", b"6:2")])
-def test_other_numbers_of_rows_or_features_are_read_with_a_warning(server, cache, body):
-    server.answers["small"] = [body]
-    with pytest.warns(UserWarning, match="small is known with 3 and 5"):
-        X, y = load_named("small", download=True, base_url=server.url)
-    assert X.shape == (len(y), 6 if b"6:2" in body else 5)
+def test_other_numbers_of_rows_or_features_are_read_with_a_warning(server, cache):
+    for body, width in ((TEXT[:13], 5), (TEXT.replace(b"3:2", b"6:2"), 6)):
+        server.answers["small"] = [body]
+        with case(body), pytest.warns(UserWarning, match="small is known with 3 and 5"):
+            X, y = load_named("small", download=True, base_url=server.url)
+        assert X.shape == (len(y), width)
+        for name in files(cache):
+            (cache / name).unlink()
 
 
-@pytest.mark.parametrize("place", ["hashlib.sha256", "os.fsync", "os.replace"])
-def test_interrupted_download_leaves_nothing(server, cache, monkeypatch, place):
+def test_interrupted_download_leaves_nothing(server, cache, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     server.answers["small"] = [TEXT]
-    with monkeypatch.context() as patch:
-        patch.setattr(f"scoreline.io.download.{place}", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            load_named("small", download=True, base_url=server.url)
-    assert files(cache) == []
+    for place in ("hashlib.sha256", "os.fsync", "os.replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"scoreline.io.download.{place}", interrupt)
+            with case(place), pytest.raises(KeyboardInterrupt):
+                load_named("small", download=True, base_url=server.url)
+        assert files(cache) == []
     check_small(*load_named("small", download=True, base_url=server.url))
 
 
@@ -330,16 +332,23 @@ def test_checksum_that_cannot_be_kept_is_no_error(cache, monkeypatch, caplog):
     assert files(cache) == ["small"]
 
 
-@pytest.mark.parametrize("ending", ["small.svm", "small.svm.xz", "small.svm.bz2", "small"])
-def test_folder_comes_first_and_needs_no_network(tmp_path, monkeypatch, cache, ending):
-    pack = {".xz": lzma.compress, ".bz2": bz2.compress}.get(os.path.splitext(ending)[1], bytes)
-    (tmp_path / ending).write_bytes(pack(TEXT))
+def test_folder_comes_first_and_needs_no_network(tmp_path, monkeypatch, cache):
     monkeypatch.setenv("SCORELINE_DATA", str(tmp_path))
-    check_small(*load_named("small", download=True))
-    check_small(*load_named("small", folder=tmp_path))
-    assert files(cache) == []
-    with pytest.raises(ValueError, match="replace the file"):
-        load_named("small", sha256="0" * 64)
+    packed = {
+        "small.svm": TEXT,
+        "small.svm.xz": lzma.compress(TEXT),
+        "small.svm.bz2": bz2.compress(TEXT),
+        "small": TEXT,
+    }
+    for file, raw in packed.items():
+        (tmp_path / file).write_bytes(raw)
+        with case(file):
+            check_small(*load_named("small", download=True))
+            check_small(*load_named("small", folder=tmp_path))
+            assert files(cache) == []
+            with pytest.raises(ValueError, match="replace the file"):
+                load_named("small", sha256="0" * 64)
+        (tmp_path / file).unlink()
 
 
 def test_other_names_in_the_folder(tmp_path):
@@ -371,25 +380,20 @@ def test_not_found(tmp_path, monkeypatch, cache):
         load_named("small", folder=tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(
-    "name", ["../small", "a/b", "/etc/passwd", "..", ".small", "a\\b", "C:small", "a\0", "", 3, None]
-)
-def test_paths_are_no_names(name, tmp_path):
-    with pytest.raises(ValueError, match="not a path"):
-        load_named(name, folder=tmp_path, download=True)
+def test_paths_are_no_names(tmp_path):
+    for name in ("../small", "a/b", "/etc/passwd", "..", ".small", "a\\b", "C:small", "a\0", "", 3, None):
+        with case(name), pytest.raises(ValueError, match="not a path"):
+            load_named(name, folder=tmp_path, download=True)
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
+def test_wrong_arguments():
+    for argument, message in (
         ({"timeout": 0}, "timeout=0 must be"),
         ({"n_features": 4}, "n_features=4 must be an integer at least 5"),
         ({"base_url": "file:///etc"}, "must begin with http"),
-    ],
-)
-def test_wrong_arguments(argument, message):
-    with pytest.raises(ValueError, match=message):
-        load_named("small", download=True, **argument)
+    ):
+        with case(argument), pytest.raises(ValueError, match=message):
+            load_named("small", download=True, **argument)
 
 
 def test_cache_folder(monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 import gzip
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
+from cases import case
 from scoreline import MeasureClassifier, load_model
+from scoreline.cli.main import main
 from scoreline.io import Dataset, open_mapped, read_data
 from scoreline.io.mapped_folder import convert
 from scoreline.io.sources import Source
@@ -47,55 +50,49 @@ FILES = {
 OPTIONS = {"t.csv": "out", "t.tsv": "out", "t.csv.gz": "out", "t.parquet": "out", "t.feather": "out", "t.npy": -1}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_file_is_the_same_data(tmp_path, name):
-    FILES[name](tmp_path / name)
-    data = read_data(tmp_path / name, OPTIONS.get(name))
-    assert isinstance(data, Dataset)
+def test_every_file_is_the_same_data_read_or_converted(tmp_path):
     w = np.array([1.0, -2.0, 0.5])
-    z = data.X.matvec(w) if hasattr(data.X, "matvec") else data.X @ w
-    np.testing.assert_allclose(z, X @ w, rtol=1e-12, atol=1e-12)
-    assert data.y.tolist() == Y.tolist()
-    assert data.names == (["a", "b", "c"] if OPTIONS.get(name) == "out" else None)
-    MeasureClassifier().fit(data.X, data.y)
+    for name, write in FILES.items():
+        with case(name):
+            write(tmp_path / name)
+            data = read_data(tmp_path / name, OPTIONS.get(name))
+            assert isinstance(data, Dataset)
+            z = data.X.matvec(w) if hasattr(data.X, "matvec") else data.X @ w
+            np.testing.assert_allclose(z, X @ w, rtol=1e-12, atol=1e-12)
+            assert data.y.tolist() == Y.tolist()
+            assert data.names == (["a", "b", "c"] if OPTIONS.get(name) == "out" else None)
+            MeasureClassifier().fit(data.X, data.y)
+            if name == "folder":
+                continue
+            folder = convert(tmp_path / name, tmp_path / f"{name} converted", label=OPTIONS.get(name))
+            mapped = open_mapped(folder, verify=True)
+            np.testing.assert_allclose(mapped.X.matvec(w), data.X @ w, rtol=1e-12, atol=1e-12)
+            assert mapped.y.tolist() == Y.tolist()
+            assert mapped.names == data.names
 
 
-@pytest.mark.parametrize("name", sorted(set(FILES) - {"folder"}))
-def test_every_file_is_the_same_data_when_converted(tmp_path, name):
-    FILES[name](tmp_path / name)
-    memory = read_data(tmp_path / name, OPTIONS.get(name))
-    data = open_mapped(convert(tmp_path / name, tmp_path / "set", label=OPTIONS.get(name)), verify=True)
-    w = np.array([1.0, -2.0, 0.5])
-    np.testing.assert_allclose(data.X.matvec(w), memory.X @ w, rtol=1e-12, atol=1e-12)
-    assert data.y.tolist() == Y.tolist()
-    assert data.names == memory.names
+def test_frames_are_tables_in_memory():
+    for frame in (FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME)):
+        with case(type(frame)):
+            data = read_data(frame, "out")
+            np.testing.assert_array_equal(data.X, X)
+            assert data.y.tolist() == Y.tolist()
 
 
-@pytest.mark.parametrize(
-    "frame", [FRAME, pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME)], ids=["pandas", "polars", "arrow"]
-)
-def test_frames_are_tables_in_memory(frame):
-    data = read_data(frame, "out")
-    np.testing.assert_array_equal(data.X, X)
-    assert data.y.tolist() == Y.tolist()
+def sparse_parts(matrix):
+    """Return the arrays of a file that SciPy writes."""
+    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr, "shape": matrix.shape}
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc"])
-def test_scipy_files_with_labels_are_read(tmp_path, kind):
-    matrix = SPARSE.asformat(kind)
-    np.savez(
-        tmp_path / "t.npz",
-        data=matrix.data,
-        indices=matrix.indices,
-        indptr=matrix.indptr,
-        shape=matrix.shape,
-        format=kind.encode(),
-        y=Y,
-    )
-    data = read_data(tmp_path / "t.npz")
-    np.testing.assert_array_equal(data.X.toarray(), SPARSE.toarray())
-    sp.save_npz(tmp_path / "plain.npz", matrix)
-    assert read_data(tmp_path / "plain.npz").y is None
+def test_scipy_files_with_labels_are_read(tmp_path):
+    for kind in ("csr", "csc"):
+        matrix = SPARSE.asformat(kind)
+        np.savez(tmp_path / "t.npz", **sparse_parts(matrix), format=kind.encode(), y=Y)
+        with case(kind):
+            data = read_data(tmp_path / "t.npz")
+            np.testing.assert_array_equal(data.X.toarray(), SPARSE.toarray())
+            sp.save_npz(tmp_path / "plain.npz", matrix)
+            assert read_data(tmp_path / "plain.npz").y is None
 
 
 POSITIVE = {
@@ -109,33 +106,30 @@ POSITIVE = {
 }
 
 
-@pytest.mark.parametrize("kind", POSITIVE)
-def test_the_class_that_is_to_be_found_is_named(tmp_path, kind):
-    labels, positive = POSITIVE[kind]
-    frame = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "out": pa.array(labels)})
-    for data in (
-        read_data(frame, "out", positive=positive),
-        open_mapped(convert(frame, tmp_path / "set", label="out", positive=positive)),
-    ):
-        assert data.y.tolist() == [True, False, False, True]
-        assert data.encoding.n_features == 1
+def test_the_positive_class_is_named(tmp_path):
+    for name, (labels, positive) in POSITIVE.items():
+        frame = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "out": pa.array(labels)})
+        with case(name):
+            folder = convert(frame, tmp_path / "set", label="out", positive=positive, overwrite=True)
+            for data in (read_data(frame, "out", positive=positive), open_mapped(folder)):
+                assert data.y.tolist() == [True, False, False, True]
+                assert data.encoding.n_features == 1
 
 
-@pytest.mark.parametrize("positive", ["frau", 7, "True"])
-def test_a_class_that_does_not_occur_is_refused(tmp_path, positive):
+def test_a_positive_class_that_does_not_occur_is_refused(tmp_path):
     frame = pa.table({"a": [1.0, 2.0], "out": ["fraud", "fine"]})
-    with pytest.raises(ValueError, match=r"is not a label of .*'fine', 'fraud'"):
-        read_data(frame, "out", positive=positive)
-    with pytest.raises(ValueError, match="is not a label of"):
-        convert(frame, tmp_path / "set", label="out", positive=positive)
+    for positive in ("frau", 7, "True"):
+        with case(positive), pytest.raises(ValueError, match=r"is not a label of .*'fine', 'fraud'"):
+            read_data(frame, "out", positive=positive)
+        with case(positive), pytest.raises(ValueError, match="is not a label of"):
+            convert(frame, tmp_path / "set", label="out", positive=positive)
 
 
-@pytest.mark.parametrize("labels", [[0.5, 1.5], [1, 2], [0, 1], [-1, 1], [3, -7]])
-def test_any_two_labels_of_libsvm_text_can_be_trained(tmp_path, labels):
-    dump_svmlight_file(X, np.where(Y > 0, *labels[::-1]), str(tmp_path / "t.svm"), zero_based=False)
-    data = read_data(tmp_path / "t.svm")
-    clf = MeasureClassifier().fit(data.X, data.y)
-    assert clf.classes_.tolist() == sorted(labels)
+def test_any_two_labels_of_libsvm_text_can_be_trained(tmp_path):
+    for labels in ([0.5, 1.5], [1, 2], [0, 1], [-1, 1], [3, -7]):
+        dump_svmlight_file(X, np.where(Y > 0, *labels[::-1]), str(tmp_path / "t.svm"), zero_based=False)
+        data = read_data(tmp_path / "t.svm")
+        assert MeasureClassifier().fit(data.X, data.y).classes_.tolist() == sorted(labels)
 
 
 def test_a_model_keeps_the_encoding_and_counts_what_it_has_not_seen(tmp_path):
@@ -172,33 +166,32 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("kind", WRONG)
-def test_options_that_do_not_fit_are_refused(tmp_path, kind):
-    name, options, message = WRONG[kind]
-    FILES[name](tmp_path / name)
-    for call in (read_data, lambda source, **rest: convert(source, tmp_path / "set", **rest)):
-        with pytest.raises(ValueError, match=message):
-            call(tmp_path / name, **options)
+def test_options_that_do_not_fit_are_refused(tmp_path):
+    for kind, (name, options, message) in WRONG.items():
+        FILES[name](tmp_path / name)
+        for call in (read_data, lambda source, **rest: convert(source, tmp_path / "set", **rest)):
+            with case((kind, call)), pytest.raises(ValueError, match=message):
+                call(tmp_path / name, **options)
 
 
-@pytest.mark.parametrize(
-    ("name", "raw", "message"),
-    [
-        ("t.npz", b"", "cannot be read as .npz"),
-        ("t.npz", b"PK\x03\x04 not a zip", "cannot be read as .npz"),
-        ("t.npy", b"\x93NUMPY", "cannot be read as .npy"),
-        ("t.npy", np.array([{}], dtype=object).dumps(), "cannot be read as .npy"),
-        ("t.xlsx", b"PK\x03\x04\x00", "t.xlsx, line 1, column 1"),
-        ("t.parquet", b"PAR1", "t.parquet"),
-        ("t.csv", b"", "t.csv is empty"),
-        ("t.svm.gz", gzip.compress(b"1 1:1\n-1 1:2\n" * 50, mtime=0)[:-20], "cannot be unpacked"),
-        ("t.svm.gz", changed_byte(gzip.compress(rng.bytes(999), mtime=0), 20), "cannot be unpacked"),
-    ],
-)  # fmt: skip
-def test_files_that_are_not_what_they_seem_are_refused(tmp_path, name, raw, message):
-    (tmp_path / name).write_bytes(raw)
-    with pytest.raises(ValueError, match=message):
-        read_data(tmp_path / name, "out" if name.endswith((".csv", ".parquet")) else None)
+DAMAGED = [
+    ("t.npz", b"", "cannot be read as .npz"),
+    ("t.npz", b"PK\x03\x04 not a zip", "cannot be read as .npz"),
+    ("t.npy", b"\x93NUMPY", "cannot be read as .npy"),
+    ("t.npy", np.array([{}], dtype=object).dumps(), "cannot be read as .npy"),
+    ("t.xlsx", b"PK\x03\x04\x00", "t.xlsx, line 1, column 1"),
+    ("t.parquet", b"PAR1", "t.parquet"),
+    ("t.csv", b"", "t.csv is empty"),
+    ("t.svm.gz", gzip.compress(b"1 1:1\n-1 1:2\n" * 50, mtime=0)[:-20], "cannot be unpacked"),
+    ("t.svm.gz", changed_byte(gzip.compress(rng.bytes(999), mtime=0), 20), "cannot be unpacked"),
+]
+
+
+def test_files_that_are_not_what_they_seem_are_refused(tmp_path):
+    for name, raw, message in DAMAGED:
+        (tmp_path / name).write_bytes(raw)
+        with case((name, raw[:20])), pytest.raises(ValueError, match=message):
+            read_data(tmp_path / name, "out" if name.endswith((".csv", ".parquet")) else None)
 
 
 def test_arrays_that_are_not_there_or_have_other_shapes_are_named(tmp_path):
@@ -225,28 +218,33 @@ def test_reading_twice_gives_no_warning(tmp_path):
         read_data(FRAME, "out")
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc"])
-@pytest.mark.parametrize("index", [-1, 7, 10**6])
-def test_sparse_files_with_indices_out_of_range_are_refused(tmp_path, kind, index):
-    matrix = SPARSE.asformat(kind)
-    indices = matrix.indices.copy()
-    indices[3] = index if index > 0 and kind == "csr" else index if index < 0 else 10**6
-    parts = {"data": matrix.data, "indices": indices, "indptr": matrix.indptr, "shape": matrix.shape}
-    np.savez(tmp_path / "t.npz", **parts, format=kind.encode(), y=Y)
-    with pytest.raises(ValueError, match=r"t\.npz"):
-        read_data(tmp_path / "t.npz")
+def test_sparse_files_with_indices_out_of_range_are_refused(tmp_path):
+    for kind, index in product(("csr", "csc"), (-1, 7, 10**6)):
+        matrix = SPARSE.asformat(kind, copy=True)
+        matrix.indices[3] = 10**6 if index == 7 and kind == "csc" else index  # row 7 exists
+        np.savez(tmp_path / "t.npz", **sparse_parts(matrix), format=kind.encode(), y=Y)
+        with case((kind, index)), pytest.raises(ValueError, match=r"t\.npz"):
+            read_data(tmp_path / "t.npz")
 
 
 def test_the_suffix_may_be_in_capitals(tmp_path):
     np.save(tmp_path / "t.npy", np.column_stack([X, Y]))
     (tmp_path / "t.npy").rename(tmp_path / "T.NPY")
     assert read_data(tmp_path / "T.NPY", -1).y.tolist() == Y.tolist()
-    parts = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr, "shape": SPARSE.shape, "y": Y}
-    np.savez(tmp_path / "t.npz", **parts)  # no format: CSR
+    np.savez(tmp_path / "t.npz", **sparse_parts(SPARSE), y=Y)  # no format: CSR
     (tmp_path / "t.npz").rename(tmp_path / "T.NPZ")
     assert read_data(tmp_path / "T.NPZ").X.shape == SPARSE.shape
     (tmp_path / "T.SVM.GZ").write_bytes(gzip.compress(b"1 1:2\n-1 2:3\n"))
     assert read_data(tmp_path / "T.SVM.GZ").X.shape == (2, 2)
+
+
+def test_the_command_line_takes_files_for_what_read_data_takes_them(tmp_path, capsys):
+    """Was: rows.csv.svm was LIBSVM text to `read_data` and a table to `predict`, which then read too few columns."""
+    (tmp_path / "train.svm").write_text("1 1:2\n-1 2:3\n1 1:1 3:1\n-1 2:1\n")
+    (tmp_path / "rows.csv.svm").write_text("1 1:2\n-1 2:3\n")
+    model = str(tmp_path / "model.npz")
+    assert main(["train", str(tmp_path / "train.svm"), "--out", model]) == 0
+    assert main(["predict", model, str(tmp_path / "rows.csv.svm")]) == 0, capsys.readouterr().err
 
 
 def test_a_real_question_mark_beside_missing_values_is_one_category(tmp_path):
@@ -277,13 +275,12 @@ def test_what_an_encoding_has_settled_is_refused(tmp_path):
         convert(FRAME, tmp_path / "set", label="out", encoding={"columns": []})
 
 
-@pytest.mark.parametrize(
-    ("labels", "names"), [(["fraud", "fine"], ["fine", "fraud"]), (["fraud", "a"], ["a", "fraud"])]
-)
-def test_classes_keep_their_names(tmp_path, labels, names):
-    frame = pa.table({"a": [1.0, 2.0, 3.0], "out": [*labels, labels[0]]})
-    folder = convert(frame, tmp_path / "set", label="out", positive="fraud")
-    assert read_data(frame, "out", positive="fraud").class_names == open_mapped(folder).class_names == names
+def test_classes_keep_their_names(tmp_path):
+    for other in ("fine", "a"):
+        frame = pa.table({"a": [1.0, 2.0, 3.0], "out": ["fraud", other, "fraud"]})
+        folder = convert(frame, tmp_path / "set", label="out", positive="fraud", overwrite=True)
+        for data in (read_data(frame, "out", positive="fraud"), open_mapped(folder)):
+            assert data.class_names == [other, "fraud"]
     three = pa.table({"a": [1.0, 2.0, 3.0], "out": ["fraud", "x", "y"]})
     assert read_data(three, "out", positive="fraud").class_names == ["not fraud", "fraud"]
     assert read_data(frame, "out").class_names is None

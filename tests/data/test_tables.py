@@ -9,6 +9,7 @@ import tracemalloc
 import warnings
 from datetime import date, timedelta
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -18,14 +19,16 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
+from cases import case
 from scoreline.io import read_data, tables
 from scoreline.io.columns import is_text
 from scoreline.io.encoding import Encoding
 from scoreline.io.sources import open_source
+from tiers import examples, tiered
 
 COLORS = ["red", "green", "blue, dark", 'say "hi"', "two\nlines", "zoë", "日本"]
 
@@ -89,7 +92,7 @@ def string_view(data):
     try:
         return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
     except pa.ArrowNotImplementedError:
-        pytest.skip("this pyarrow cannot make string_view")
+        return table  # this pyarrow cannot make string_view
 
 
 def zstd(text, path):
@@ -125,54 +128,60 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("width", [4, 60], ids=["dense", "csr"])
-@pytest.mark.parametrize("name", WRITERS)
-def test_every_file_gives_the_reference(tmp_path, name, width):
-    data = frame(width=width)
-    WRITERS[name](data, tmp_path / name)
-    X, y, encoding = read_table(tmp_path / name, "label", min_category_rows=1)
-    expected, names = reference(data)
-    assert encoding.storage == ("dense" if width == 4 else "csr")
-    assert sp.issparse(X) == (width == 60)
-    np.testing.assert_array_equal(dense(X), expected)
-    assert encoding.names == names
-    assert y.dtype == np.int64
-    np.testing.assert_array_equal(y, data["label"])
-    again, none, _ = read_table(str(tmp_path / name), encoding=encoding)
-    np.testing.assert_array_equal(dense(again), expected)
-    assert none is None
+def test_every_file_gives_the_reference(tmp_path):
+    for name, width in tiered(product(WRITERS, [4, 60]), strength=1):
+        data = frame(width=width)
+        WRITERS[name](data, tmp_path / name)
+        expected, names = reference(data)
+        with case((name, width)):
+            X, y, encoding = read_table(tmp_path / name, "label", min_category_rows=1)
+            assert encoding.storage == ("dense" if width == 4 else "csr")
+            assert sp.issparse(X) == (width == 60)
+            np.testing.assert_array_equal(dense(X), expected)
+            assert encoding.names == names
+            assert y.dtype == np.int64
+            np.testing.assert_array_equal(y, data["label"])
+            again, none, _ = read_table(str(tmp_path / name), encoding=encoding)
+            np.testing.assert_array_equal(dense(again), expected)
+            assert none is None
 
 
-@pytest.mark.parametrize("name", FRAMES)
-def test_every_frame_gives_the_reference(name):
+def test_every_frame_gives_the_reference():
     data = frame()
-    X, y, encoding = read_table(FRAMES[name](data), "label")
     expected, names = reference(data)
-    np.testing.assert_array_equal(dense(X), expected)
-    assert encoding.names == names
-    np.testing.assert_array_equal(y, data["label"])
-    assert encoding.rows == len(data)
-    assert encoding.labels == [0, 1, 2]
+    for name, converted in FRAMES.items():
+        with case(name):
+            X, y, encoding = read_table(converted(data), "label")
+            np.testing.assert_array_equal(dense(X), expected)
+            assert encoding.names == names
+            np.testing.assert_array_equal(y, data["label"])
+            assert encoding.rows == len(data)
+            assert encoding.labels == [0, 1, 2]
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.csv.xz", "x.parquet", "x.arrow", "x.ipc"])
-def test_streamed_blocks_are_the_matrix(tmp_path, monkeypatch, name):
+def test_streamed_blocks_are_the_matrix(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 3000)
     monkeypatch.setattr(tables, "MAX_BATCH_ROWS", 50)
     data = frame(width=60)
-    WRITERS[name](data, tmp_path / name)
-    source = open_source(tmp_path / name, label="label")
+    for name in ("x.csv", "x.csv.xz", "x.parquet", "x.arrow", "x.ipc"):
+        WRITERS[name](data, tmp_path / name)
+        with case(name):
+            check_stream(tmp_path / name)
+
+
+def check_stream(path):
+    source = open_source(path, label="label")
     blocks = list(source.blocks())
     assert len(blocks) >= 10
     assert max(X.shape[0] for X, _ in blocks) <= 50
     assert all(X.has_canonical_format and X.indices.dtype == np.int32 and (X.data != 0).all() for X, _ in blocks)
-    whole, y, same = read_table(tmp_path / name, "label")
+    whole, y, same = read_table(path, "label")
     assert same.names == source.names
     np.testing.assert_array_equal(sp.vstack([X for X, _ in blocks]).toarray(), whole.toarray())
     assert whole.has_canonical_format
     assert whole.indices.dtype == whole.indptr.dtype == np.int32
     np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), y)
-    table = tables.open_table(tmp_path / name)
+    table = tables.open_table(path)
     assert [b.num_rows for b in table.batches()] == [b.num_rows for b in table.batches()]
 
 
@@ -187,21 +196,23 @@ LATE = {
 }
 
 
-@pytest.mark.parametrize("late", LATE)
-def test_types_that_change_late(tmp_path, monkeypatch, late):
-    first, last, kind = LATE[late]
+def test_types_that_change_late(tmp_path, monkeypatch):
     path = tmp_path / "late.csv"
-    path.write_text("v,w,y\n" + f"{first},1,0\n" * 300 + f"{last},2,1.5\n" + f"{first},3,1\n" * 300 + f"{first},x,q\n")
-    arguments = {"categories": ["v"]} if late == "code after date" else {}
-    whole, y, encoding = read_table(path, "y", impute="zero", drop=["w"], **arguments)
-    assert encoding.columns[0].kind == kind
-    monkeypatch.setattr(tables, "CSV_BLOCK_BYTES", 200)
-    source = open_source(path, label="y", impute="zero", drop=["w"], **arguments)
-    blocks = list(source.blocks())
-    assert source.encoding == encoding
-    np.testing.assert_array_equal(np.vstack([dense(X) for X, _ in blocks]), dense(whole))
-    np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), y)
-    assert y.dtype.kind == "U"
+    for late, (first, last, kind) in LATE.items():
+        lines = [f"{first},1,0\n" * 300, f"{last},2,1.5\n", f"{first},3,1\n" * 300, f"{first},x,q\n"]
+        path.write_text("v,w,y\n" + "".join(lines))
+        options = {"impute": "zero", "drop": ["w"]} | ({"categories": ["v"]} if late == "code after date" else {})
+        with case(late):
+            whole, y, encoding = read_table(path, "y", **options)
+            assert encoding.columns[0].kind == kind
+            with monkeypatch.context() as patch:
+                patch.setattr(tables, "CSV_BLOCK_BYTES", 200)
+                source = open_source(path, label="y", **options)
+                blocks = list(source.blocks())
+            assert source.encoding == encoding
+            np.testing.assert_array_equal(np.vstack([dense(X) for X, _ in blocks]), dense(whole))
+            np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), y)
+            assert y.dtype.kind == "U"
 
 
 def test_text_in_a_column_of_numbers_is_found_in_a_stream(tmp_path, monkeypatch):
@@ -241,29 +252,30 @@ def test_unseen_categories_warn_once_with_counts():
         read_table(train, encoding=encoding)
 
 
-@pytest.mark.parametrize(
-    ("values", "dtype"),
-    [
-        ([3, 1, 2], np.int64),
-        (np.array([1, 0, 1], dtype=np.uint8), np.int64),
-        ([True, False, True], np.bool_),
-        ([0.5, 1.5, 0.5], np.float64),
-        (np.array([0.5, 1.5, 0.5], dtype=np.float32), np.float64),
-        (["yes", "no", "vielleicht ä"], np.dtype("U12")),
-        (pd.Categorical(["b", "a", "b"]), np.dtype("U1")),
-        ([Decimal("1.5"), Decimal("2"), Decimal("1.5")], np.float64),
-    ],
-)
-def test_labels_of_each_type(tmp_path, values, dtype):
-    data = pd.DataFrame({"v": [1, 2, 3], "y": values})
-    expected = np.array(list(values), dtype=dtype)
-    data.to_parquet(tmp_path / "x.parquet")
-    data.to_csv(tmp_path / "x.csv", index=False)
-    for source in (data, tmp_path / "x.parquet", tmp_path / "x.csv"):
-        _, y, encoding = read_table(source, "y")
-        assert y.dtype == dtype
-        np.testing.assert_array_equal(y, expected)
-        assert encoding.labels == sorted(set(expected.tolist()))
+LABELS = [
+    ([3, 1, 2], np.int64),
+    (np.array([1, 0, 1], dtype=np.uint8), np.int64),
+    ([True, False, True], np.bool_),
+    ([0.5, 1.5, 0.5], np.float64),
+    (np.array([0.5, 1.5, 0.5], dtype=np.float32), np.float64),
+    (["yes", "no", "vielleicht ä"], np.dtype("U12")),
+    (pd.Categorical(["b", "a", "b"]), np.dtype("U1")),
+    ([Decimal("1.5"), Decimal("2"), Decimal("1.5")], np.float64),
+]
+
+
+def test_labels_of_each_type(tmp_path):
+    for values, dtype in LABELS:
+        data = pd.DataFrame({"v": [1, 2, 3], "y": values})
+        expected = np.array(list(values), dtype=dtype)
+        data.to_parquet(tmp_path / "x.parquet")
+        data.to_csv(tmp_path / "x.csv", index=False)
+        for source in (data, tmp_path / "x.parquet", tmp_path / "x.csv"):
+            with case((values, source)):
+                _, y, encoding = read_table(source, "y")
+                assert y.dtype == dtype
+                np.testing.assert_array_equal(y, expected)
+                assert encoding.labels == sorted(set(expected.tolist()))
 
 
 def test_missing_markers_are_kept_for_later_tables(tmp_path):
@@ -311,19 +323,20 @@ DICTIONARIES = {
 }
 
 
-@pytest.mark.parametrize("name", DICTIONARIES)
-def test_a_dictionary_is_a_category_from_memory_and_from_every_file(tmp_path, name):
-    values = pa.array(DICTIONARIES[name])
-    table = pa.table({"v": values.dictionary_encode(), "n": pa.array([1, 2, 3, 4]), "y": [0, 1, 0, 1]})
-    pq.write_table(table, tmp_path / "x.parquet")
-    pyarrow.feather.write_feather(table, tmp_path / "x.feather")
-    table.to_pandas().to_parquet(tmp_path / "pandas.parquet")
-    expected, _, encoding = read_table(table, "y", impute="mean")
-    assert [column.kind for column in encoding.columns] == ["category", "number"]
-    for source in (tmp_path / "x.parquet", tmp_path / "x.feather", tmp_path / "pandas.parquet", table.to_pandas()):
-        X, _, found = read_table(source, "y", impute="mean")
-        assert found == encoding
-        np.testing.assert_array_equal(X, expected)
+def test_a_dictionary_is_a_category_from_memory_and_from_every_file(tmp_path):
+    paths = [tmp_path / name for name in ("x.parquet", "x.feather", "pandas.parquet")]
+    for name, values in DICTIONARIES.items():
+        table = pa.table({"v": pa.array(values).dictionary_encode(), "n": pa.array([1, 2, 3, 4]), "y": [0, 1, 0, 1]})
+        pq.write_table(table, paths[0])
+        pyarrow.feather.write_feather(table, paths[1])
+        table.to_pandas().to_parquet(paths[2])
+        with case(name):
+            expected, _, encoding = read_table(table, "y", impute="mean")
+            assert [column.kind for column in encoding.columns] == ["category", "number"]
+            for source in (*paths, table.to_pandas()):
+                X, _, found = read_table(source, "y", impute="mean")
+                assert found == encoding
+                np.testing.assert_array_equal(X, expected)
 
 
 def test_a_parquet_file_without_types_of_arrow_has_numbers(tmp_path):
@@ -383,6 +396,7 @@ def test_a_csr_matrix_grows_where_later_rows_hold_more(monkeypatch):
     np.testing.assert_array_equal(X.toarray(), np.column_stack([np.eye(40)[codes], values, values]))
 
 
+@pytest.mark.slow
 def test_a_parquet_stream_takes_little_memory(tmp_path):
     rng = np.random.default_rng(0)
     with pq.ParquetWriter(
@@ -409,11 +423,7 @@ def test_a_parquet_stream_takes_little_memory(tmp_path):
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), min_size=1, max_size=8)
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@examples(60)
 @given(
     st.lists(
         st.tuples(st.floats(allow_nan=False, allow_infinity=False), texts.map("c".__add__), st.booleans()),
@@ -421,9 +431,9 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), min_siz
         max_size=20,
     )
 )
-def test_round_trips(tmp_path, rows):
+def test_round_trips(tmp_path_factory, rows):
     data = pd.DataFrame(rows, columns=["v", "c", "y"])
-    results = []
+    results, tmp_path = [], tmp_path_factory.mktemp("trip")
     for name in ("x.csv", "x.parquet", "x.arrow"):
         WRITERS[name](data, tmp_path / name)
         results.append(read_table(tmp_path / name, "y"))
@@ -612,19 +622,21 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_bad_tables(tmp_path, case):
-    source, arguments, message = BAD[case]
-    with pytest.raises(ValueError, match=f"(?s){message}"):
-        read_table(source(tmp_path), **{"label": "y", **arguments})
+def test_bad_tables(tmp_path):
+    for number, (name, (source, arguments, message)) in enumerate(BAD.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with case(name), pytest.raises(ValueError, match=f"(?s){message}"):
+            read_table(source(folder), **{"label": "y", **arguments})
 
 
-@pytest.mark.parametrize("name", ["x.xlsx", "x", "folder"])
-def test_files_that_are_no_tables(tmp_path, name):
+def test_files_that_are_no_tables(tmp_path):
     (tmp_path / "folder").mkdir()
-    (tmp_path / name).write_text("a") if name != "folder" else None
-    with pytest.raises(ValueError, match=rf"{name} is no file that can be read; .* ends in '\.csv'.*'\.parquet'"):
-        tables.open_table(tmp_path / name)
+    for name in ("x.xlsx", "x", "folder"):
+        if name != "folder":
+            (tmp_path / name).write_text("a")
+        with pytest.raises(ValueError, match=rf"{name} is no file that can be read; .* ends in '\.csv'.*'\.parquet'"):
+            tables.open_table(tmp_path / name)
 
 
 LEARNT = {"v": [1.0, 2.0], "c": ["a", "b"], "y": [0, 1]}
@@ -650,12 +662,11 @@ BAD_LATER = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_LATER)
-def test_bad_later_tables(case):
-    data, arguments, message = BAD_LATER[case]
+def test_bad_later_tables():
     _, _, encoding = read_table(pa.table(LEARNT), "y")
-    with pytest.raises(ValueError, match=f"(?s){message}"):
-        read_table(pa.table(data), encoding=encoding, **arguments)
+    for name, (data, arguments, message) in BAD_LATER.items():
+        with case(name), pytest.raises(ValueError, match=f"(?s){message}"):
+            read_table(pa.table(data), encoding=encoding, **arguments)
 
 
 def test_a_later_table_without_a_value_that_training_always_had():
@@ -671,15 +682,15 @@ def test_a_later_table_without_a_value_that_training_always_had():
     assert X.tolist() == [[1.5, 1, 0], [1, 1, 0]]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".csv.xz", ".parquet", ".feather"])
-def test_a_file_name_that_is_not_unicode_is_named(tmp_path, suffix):
-    path = tmp_path / os.fsdecode(b"f\xfcnf" + suffix.encode())
-    try:
-        path.write_text("v,y\n1,0\n2,1\n")
-    except OSError:
-        pytest.skip("this file system has no such names")
-    with pytest.raises(ValueError, match=r"f\udcfcnf.*not valid Unicode.*rename the file"):
-        read_table(path, "y")
+def test_a_file_name_that_is_not_unicode_is_named(tmp_path):
+    for suffix in (".csv", ".csv.xz", ".parquet", ".feather"):
+        path = tmp_path / os.fsdecode(b"f\xfcnf" + suffix.encode())
+        try:
+            path.write_text("v,y\n1,0\n2,1\n")
+        except OSError:
+            pytest.skip("this file system has no such names")
+        with case(suffix), pytest.raises(ValueError, match=r"f\udcfcnf.*not valid Unicode.*rename the file"):
+            read_table(path, "y")
 
 
 def test_a_marker_that_is_not_unicode_is_named():
@@ -747,10 +758,8 @@ class CountedTable(tables.MemoryTable):
         yield from map(CountedBatch, super()._read([str(name) for name in columns], exact, text))
 
 
-@pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize("role", ["numbers", "categories", "drop"])
-def test_reading_takes_work_linear_in_the_number_of_columns(monkeypatch, role, known):
-    def work(width):
+def test_reading_takes_work_linear_in_the_number_of_columns(monkeypatch):
+    def work(width, role, known):
         names = [f"c{k}" for k in range(width)]
         table = pa.table({"kept": [1.0, 2.0], **{name: [0.0, 1.0] for name in names}, "y": [0, 1]})
         options = {} if role == "numbers" else {role: [CountedName(name) for name in names]}
@@ -762,9 +771,9 @@ def test_reading_takes_work_linear_in_the_number_of_columns(monkeypatch, role, k
             read_table(table, CountedName("y"), **options)
         return CountedName.work
 
-    narrow, wide = work(100), work(400)
-    assert 100 < narrow
-    assert wide < 5 * narrow
+    for role, known in tiered(product(["numbers", "categories", "drop"], [False, True]), strength=1):
+        narrow, wide = work(100, role, known), work(400, role, known)
+        assert 100 < narrow < wide < 5 * narrow, (role, known)
 
 
 def test_a_reader_of_xz_text_that_stops_early_leaves_no_thread_reading(tmp_path, monkeypatch):

@@ -8,15 +8,9 @@ import zipfile
 from functools import cache
 
 import numpy as np
-import pytest
 
 from scoreline import MeasureClassifier
 from scoreline.io.model_archive import HEADER
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 @cache

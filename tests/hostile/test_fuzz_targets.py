@@ -6,18 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from fuzz.changes import Draw, changed, changed_bytes, mutations
+from fuzz.table import refused
+from fuzz.targets import TARGETS
+from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import case
+from tiers import examples
+
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-
-from fuzz.changes import Draw, changed, changed_bytes, mutations  # noqa: E402
-from fuzz.table import refused  # noqa: E402
-from fuzz.targets import TARGETS  # noqa: E402
-
 pytest.importorskip("pyarrow")
-every_target = pytest.mark.parametrize("name", TARGETS)
 COSTLY = {
     "arguments",
     "checkpoint_content",
@@ -25,7 +24,6 @@ COSTLY = {
     "model_content",
     "csv",
 }  # milliseconds each: fewer of them
-ALL_HEALTHY = list(HealthCheck)
 
 # Inputs that failed once, as small as they could be made: what happened is in the comment.
 FAILED = {
@@ -44,39 +42,30 @@ FAILED = {
 }
 
 
-@every_target
-def test_seeds_are_read_or_refused(name):
-    for raw in TARGETS[name].seeds():
-        TARGETS[name].run(raw)
+def test_seeds_are_read_or_refused():
+    for name, target in TARGETS.items():
+        for raw in target.seeds():
+            with case((name, raw)):
+                target.run(raw)
 
 
-@pytest.mark.parametrize("case", FAILED)
-def test_what_failed_once_does_not_fail_again(case):
-    name, raw = FAILED[case]
-    TARGETS[name].run(raw)
+def test_what_failed_once_does_not_fail_again():
+    for story, (name, raw) in FAILED.items():
+        with case(story):
+            TARGETS[name].run(raw)
 
 
-def run_changed(name, examples):
+@pytest.mark.parametrize("name", TARGETS)
+def test_changed_seeds_are_read_or_refused(name):
     seeds = list(TARGETS[name].seeds())
     inputs = st.integers(0, 2**48).map(lambda number: mutations(seeds, number)) | st.binary(max_size=60)
 
-    @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=ALL_HEALTHY)
+    @examples(300 if name in COSTLY else 800)
     @given(raw=inputs)
     def check(raw):
         TARGETS[name].run(raw)
 
     check()
-
-
-@every_target
-def test_changed_seeds_are_read_or_refused(name):
-    run_changed(name, 30 if name in COSTLY else 60)
-
-
-@pytest.mark.slow
-@every_target
-def test_many_changed_seeds_are_read_or_refused(name):
-    run_changed(name, 300 if name in COSTLY else 800)
 
 
 @pytest.mark.slow
@@ -108,7 +97,7 @@ def test_a_target_that_fails_is_noticed(tmp_path):
         raise ValueError(f"{tmp_path} is wrong")
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@examples(100)
 @given(raw=st.binary(max_size=60))
 def test_decisions_end_whatever_the_bytes_are(raw):
     content = {"a": [1, 2.0, {"b": "c"}], "d": (), "e": None}
@@ -121,16 +110,8 @@ def test_decisions_end_whatever_the_bytes_are(raw):
 def test_the_runner_finds_inputs_without_atheris(tmp_path):
     hidden = {"PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
     (tmp_path / "atheris.py").write_text("raise ImportError\n")
-    words = [
-        sys.executable,
-        str(ROOT / "fuzz" / "run.py"),
-        "--target",
-        "named",
-        "--runs",
-        "20",
-        "--corpus",
-        str(tmp_path / "corpus"),
-    ]
+    options = ["--target", "named", "--runs", "20", "--corpus", str(tmp_path / "corpus")]
+    words = [sys.executable, str(ROOT / "fuzz" / "run.py"), *options]
     done = subprocess.run(words, env=os.environ | hidden, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "atheris is not installed" in done.stdout

@@ -1,18 +1,23 @@
 """Named attacks by files: sizes that are lies, archives that swell, types that are others, code in disguise."""
 
+import bz2
+import gzip
 import io
+import lzma
 import zipfile
+from itertools import product
 
 import numpy as np
 import pytest
-from hostile_cases import in_child, no_waiting_for_the_disk, peak_of, rows  # noqa: F401
+from hostile_cases import in_child, peak_of
 
+from cases import case
 from scoreline.cli.main import main
 from scoreline.io import convert, read_data, read_libsvm
 from scoreline.io import libsvm as libsvm_module
 from scoreline.runtime import parallel
 
-PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
+PACKED = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
 READERS = ("io.model_archive", "io.libsvm", "io.mapped_folder", "io.sources")
 
 
@@ -26,53 +31,54 @@ def little_memory(monkeypatch):
 # --------------------------------------------------------------------------------------------------------- LIBSVM text
 
 
-@pytest.mark.parametrize("index", [2**31 - 1, 2**31, 2**33, 2**59])
-def test_one_large_index_does_not_take_all_memory(index, tmp_path, little_memory):
+def test_one_large_index_does_not_take_all_memory(tmp_path, little_memory):
     """Was: 16 bytes for every number up to the index, 34 GB for 2^31, and the process was killed."""
     path = tmp_path / "rows.svm"
-    path.write_text(f"1 {index}:1\n-1 1:1\n")
-    assert read_libsvm(path)[0].nnz == 2  # by itself it costs nothing
 
     def refused():
         with pytest.raises(ValueError, match=r"rows\.svm"):
             convert(path, tmp_path / "mapped")
         assert main(["train", str(path), "--out", str(tmp_path / "model.npz")]) == 1
 
-    assert peak_of(refused) < 64 << 20
-    assert list(tmp_path.iterdir()) == [path]
+    for index in (2**31 - 1, 2**31, 2**33, 2**59):
+        path.write_text(f"1 {index}:1\n-1 1:1\n")
+        with case(index):
+            assert read_libsvm(path)[0].nnz == 2  # by itself it costs nothing
+            assert peak_of(refused) < 64 << 20
+            assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
-    "index", ["-1", "9223372036854775807", "9223372036854775808", "18446744073709551617", "1" + "0" * 400]
-)
-def test_an_index_that_no_integer_holds_is_refused(index, tmp_path):
-    (tmp_path / "rows.svm").write_text(f"1 {index}:1\n")
-    for read in (read_libsvm, lambda path: convert(path, tmp_path / "mapped")):
-        with pytest.raises(ValueError, match=r"rows\.svm, line 1, column 3"):
-            read(tmp_path / "rows.svm")
+def test_an_index_that_no_integer_holds_is_refused(tmp_path):
+    path = tmp_path / "rows.svm"
+    for index in ("-1", "9223372036854775807", "9223372036854775808", "18446744073709551617", "1" + "0" * 400):
+        path.write_text(f"1 {index}:1\n")
+        for read in (read_libsvm, lambda path: convert(path, tmp_path / "mapped")):
+            with case(index), pytest.raises(ValueError, match=r"rows\.svm, line 1, column 3"):
+                read(path)
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-def test_a_line_without_end_is_not_unpacked_into_memory(suffix, tmp_path, monkeypatch):
+def test_a_line_without_end_is_not_unpacked_into_memory(tmp_path, monkeypatch):
     """A gigabyte of one line fits into a thousandth of that; was: unpacked as a whole, copied for every piece."""
     monkeypatch.setattr(libsvm_module, "PIECE_BYTES", 1 << 16)
     monkeypatch.setattr(libsvm_module, "MAX_LINE_BYTES", 1 << 19)
-    module, path = __import__(PACKED[suffix]), tmp_path / f"rows.svm{suffix}"
-    path.write_bytes(module.compress(b"1 1:1\n1 " + b" " * (1 << 23)))
-    assert path.stat().st_size < 1 << 18
+    for suffix, module in PACKED.items():
+        path = tmp_path / f"rows.svm{suffix}"
+        path.write_bytes(module.compress(b"1 1:1\n1 " + b" " * (1 << 23)))
+        assert path.stat().st_size < 1 << 18
 
-    def refused():
-        with pytest.raises(ValueError, match=r"rows\.svm.*, line 2 is longer than 524288 bytes"):
-            read_libsvm(path)
+        def refused(path=path):
+            with pytest.raises(ValueError, match=r"rows\.svm.*, line 2 is longer than 524288 bytes"):
+                read_libsvm(path)
 
-    assert peak_of(refused) < (13 << 20 if suffix == ".xz" else 5 << 20)  # the dictionary of .xz takes 8 MB
+        with case(suffix):
+            assert peak_of(refused) < (13 << 20 if suffix == ".xz" else 5 << 20)  # the dictionary of .xz takes 8 MB
 
 
 def test_rows_that_swell_are_counted_while_they_are_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(libsvm_module, "PIECE_BYTES", 1 << 16)
     monkeypatch.setattr(libsvm_module, "memory_limit", lambda: float(1 << 21))
     path = tmp_path / "rows.svm.gz"
-    path.write_bytes(__import__("gzip").compress(b"1 1:1\n" * (1 << 18)))
+    path.write_bytes(gzip.compress(b"1 1:1\n" * (1 << 18)))
 
     def refused():
         with pytest.raises(MemoryError, match="unpacks to more rows"):
@@ -82,29 +88,32 @@ def test_rows_that_swell_are_counted_while_they_are_unpacked(tmp_path, monkeypat
     assert main(["info", str(path)]) == 1
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [b"1 1:1 2:1\n2 1:1\n3 1:1\n4    \n5    \n", b"1\n2\n3\n4\n5\n6\n7\n8\n9\n1\n2\n3\n4\n5\n6\n7\n8 \n", b"\n" * 35],
-)
-def test_text_that_changes_between_counting_and_reading_is_not_written_beyond_its_arrays(
-    changed, tmp_path, monkeypatch
-):
+CHANGED = [
+    b"1 1:1 2:1\n2 1:1\n3 1:1\n4    \n5    \n",
+    b"1\n2\n3\n4\n5\n6\n7\n8\n9\n1\n2\n3\n4\n5\n6\n7\n8 \n",
+    b"\n" * 35,
+]
+
+
+def test_text_that_changes_after_counting_is_not_written_beyond_its_arrays(tmp_path, monkeypatch):
     """Text is mapped, and another process may write to it; was: rows and entries beyond those counted were written anyway."""
     path, whole = tmp_path / "rows.svm", b"1 1:1\n2 1:1\n3 1:1\n4 1:1\n5 1:123456\n"
-    path.write_bytes(whole)
     original, calls = parallel.run_chunks, []
+    for changed in CHANGED:
+        path.write_bytes(whole)
+        calls.clear()
 
-    def run_chunks(kernel, chunks, *arguments):
-        original(kernel, chunks, *arguments)
-        calls.append(kernel)
-        if len(calls) == 1:  # counted
-            with path.open("r+b") as file:
-                file.write(changed.ljust(len(whole), b" ")[: len(whole) - 1] + b"\n")
+        def run_chunks(kernel, chunks, *arguments, changed=changed):
+            original(kernel, chunks, *arguments)
+            calls.append(kernel)
+            if len(calls) == 1:  # counted
+                with path.open("r+b") as file:
+                    file.write(changed.ljust(len(whole), b" ")[: len(whole) - 1] + b"\n")
 
-    monkeypatch.setattr(parallel, "run_chunks", run_chunks)
-    with pytest.raises(ValueError, match=r"rows\.svm.*(changed while it was read|expected)"):
-        read_libsvm(path)
-    assert len(calls) == 2
+        monkeypatch.setattr(parallel, "run_chunks", run_chunks)
+        with case(changed), pytest.raises(ValueError, match=r"rows\.svm.*(changed while it was read|expected)"):
+            read_libsvm(path)
+        assert len(calls) == 2
 
 
 # ------------------------------------------------------------------------------------------------------ arrays, tables
@@ -126,25 +135,24 @@ def test_arrays_of_an_npz_that_nobody_asked_for_are_not_unpacked(tmp_path, littl
     assert peak_of(lambda: read_data(tmp_path / "rows.npz")) < 8 << 20
 
 
-@pytest.mark.parametrize(
-    "shape", ["(1073741824, 3)", "(3, 4611686018427387904)", "(99999999999999999999, 1)", "(-1, 3)", "(3,"]
-)
-@pytest.mark.parametrize("suffix", [".npy", ".npz"])
-def test_headers_of_arrays_that_lie_allocate_nothing(shape, suffix, tmp_path):
-    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n".encode()
-    raw = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(72)
-    path = tmp_path / f"rows{suffix}"
-    if suffix == ".npy":
-        path.write_bytes(raw)
-    else:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("X.npy", raw)
+def test_headers_of_arrays_that_lie_allocate_nothing(tmp_path):
+    lies = ("(1073741824, 3)", "(3, 4611686018427387904)", "(99999999999999999999, 1)", "(-1, 3)", "(3,")
+    for shape, suffix in product(lies, (".npy", ".npz")):
+        text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+        raw = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(72)
+        path = tmp_path / f"rows{suffix}"
+        if suffix == ".npy":
+            path.write_bytes(raw)
+        else:
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("X.npy", raw)
 
-    def refused():
-        with pytest.raises(ValueError, match="rows"):
-            read_data(path)
+        def refused(path=path):
+            with pytest.raises(ValueError, match="rows"):
+                read_data(path)
 
-    assert peak_of(refused) < 8 << 20
+        with case((shape, suffix)):
+            assert peak_of(refused) < 8 << 20
 
 
 def test_a_matrix_by_columns_cannot_name_rows_without_end(tmp_path, little_memory):
@@ -182,20 +190,17 @@ def arrow_bytes(old, new):
     return raw.replace(old, new)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (np.int32([0, 1, 3, 6]), np.int32([0, 1, 3, 2**31 - 1])),
-        (np.int32([0, 1, 3, 6]), np.int32([0, -(2**31), 3, 6])),
-        (np.int32([0, 1, 0]), np.int32([0, 2**30, 0])),
-        (np.int32([0, 1, 0]), np.int32([0, -5, 0])),
-    ],
-    ids=["offset beyond", "offset before", "code beyond", "code before"],
-)
-def test_arrow_files_that_lead_out_of_memory_are_refused(old, new, tmp_path):
+OUT_OF_MEMORY = {
+    "offset beyond": ([0, 1, 3, 6], [0, 1, 3, 2**31 - 1]),
+    "offset before": ([0, 1, 3, 6], [0, -(2**31), 3, 6]),
+    "code beyond": ([0, 1, 0], [0, 2**30, 0]),
+    "code before": ([0, 1, 0], [0, -5, 0]),
+}
+
+
+def test_arrow_files_that_lead_out_of_memory_are_refused(tmp_path):
     """In a process of its own: Arrow follows such offsets unless it is told to look at them first."""
     path = tmp_path / "table.arrow"
-    path.write_bytes(arrow_bytes(old.tobytes(), new.tobytes()))
 
     def read():
         with pytest.raises(ValueError, match=r"table\.arrow cannot be read"):
@@ -204,7 +209,9 @@ def test_arrow_files_that_lead_out_of_memory_are_refused(old, new, tmp_path):
             convert(path, tmp_path / "mapped", label="y")
         return 0
 
-    assert in_child(read) == 0
+    for name, (old, new) in OUT_OF_MEMORY.items():
+        path.write_bytes(arrow_bytes(np.int32(old).tobytes(), np.int32(new).tobytes()))
+        assert in_child(read) == 0, name
 
 
 def test_names_of_columns_that_are_not_utf8_are_refused_by_file(tmp_path):
@@ -214,8 +221,7 @@ def test_names_of_columns_that_are_not_utf8_are_refused_by_file(tmp_path):
         read_data(tmp_path / "table.arrow", "y")
 
 
-@pytest.mark.parametrize("said", [13, 4, 2**40])
-def test_a_parquet_file_that_lies_about_its_rows_is_refused(said, tmp_path, monkeypatch):
+def test_a_parquet_file_that_lies_about_its_rows_is_refused(tmp_path, monkeypatch):
     """Was: rows that nobody wrote held what memory held before, or an array of that many rows was asked for."""
     pq = pytest.importorskip("pyarrow.parquet")
     pa = pytest.importorskip("pyarrow")
@@ -225,14 +231,16 @@ def test_a_parquet_file_that_lies_about_its_rows_is_refused(said, tmp_path, monk
     from scoreline.io.tables import ParquetTable
 
     original = ParquetTable.__init__
+    for said in (13, 4, 2**40):
 
-    def lying(self, path, missing):
-        original(self, path, missing)
-        self.rows = said
+        def lying(self, path, missing, said=said):
+            original(self, path, missing)
+            self.rows = said
 
-    monkeypatch.setattr(ParquetTable, "__init__", lying)
-    with pytest.raises((ValueError, MemoryError), match=r"table\.parquet: there are|1,099,511,627,776 rows"):
-        read_data(tmp_path / "table.parquet", "y", encoding=encoding)
+        monkeypatch.setattr(ParquetTable, "__init__", lying)
+        message = r"table\.parquet: there are|1,099,511,627,776 rows"
+        with case(said), pytest.raises((ValueError, MemoryError), match=message):
+            read_data(tmp_path / "table.parquet", "y", encoding=encoding)
 
 
 def test_text_of_parquet_that_is_not_utf8_is_refused_by_name(tmp_path):

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hostile_cases import fitted, in_child, no_waiting_for_the_disk, rows  # noqa: F401
+from hostile_cases import fitted, in_child, rows
 
+from cases import case, copies
 from scoreline import MeasureClassifier, load_model
 from scoreline.export import to_json
 from scoreline.io import convert, open_mapped, read_data, read_libsvm
@@ -31,10 +32,12 @@ def largest_file(folder):
     return folder / ("indices.npy" if (folder / "indices.npy").exists() else "X.npy")
 
 
+def header_of(folder):
+    return json.loads((folder / "header.json").read_bytes())
+
+
 def with_header(folder, **changes):
-    header = json.loads((folder / "header.json").read_bytes())
-    header |= changes
-    (folder / "header.json").write_text(json.dumps(header))
+    (folder / "header.json").write_text(json.dumps(header_of(folder) | changes))
 
 
 USES = {
@@ -55,15 +58,14 @@ SOME_ROWS = {
 }
 
 
-@pytest.mark.parametrize("change", ["shorter", "other entries"])
-def test_files_that_change_while_they_are_open_are_noticed_before_they_are_read(change, mapped):
+def test_files_that_change_while_they_are_open_are_noticed(mapped):
     """Was: bus error or segmentation fault. In a process of its own, since it may not survive."""
 
-    def use():
-        X = open_mapped(mapped).X
+    def use(folder, change):
+        X = open_mapped(folder).X
         for call in (USES | SOME_ROWS).values():
             call(X)
-        path = largest_file(mapped)
+        path = largest_file(folder)
         if change == "shorter":
             os.truncate(path, 200)
         else:
@@ -71,15 +73,16 @@ def test_files_that_change_while_they_are_open_are_noticed_before_they_are_read(
                 file.seek(160)
                 file.write(b"\xff" * 64)
             os.utime(path, ns=(0, 12345))  # the clock of a file system may be too coarse to tell the two writes
-        for call in (USES | SOME_ROWS).values():
-            with pytest.raises(ValueError, match="was changed while it was open"):
+        for name, call in (USES | SOME_ROWS).items():
+            with case(name), pytest.raises(ValueError, match="was changed while it was open"):
                 call(X)
         return 0
 
-    assert in_child(use) == 0
+    for change, copy in copies(mapped, ["shorter", "other entries"]):
+        assert in_child(lambda copy=copy, change=change: use(copy, change)) == 0, change
 
 
-def test_a_folder_that_is_replaced_or_removed_stays_readable_where_it_is_open(mapped):
+def test_a_folder_that_is_replaced_stays_readable_where_it_is_open(mapped):
     data = open_mapped(mapped)
     before = data.X.matvec(np.ones(3))
     X, y = rows(3000)
@@ -103,30 +106,28 @@ def test_open_files_are_closed_with_their_operator(mapped):
             os.fstat(handle)
 
 
-@pytest.mark.parametrize("name", ["header.json", "largest.npy", "labels.npy"])
-def test_a_pipe_in_a_folder_is_not_waited_for(name, mapped):
-    (mapped / name).unlink()
-    os.mkfifo(mapped / name)
-    if name != "header.json":
-        files = json.loads((mapped / "header.json").read_bytes())["files"]
-        with_header(mapped, files=files | {name: {"bytes": 0, "crc32": 0}})
-    with pytest.raises(ValueError, match="no plain file"):
-        open_mapped(mapped)
+def test_a_pipe_in_a_folder_is_not_waited_for(mapped):
+    for name, copy in copies(mapped, ["header.json", "largest.npy", "labels.npy"]):
+        if name != "header.json":
+            with_header(copy, files=header_of(copy)["files"] | {name: {"bytes": 0, "crc32": 0}})
+        (copy / name).unlink()
+        os.mkfifo(copy / name)
+        with case(name), pytest.raises(ValueError, match="no plain file"):
+            open_mapped(copy)
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz"])
-def test_a_pipe_in_place_of_an_array_file_is_not_waited_for(suffix, tmp_path):
-    os.mkfifo(tmp_path / f"rows{suffix}")
-    with pytest.raises(ValueError, match="no plain file"):
-        read_data(tmp_path / f"rows{suffix}")
+def test_a_pipe_in_place_of_an_array_file_is_not_waited_for(tmp_path):
+    for suffix in (".npy", ".npz"):
+        os.mkfifo(tmp_path / f"rows{suffix}")
+        with pytest.raises(ValueError, match="no plain file"):
+            read_data(tmp_path / f"rows{suffix}")
 
 
-def test_links_to_files_are_followed_and_other_names_of_a_header_are_not_looked_at(mapped, tmp_path):
+def test_links_to_files_are_followed_and_other_paths_ignored(mapped, tmp_path):
     path = largest_file(mapped)
     path.rename(tmp_path / "elsewhere.npy")
     path.symlink_to(tmp_path / "elsewhere.npy")
-    files = json.loads((mapped / "header.json").read_bytes())["files"]
-    with_header(mapped, files=files | {"../../etc/passwd": {"bytes": 1, "crc32": 2}})
+    with_header(mapped, files=header_of(mapped)["files"] | {"../../etc/passwd": {"bytes": 1, "crc32": 2}})
     assert open_mapped(mapped).X.shape == (3000, 3)
     path.unlink()
     path.symlink_to("/etc/passwd")
@@ -162,26 +163,23 @@ HEADERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HEADERS)
-def test_headers_of_folders_that_lie_are_refused(name, mapped):
-    with_header(mapped, **HEADERS[name])
-    with pytest.raises(ValueError, match="mapped"):
-        open_mapped(mapped)
+def test_headers_of_folders_that_lie_are_refused(mapped):
+    for name, copy in copies(mapped, HEADERS):
+        with_header(copy, **HEADERS[name])
+        with case(name), pytest.raises(ValueError, match=copy.name):
+            open_mapped(copy)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{'descr': '''", "a:\n    b\n  c", "(" * 9000, "{'descr': '<f8', 'fortran_order': False, 'shape': (2**70,)}"],
-)
-def test_arrays_whose_headers_cannot_be_parsed_are_refused(text, mapped):
+def test_arrays_whose_headers_cannot_be_parsed_are_refused(mapped):
     """Was: errors of Python's tokenizer."""
-    path = mapped / "largest.npy"
-    raw = text.encode() + b"\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + len(raw).to_bytes(2, "little") + raw + bytes(24))
-    files = json.loads((mapped / "header.json").read_bytes())["files"]
-    with_header(mapped, files=files | {path.name: {"bytes": path.stat().st_size, "crc32": 0}})
-    with pytest.raises(ValueError, match="mapped is damaged"):
-        open_mapped(mapped)
+    path, files = mapped / "largest.npy", header_of(mapped)["files"]
+    endless = "{'descr': '<f8', 'fortran_order': False, 'shape': (2**70,)}"
+    for text in ("{'descr': '''", "a:\n    b\n  c", "(" * 9000, endless):
+        raw = text.encode() + b"\n"
+        path.write_bytes(b"\x93NUMPY\x01\x00" + len(raw).to_bytes(2, "little") + raw + bytes(24))
+        with_header(mapped, files=files | {path.name: {"bytes": path.stat().st_size, "crc32": 0}})
+        with case(text), pytest.raises(ValueError, match="mapped is damaged"):
+            open_mapped(mapped)
 
 
 def test_arrays_of_another_number_of_dimensions_are_refused(mapped):
@@ -234,15 +232,15 @@ def test_a_link_in_place_of_a_lock_is_not_followed(tmp_path):
     assert victim.read_bytes() == b"precious"
 
 
-@pytest.mark.parametrize("end", ["part", "old"])
-def test_a_link_in_place_of_an_unfinished_folder_is_not_followed(end, tmp_path):
+def test_a_link_in_place_of_an_unfinished_folder_is_not_followed(tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").write_bytes(b"precious")
-    (tmp_path / f".mapped.{end}").symlink_to(precious)
-    convert(rows(), tmp_path / "mapped")
-    assert (precious / "file").read_bytes() == b"precious"
-    assert sorted(os.listdir(tmp_path)) == ["mapped", "precious"]
+    for end in ("part", "old"):
+        (tmp_path / f".mapped.{end}").symlink_to(precious)
+        convert(rows(), tmp_path / "mapped", overwrite=True)
+        assert (precious / "file").read_bytes() == b"precious"
+        assert sorted(os.listdir(tmp_path)) == ["mapped", "precious"]
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -262,7 +260,7 @@ def test_convert_follows_a_link_to_a_folder(there, tmp_path):
     assert os.listdir(tmp_path / "disk") == ["real"]
 
 
-def test_a_conversion_that_cannot_take_its_name_brings_the_old_folder_back(tmp_path, monkeypatch):
+def test_a_conversion_that_cannot_be_renamed_restores_the_old_folder(tmp_path, monkeypatch):
     X, y = rows()
     folder = convert((X, y), tmp_path / "mapped")
     really = Path.rename
@@ -293,18 +291,20 @@ def test_a_checkpoint_behind_a_link_is_removed_and_the_link_stays(tmp_path):
     assert not target.exists()
 
 
-@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_new_files_have_the_mode_that_the_umask_gives(mask, mode, tmp_path):
-    before = os.umask(mask)
-    try:
-        fitted().save(tmp_path / "model.npz")
-        to_json(fitted(), tmp_path / "model.json")
-        folder = convert(rows(), tmp_path / "mapped")
-    finally:
-        os.umask(before)
-    for path in (tmp_path / "model.npz", tmp_path / "model.json", *folder.iterdir()):
-        assert stat.S_IMODE(path.stat().st_mode) == mode, path
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~mask
+def test_new_files_have_the_mode_that_the_umask_gives(tmp_path):
+    for mask, mode in ((0o022, 0o644), (0o077, 0o600), (0o002, 0o664)):
+        place = tmp_path / f"{mask:o}"
+        place.mkdir()
+        before = os.umask(mask)
+        try:
+            fitted().save(place / "model.npz")
+            to_json(fitted(), place / "model.json")
+            folder = convert(rows(), place / "mapped")
+        finally:
+            os.umask(before)
+        for path in (place / "model.npz", place / "model.json", *folder.iterdir()):
+            assert stat.S_IMODE(path.stat().st_mode) == mode, path
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o777 & ~mask
 
 
 def test_a_replacement_has_the_mode_of_the_old_file(tmp_path):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile_cases import rows, with_sparse  # noqa: F401
+from hostile_cases import with_sparse
 
+from cases import case
 from scoreline.cli.main import main
 
 # -------------------------------------------------------------------------------------------------------- command line
@@ -30,16 +31,17 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("name", LINES)
-def test_command_lines_that_once_ended_in_a_traceback(name, tmp_path, monkeypatch, capsys):
+def test_command_lines_that_once_ended_in_a_traceback(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("rows.svm").write_text("1 1:1\n-1 2:1\n" * 4)
     Path("wide.svm").write_text(f"1 {2**59}:1\n-1 2:1\n" * 4)
     Path("bad.npz").write_bytes(b"PK\x05\x06" + b"\xff" * 18)
     before = sorted(Path().iterdir())
-    assert main(LINES[name]) in (1, 2)
-    assert "scoreline: error: " in capsys.readouterr().err
-    assert sorted(Path().iterdir()) == before
+    for name, words in LINES.items():
+        with case(name):
+            assert main(words) in (1, 2)
+            assert "scoreline: error: " in capsys.readouterr().err
+            assert sorted(Path().iterdir()) == before
 
 
 def test_names_in_a_file_do_not_speak_to_the_terminal(tmp_path, capsys):

@@ -10,9 +10,10 @@ import zlib
 
 import numpy as np
 import pytest
-from hostile_cases import fitted, no_waiting_for_the_disk, peak_of, rows, with_sparse  # noqa: F401
+from hostile_cases import fitted, peak_of, rows, with_sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from cases import case
 from scoreline import MeasureClassifier, load_model
 from scoreline.cli.main import main
 from scoreline.fitting.persist import KIND, VERSION
@@ -24,22 +25,19 @@ from scoreline.solvers import Checkpoint
 # --------------------------------------------------------------------------------------------------------- model files
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [[[2**28]], [[2**31]], [[2**62]], [[2**30, 2**30]], [[2**26]] * 40],
-    ids=["2^28", "2^31", "2^62", "2^60", "many"],
-)
-def test_a_small_model_file_cannot_ask_for_much_memory(shapes, tmp_path):
+def test_a_small_model_file_cannot_ask_for_much_memory(tmp_path):
     """Was: as much as the machine has, by a few hundred bytes."""
     path = tmp_path / "model"
-    path.write_bytes(with_sparse(shapes))
-    assert path.stat().st_size < 4000
 
     def refused():
         with pytest.raises(ValueError, match=r"model.*ask for more memory than a file of its size may"):
             read_archive(path, "x", 1)
 
-    assert peak_of(refused) < (1 << 30) + (64 << 20)  # SPARSE_ROOM, of pages that nobody has touched
+    for shapes in ([[2**28]], [[2**31]], [[2**62]], [[2**30, 2**30]], [[2**26]] * 40):
+        path.write_bytes(with_sparse(shapes))
+        assert path.stat().st_size < 4000
+        with case(shapes):
+            assert peak_of(refused) < (1 << 30) + (64 << 20)  # SPARSE_ROOM, of pages that nobody has touched
 
 
 def test_sparse_arrays_beyond_what_a_reader_takes_are_written_in_full(tmp_path, monkeypatch):
@@ -69,26 +67,8 @@ def overlapping(count=40, size=600):
         tail = local + tail
     directory, offset = b"", 0
     for name, check, length, local in reversed(entries):
-        directory += struct.pack(
-            "<4sHHHHHHIIIHHHHHII",
-            b"PK\1\2",
-            20,
-            20,
-            0,
-            0,
-            0,
-            33,
-            check,
-            length,
-            length,
-            len(name),
-            0,
-            0,
-            0,
-            0,
-            0,
-            offset,
-        )
+        sizes = (check, length, length, len(name))
+        directory += struct.pack("<4sHHHHHHIIIHHHHHII", b"PK\1\2", 20, 20, 0, 0, 0, 33, *sizes, 0, 0, 0, 0, 0, offset)
         directory += name
         offset += local
     end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, count, count, len(directory), len(tail), 0)
@@ -104,24 +84,23 @@ def test_members_that_overlap_are_refused(tmp_path):
         read_archive(tmp_path / "model", "x", 1)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        b'{"format": "x", "version": 1, "content": {"a": 1}, "content": {"a": 2}}',
-        b'{"format": "x", "version": 1, "content": {"a": 1, "a": 1}}',
-        b'{"format": "x", "version": 1, "content": {"a": NaN}}',
-        b'{"format": "x", "version": 1, "content": {"a": Infinity}}',
-        b'{"format": "x", "version": true, "content": {}}',
-        b'{"format": "x", "version": 1, "content": {"a": ' + b"[" * 5000 + b"]" * 5000 + b"}}",
-        b'{"format": "x", "version": 1, "content": {"a": ' + b"1" * 10_000 + b"}}",
-    ],
-    ids=["content twice", "a name twice", "NaN", "infinity", "version true", "deep", "a long number"],
-)
-def test_headers_that_readers_could_take_in_two_ways_are_refused(header, tmp_path):
-    with zipfile.ZipFile(tmp_path / "model", "w") as archive:
-        archive.writestr(HEADER, header)
-    with pytest.raises(ValueError, match="model"):
-        read_archive(tmp_path / "model", "x", 1)
+TWO_MEANINGS = {
+    "content twice": b'{"format": "x", "version": 1, "content": {"a": 1}, "content": {"a": 2}}',
+    "a name twice": b'{"format": "x", "version": 1, "content": {"a": 1, "a": 1}}',
+    "NaN": b'{"format": "x", "version": 1, "content": {"a": NaN}}',
+    "infinity": b'{"format": "x", "version": 1, "content": {"a": Infinity}}',
+    "version true": b'{"format": "x", "version": true, "content": {}}',
+    "deep": b'{"format": "x", "version": 1, "content": {"a": ' + b"[" * 5000 + b"]" * 5000 + b"}}",
+    "a long number": b'{"format": "x", "version": 1, "content": {"a": ' + b"1" * 10_000 + b"}}",
+}
+
+
+def test_headers_that_readers_could_take_in_two_ways_are_refused(tmp_path):
+    for name, header in TWO_MEANINGS.items():
+        with zipfile.ZipFile(tmp_path / "model", "w") as archive:
+            archive.writestr(HEADER, header)
+        with case(name), pytest.raises(ValueError, match="model"):
+            read_archive(tmp_path / "model", "x", 1)
 
 
 WRONG = {
@@ -153,18 +132,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_model_whose_parts_have_other_types_is_refused_when_it_is_loaded(name, tmp_path, capsys):
+def test_a_model_whose_parts_have_other_types_is_refused(tmp_path, capsys):
     """Was: loaded, and predict, info or export failed later by an error that does not name the file."""
-    fitted(probability=True).save(tmp_path / "model.npz")
-    content = read_archive(tmp_path / "model.npz", KIND, VERSION)
-    part, key, value = WRONG[name]
-    content[part][key] = value
-    write_archive(tmp_path / "model.npz", KIND, VERSION, content)
-    with pytest.raises(ValueError, match=r"model\.npz is not a complete model"):
-        load_model(tmp_path / "model.npz")
-    assert main(["info", str(tmp_path / "model.npz")]) == 1
-    assert "model.npz is not a complete model" in capsys.readouterr().err
+    path = tmp_path / "model.npz"
+    fitted(probability=True).save(path)
+    content = read_archive(path, KIND, VERSION)
+    for name, (part, key, value) in WRONG.items():
+        write_archive(path, KIND, VERSION, content | {part: content[part] | {key: value}})
+        with case(name):
+            with pytest.raises(ValueError, match=r"model\.npz is not a complete model"):
+                load_model(path)
+            assert main(["info", str(path)]) == 1
+            assert "model.npz is not a complete model" in capsys.readouterr().err
 
 
 STREAM = {
@@ -181,17 +160,16 @@ STREAM = {
 }
 
 
-@pytest.mark.parametrize("name", STREAM)
-def test_a_stream_whose_numbers_are_none_is_refused_when_it_is_loaded(name, tmp_path):
+def test_a_stream_whose_numbers_are_wrong_is_refused(tmp_path):
     """Was: loaded, and the next block failed, or was learnt from with a weight of infinity."""
     X, y = rows()
     path = tmp_path / "model.npz"
     MeasureClassifier("f1", solver="stamp", random_state=0).partial_fit(X, y, classes=[0, 1]).save(path)
     content = read_archive(path, KIND, VERSION)
-    content["stream"] = STREAM[name](content["stream"])
-    write_archive(path, KIND, VERSION, content)
-    with pytest.raises(ValueError, match=r"model\.npz is not a complete model"):
-        load_model(path)
+    for name, change in STREAM.items():
+        write_archive(path, KIND, VERSION, content | {"stream": change(content["stream"])})
+        with case(name), pytest.raises(ValueError, match=r"model\.npz is not a complete model"):
+            load_model(path)
 
 
 def test_a_checkpoint_with_a_false_bound_is_refused(tmp_path):
@@ -234,22 +212,28 @@ def npy_of_objects():
     return file.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["npz", "npy", "pickle as npy", "pickle as npz", "pickle as model", "npz as model"])
-def test_no_reader_unpickles_or_evaluates(kind, tmp_path, monkeypatch):
-    content = (
-        npz_of_objects() if kind.startswith("npz") else npy_of_objects() if kind == "npy" else pickle.dumps(Trap())
-    )
-    path = tmp_path / f"rows.{'npy' if 'npy' in kind else 'npz'}"
-    path.write_bytes(content)
-    monkeypatch.chdir(tmp_path)
+def test_no_reader_unpickles_or_evaluates(tmp_path, monkeypatch):
+    for kind in ("npz", "npy", "pickle as npy", "pickle as npz", "pickle as model", "npz as model"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        with case(kind):
+            check_that_no_code_is_run(kind, folder, monkeypatch)
+
+
+def check_that_no_code_is_run(kind, folder, monkeypatch):
+    contents = {"npz": npz_of_objects, "npy": npy_of_objects, "pickle": lambda: pickle.dumps(Trap())}
+    path = folder / f"rows.{'npy' if 'npy' in kind else 'npz'}"
+    path.write_bytes(contents[kind.split()[0]]())
 
     def never(*_, **__):
         raise AssertionError("code of a file was run")
 
-    for name in ("load", "loads", "Unpickler", "_Unpickler"):
-        monkeypatch.setattr(pickle, name, never)
-    for name in ("eval", "exec"):
-        monkeypatch.setattr(builtins, name, never)
-    with pytest.raises(ValueError, match="rows"):
-        load_model(path) if kind.endswith("model") else read_data(path)
-    assert list(tmp_path.iterdir()) == [path]
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("load", "loads", "Unpickler", "_Unpickler"):
+            patch.setattr(pickle, name, never)
+        for name in ("eval", "exec"):
+            patch.setattr(builtins, name, never)
+        with pytest.raises(ValueError, match="rows"):
+            load_model(path) if kind.endswith("model") else read_data(path)
+    assert list(folder.iterdir()) == [path]

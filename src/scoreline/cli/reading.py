@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from scoreline.cli.output import Output, reported
 from scoreline.io import Dataset, make_imbalanced, read_data
 from scoreline.io.mapped_folder import HEADER, check_width, source_name
-from scoreline.io.sources import ARRAYS, TABLES, UnfitError
+from scoreline.io.sources import ARRAYS, UnfitError
+from scoreline.io.tables import TABLES, unpacked_suffix
 from scoreline.runtime.optional import require
 from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.vectors import room_module
@@ -88,13 +89,12 @@ def _check_path(path: str) -> None:
 
 def is_table(path: str) -> bool:
     """Tell whether a path is that of a table, as `read_data` decides."""
-    return not Path(path).is_dir() and bool({suffix.lower() for suffix in Path(path).suffixes[-2:]} & {*TABLES})
+    return not Path(path).is_dir() and unpacked_suffix(Path(path)) in TABLES
 
 
 def is_text(path: str) -> bool:
     """Tell whether a path is that of LIBSVM text, as `read_data` decides."""
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]
-    return not Path(path).is_dir() and not set(suffixes) & {*TABLES, *ARRAYS}
+    return not Path(path).is_dir() and not is_table(path) and Path(path).suffix.lower() not in ARRAYS
 
 
 def built_in(name: str) -> Dataset:

@@ -247,9 +247,11 @@ class Encoding:
     def to_json(self) -> dict[str, Any]:
         """Return dicts, lists, strings and numbers from which `from_json` makes the same encoding."""
         columns = [{**dataclasses.asdict(c), "categories": list(c.categories)} for c in self.columns]
-        rest = {"label": self.label, "labels": list(self.labels), "rows": self.rows, "missing": list(self.missing)}
-        rest["impute"] = self.impute
-        return {"version": VERSION, "columns": columns, **rest}
+        labels, missing = list(self.labels), list(self.missing)
+        return {
+            "version": VERSION, "columns": columns, "label": self.label, "labels": labels, "rows": self.rows,
+            "missing": missing, "impute": self.impute,
+        }  # fmt: skip
 
     @classmethod
     def from_json(cls, content: Any) -> "Encoding":
@@ -433,11 +435,11 @@ class Survey:
                 UserWarning,
                 stacklevel=2,
             )
-        columns = []
-        for name, summary in self.summaries.items():
-            if summary.missing < self.rows:
-                make = self._number if summary.kind == "number" else self._category
-                columns.append(make(name, summary, batches))
+        columns = [
+            self._number(name, summary) if summary.kind == "number" else self._category(name, summary, batches)
+            for name, summary in self.summaries.items()
+            if summary.missing < self.rows
+        ]
         self._note_missing(columns)
         return columns
 
@@ -458,7 +460,7 @@ class Survey:
         have = "1 column has" if len(lacking) == 1 else f"{len(lacking)} columns have"
         note("%s missing values: %s: %s", have, "; ".join(done), cells.first_twenty(shown))
 
-    def _number(self, name: str, summary: Summary, batches: Any) -> Column:
+    def _number(self, name: str, summary: Summary) -> Column:
         mean: float | None = summary.total / max(summary.count, 1)
         if self.impute == "mean" and not math.isfinite(summary.total):
             if summary.missing:

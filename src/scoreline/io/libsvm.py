@@ -89,7 +89,7 @@ def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int |
             raise MemoryError(f"{path} unpacks to more rows than half of the memory holds")
     _check_rows(path, sum(len(piece.labels) for piece in pieces), sum(piece.qids for piece in pieces))
     whole = pieces[0] if len(pieces) == 1 else _joined(pieces)
-    first, width = _columns(path, whole.lowest, whole.highest, zero_based, n_features)
+    first, width = index_columns(path, whole.lowest, whole.highest, zero_based, n_features)
     indices = whole.indices
     if first:
         indices -= 1
@@ -111,16 +111,19 @@ def check_indices(zero_based: bool | str, n_features: int | None) -> None:
 
 
 def libsvm_pieces(path: Path, n_features: int | None = None, zero_based: bool | str = "auto") -> Iterator[Piece]:
-    """Yield a file in pieces of about PIECE_BYTES bytes of text, so that not all of it is in memory; indices as written."""
+    """Yield a file in pieces of about PIECE_BYTES bytes of text, so that not all of it is in memory; indices as written.
+
+    `lowest` and `highest` of a piece are those of all rows up to its end.
+    """
     rows, qids, lowest, highest = 0, 0, 2**62, -1
     for piece in _pieces(path, PIECE_BYTES):
         rows, qids = rows + len(piece.labels), qids + piece.qids
         lowest, highest = min(lowest, piece.lowest), max(highest, piece.highest)
         if highest >= (MAX_COLUMNS if n_features is None else n_features + 1):
-            _columns(path, min(lowest, 1), highest, zero_based, MAX_COLUMNS if n_features is None else n_features)
-        yield piece
+            index_columns(path, min(lowest, 1), highest, zero_based, MAX_COLUMNS if n_features is None else n_features)
+        yield piece._replace(lowest=lowest, highest=highest)
     _check_rows(path, rows, qids)
-    _columns(path, lowest, highest, zero_based, n_features)
+    index_columns(path, lowest, highest, zero_based, n_features)
 
 
 def _check_rows(path: Path, rows: int, qids: int) -> None:
@@ -131,9 +134,11 @@ def _check_rows(path: Path, rows: int, qids: int) -> None:
         logger.info("%s: %d qid:... were skipped; ranking by groups is not supported", path, qids)
 
 
-def _columns(path: Path, lowest: int, highest: int, zero_based: bool | str, n_features: int | None) -> tuple[int, int]:
+def index_columns(
+    path: Path, lowest: int, highest: int, zero_based: bool | str, n_features: int | None
+) -> tuple[int, int]:
     """Return the index of the first feature and the number of features."""
-    first = (0 if zero_based else 1) if isinstance(zero_based, bool) else int(lowest > 0)
+    first = int(lowest > 0) if zero_based == "auto" else int(not zero_based)
     if lowest < first:
         raise ValueError(
             f"{path} has a feature with index 0, which zero_based=False does not allow; pass zero_based='auto'"

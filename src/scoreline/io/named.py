@@ -115,10 +115,7 @@ def load_named(
     """
     _check_name(name)
     check_number("timeout", timeout, above=0)
-    if sha256 is not None:
-        sha256 = str(sha256).lower()
-        if len(sha256) != 64 or set(sha256) - set(string.hexdigits):
-            raise ValueError(f"sha256={sha256!r} must be 64 hexadecimal digits")
+    sha256 = None if sha256 is None else _checked_sum(sha256)
     known = KNOWN.get(name)
     if n_features is not None:
         check_number("n_features", n_features, least=1 if known is None else known.features, integer=True)
@@ -134,6 +131,37 @@ def load_named(
         check_cached(path, sha256)
         return _read(path, name, n_features)
     places = " and ".join(str(p) for p in (place, cache) if p is not None)
+    file = _published_file(name, places, folder)
+    base = (BASE_URL if base_url is None else base_url).rstrip("/")
+    by_hand = f"get {base}/{file} by hand and put it into {place or cache} under the name {file}"
+    if not download:
+        files = ", ".join(_candidates(name))
+        raise FileNotFoundError(f"{name} is not in {places} (looked for {files}); pass download=True, or {by_hand}")
+    try:
+        return fetch_into_cache(
+            f"{base}/{file}",
+            cache / file,
+            lambda path: _read(path, name, n_features),
+            sha256=sha256,
+            timeout=timeout,
+        )
+    except ValueError as error:
+        raise ValueError(f"{error}. Or {by_hand}") from error
+    except ConnectionError as error:
+        raise ConnectionError(f"{error}. Try again later, or {by_hand}") from error
+
+
+def _checked_sum(sha256: Any) -> str:
+    """Return a checksum in small letters, or raise if it is not one."""
+    text = str(sha256).lower()
+    if len(text) != 64 or set(text) - set(string.hexdigits):
+        raise ValueError(f"sha256={text!r} must be 64 hexadecimal digits")
+    return text
+
+
+def _published_file(name: str, places: str, folder: Any) -> str:
+    """Return the file of a set in the LIBSVM collection, or say why a set that is not in these places has none."""
+    known = KNOWN.get(name)
     if known is None:
         raise ValueError(
             f"{unknown_name('name', name, named_sets(folder))} A file {name}.svm in {places} is found too."
@@ -143,23 +171,7 @@ def load_named(
             f"{name} is not in {places}, and is not part of the LIBSVM collection; docs/datasets.md says how to make "
             f"{name}.svm. Put it into a folder and pass that as folder, or set SCORELINE_DATA"
         )
-    base = (BASE_URL if base_url is None else base_url).rstrip("/")
-    by_hand = f"get {base}/{known.file} by hand and put it into {place or cache} under the name {known.file}"
-    if not download:
-        files = ", ".join(_candidates(name))
-        raise FileNotFoundError(f"{name} is not in {places} (looked for {files}); pass download=True, or {by_hand}")
-    try:
-        return fetch_into_cache(
-            f"{base}/{known.file}",
-            cache / known.file,
-            lambda path: _read(path, name, n_features),
-            sha256=sha256,
-            timeout=timeout,
-        )
-    except ValueError as error:
-        raise ValueError(f"{error}. Or {by_hand}") from error
-    except ConnectionError as error:
-        raise ConnectionError(f"{error}. Try again later, or {by_hand}") from error
+    return known.file
 
 
 def is_here(name: str, folder: Any = None) -> bool:

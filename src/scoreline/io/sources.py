@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from scoreline.io.columns import TableError, label_values, listed, names_of
 from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.files import check_plain
-from scoreline.io.libsvm import OPENERS, check_indices, libsvm_pieces, read_libsvm, whole_numbers
+from scoreline.io.libsvm import check_indices, index_columns, libsvm_pieces, read_libsvm, whole_numbers
 from scoreline.io.model_archive import read_npy
-from scoreline.io.tables import ARROW, PARQUET, SEPARATORS, CsvTable, Table, open_table
+from scoreline.io.tables import TABLES, CsvTable, Table, open_table, unpacked_suffix
 from scoreline.operators.convert import frame_values
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.memory import memory_limit
@@ -25,7 +25,7 @@ from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray
 
 BLOCK_BYTES = 1 << 25
-TABLES, ARRAYS = (*SEPARATORS, *PARQUET, *ARROW), (".npy", ".npz")
+ARRAYS = (".npy", ".npz")
 NPZ_PARTS = ("X", "y", "data", "indices", "indptr", "shape", "format")  # what an .npz file may have for us
 LEARNT = {"impute": "mean", "indicators": True, "min_category_rows": MIN_CATEGORY_ROWS}  # options with their defaults
 Block = tuple[Any, AnyArray | None]
@@ -109,8 +109,7 @@ def open_source(source: Any, *, label: Any = None, positive: Any = None, **optio
             raise FileNotFoundError(f"{path} does not exist")
         if path.is_dir():
             raise ValueError(f"{path} is a folder, expected a file; open_mapped opens folders that convert has made")
-        suffix = Path(path.stem).suffix.lower() if path.suffix.lower() in (*OPENERS, ".zst") else path.suffix.lower()
-        if suffix in TABLES:
+        if unpacked_suffix(path) in TABLES:
             opened = TableSource(path, label, **options)
         elif path.suffix.lower() in ARRAYS:
             _no(options, None, "an array file", ("label",))
@@ -146,7 +145,6 @@ class LibsvmSource(Source):
     def __init__(self, path: Path, zero_based: bool | str = "auto", n_features: int | None = None):
         self.path, self.zero_based, self.n_features = path, zero_based, n_features
         check_indices(zero_based, n_features)
-        self._lowest, self._highest = 2**62, -1
 
     def whole(self) -> Block:
         """Return all rows and labels."""
@@ -155,16 +153,15 @@ class LibsvmSource(Source):
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks; indices as they are written."""
-        self._lowest, self._highest = 2**62, -1
         for piece in libsvm_pieces(self.path, self.n_features, self.zero_based):
-            self._lowest, self._highest = min(self._lowest, piece.lowest), max(self._highest, piece.highest)
+            self._index_range = piece.lowest, piece.highest
             parts = (piece.data, piece.indices, piece.indptr)
-            yield sp.csr_array(parts, shape=(len(piece.labels), self._highest + 1)), whole_numbers(piece.labels)
+            yield sp.csr_array(parts, shape=(len(piece.labels), piece.highest + 1)), whole_numbers(piece.labels)
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""
-        first = int(self._lowest > 0) if self.zero_based == "auto" else int(not self.zero_based)
-        return (max(1, self._highest + 1 - first) if self.n_features is None else self.n_features), first
+        first, width = index_columns(self.path, *self._index_range, self.zero_based, self.n_features)
+        return width, first
 
 
 class TableSource(Source):

@@ -20,6 +20,7 @@ from scoreline.runtime.registry import unknown_name
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+TABLES = (*SEPARATORS, *PARQUET, *ARROW)
 CSV_BLOCK_BYTES = 1 << 22  # parsed at a time; no value can be longer
 MAX_BATCH_ROWS = 65_536
 MAX_BATCH_CELLS = 1 << 24  # fewer rows where there are many columns
@@ -112,12 +113,10 @@ def open_table(source: Any, *, missing: Iterable[str] = (), separator: str | Non
     path = Path(source)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] if suffixes[-1:] and suffixes[-1] in PACKED else []
-    suffix = "".join(suffixes[-1 - len(packed) :][:1])
-    if path.is_dir() or suffix not in (*SEPARATORS, *(() if packed else PARQUET + ARROW)):
+    suffix = unpacked_suffix(path)
+    if path.is_dir() or suffix not in (SEPARATORS if path.suffix.lower() in PACKED else TABLES):
         raise ValueError(
-            f"{path} is no file that can be read; expected one that ends in {listed((*SEPARATORS, *PARQUET, *ARROW))}, "
+            f"{path} is no file that can be read; expected one that ends in {listed(TABLES)}, "
             f"or .csv or .tsv followed by one of {listed(PACKED)}"
         )
     if not _is_unicode(str(path)):
@@ -133,6 +132,11 @@ def open_table(source: Any, *, missing: Iterable[str] = (), separator: str | Non
     if separator is not None:
         raise ValueError(f"separator={separator!r} is for CSV files, got {path}")
     return (ParquetTable if suffix in PARQUET else ArrowTable)(path, markers)
+
+
+def unpacked_suffix(path: Path) -> str:
+    """Return the suffix that tells the format of a file, in small letters: .csv of x.CSV.gz."""
+    return (Path(path.stem) if path.suffix.lower() in PACKED else path).suffix.lower()
 
 
 def _is_unicode(text: str) -> bool:

@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import real_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
+@pytest.mark.slow
 def test_the_command_line_and_python_train_the_same_model(tmp_path):
     found = real_tables.credit_once(tmp_path, rows=6000, seed=0)
     assert found["solver, command line"] == found["solver, Python"]
@@ -21,6 +22,7 @@ def test_the_command_line_and_python_train_the_same_model(tmp_path):
     assert found["test F1, scaling robust"] > found["test F1, Python"] - 0.02
 
 
+@pytest.mark.slow
 def test_indicators_and_scalings_for_heavy_tails_help_on_ratios_with_gaps(tmp_path):
     found = real_tables.bankruptcy(tmp_path, rows=6000)
     assert found["test AP, default reading"] > found["test AP, no indicators"] + 0.1
@@ -32,6 +34,7 @@ def test_indicators_and_scalings_for_heavy_tails_help_on_ratios_with_gaps(tmp_pa
             assert own < 0.8 * constant, name
 
 
+@pytest.mark.slow
 def test_a_folder_is_tested_on_a_csv_file_and_every_export_agrees(tmp_path):
     found = real_tables.codes_once(tmp_path, rows=4500, codes=2000, seed=0)
     assert found["features"] < 150
@@ -40,6 +43,7 @@ def test_a_folder_is_tested_on_a_csv_file_and_every_export_agrees(tmp_path):
         assert found[f"largest difference, {export}"] < 1e-12
 
 
+@pytest.mark.slow
 def test_text_is_trained_with_alpha_by_cross_validation(tmp_path):
     found = real_tables.text(tmp_path, rows=600, words=1200)
     assert found["test F1"] > 0.4  # a constant prediction has 0.33
