@@ -93,6 +93,8 @@ def test_defaults_pass_the_checks_of_scikit_learn(estimator):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:solver='moments' predicts")  # their data are not normal
-@pytest.mark.parametrize(("estimator", "reasons"), CONFIGURATIONS, ids=lambda value: str(value)[:80])
+@pytest.mark.parametrize(
+    ("estimator", "reasons"), CONFIGURATIONS, ids=[" ".join(str(e).split()) for e, _ in CONFIGURATIONS]
+)
 def test_other_configurations_pass_the_checks_of_scikit_learn(estimator, reasons):
     check(estimator, reasons)
