@@ -8,7 +8,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scoreline.fitting.certified import CertifiedFit, with_cost
-from scoreline.fitting.checks import available_if, check_labels, check_sample_weight, check_truth, check_weights, seen
+from scoreline.fitting.checks import (
+    available_if,
+    check_labels,
+    check_sample_weight,
+    check_truth,
+    check_weights,
+    feature_source,
+)
 from scoreline.fitting.interim import fitting
 from scoreline.fitting.job import Job, on_device
 from scoreline.fitting.model import Model, set_model, unchanged_on_error
@@ -268,7 +275,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "coef_")
         if is_dask(X):
-            validate_data(self, seen(X), reset=False, skip_check_array=True)
+            validate_data(self, feature_source(X), reset=False, skip_check_array=True)
             dask = room_module("blocks", "dask_operator")
             return dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map)
         z = self._scored(X)[0]
@@ -433,11 +440,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The classifier with the new `intercept_`.
         """
         z, y, sample_weight = self._scored(X, y, sample_weight)
-        given = (self.measure, self.measure_params) if measure is None else (measure, measure_params)
-        served = measure_of_threshold(get_measure(*given), self.class_weight)
+        named = (self.measure, self.measure_params) if measure is None else (measure, measure_params)
+        target = measure_of_threshold(get_measure(*named), self.class_weight)
         rows = self._training_scores(z + self.trained_intercept_, y, sample_weight)
-        self.intercept_ = np.array([self.trained_intercept_ - careful_threshold(served, rows)])
-        missed = target_missed(served, rows)
+        self.intercept_ = np.array([self.trained_intercept_ - careful_threshold(target, rows)])
+        missed = target_missed(target, rows)
         if missed is not None:
             warn_user(missed)
         return self
@@ -451,13 +458,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         over its rows and a solve of order p^3.
 
         "spade" and "stamp": one step for every row, in random order within the block, fixed by random_state. Shares of the
-        classes and units of the features are those met so far; steps do not fade. The threshold is that of the
-        scores of the later
-        half of the stream, each of the model after its block, kept in sketches, which put its rank off by at most a share of
-        `threshold_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the
-        sketches, 10 MB
-        at most. A call costs three passes over its rows and the threshold, a few milliseconds: blocks of thousands
-        of rows are best.
+        classes and units of the features are those met so far; steps do not fade. The threshold is that of the scores of the
+        later half of the stream, each of the model after its block, kept in sketches, which put its rank off by at most a share
+        of `threshold_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the sketches,
+        10 MB at most. A call costs three passes over its rows and the threshold, a few milliseconds: blocks of thousands of
+        rows are best.
 
         Parameters
         ----------
@@ -531,22 +536,22 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
 
     def _keep(self, job: Job, X: Any) -> None:
         """Set the best model of a fit that Ctrl-C has ended before it had one of its own."""
-        served = None if self.threshold == "none" else job.plan.served
+        measure = None if self.threshold == "none" else job.plan.threshold_measure
         operator, rows = job.rows.operator, job.rows
-        model = job.interim.model(operator, rows.sign, rows.weight, served)
+        model = job.interim.model(operator, rows.sign, rows.weight, measure)
         if model is not None:
             own = {"classes_": rows.classes, "plan_": str(job.plan), "n_passes_": operator.n_passes}
             set_model(self, X, operator, own | model)
 
     def _use_validation_rows(self, job: Job) -> None:
         """Take threshold and probabilities from validation rows: leave-one-out scores would need an optimum."""
-        validation, served = job.validation, job.plan.served
+        validation, measure = job.validation, job.plan.threshold_measure
         assert validation is not None
         scores, sign = validation.scores(self.coef_[0], self.trained_intercept_), validation.sign
-        if self.threshold == "auto" and isinstance(served, CountsBasedMeasure):
+        if self.threshold == "auto" and isinstance(measure, CountsBasedMeasure):
             _, weight = check_weights(validation.weight, self.class_weight, self.classes_, sign)
             self.intercept_ = np.array(
-                [self.trained_intercept_ - robust_threshold(sign, scores, served, weight).threshold]
+                [self.trained_intercept_ - robust_threshold(sign, scores, measure, weight).threshold]
             )
         if self.probability:
             self.__dict__.update(calibration(ScoredRows(sign, scores, validation.weight), self.trained_intercept_))
@@ -575,7 +580,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "coef_")
         with parallel.thread_limit(self.n_jobs), memory_advice():
             if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
-                validate_data(self, seen(X), reset=False, skip_check_array=True)
+                validate_data(self, feature_source(X), reset=False, skip_check_array=True)
                 dask = room_module("blocks", "dask_operator")
                 operator: Any = dask.from_dask(dask.lazy_scores(X, self.coef_[0], 0.0, self._column_map)[:, None])
                 z = operator.matvec(np.ones(1))

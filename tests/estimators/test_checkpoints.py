@@ -4,18 +4,21 @@ import os
 import tempfile
 import warnings
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from cases import fewer, for_each
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.solvers import Checkpoint
 from scoreline.solvers.common.checkpoint import KIND, VERSION
 from scoreline.solvers.common.row_method import RowMethod
 from scoreline.solvers.registry import all_solvers
+from tiers import tiered
 
 SOLVERS = [name for name, solver in all_solvers().items() if "checkpoint" in solver.options()]
 ROWS = [name for name in SOLVERS if issubclass(all_solvers()[name], RowMethod)]
@@ -36,13 +39,10 @@ MODEL = (
 )
 MORE = ("levels_", "level_bound_")
 
-every_solver = pytest.mark.parametrize("solver", SOLVERS)
+ONE_OF_EACH_KIND = ["lbfgs", "cost_search", "spade"]  # a loop over all rows, a search of several fits, row by row
+every_solver = for_each("solver", fewer(SOLVERS, in_quick=ONE_OF_EACH_KIND))
+every_loop = for_each("solver", fewer(LOOPS, in_quick=["lbfgs", "cost_search"]))
 pytestmark = pytest.mark.filterwarnings("ignore:solver=.moments. predicts:UserWarning")
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 class Killed(Exception):  # noqa: N818
@@ -130,8 +130,8 @@ def test_all_solvers_but_moments_take_checkpoints():
 
 
 @every_solver
-@pytest.mark.parametrize("error", [Killed, KeyboardInterrupt])
-@pytest.mark.parametrize("share", [0.0, 0.4, 0.9])
+@for_each("error", [Killed, KeyboardInterrupt])
+@for_each("share", [0.0, 0.4, 0.9])
 def test_an_interrupted_fit_goes_on_to_the_same_bits(solver, error, share, tmp_path):
     expected, calls = plain(solver)
     at = max(2, int(share * calls))
@@ -164,7 +164,8 @@ def test_a_fit_that_is_killed_before_its_first_record_begins_anew(solver, tmp_pa
     assert model_after(solver, tmp_path / "own") == plain(solver)[0]
 
 
-@pytest.mark.parametrize("solver", SEARCHES)
+@pytest.mark.slow
+@for_each("solver", SEARCHES)
 def test_a_search_goes_on_in_any_of_its_fits(solver, tmp_path):
     """All places: also the last iteration of a fit and the first of the next."""
     expected, calls = whole(solver, tol=1e-2)
@@ -203,7 +204,7 @@ def test_scaled_weighted_data_go_on_too(solver, tmp_path):
     assert model(classifier(solver, tmp_path / "own", **parameters).fit(X, y, weight)) == expected
 
 
-@pytest.mark.parametrize("solver", LOOPS)
+@every_loop
 def test_where_a_record_is_written_does_not_matter(solver, tmp_path):
     """Records that stay in memory lead the same way as those on the disk, and a path stands for a Checkpoint."""
     often = plain(solver)[0]
@@ -214,7 +215,7 @@ def test_where_a_record_is_written_does_not_matter(solver, tmp_path):
     assert one == other
 
 
-@pytest.mark.parametrize("solver", LOOPS)
+@every_loop
 def test_a_fit_with_checkpoints_is_as_good_as_one_without(solver, tmp_path):
     """Both are proved to be within tol of the optimum."""
     clf = classifier(solver, tmp_path / "own").fit(*data())
@@ -226,8 +227,10 @@ def test_a_fit_with_checkpoints_is_as_good_as_one_without(solver, tmp_path):
 # ---------------------------------------------------------------------------------------------------------- limits of a fit
 
 
-@pytest.mark.parametrize("solver", [name for name in LOOPS if name != "cost_search"])  # whose later fits converge
+@every_loop
 def test_a_larger_max_iter_goes_on(solver, tmp_path):
+    if solver == "cost_search":
+        return  # its later fits converge
     expected, calls = plain(solver)
     with pytest.warns(ConvergenceWarning):
         clf = classifier(solver, tmp_path / "own", max_iter=2).fit(*data())
@@ -239,7 +242,7 @@ def test_a_larger_max_iter_goes_on(solver, tmp_path):
     assert not (tmp_path / "own").exists()
 
 
-@pytest.mark.parametrize("solver", LOOPS)
+@every_loop
 def test_the_same_max_iter_gives_the_same_model_again(solver, tmp_path):
     stop = Stop()
     with pytest.warns(ConvergenceWarning):
@@ -298,7 +301,7 @@ def test_other_data_are_refused(solver, tmp_path):
 
 
 @every_solver
-def test_entries_that_changed_are_noticed_though_no_column_has_another_magnitude(solver, tmp_path):
+def test_changed_entries_are_noticed_though_columns_keep_their_magnitude(solver, tmp_path):
     """What was proved of the old rows is false for the new ones, which are far easier."""
     path = begun(solver, tmp_path / "own", at=plain(solver)[1] - 1)
     X, y = data()
@@ -308,7 +311,7 @@ def test_entries_that_changed_are_noticed_though_no_column_has_another_magnitude
 
 
 @every_solver
-@pytest.mark.parametrize(
+@for_each(
     "parameters",
     [
         {"alpha": 2e-2},
@@ -318,36 +321,35 @@ def test_entries_that_changed_are_noticed_though_no_column_has_another_magnitude
         {"scaling": "maxabs"},
         {"class_weight": "balanced"},
     ],
-    ids=lambda parameters: next(iter(parameters)),
 )
 def test_other_parameters_are_refused(solver, parameters, tmp_path):
     if solver == "excessive_gap" and {"fit_intercept", "intercept_scaling"} & set(parameters):
-        pytest.skip("its risk has an intercept of its own")
+        return  # its risk has an intercept of its own
     risk = "hinge" if solver.startswith("bundle") else "auto"  # others take whole weights only
     path = begun(solver, tmp_path / "own", at=3, risk=risk)
     refused(path, solver, risk=risk, **parameters)
 
 
-@pytest.mark.parametrize(("solver", "other"), [("spade", "qmean"), ("stamp", "jaccard"), ("bundle", "jaccard")])
+@for_each(("solver", "other"), [("spade", "qmean"), ("stamp", "jaccard"), ("bundle", "jaccard")])
 def test_another_measure_is_refused(solver, other, tmp_path):
     refused(begun(solver, tmp_path / "own", at=3), solver, measure=other)
 
 
-@pytest.mark.parametrize("solver", ["stamp", "bundle", "amp"])
+@for_each("solver", ["stamp", "bundle", "amp"])
 def test_another_parameter_of_the_measure_is_refused(solver, tmp_path):
     two, half = ({"measure": "fbeta", "measure_params": {"beta": beta}} for beta in (2.0, 0.5))
     last = whole(solver, **two)[1] if solver == "amp" else 3  # the first of its fits is the same for all
     refused(begun(solver, tmp_path / "own", last, **two), solver, **half)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("solver", "other"), [("lbfgs", "newton"), ("newton", "plugin"), ("bundle", "bundle_ocas"), ("stamp", "lbfgs")]
 )
 def test_another_solver_is_refused(solver, other, tmp_path):
     refused(begun(solver, tmp_path / "own", at=3), other)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("solver", "options"),
     [
         ("lbfgs", {"memory": 3}),
@@ -392,7 +394,7 @@ def test_a_model_file_is_not_taken_for_a_checkpoint(tmp_path):
 
 
 @every_solver
-@pytest.mark.parametrize("part", ["runs", "seed", "options", "state", "fields", "status"])
+@for_each("part", ["runs", "seed", "options", "state", "fields", "status"])
 def test_a_file_that_is_not_complete_is_refused(solver, part, tmp_path):
     path = begun(solver, tmp_path / "own", at=3)
     content = read_archive(path, KIND, VERSION)
@@ -416,6 +418,7 @@ def shorten(record):
             record[name] = value[:2]
 
 
+@pytest.mark.slow
 @every_solver
 def test_vectors_that_do_not_fit_are_refused(solver, tmp_path):
     """Kernels do not check bounds: in a process of its own, since it may not survive."""
@@ -435,7 +438,7 @@ def test_vectors_that_do_not_fit_are_refused(solver, tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "spade"])
+@for_each("solver", ["lbfgs", "spade"])
 def test_a_folder_that_does_not_exist_is_named(solver, tmp_path):
     with pytest.raises(ValueError, match=r"nowhere.*folder that does not exist; make it first"):
         Checkpoint(tmp_path / "nowhere" / "own")
@@ -446,7 +449,7 @@ def test_a_folder_that_does_not_exist_is_named(solver, tmp_path):
         clf.fit(*data())
 
 
-@pytest.mark.parametrize("options", [{"every": 0}, {"every": 1.5}, {"seconds": -1}, {"seconds": np.nan}, {"path": 5}])
+@for_each("options", [{"every": 0}, {"every": 1.5}, {"seconds": -1}, {"seconds": np.nan}, {"path": 5}])
 def test_settings_that_make_no_sense_are_refused(options, tmp_path):
     with pytest.raises(ValueError, match=next(iter(options)) if "path" not in options else "checkpoint"):
         Checkpoint(**{"path": tmp_path / "own", **options})
@@ -490,8 +493,10 @@ def test_a_disk_that_becomes_full_leaves_the_last_record(tmp_path, monkeypatch):
     assert model_after("lbfgs", path) == expected
 
 
-@pytest.mark.parametrize("solver", ["accelerated", "bundle_ocas", "lbfgs", "newton", "smoothed"])
-@pytest.mark.parametrize("first", [1, 3, 4])
+@for_each(
+    "solver, first",
+    tiered(product(["accelerated", "bundle_ocas", "lbfgs", "newton", "smoothed"], [1, 3, 4]), strength=1),
+)
 def test_more_iterations_later_are_the_iterations_of_one_run(solver, first, tmp_path):
     whole, own = tmp_path / "whole", tmp_path / "own"
     kind = {

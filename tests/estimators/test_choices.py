@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.classifier import load_model
 from scoreline.io import make_imbalanced
@@ -29,7 +30,7 @@ def assert_same(one, other):
     np.testing.assert_array_equal(other.intercept_, one.intercept_)
 
 
-@pytest.mark.parametrize("measure", ["f1", "prbep", "accuracy", "roc_auc"])
+@for_each("measure", ["f1", "prbep", "accuracy", "roc_auc"])
 def test_watching_a_fit_does_not_change_it(measure, tmp_path):
     """Callbacks and verbosity show what is done, and early stopping by rows of one's own does not choose another method."""
     for seed in range(3):
@@ -41,8 +42,8 @@ def test_watching_a_fit_does_not_change_it(measure, tmp_path):
         assert (saved.solver_, saved.risk_, saved.rejected_) == (plain.solver_, plain.risk_, plain.rejected_)
 
 
-@pytest.mark.parametrize("measure", ["f1", "accuracy"])
-@pytest.mark.parametrize("n", [280, 320])
+@for_each("measure", ["f1", "accuracy"])
+@for_each("n", [280, 320])
 def test_rows_count_as_often_as_their_weight_says(measure, n):
     """With three features "auto" takes another method from 300 rows on."""
     X, y = rows(n, share=0.3)
@@ -58,7 +59,7 @@ def test_rows_count_as_often_as_their_weight_says(measure, n):
     assert first[0] == first[1]
 
 
-@pytest.mark.parametrize("n", [440, 380])
+@for_each("n", [440, 380])
 def test_folds_train_what_the_final_fit_trains(n, monkeypatch):
     """All rows are ample for three features and four fifths of them are not, or neither is; "auto" must not change its mind."""
     X, y = rows(n, share=0.3)
@@ -79,8 +80,8 @@ def test_folds_train_what_the_final_fit_trains(n, monkeypatch):
     assert {each[1] for each in fitted[:-1]} == {"amp", "cost_search"}
 
 
-@pytest.mark.parametrize("risk", [["logistic"], ("logistic",), "logistic"])
-@pytest.mark.parametrize("measure", ["roc_auc", "accuracy", "prbep"])
+@for_each("risk", [["logistic"], ("logistic",), "logistic"])
+@for_each("measure", ["roc_auc", "accuracy", "prbep"])
 def test_one_risk_in_a_list_is_that_risk(measure, risk):
     X, y = rows(600, share=0.4)
     clf = MeasureClassifierCV(measure, alphas=[1e-3], cv=3, risk=risk, probability=True).fit(X, y)
@@ -163,8 +164,8 @@ def test_scores_of_noise_are_no_ranking():
     assert len(set(clf.predict(X))) == 1
 
 
-@pytest.mark.parametrize(("measure", "most"), [("f1", 8), ("prbep", 2)])
-def test_a_checkpoint_is_no_obstacle_where_the_first_method_ends_by_max_iter(measure, most, tmp_path):
+@for_each(("measure", "most"), [("f1", 8), ("prbep", 2)])
+def test_a_checkpoint_does_not_change_a_first_method_ended_by_max_iter(measure, most, tmp_path):
     X, y = rows(share=0.02 if measure == "prbep" else 0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of max_iter
@@ -173,7 +174,7 @@ def test_a_checkpoint_is_no_obstacle_where_the_first_method_ends_by_max_iter(mea
     assert (saved.solver_, saved.rejected_) == (plain.solver_, plain.rejected_)
 
 
-@pytest.mark.parametrize("seed", [0, None])
+@for_each("seed", [0, None])
 def test_a_checkpoint_of_the_alternative_and_early_stopping(tmp_path, seed):
     """The rows that were held out are those of the run that was killed."""
     X, y = rows(share=0.02)
@@ -197,7 +198,7 @@ def test_a_checkpoint_of_the_alternative_and_early_stopping(tmp_path, seed):
         np.testing.assert_array_equal(rest.coef_, whole.fit(X, y).coef_)
 
 
-@pytest.mark.parametrize("call", [1, 2, 3])
+@for_each("call", [1, 2, 3])
 def test_ctrl_c_and_callbacks_end_the_second_method_too(call):
     """The first model stays, and says that the fit was interrupted."""
     X, y = rows()

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
+from cases import for_each
 from scoreline import MeasureClassifier
 
 N, P = 40, 3
@@ -91,7 +92,7 @@ PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(("params", "parts"), PARAMETERS, ids=lambda v: str(v)[:60])
+@for_each(("params", "parts"), PARAMETERS)
 def test_parameters(params, parts):
     clf = MeasureClassifier(**params)  # scikit-learn's rule: nothing is checked before fit
     with pytest.raises(ValueError, match=re.escape(parts[0])) as caught:
@@ -149,8 +150,8 @@ DATA = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DATA)
-@pytest.mark.parametrize("measure", ["roc_auc", "accuracy"])
+@for_each("name", DATA)
+@for_each("measure", ["roc_auc", "accuracy"])
 def test_data(name, measure):
     arguments, parts = DATA[name]
     with pytest.raises((ValueError, TypeError)) as caught:
@@ -164,7 +165,7 @@ def fitted():
     return MeasureClassifier().fit(X, Y)
 
 
-@pytest.mark.parametrize("method", ["predict", "decision_function"])
+@for_each("method", ["predict", "decision_function"])
 def test_prediction(fitted, method):
     call = getattr(fitted, method)
     with pytest.raises(ValueError, match="X has 2 features, but MeasureClassifier is expecting 3"):
@@ -179,7 +180,7 @@ def test_prediction(fitted, method):
         call(X[:0])
 
 
-@pytest.mark.parametrize("method", ["predict", "decision_function", "score", "objective"])
+@for_each("method", ["predict", "decision_function", "score", "objective"])
 def test_before_fit(method):
     arguments = (X,) if method in ("predict", "decision_function") else (X, Y)
     with pytest.raises(NotFittedError, match="not fitted yet"):
@@ -206,31 +207,31 @@ def test_objective_refuses_what_fit_would_refuse(fitted):
 # ---- no bare exception from deep inside, no silent nonsense
 
 
-@pytest.mark.parametrize("params", [{"memory": 0}, {"memory": -1}, {"memory": 1.5}, {"memory": "ten"}], ids=str)
+@for_each("params", [{"memory": 0}, {"memory": -1}, {"memory": 1.5}, {"memory": "ten"}])
 def test_memory_must_be_a_positive_integer(params):
     with pytest.raises((ValueError, TypeError), match="memory"):
         MeasureClassifier(solver_params=params, max_iter=20).fit(X, Y)
 
 
-@pytest.mark.parametrize("mu", [0.0, -1.0, np.nan, "small"], ids=str)
+@for_each("mu", [0.0, -1.0, np.nan, "small"])
 def test_mu_must_be_positive(mu):
     with pytest.raises((ValueError, TypeError), match="mu"):
         MeasureClassifier(solver_params={"mu": mu}, max_iter=20).fit(X, Y)
 
 
-@pytest.mark.parametrize("abs_tol", [-1.0, np.nan, "small"], ids=str)
+@for_each("abs_tol", [-1.0, np.nan, "small"])
 def test_abs_tol_must_be_a_positive_number(abs_tol):
     with pytest.raises((ValueError, TypeError), match="abs_tol"):
         MeasureClassifier(solver_params={"abs_tol": abs_tol}, max_iter=20, tol=0.5).fit(X, Y)
 
 
-@pytest.mark.parametrize("callbacks", [3, print, [3]], ids=["number", "bare function", "list of numbers"])
+@for_each("callbacks", [3, print, [3]])
 def test_callbacks_must_be_a_list_of_functions(callbacks):
     with pytest.raises((ValueError, TypeError), match="callbacks"):
         MeasureClassifier(solver_params={"callbacks": callbacks}).fit(X, Y)
 
 
-@pytest.mark.parametrize("solver_params", ["memory", 5, ["memory"]], ids=str)
+@for_each("solver_params", ["memory", 5, ["memory"]])
 def test_solver_params_must_be_a_dict(solver_params):
     with pytest.raises((ValueError, TypeError), match="solver_params"):
         MeasureClassifier(solver_params=solver_params).fit(X, Y)
@@ -246,7 +247,7 @@ def test_class_weights_that_are_not_numbers_are_named():
         MeasureClassifier(class_weight={0: "heavy", 1: 1.0}).fit(X, Y)
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "accuracy"])
+@for_each("measure", ["roc_auc", "accuracy"])
 def test_score_with_labels_of_the_wrong_length(measure):
     clf = MeasureClassifier(measure=measure).fit(X, Y)
     with pytest.raises(ValueError, match=r"\by\b"):
@@ -259,8 +260,8 @@ def test_score_with_masked_labels(fitted):
     assert fitted.score(X, np.ma.masked_array(Y)) == fitted.score(X, Y)
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "accuracy"])
-@pytest.mark.parametrize("weight", [ONES[:5], -ONES, ONES * np.nan], ids=["short", "negative", "NaN"])
+@for_each("measure", ["roc_auc", "accuracy"])
+@for_each("weight", [ONES[:5], -ONES, ONES * np.nan])
 def test_score_with_bad_weights(measure, weight):
     clf = MeasureClassifier(measure=measure).fit(X, Y)
     with pytest.raises(ValueError, match="sample_weight"):
@@ -272,7 +273,7 @@ def test_objective_with_labels_that_fit_never_saw(fitted):
         fitted.objective(X, Y + 5)
 
 
-@pytest.mark.parametrize("make", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+@for_each("make", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
 def test_all_text_columns_of_a_frame_are_named_in_fit_and_predict(make):
     numbers = pd.DataFrame({f"c{k}": np.arange(4.0) for k in range(8)})
     text = numbers.assign(**{f"c{k}": ["red", "blue", "red", "blue"] for k in range(1, 8)})

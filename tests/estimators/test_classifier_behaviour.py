@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -16,10 +17,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from cases import fewer, for_each
 from scoreline import MeasureClassifier
 from scoreline.measures import all_measures, get_measure
 from scoreline.operators import RandomFourierFeatures, as_operator
 from scoreline.risks.registry import all_risks
+from tiers import tiered
 
 MEASURES = ["roc_auc", "accuracy"]
 # measure, risk: every kind of risk, smooth and not, with and without intercept
@@ -47,7 +50,7 @@ def quiet_fit(clf, *args, **kwargs):
 # ---- what a fit leaves behind
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each(("measure", "risk"), KINDS)
 def test_fitted_attributes(data, measure, risk):
     X, y = data
     clf = MeasureClassifier(measure=measure, risk=risk, tol=1e-3).fit(X, y)
@@ -78,7 +81,7 @@ def test_auto_takes_the_risk_made_for_the_measure(data):
     assert MeasureClassifier(measure=get_measure("accuracy")).fit(*data).risk_ == "hinge"
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each(("measure", "risk"), KINDS)
 def test_history(data, measure, risk):
     clf = MeasureClassifier(measure=measure, risk=risk, tol=1e-4, threshold="train").fit(*data)
     assert set(clf.history_) == {"iteration", "seconds", "passes", "objective", "lower_bound"}
@@ -91,8 +94,8 @@ def test_history(data, measure, risk):
     assert clf.history_["objective"][-1] - clf.history_["lower_bound"][-1] == pytest.approx(clf.gap_, abs=1e-14)
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
-@pytest.mark.parametrize("scaling", [None, "maxabs", "standard"])
+@for_each(("measure", "risk"), KINDS)
+@for_each("scaling", [None, "maxabs", "standard"])
 def test_the_model_has_the_objective_it_reports(data, measure, risk, scaling):
     """J from coef_, trained_intercept_ and the definition of the risk, in original units."""
     X, y = data
@@ -112,9 +115,9 @@ def test_the_model_has_the_objective_it_reports(data, measure, risk, scaling):
     assert clf.objective(X, y, weight) == pytest.approx(clf.objective_, rel=1e-11)
 
 
-@pytest.mark.parametrize("scaling", [None, "maxabs", "standard"])
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
+@for_each("scaling", [None, "maxabs", "standard"])
+@for_each("measure", MEASURES)
+@for_each("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
 def test_objective_on_the_training_data_is_objective_(data, measure, scaling, class_weight):
     X, y = data
     clf = MeasureClassifier(measure=measure, scaling=scaling, class_weight=class_weight).fit(X, y)
@@ -155,7 +158,7 @@ def test_fit_does_not_change_its_arguments(data):
 # ---- prediction and score
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each(("measure", "risk"), KINDS)
 def test_decision_function_and_predict(data, measure, risk):
     X, y = data
     clf = MeasureClassifier(measure=measure, risk=risk).fit(X, y)
@@ -165,7 +168,7 @@ def test_decision_function_and_predict(data, measure, risk):
     assert decision.dtype == np.float64
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@for_each("weighted", [False, True])
 def test_score_is_the_measure(data, weighted):
     X, y = data
     test, truth = make_data(seed=5)
@@ -178,10 +181,10 @@ def test_score_is_the_measure(data, weighted):
     assert counting.score(test, truth, sample_weight=weight) == pytest.approx(expected, abs=1e-13)
 
 
-@pytest.mark.parametrize(
-    "classes", [[0, 1], [-1, 1], [1, 2], [False, True], ["no", "yes"], [0.0, 1.0], [-7, 300]], ids=str
-)
-@pytest.mark.parametrize("kind", ["array", "list", "series", "object"])
+CLASSES = [[0, 1], [-1, 1], [1, 2], [False, True], ["no", "yes"], [0.0, 1.0], [-7, 300]]
+
+
+@for_each("classes, kind", tiered(product(CLASSES, ["array", "list", "series", "object"]), strength=1))
 def test_labels_of_every_kind(data, classes, kind):
     X, y = data
     reference = MeasureClassifier(measure="accuracy").fit(X, y)
@@ -238,17 +241,16 @@ def accuracy(tp, fp, fn, tn):
     return (tp + tn) / (tp + fp + fn + tn)
 
 
-@pytest.mark.parametrize("cut", ["auto", "train"])
-@pytest.mark.parametrize("scaling", [None, "maxabs", "standard"])
-@pytest.mark.parametrize("rounded", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("measure", MEASURES)
-def test_the_cut_is_the_best_on_the_training_data(measure, weighted, rounded, scaling, cut):
+@for_each(
+    "measure, weighted, rounded, scaling, threshold",
+    tiered(product(MEASURES, [False, True], [False, True], [None, "maxabs", "standard"], ["auto", "train"])),
+)
+def test_the_cut_is_the_best_on_the_training_data(measure, weighted, rounded, scaling, threshold):
     for seed in range(3):
         X, y = make_data(n=40, p=3, seed=seed, rounded=rounded)
         weight = np.random.default_rng(seed).integers(1, 4, 40).astype(float) if weighted else np.ones(40)
         risk = "hinge" if measure == "accuracy" else "auto"  # the logistic loss takes its cut from leave-one-out scores
-        clf = MeasureClassifier(measure=measure, risk=risk, threshold=cut, scaling=scaling, tol=0.1)
+        clf = MeasureClassifier(measure=measure, risk=risk, threshold=threshold, scaling=scaling, tol=0.1)
         clf.fit(X, y, weight if weighted else None)
         value = accuracy if measure == "accuracy" else balanced
         best = brute_force_best(y, X @ clf.coef_[0], weight, value)
@@ -268,7 +270,7 @@ def test_class_weight_moves_the_cut_of_a_ranking_measure_and_nothing_else(data):
         assert accuracy_score(y, clf.predict(X), sample_weight=weight) == pytest.approx(best, abs=1e-14)
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each(("measure", "risk"), KINDS)
 def test_cut_none_keeps_the_trained_intercept(data, measure, risk):
     X, y = data
     clf = MeasureClassifier(measure=measure, risk=risk, threshold="none").fit(X, y)
@@ -281,8 +283,8 @@ def test_cut_none_keeps_the_trained_intercept(data, measure, risk):
 # ---- the intercept
 
 
-@pytest.mark.parametrize("risk", ["hinge", "logistic", "squared_hinge"])
-@pytest.mark.parametrize("value", [0.5, 1.0, 10.0])
+@for_each("risk", ["hinge", "logistic", "squared_hinge"])
+@for_each("value", [0.5, 1.0, 10.0])
 def test_the_intercept_is_the_coefficient_of_a_constant_feature(data, risk, value):
     X, y = data
     solver = "smoothed" if risk == "hinge" else "lbfgs"  # newton begins at the best constant, where there is one
@@ -306,7 +308,7 @@ def test_a_larger_intercept_scaling_penalises_the_intercept_less(data):
     assert values[1] < 0.995 * values[0]
 
 
-@pytest.mark.parametrize("risk", ["hinge", "logistic", "squared_hinge"])
+@for_each("risk", ["hinge", "logistic", "squared_hinge"])
 def test_without_an_intercept(data, risk):
     clf = MeasureClassifier(measure="accuracy", risk=risk, fit_intercept=False, threshold="none").fit(*data)
     assert clf.trained_intercept_ == 0.0
@@ -317,8 +319,8 @@ def test_without_an_intercept(data, risk):
 # ---- weights
 
 
-@pytest.mark.parametrize("scaling", [None, "standard", "maxabs"])
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each("scaling", [None, "standard", "maxabs"])
+@for_each(("measure", "risk"), KINDS)
 def test_weights_are_repeated_rows(measure, risk, scaling):
     X, y = make_data(seed=3)
     repeats = np.random.default_rng(0).integers(0, 4, len(y))
@@ -335,10 +337,9 @@ def test_weights_are_repeated_rows(measure, risk, scaling):
     )
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("scaling", [None, "standard", "maxabs"])
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
-def test_weight_zero_is_absence(measure, risk, scaling, sparse):
+@for_each("kind, scaling, sparse", tiered(product(KINDS, [None, "standard", "maxabs"], [False, True])))
+def test_weight_zero_is_absence(kind, scaling, sparse):
+    measure, risk = kind
     X, y = make_data(seed=4)
     weight = np.random.default_rng(1).uniform(0.2, 2.0, len(y))
     gone = np.arange(len(y)) % 5 == 0
@@ -362,9 +363,9 @@ def outlier_without_weight():
     return X, y, weight, ~gone
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("scaling", [None, "standard", "maxabs"])
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("sparse", [False, True])
+@for_each("scaling", [None, "standard", "maxabs"])
+@for_each("measure", MEASURES)
 def test_outliers_of_weight_zero_leave_the_problem_alone(measure, scaling, sparse):
     X, y, weight, there = outlier_without_weight()
     make = sp.csr_array if sparse else np.asarray
@@ -376,7 +377,7 @@ def test_outliers_of_weight_zero_leave_the_problem_alone(measure, scaling, spars
     assert without.lower_bound_ <= weighted.objective_
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each(("measure", "risk"), KINDS)
 def test_outliers_of_weight_zero_leave_the_iterations_alone(measure, risk):
     X, y, weight, there = outlier_without_weight()
     clf = MeasureClassifier(measure=measure, risk=risk, tol=1e-3, alpha=1e-2)
@@ -385,7 +386,7 @@ def test_outliers_of_weight_zero_leave_the_iterations_alone(measure, risk):
     np.testing.assert_allclose(weighted.coef_, without.coef_, rtol=1e-6, atol=1e-6)  # same iterations up to rounding
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each(("measure", "risk"), KINDS)
 def test_the_scale_of_weights_does_not_matter(data, measure, risk):
     """Neither for the fit nor for a cut on training scores; for left-out rows a weight of 2 is a second copy."""
     X, y = data
@@ -400,7 +401,7 @@ def test_the_scale_of_weights_does_not_matter(data, measure, risk):
     assert np.array_equal(scalar.coef_, none.coef_)
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each(("measure", "risk"), KINDS)
 def test_class_weights_are_sample_weights(data, measure, risk):
     X, y = data
     base = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
@@ -431,9 +432,9 @@ def test_class_weights_by_string_labels(data):
 # ---- scaling
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(("scaling", "scaler"), [("maxabs", MaxAbsScaler()), ("standard", StandardScaler())])
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each("sparse", [False, True])
+@for_each(("scaling", "scaler"), [("maxabs", MaxAbsScaler()), ("standard", StandardScaler())])
+@for_each(("measure", "risk"), KINDS)
 def test_scaling_is_fitting_scaled_data(data, measure, risk, scaling, scaler, sparse):
     X, y = data
     X = np.column_stack([X, np.zeros(len(y)), np.full(len(y), 7.3), 1e6 * X[:, 0] ** 2])  # zero, constant, huge
@@ -455,10 +456,10 @@ def test_scaling_is_fitting_scaled_data(data, measure, risk, scaling, scaler, sp
     assert np.isfinite(inside.coef_).all()
 
 
-@pytest.mark.parametrize("level", [3.0, 0.1, 1e5, -0.7])
-@pytest.mark.parametrize("mostly", [0, 1])
-@pytest.mark.parametrize("scaling", [None, "maxabs", "standard"])
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each(
+    "measure, scaling, mostly, level",
+    tiered(product(MEASURES, [None, "maxabs", "standard"], [0, 1], [3.0, 0.1, 1e5, -0.7])),
+)
 def test_nothing_but_constant_columns(measure, scaling, mostly, level):
     X, y = np.tile([0.0, level], (20, 1)), np.where(np.arange(20) % 4 == 0, 1 - mostly, mostly)
     clf = MeasureClassifier(measure=measure, scaling=scaling).fit(X, y)
@@ -481,7 +482,7 @@ def test_scaling_makes_units_irrelevant(data):
 # ---- operators as X
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_linear_operators(data, measure):
     X, y = data
     for operator in (
@@ -516,7 +517,7 @@ def test_scaling_a_bare_linear_operator_is_refused_before_the_first_pass(data):
     assert calls == []
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure", fewer(MEASURES, in_quick=["roc_auc"]))
 def test_random_fourier_features(measure):
     rng = np.random.default_rng(0)
     points = rng.standard_normal((400, 2))
@@ -542,8 +543,8 @@ def test_random_fourier_features(measure):
 # ---- starts, threads, endings
 
 
-@pytest.mark.parametrize("scaling", [None, "standard"])
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each("scaling", [None, "standard"])
+@for_each(("measure", "risk"), KINDS)
 def test_warm_start(data, measure, risk, scaling):
     """At 1e-3: on 120 rows a proof of 1e-4 takes most iterations from anywhere, and how many depends on last digits."""
     X, y = data
@@ -561,8 +562,9 @@ def test_warm_start(data, measure, risk, scaling):
     assert clf.status_ == "converged"
 
 
-@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array])
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each(
+    "measure, make", tiered(product(MEASURES, [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array]), strength=1)
+)
 def test_the_number_of_threads_does_not_change_a_bit(measure, make):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30000, 12))  # several chunks for every kernel
@@ -665,7 +667,7 @@ def test_callbacks_see_progress(data):
 # ---- copies and files
 
 
-@pytest.mark.parametrize(("measure", "risk"), KINDS)
+@for_each(("measure", "risk"), KINDS)
 def test_clone_and_pickle(data, measure, risk):
     X, y = data
     clf = MeasureClassifier(measure=measure, risk=risk, scaling="standard", class_weight="balanced", alpha=1e-2).fit(
@@ -715,6 +717,7 @@ for verbose in (0, 1, 2):
 """
 
 
+@pytest.mark.slow
 def test_verbose_in_a_script_without_logging_set_up():
     """pytest has handlers of its own everywhere, so this runs outside of it."""
     run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
@@ -738,7 +741,7 @@ def test_verbose_0_says_nothing(data, caplog, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("verbose", "lowest"), [(1, logging.INFO), (2, logging.DEBUG), (5, logging.DEBUG)])
+@for_each(("verbose", "lowest"), [(1, logging.INFO), (2, logging.DEBUG), (5, logging.DEBUG)])
 def test_verbose_uses_the_users_handlers(data, caplog, verbose, lowest):
     logger = logging.getLogger("scoreline")
     before = logger.level, list(logger.handlers)
@@ -766,7 +769,7 @@ def test_copies_are_said(data, caplog):
     assert not any("copied" in r.message for r in caplog.records)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("measure", "risk", "alpha"),
     [
         ("partial_roc_auc", "partial_roc", 1e-2),
@@ -785,8 +788,9 @@ def test_a_model_that_ranks_nothing_says_so(measure, risk, alpha):
         MeasureClassifier("roc_auc").fit(X, y)
 
 
-@pytest.mark.parametrize("measure", sorted(all_measures()))
-@pytest.mark.parametrize("p", [3, 1100])
+@for_each(
+    "measure, p", fewer(product(all_measures(), [3, 1100]), in_quick=[("f1", 3), ("prbep", 3), ("roc_auc", 1100)])
+)
 def test_no_default_is_a_constant_where_a_feature_helps(measure, p):
     """A tenth of positives, one feature of many that helps: w = 0 is within 1 % of the optimum of some risks."""
     rng = np.random.default_rng(0)
@@ -798,7 +802,7 @@ def test_no_default_is_a_constant_where_a_feature_helps(measure, p):
         assert roc_auc_score(y, clf.decision_function(X)) > 0.7
 
 
-def test_at_k_is_trained_by_cutting_planes_only_if_asked_for_and_warns_of_columns_with_a_mean():
+def test_cutting_planes_for_measures_at_k_warn_of_shifted_columns():
     rng = np.random.default_rng(1)
     X = np.c_[rng.standard_normal((400, 3)), 50 + 10 * rng.standard_normal(400)]
     y = 1.5 * X[:, 0] + rng.standard_normal(400) > 0.8
@@ -814,11 +818,9 @@ def test_at_k_is_trained_by_cutting_planes_only_if_asked_for_and_warns_of_column
         MeasureClassifier("recall_at_k", {"k": 500}, risk="contingency", scaling="standard").fit(X, y)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("coef", [0.0, 1.0])
-@pytest.mark.parametrize(
-    "kind", [np.array, np.asfortranarray, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, lambda X: X[::1, ::-1]]
-)
+@for_each("bad", [np.nan, np.inf, -np.inf])
+@for_each("coef", [0.0, 1.0])
+@for_each("kind", [np.array, np.asfortranarray, sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, lambda X: X[::1, ::-1]])
 def test_what_is_not_finite_is_found_when_rows_are_scored(data, kind, coef, bad):
     """Found in the scores, also where its coefficient is 0."""
     X, y = data
@@ -843,7 +845,7 @@ def test_scores_that_overflow_are_refused(data):
         clf.predict(X)
 
 
-@pytest.mark.parametrize(("p", "solver"), [(999, "newton"), (1000, "lbfgs")])
+@for_each(("p", "solver"), [(999, "newton"), (1000, "lbfgs")])
 def test_newton_is_taken_where_its_hessian_will_be_there(p, solver):
     X = sp.random(60, p, 0.05, random_state=0, format="csr")
     clf = MeasureClassifier("f1", risk="squared_hinge", alpha=1e-3).fit(X, np.arange(60) % 2)

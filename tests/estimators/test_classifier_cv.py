@@ -1,6 +1,7 @@
 """alpha by cross-validation: the fits of folds are fits of copies of their rows, and the choice is what it says."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from cases import fewer, for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
 from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.registry import all_measures
@@ -36,21 +37,10 @@ def searched(X, y, measure="roc_auc", weight=None, groups=None, **options):
         return MeasureClassifierCV(measure, **options).fit(X, y, weight, groups)
 
 
-@parametrize_with_checks(
-    [
-        MeasureClassifierCV(alphas=[1.0, 0.1], cv=2),
-        # Weights are repeats at the optimum: the Hessian of newton leaves out rows that matter little, each for itself.
-        # Fits go on until rounding stops them: a gap of 1e-10 may leave scores 1e-7 apart, which is what scikit-learn allows.
-        MeasureClassifierCV("accuracy", alphas=[1.0, 0.1], cv=2, risk="squared_hinge", tol=1e-14),
-    ],
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+FOLDS = list(product(["roc_auc", "prbep", "accuracy", "average_precision"], [False, True], [False, True]))
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("measure", ["roc_auc", "prbep", "accuracy", "average_precision"])
+@for_each("measure, weighted, sparse", fewer(FOLDS, in_quick=[("roc_auc", True, True)]))
 def test_folds_are_fits_of_copies_of_their_rows(measure, weighted, sparse):
     """Both are proved within 1e-4 of their optimum, so their measures on 200 rows hardly differ."""
     X, y = problem()
@@ -133,7 +123,7 @@ def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():
     assert any(own_cuts)
 
 
-@pytest.mark.parametrize("measure", ["accuracy", "balanced_accuracy", "roc_auc"])
+@for_each("measure", ["accuracy", "balanced_accuracy", "roc_auc"])
 def test_the_cut_comes_from_rows_that_were_left_out(measure):
     X, y = problem()
     options = {"balanced_accuracy": {"solver": "lbfgs", "risk": "logistic"}, "accuracy": {"risk": "hinge"}}.get(
@@ -154,7 +144,7 @@ def test_the_cut_comes_from_rows_that_were_left_out(measure):
     np.testing.assert_allclose(trained.intercept_, plain.intercept_, rtol=1e-6)
 
 
-@pytest.mark.parametrize("measure", ["f1", "gmean", "mcc"])
+@for_each("measure", fewer(["f1", "gmean", "mcc"], in_quick=["f1"]))
 def test_methods_that_search_costs_are_whole_fits(measure):
     X, y = problem(400)
     clf = searched(X, y, measure, alphas=[1e-1, 1e-3])
@@ -204,6 +194,7 @@ def test_the_same_bits_for_any_number_of_threads_and_storage(tmp_path):
     np.testing.assert_array_equal(kept.decision_function(X), one.decision_function(X))
 
 
+@pytest.mark.slow
 def test_fewer_passes_than_cold_fits():
     X, y = problem(3000)
     alphas = np.logspace(0, -6, 12)
@@ -226,6 +217,7 @@ def text_rows(n=400, p=1200, seed=0):
     return X, y
 
 
+@pytest.mark.slow
 def test_count_measures_on_wide_rows_take_few_passes():
     """Held-out rows of the folds choose the cost there: leave-one-out scores would take dozens of passes for each fit."""
     X, y = text_rows()
@@ -243,6 +235,7 @@ def test_count_measures_on_wide_rows_take_few_passes():
     assert np.isfinite(clf.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.slow
 def test_folds_of_wide_rows_choose_the_cost():
     """5 % positives of two kinds on opposite sides: only a fit with heavier positives finds the rarer kind."""
     rng = np.random.default_rng(0)
@@ -264,6 +257,7 @@ def test_folds_of_wide_rows_choose_the_cost():
     assert given.cv_passes_ < clf.cv_passes_
 
 
+@pytest.mark.slow
 def test_arrays_of_a_device():
     strict = pytest.importorskip("array_api_strict")
     X, y = problem()
@@ -329,7 +323,7 @@ def contended():
     return [name for name, kind in all_measures().items() if kind.contenders]
 
 
-@pytest.mark.parametrize("measure", contended())
+@for_each("measure", contended())
 def test_the_risk_is_chosen_by_the_same_folds(measure):
     """As two searches with one risk each, of which the better one is taken."""
     X, y = problem()
@@ -438,7 +432,7 @@ def small_signals(*scales, n=900):
     return (X - X.mean(axis=0)) * [1.0, *scales], y
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "f1"])
+@for_each("measure", fewer(["roc_auc", "f1"], in_quick=["roc_auc"]))
 def test_the_grid_is_widened_while_the_best_alpha_is_at_its_edge(measure):
     """f1 is trained by whole fits in each fold, roc_auc along a path."""
     X, y = small_signals(5e-4)
@@ -460,6 +454,7 @@ def mean_at(clf, alpha):
     return clf.cv_results_["mean_test_score"][clf.cv_results_["alpha"] == alpha]
 
 
+@pytest.mark.slow
 def test_the_grid_is_widened_to_strong_penalties_too():
     """Twelve copies of noise per row: a strong penalty is the mean of the class, which is the best there is."""
     rng = np.random.default_rng(0)
@@ -500,6 +495,7 @@ def test_a_refit_without_probabilities_forgets_them():
     assert not hasattr(clf.set_params(probability=False).fit(X, y), "calibration_")
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_first_fit_of_a_widened_grid_stays_ctrl_c(monkeypatch):
     X, y = problem()
     calls = []

@@ -13,13 +13,14 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.measures import get_scorer
 
 NAMES = ["age", "income", "debts", "height", "children"]
-polars_names = pytest.mark.skipif(
-    Version(sklearn.__version__) < Version("1.9"), reason="scikit-learn reads names of polars since 1.9"
-)
+POLARS = Version(sklearn.__version__) >= Version("1.9")  # since then scikit-learn reads the names of its columns
+FRAMES = {"pandas": lambda X, names: pd.DataFrame(X, columns=names)}
+FRAMES |= {"polars": lambda X, names: pl.DataFrame(X, schema=names)} if POLARS else {}
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +28,11 @@ def data():
     return make_classification(200, 5, n_informative=3, n_redundant=0, weights=[0.7], flip_y=0.1, random_state=1)
 
 
-@pytest.mark.parametrize("library", ["pandas", pytest.param("polars", marks=polars_names)])
-@pytest.mark.parametrize("measure", ["roc_auc", "accuracy"])
+@for_each("library", FRAMES)
+@for_each("measure", ["roc_auc", "accuracy"])
 def test_pipeline_of_frames(data, library, measure):
     X, y = data
-    frame = pd.DataFrame(X, columns=NAMES) if library == "pandas" else pl.DataFrame(X, schema=NAMES)
+    frame = FRAMES[library](X, NAMES)
     pipe = make_pipeline(StandardScaler().set_output(transform=library), MeasureClassifier(measure=measure)).fit(
         frame, y
     )
@@ -44,17 +45,16 @@ def test_pipeline_of_frames(data, library, measure):
     assert pipe.score(frame, y) == pytest.approx(plain.score(X, y), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    "make", [pd.DataFrame, pytest.param(lambda X, columns: pl.DataFrame(X, schema=columns), marks=polars_names)]
-)
-def test_feature_names_are_set_and_checked(data, make):
+@for_each("library", FRAMES)
+def test_feature_names_are_set_and_checked(data, library):
     X, y = data
-    clf = MeasureClassifier().fit(make(X, columns=NAMES), y)
+    make = FRAMES[library]
+    clf = MeasureClassifier().fit(make(X, NAMES), y)
     assert clf.feature_names_in_.tolist() == NAMES
     with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
-        clf.predict(make(X[:, ::-1], columns=NAMES[::-1]))
+        clf.predict(make(X[:, ::-1], NAMES[::-1]))
     with pytest.raises(ValueError, match="feature names"):
-        clf.decision_function(make(X, columns=["a", "b", "c", "d", "e"]))
+        clf.decision_function(make(X, ["a", "b", "c", "d", "e"]))
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         clf.predict(X)
     clf.fit(X, y)
@@ -80,6 +80,7 @@ def test_grid_search_over_alpha(data):
         )
 
 
+@pytest.mark.slow
 def test_grid_search_over_everything_by_name(data):
     X, y = data
     grid = [
@@ -100,6 +101,7 @@ def test_cross_val_score_and_predict(data):
     assert decision.shape == y.shape
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_bits(data):
     X, y = data
     one = cross_val_score(MeasureClassifier(), X, y, cv=3)

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 
+from cases import fewer, for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.measures import all_measures, class_average, get_measure, get_scorer
 from scoreline.operators import as_operator
@@ -40,7 +41,7 @@ def labels():
     return make_multilabel_classification(240, 6, n_classes=4, n_labels=2, random_state=3)
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@for_each("name", fewer(MEASURES, in_quick=["f1", "roc_auc"]))
 @pytest.mark.filterwarnings("ignore:.*no threshold keeps")  # operating points that these few rows do not reach
 def test_every_measure_is_trained_for_classes_and_labels(name, classes, labels):
     """The macro average of labels is the mean of what each label's own classifier scores: one problem a label."""
@@ -65,6 +66,7 @@ def test_predictions_of_classes_are_the_largest_decision_value(classes):
     np.testing.assert_array_equal(clf.predict(X), np.unique(y)[scores.argmax(axis=1)])
 
 
+@pytest.mark.slow
 def test_logistic_loss_without_a_cut_is_scikit_learns_one_vs_rest():
     """The recipe for argmax: decision values are log-odds of every class, so they can be compared."""
     X, y = load_digits(return_X_y=True)
@@ -80,6 +82,7 @@ def test_logistic_loss_without_a_cut_is_scikit_learns_one_vs_rest():
     assert (clf.predict(X) == rival.predict(X)).mean() > 0.995
 
 
+@pytest.mark.slow
 def test_a_cut_for_each_label_raises_macro_f1():
     X, Y = make_multilabel_classification(4000, 30, n_classes=12, n_labels=2, length=40, random_state=0)
     train, test = slice(0, 2000), slice(2000, None)
@@ -93,7 +96,8 @@ def test_a_cut_for_each_label_raises_macro_f1():
     assert found["f1"] > found["plain"] + 0.05  # docs/many_classes.md: 0.51 against 0.42
 
 
-def test_the_largest_probability_is_more_often_right_than_the_largest_score_of_rankings():
+@pytest.mark.slow
+def test_the_largest_probability_beats_the_largest_ranking_score():
     X, y = make_classification(
         3000, 20, n_informative=8, n_redundant=4, n_classes=5, weights=[0.6, 0.2, 0.1, 0.06, 0.04], flip_y=0.05, random_state=0
     )  # fmt: skip
@@ -128,7 +132,7 @@ def test_multi_output_ranks_by_probabilities(labels):
     assert score(output, X, Y) == pytest.approx(score(rest, X, Y), abs=1e-6)
 
 
-@pytest.mark.parametrize("form", [sparse.csr_array, sparse.csc_matrix])
+@for_each("form", [sparse.csr_array, sparse.csc_matrix])
 def test_sparse_rows_and_sparse_labels(form, classes, labels):
     for X, y in (classes, labels):
         X = np.where(np.abs(X) < 0.5, 0.0, X)
@@ -161,6 +165,7 @@ def test_every_class_reads_the_one_X(classes, monkeypatch):
     assert all(np.shares_memory(each, X) for each in seen)
 
 
+@pytest.mark.slow
 def test_parameters_of_the_inner_classifier(classes):
     X, y = classes
     outer = clone(OneVsRestClassifier(ours())).set_params(estimator__alpha=0.5, estimator__measure="jaccard")
@@ -176,7 +181,7 @@ def test_parameters_of_the_inner_classifier(classes):
         assert search.best_estimator_.estimators_[0].alpha == search.best_params_["estimator__alpha"]
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "balanced_accuracy"])
+@for_each("measure", ["roc_auc", "balanced_accuracy"])
 def test_alpha_is_chosen_for_each_class(measure, classes):
     X, y = classes
     inner = MeasureClassifierCV(measure, alphas=[10.0, 1e-1, 1e-3], cv=3, scaling="standard", random_state=0)
@@ -191,7 +196,7 @@ def test_classes_of_one_row(classes):
     """A class of one row is trained; where a method needs two, the message says so."""
     X, y = classes
     rare = np.where(np.arange(len(y)) == 7, "unique", y)
-    for name in MEASURES:
+    for name in fewer(MEASURES, in_quick=["f1", "roc_auc", "prbep"]):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", ".*no threshold keeps")
@@ -251,6 +256,7 @@ def test_the_bare_classifier_points_to_one_vs_rest(classes, labels):
         ours().fit(X, y)
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_bits_and_do_not_multiply_threads(classes, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # joblib sets it for its processes where nobody has
     X, y = classes
@@ -289,6 +295,7 @@ def test_weights_reach_every_class_by_routing(classes):
     assert score(weighted, X, y, sample_weight=repeats.astype(float)) == pytest.approx(expected, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_the_blocks_of_the_page_run():
     page = (Path(__file__).parents[2] / "docs" / "many_classes.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

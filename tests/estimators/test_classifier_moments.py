@@ -13,10 +13,11 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.operators import as_operator
+from tiers import tiered
 
 MEASURES = ["roc_auc", "accuracy", "balanced_accuracy"]
 SCORES = {"roc_auc": roc_auc_score, "accuracy": accuracy_score, "balanced_accuracy": balanced_accuracy_score}
@@ -73,8 +74,8 @@ def best_accuracy(y, z, weight):
 # ---- fit
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("storage", STORAGES)
+@for_each("measure", MEASURES)
 def test_what_a_fit_leaves_behind(data, measure, storage):
     X, y = data
     given = STORAGES[storage](X)
@@ -106,7 +107,7 @@ def test_the_direction_for_auc_is_the_closed_form(data):
     close(clf.coef_, w / np.sqrt(variance), 1e-9)  # two orders of summation, and a condition of 1e6 of unscaled columns
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_it_does_about_as_well_as_the_certified_fit_on_normal_data(measure):
     X, y = make_data(4000, seed=1)
     X_new, y_new = make_data(4000, seed=1)
@@ -115,7 +116,7 @@ def test_it_does_about_as_well_as_the_certified_fit_on_normal_data(measure):
     assert ours >= other - 0.02  # two standard errors of a share of 4000 rows
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_scaling_does_not_change_the_model(data, measure):
     """ridge="auto" is relative to the variances, so the model is free of scale: rounding is all that differs."""
     X, y = data
@@ -129,7 +130,7 @@ def test_scaling_does_not_change_the_model(data, measure):
         assert clf.moments_report_["ridge"] == pytest.approx(fits[None].moments_report_["ridge"], rel=1e-9)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_units_do_not_change_the_model(data, measure):
     X, y = data
     scale, shift = 10.0 ** np.array([-6, 3, 0, 9, -2, 5]), np.array([0.0, 1e4, -3.0, 1e9, 7.0, 0.0])
@@ -167,7 +168,7 @@ def test_a_linear_operator_has_products_enough_for_auc(data):
     close(clf.coef_, moments(solver_params={"ridge": 1.0}).fit(X, y).coef_, 1e-4)  # conjugate gradients to 1e-6
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@for_each("make", [np.asarray, sp.csr_array])
 def test_more_features_than_covariances_can_hold(data, make, monkeypatch):
     X, y = data
     options = {"scaling": "standard", "solver_params": {"ridge": 0.5}}
@@ -198,7 +199,7 @@ def test_threads_do_not_change_bits():
 # ---- the report
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_the_report_describes_the_scores(data, measure):
     X, y = data
     clf = moments(measure).fit(X, y)
@@ -254,7 +255,7 @@ def test_the_report_counts_weights_as_rows(data):
         assert weighted[name] == pytest.approx(repeated[name], rel=1e-9), name
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_without_diagnostics_there_is_one_pass_and_the_cut_of_the_model(data, measure):
     X, y = data
     full = moments(measure).fit(X, y)
@@ -289,7 +290,7 @@ def gaussian_or(kind, n=4000, seed=0):
     return np.column_stack([x, rng.standard_normal(n)]), y
 
 
-@pytest.mark.parametrize("kind", ["bimodal", "heavy"])
+@for_each("kind", ["bimodal", "heavy"])
 def test_a_warning_where_prediction_and_measurement_part(kind):
     X, y = gaussian_or(kind)
     with pytest.warns(UserWarning, match=r"predicts roc_auc 0\.\d{4}, the training scores have 0\.\d{4}") as seen:
@@ -307,9 +308,9 @@ def test_a_warning_where_prediction_and_measurement_part(kind):
         moments(solver_params={"diagnostics": False}).fit(X, y)
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("n", [40, 4000])
+@for_each("seed", range(2))
+@for_each("measure", MEASURES)
+@for_each("n", [40, 4000])
 def test_no_warning_on_normal_data(measure, n, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -317,8 +318,8 @@ def test_no_warning_on_normal_data(measure, n, seed):
         moments(measure).fit(*make_data(max(n, 100), seed=seed))
 
 
-@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 20.0}], ids=["balanced", "dict"])
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("class_weight", ["balanced", {0: 1.0, 1: 20.0}])
+@for_each("measure", MEASURES)
 def test_no_warning_on_normal_data_with_class_weights(measure, class_weight):
     """Prediction and measurement must be of the same thing: both with class weights, or both without."""
     X, y = make_data(5000, share=0.1)
@@ -334,8 +335,8 @@ def test_no_warning_on_normal_data_with_class_weights(measure, class_weight):
 # ---- weights
 
 
-@pytest.mark.parametrize("scaling", [None, "standard", "maxabs"])
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("scaling", [None, "standard", "maxabs"])
+@for_each("measure", MEASURES)
 def test_weights_are_repeated_rows(data, measure, scaling):
     X, y = data
     repeats = np.random.default_rng(0).integers(0, 4, len(y))
@@ -347,7 +348,7 @@ def test_weights_are_repeated_rows(data, measure, scaling):
     assert weighted.moments_report_["ridge"] == pytest.approx(repeated.moments_report_["ridge"], rel=1e-9)
 
 
-@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 0.2}, {0: 1.0, 1: 8.0}], ids=str)
+@for_each("class_weight", ["balanced", {0: 1.0, 1: 0.2}, {0: 1.0, 1: 8.0}])
 def test_class_weight_moves_only_the_cut_for_auc(data, class_weight):
     X, y = data
     plain = moments().fit(X, y)
@@ -389,7 +390,7 @@ BLOCKS = [
 ]
 
 
-@pytest.mark.parametrize(("size", "order", "storage"), BLOCKS)
+@for_each("size, order, storage", tiered(BLOCKS))
 def test_blocks_in_any_order_and_size_give_the_batch(data, size, order, storage):
     X, y = data
     rng = np.random.default_rng(1)
@@ -415,8 +416,8 @@ def test_blocks_in_any_order_and_size_give_the_batch(data, size, order, storage)
     assert (clf.objective_, clf.gap_) == (None, None)
 
 
-@pytest.mark.parametrize("scaling", [None, "standard"])
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("scaling", [None, "standard"])
+@for_each("measure", MEASURES)
 def test_blocks_with_weights_and_scaling(data, measure, scaling):
     X, y = data
     weight = np.random.default_rng(2).integers(0, 4, 600)
@@ -632,19 +633,6 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(data):
         clf.set_params(solver_params={"ridge": 0.0}).fit(np.column_stack([X, X]), y)
     assert np.array_equal(clf.coef_, before)
     assert clf.n_features_in_ == 6
-
-
-@parametrize_with_checks(
-    [
-        moments(),
-        moments("accuracy", scaling="standard"),
-        moments(solver_params={"diagnostics": False}),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="solver='moments' predicts")  # their data are not normal
-        check(estimator)
 
 
 def test_conjugate_gradients_that_end_early_say_so(monkeypatch):

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from itertools import product
 
 import joblib
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from cases import fewer, for_each
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.io import make_imbalanced
 from scoreline.measures import best_threshold, get_measure, score_sketch
@@ -26,9 +28,9 @@ MEASURES = {info.name: info.measures for info in list_solvers() if info.name in 
 SOLVER = {measure: solver for solver in ROWS for measure in MEASURES[solver]}
 FIRST = {name: "roc_auc" if name == "moments" else MEASURES[name][0] for name in STREAMING}
 
-every_measure = pytest.mark.parametrize("measure", SOLVER)
-one_of_each = pytest.mark.parametrize("measure", ["gmean", "f1"])
-every_solver = pytest.mark.parametrize("solver", STREAMING)
+every_measure = for_each("measure", fewer(SOLVER, in_quick=["gmean", "f1", "gower_legendre"]))
+one_of_each = for_each("measure", ["gmean", "f1"])
+every_solver = for_each("solver", STREAMING)
 
 
 def data(n=300, p=4, seed=0, share=0.3):
@@ -74,7 +76,7 @@ def test_the_registry_has_solvers_that_stream():
 
 
 @every_measure
-@pytest.mark.parametrize("step", ["adaptive", "paper"])
+@for_each("step", ["adaptive", "paper"])
 def test_a_seed_fixes_the_stream_and_another_changes_it(measure, step):
     X, y = data()
     seeds = (3, 3, np.random.RandomState(3), 4)
@@ -134,7 +136,7 @@ def test_large_blocks_are_read_in_parts_in_random_order(measure, monkeypatch):
 
 
 @every_measure
-@pytest.mark.parametrize("options", [{}, {"step": "paper"}, "weights", "parts"], ids=str)
+@for_each("options", [{}, {"step": "paper"}, "weights", "parts"])
 def test_one_block_is_one_pass_of_fit_to_the_bit(measure, options, monkeypatch):
     """Same seeds, same updates; and as long as no score is compressed the same cut."""
     X, y = data()
@@ -151,7 +153,7 @@ def test_one_block_is_one_pass_of_fit_to_the_bit(measure, options, monkeypatch):
 
 
 @one_of_each
-@pytest.mark.parametrize("step", ["adaptive", "paper"])
+@for_each("step", fewer(["adaptive", "paper"], in_quick=["adaptive"]))
 def test_storages_give_the_same_model(measure, step, tmp_path):
     X, y = data()
     X = X.astype(np.float32).astype(np.float64)
@@ -173,8 +175,9 @@ def test_storages_give_the_same_model(measure, step, tmp_path):
     np.testing.assert_allclose(model(mixed), model(expected), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("measure", "size"), [*((measure, size) for measure in SOLVER for size in (7, 1000)), ("gmean", 1), ("f1", 1)]
+@for_each(
+    "measure, size",
+    fewer([*product(SOLVER, (7, 1000)), ("gmean", 1), ("f1", 1)], in_quick=[("gmean", 7), ("f1", 1000)]),
 )
 def test_blocks_of_any_size_learn_about_the_same(measure, size):
     X, y = data(400)
@@ -187,6 +190,7 @@ def test_blocks_of_any_size_learn_about_the_same(measure, size):
     assert clf.score(X, y) >= fitted.score(X, y) - 0.12
 
 
+@pytest.mark.slow
 @every_measure
 def test_a_stream_is_as_good_as_a_pass_over_all_rows(measure):
     """The mean of three streams: the worse of two rates, cut at the scores of 500 positives, has a standard error of 0.01."""
@@ -203,7 +207,7 @@ def test_a_stream_is_as_good_as_a_pass_over_all_rows(measure):
     assert min(below_recut) >= -1e-12  # the best cut of these rows; counts
 
 
-@pytest.mark.parametrize("measure", MEASURES["stamp"])
+@for_each("measure", MEASURES["stamp"])
 def test_a_stream_of_stamp_weighs_rows_by_the_level_unless_told(measure):
     """weights="auto" has no second chance in a stream; Gower-Legendre has no level."""
     X, y = data()
@@ -214,6 +218,7 @@ def test_a_stream_of_stamp_weighs_rows_by_the_level_unless_told(measure):
     assert np.array_equal(auto.coef_, equal.coef_) == (measure == "gower_legendre")
 
 
+@pytest.mark.slow
 def test_outliers_do_not_decide_what_a_stream_learns():
     """Features with heavy tails: units that follow the largest entries would make the steps of all rows jump."""
     X, y = make_imbalanced(n_samples=60_000, random_state=0)
@@ -223,7 +228,7 @@ def test_outliers_do_not_decide_what_a_stream_learns():
 
 
 @every_measure
-@pytest.mark.parametrize("alpha", [2.0, 2e2, 2e6])
+@for_each("alpha", [2.0, 2e2, 2e6])
 def test_coefficients_stay_in_the_ball(measure, alpha):
     X, y = data()
     clf = take_in(classifier(measure, alpha=alpha), X, y, len(y))  # one block: units change between blocks
@@ -246,7 +251,7 @@ def scores_kept(clf, seen):
 
 
 @every_measure
-def test_the_cut_is_the_best_of_later_scores_each_of_the_model_after_its_block(measure):
+def test_the_threshold_is_the_best_for_the_recent_scores(measure):
     X, y = data(1000)
     clf, seen, totals = classifier(measure), [], []
     for k in range(0, 1000, 50):
@@ -345,8 +350,9 @@ def test_a_class_of_weight_zero_has_not_been_seen(solver):
     assert hasattr(clf.partial_fit(X, y), "coef_")
 
 
+@pytest.mark.slow
 @one_of_each
-@pytest.mark.parametrize("step", ["adaptive", "paper"])
+@for_each("step", ["adaptive", "paper"])
 def test_integer_weights_are_nearly_copies(measure, step):
     X, y = data(2000)
     weight, options = np.random.default_rng(1).integers(0, 4, len(y)), {"solver_params": {"step": step}}
@@ -368,7 +374,7 @@ def test_weights_of_one_are_no_weights(measure):
 
 
 @every_measure
-@pytest.mark.parametrize("weighted", [False, True])
+@for_each("weighted", [False, True])
 def test_class_weights_are_sample_weights_of_the_same_numbers(measure, weighted):
     X, y = data()
     weight = np.random.default_rng(2).integers(0, 3, len(y)) * 1.0 if weighted else np.ones(len(y))
@@ -420,8 +426,8 @@ def test_the_first_block_of_one_class_after_a_fit_leaves_no_model(solver):
     assert not hasattr(clf, "coef_")
 
 
-@pytest.mark.parametrize("solver", ROWS)
-@pytest.mark.parametrize("labels", [np.array(["no", "yes"]), np.array([False, True]), np.array([-1.0, 1.0])], ids=str)
+@for_each("solver", ROWS)
+@for_each("labels", [np.array(["no", "yes"]), np.array([False, True]), np.array([-1.0, 1.0])])
 def test_labels_of_other_kinds(solver, labels):
     X, y = data()
     clf = streaming(solver)
@@ -493,7 +499,7 @@ def cases(faults):
 
 
 @pytest.mark.filterwarnings("ignore:X has feature names")
-@pytest.mark.parametrize(("solver", "fault"), cases(BAD))
+@for_each(("solver", "fault"), cases(BAD))
 def test_a_block_that_fails_leaves_the_stream_as_it_was(solver, fault):
     X, y = data()
     clf, other = (take_in(streaming(solver), X[:200], y[:200]) for _ in range(2))
@@ -509,7 +515,7 @@ def test_a_block_that_fails_leaves_the_stream_as_it_was(solver, fault):
 FIRST_FAULTS = [fault for fault in BAD if fault not in ("labels", "columns", "names")]
 
 
-@pytest.mark.parametrize(("solver", "fault"), cases(FIRST_FAULTS))
+@for_each(("solver", "fault"), cases(FIRST_FAULTS))
 def test_a_first_block_that_fails_leaves_an_earlier_fit_as_it_was(solver, fault):
     X, y = data()
     clf = streaming(solver).fit(X, y)
@@ -521,8 +527,8 @@ def test_a_first_block_that_fails_leaves_an_earlier_fit_as_it_was(solver, fault)
 
 
 @every_solver
-@pytest.mark.parametrize("fault", ["NaN", "labels", "weights"])
-def test_a_first_block_of_other_features_that_fails_leaves_an_earlier_fit_as_it_was(solver, fault):
+@for_each("fault", ["NaN", "labels", "weights"])
+def test_a_bad_first_block_of_other_features_leaves_an_earlier_fit_alone(solver, fault):
     X, y = data()
     bad, labels, options = BAD[fault]
     options = {"classes": [0, 1], **options}
@@ -541,9 +547,9 @@ def test_a_first_block_of_other_features_that_fails_leaves_an_earlier_fit_as_it_
         assert np.array_equal(clf.predict(given), predicted)
 
 
-@pytest.mark.parametrize("solver", ROWS)
-@pytest.mark.parametrize("fault", ["NaN", "labels"])
-def test_a_block_for_moments_that_fails_leaves_the_stream_of_rows_as_it_was(solver, fault):
+@for_each("solver", ROWS)
+@for_each("fault", ["NaN", "labels"])
+def test_a_bad_block_for_moments_leaves_the_stream_of_rows_alone(solver, fault):
     """With the other solver it is a first block, which may have other columns."""
     X, y = data()
     clf = take_in(streaming(solver), X[:200], y[:200])
@@ -556,8 +562,8 @@ def test_a_block_for_moments_that_fails_leaves_the_stream_of_rows_as_it_was(solv
     assert_same(take_in(clf, X[200:], y[200:]), take_in(streaming(solver), X, y))
 
 
-@pytest.mark.parametrize("solver", ROWS)
-def test_an_option_refused_with_the_first_block_leaves_an_earlier_fit_as_it_was(solver):
+@for_each("solver", ROWS)
+def test_an_option_refused_at_the_first_block_leaves_a_fit_alone(solver):
     X, y = data()
     clf = streaming(solver).fit(X, y)
     with pytest.raises(ValueError, match="needs all rows at once"):
@@ -566,8 +572,8 @@ def test_an_option_refused_with_the_first_block_leaves_an_earlier_fit_as_it_was(
     assert clf.predict(X).shape == y.shape
 
 
-@pytest.mark.parametrize("solver", ROWS)
-@pytest.mark.parametrize("size", [1e155, 1e200, 1e300])
+@for_each("solver", ROWS)
+@for_each("size", [1e155, 1e200, 1e300])
 def test_good_blocks_are_taken_in_after_one_that_overflows(solver, size):
     X, y = data()
     clf = take_in(streaming(solver), X[:200], y[:200])
@@ -584,8 +590,8 @@ PLACES = [(RowMethod, "take_in_block"), (RowMethod, "take_in"), (RecentScores, "
 
 
 @one_of_each
-@pytest.mark.parametrize(("owner", "name"), PLACES, ids=[name for _, name in PLACES])
-@pytest.mark.parametrize("blocks", [0, 2])
+@for_each(("owner", "name"), PLACES)
+@for_each("blocks", [0, 2])
 def test_an_interrupt_leaves_all_as_it_was(measure, owner, name, blocks, monkeypatch):
     X, y = data()
     start, rest = slice(100 * blocks), slice(100 * blocks, None)
@@ -650,7 +656,7 @@ def test_fit_forgets_the_stream_and_partial_fit_after_it_begins_anew(solver):
     assert again.n_passes_ == streaming(solver).partial_fit(X[:200], y[:200]).n_passes_
 
 
-@pytest.mark.parametrize("solver", ROWS)
+@for_each("solver", ROWS)
 def test_any_fit_ends_the_stream(solver):
     X, y = data()
     for other in ("lbfgs", "cost_search", solver):
@@ -689,7 +695,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("measure", "change"), CHANGES, ids=str)
+@for_each(("measure", "change"), CHANGES)
 def test_what_is_learnt_cannot_change_halfway(measure, change):
     X, y = data()
     clf = take_in(classifier(measure), X[:200], y[:200])
@@ -738,7 +744,7 @@ def test_another_kind_of_stream_begins_anew(measure):
 
 
 @every_measure
-@pytest.mark.parametrize("blocks", [1, 2])
+@for_each("blocks", [1, 2])
 def test_a_stream_can_be_saved_and_copied(measure, blocks, monkeypatch):
     monkeypatch.setattr(score_sketch, "SIZE", 16)  # so that sketches have parts
     X, y = data()
@@ -805,6 +811,7 @@ def test_attributes_say_what_was_done(measure):
     assert clf.score(X, y) > 0.5
 
 
+@pytest.mark.slow
 @one_of_each
 def test_memory_does_not_grow_with_the_blocks(measure, monkeypatch):
     """12 generations of two sketches, each of 2 + log2(N / SIZE) parts of SIZE points and weights, at most; and vectors."""
@@ -830,7 +837,7 @@ def test_memory_does_not_grow_with_the_blocks(measure, monkeypatch):
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize("solver", ["auto", *(name for name in all_solvers() if name not in STREAMING)])
+@for_each("solver", ["auto", *(name for name in all_solvers() if name not in STREAMING)])
 def test_other_solvers_do_not_stream(solver):
     X, y = data()
     clf = MeasureClassifier(solver=solver)
@@ -844,7 +851,7 @@ def test_other_solvers_do_not_stream(solver):
     assert repr(solver) in cause
 
 
-@pytest.mark.parametrize("solver", ROWS)
+@for_each("solver", ROWS)
 def test_only_moments_can_be_added(solver):
     X, y = data()
     clf = take_in(streaming(solver), X, y)
@@ -857,8 +864,8 @@ def test_only_moments_can_be_added(solver):
         streaming("moments").partial_fit(X, y).merge(clf)
 
 
-@pytest.mark.parametrize("solver", ROWS)
-@pytest.mark.parametrize(
+@for_each("solver", ROWS)
+@for_each(
     ("options", "match"),
     [
         ({"scaling": "standard"}, r"scaling='standard' needs all rows at once.*use scaling=None"),
@@ -874,7 +881,6 @@ def test_only_moments_can_be_added(solver):
         ({"solver_params": {"step": "long"}}, "step"),
         ({"solver_params": {"ridge": 1.0}}, "ridge"),
     ],
-    ids=str,
 )
 def test_options_that_do_not_go_with_blocks_are_refused_with_the_way_out(solver, options, match):
     X, y = data()

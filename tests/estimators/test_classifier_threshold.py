@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.fitting.threshold import held_out_rows
 from scoreline.measures import best_threshold, get_measure
@@ -30,7 +31,7 @@ def test_held_out_rows_are_a_stratified_fifth():
         held_out_rows(np.array([1, -1, -1]), None, 0)
 
 
-@pytest.mark.parametrize("measure", ["f1", "roc_auc", "accuracy", "precision_at_k"])
+@for_each("measure", ["f1", "roc_auc", "accuracy", "precision_at_k"])
 def test_holdout_takes_the_cut_from_rows_that_the_fit_did_not_see(data, measure):
     X, y = data
     options = {"solver": "cost_search" if measure == "f1" else "auto", "tol": 1e-6}
@@ -80,7 +81,7 @@ def test_recut_checks_what_it_is_given(data):
     assert np.array_equal(clf.intercept_, before)
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1 / 800, 0.5])
+@for_each("scale", [1e-6, 1 / 800, 0.5])
 def test_relative_weights_do_not_blunt_the_cut(data, scale):
     """Weights below 1 are no counts: they are brought to a mean of about 1 before a cut asks how many rows there are."""
     X, y = data

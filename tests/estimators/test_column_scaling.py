@@ -1,17 +1,20 @@
 """scaling="robust" and "quantile": better models on heavy tails, the same on every storage, and kept by every path."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
 from scoreline.io import convert, open_mapped
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.solvers import EarlyStopping
+from tiers import tiered
 
 KINDS = ("robust", "quantile")
 
@@ -46,8 +49,8 @@ def test_heavy_tails_are_warned_of_and_both_scalings_help():
     assert values["quantile"] > plain.score(NEW, TRUTH) + 0.04
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_warning_where_columns_are_mapped_and_names_where_they_have_some(kind):
+@for_each("kind", KINDS)
+def test_mapped_columns_give_no_warning_and_others_are_named(kind):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcdef"))
     with warnings.catch_warnings():
@@ -59,8 +62,8 @@ def test_no_warning_where_columns_are_mapped_and_names_where_they_have_some(kind
         MeasureClassifier().fit(frame[["a", "d"]], Y)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "prbep"])
+@for_each("kind", KINDS)
+@for_each("measure", ["roc_auc", "f1", "prbep"])
 def test_the_fit_is_that_of_mapped_and_standardised_columns(measure, kind):
     clf = MeasureClassifier(measure, scaling=kind).fit(X, Y)
     mapped = StandardScaler().fit_transform(ColumnMap.learn(as_operator(X), kind).transform(X))
@@ -76,7 +79,7 @@ def test_the_fit_is_that_of_mapped_and_standardised_columns(measure, kind):
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("kind", KINDS)
 def test_every_storage_gives_the_same_model(kind, tmp_path):
     reference = MeasureClassifier(scaling=kind).fit(X, Y)
     columns = [f"c{j}" for j in range(X.shape[1])]
@@ -99,8 +102,8 @@ def test_every_storage_gives_the_same_model(kind, tmp_path):
     np.testing.assert_allclose(sparse.decision_function(sp.csc_array(NEW)), sparse.decision_function(NEW), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("measure", ["roc_auc", "f1"])
+@for_each("kind", KINDS)
+@for_each("measure", ["roc_auc", "f1"])
 def test_weights_equal_repeated_rows(measure, kind):
     weight = np.random.default_rng(3).integers(0, 4, len(Y))
     weighted = MeasureClassifier(measure, scaling=kind).fit(X, Y, weight)
@@ -109,7 +112,7 @@ def test_weights_equal_repeated_rows(measure, kind):
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("kind", KINDS)
 def test_a_saved_model_keeps_the_map(kind, tmp_path):
     clf = MeasureClassifier("f1", scaling=kind, probability=True).fit(X, Y)
     clf.save(tmp_path / "model.npz")
@@ -118,8 +121,7 @@ def test_a_saved_model_keeps_the_map(kind, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(NEW), clf.predict_proba(NEW))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "average_precision"])
+@for_each("measure, kind", tiered(product(["roc_auc", "f1", "average_precision"], KINDS), strength=1))
 def test_cross_validation_uses_the_map_of_all_rows(measure, kind):
     clf = MeasureClassifierCV(measure, alphas=[1e-1, 1e-3], cv=3, scaling=kind, probability=True).fit(X, Y)
     same = MeasureClassifier(measure, alpha=clf.alpha_, risk=clf.risk_, solver=clf.solver_, scaling=kind).fit(X, Y)
@@ -130,10 +132,8 @@ def test_cross_validation_uses_the_map_of_all_rows(measure, kind):
     assert np.corrcoef(probability, TRUTH)[0, 1] > 0.4
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("solver", "measure"), [("moments", "roc_auc"), ("stamp", "f1"), ("spade", "qmean"), ("bundle", "roc_auc")]
-)
+@for_each("kind", KINDS)
+@for_each(("solver", "measure"), [("moments", "roc_auc"), ("stamp", "f1"), ("spade", "qmean"), ("bundle", "roc_auc")])
 def test_every_way_of_training_uses_the_map(solver, measure, kind):
     clf = quiet_fit(MeasureClassifier(measure, solver=solver, scaling=kind, random_state=0), X, Y)
     mapped = clf.column_map_.transform(X)
@@ -149,7 +149,7 @@ def test_validation_rows_of_the_user_are_mapped():
     assert max(clf.history_["validation"]) == pytest.approx(clf.score(NEW, TRUTH), abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@for_each("kind", KINDS)
 def test_bad_input_is_refused(kind):
     clf = MeasureClassifier(scaling=kind).fit(X, Y)
     for bad in (np.nan, np.inf):
@@ -174,8 +174,8 @@ def test_a_model_without_a_map_after_one_with_it():
     np.testing.assert_allclose(clf.decision_function(X), X @ clf.coef_[0] + clf.intercept_[0], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("options", [{"solver": "moments"}, {"solver_params": {"init": "moments"}}], ids=str)
+@for_each("kind", KINDS)
+@for_each("options", [{"solver": "moments"}, {"solver_params": {"init": "moments"}}])
 def test_sparse_rows_on_disk_have_class_moments(kind, options, tmp_path):
     lines = [
         f"{label} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row.tolist()) if value)

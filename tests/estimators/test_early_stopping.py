@@ -1,8 +1,8 @@
 """Early stopping: the point that validation rows favour is kept, rows held out are not trained on, and the proof stays one."""
 
 import copy
-import os
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,18 +13,20 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
+from cases import fewer, for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load_model
 from scoreline.fitting.sigmoid import fit_sigmoid
 from scoreline.fitting.threshold import held_out_rows
 from scoreline.measures import RankingMeasure, best_threshold, get_measure
 from scoreline.solvers import Checkpoint, EarlyStopping
 from scoreline.solvers.registry import all_solvers
+from tiers import tiered
 
 SOLVERS = [name for name, solver in all_solvers().items() if "early_stopping" in solver.options()]
 CERTIFIED = [name for name in SOLVERS if all_solvers()[name].certified]
 SEARCHES = ["amp", "cost_search"]
 MEASURE = {info.name: "f1" if "f1" in info.measures else info.measures[0] for info in list_solvers()}
-every_solver = pytest.mark.parametrize("solver", SOLVERS)
+every_solver = for_each("solver", fewer(SOLVERS, in_quick=["lbfgs", "smoothed", "cost_search", "spade"]))
 
 
 def problem(n=500, p=20, seed=0):
@@ -53,7 +55,7 @@ def judged(clf, X, y, weight=None):
 
 
 @every_solver
-@pytest.mark.parametrize("scaling", [None, "standard"])
+@for_each("scaling", [None, "standard"])
 def test_the_point_with_the_best_value_is_kept(solver, scaling):
     X, y, Xv, yv = problem()
     clf = fitted(X, y, solver, more={"early_stopping": EarlyStopping((Xv, yv), patience=4)}, scaling=scaling)
@@ -98,8 +100,12 @@ def test_no_warning_where_validation_rows_ended_the_fit():
         ).fit(X, y)
 
 
-@pytest.mark.parametrize("solver", [name for name in CERTIFIED if name not in ("amp", "cost_search", "hybrid")])
-@pytest.mark.parametrize("weighted", [False, True])
+SINGLE_FITS = [name for name in CERTIFIED if name not in ("amp", "cost_search", "hybrid")]
+
+
+@for_each(
+    "solver, weighted", fewer(product(SINGLE_FITS, [False, True]), in_quick=[("lbfgs", True), ("smoothed", False)])
+)
 def test_a_share_held_out_is_a_fit_of_the_other_rows(solver, weighted):
     """Rows of weight 0 add 0 to sums, in another order than a copy without them: hence 1e-6 after many iterations."""
     X, y, _, _ = problem()
@@ -127,9 +133,8 @@ def test_weights_of_validation_rows_are_repeats():
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
 
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if name not in SEARCHES])
-def test_a_fit_that_was_killed_goes_on_to_the_same_bits(solver, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
+@for_each("solver", fewer([name for name in SOLVERS if name not in SEARCHES], in_quick=["lbfgs", "spade"]))
+def test_a_fit_that_was_killed_goes_on_to_the_same_bits(solver, tmp_path):
     X, y, _, _ = problem()
 
     class Killed(Exception):  # noqa: N818
@@ -159,7 +164,7 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bits(solver, tmp_path, monkey
         assert not (tmp_path / "killed").exists()
 
 
-@pytest.mark.parametrize("share", [True, 0.2, np.float64(0.2), EarlyStopping(), EarlyStopping(0.2, 3, 1e-3)])
+@for_each("share", [True, 0.2, np.float64(0.2), EarlyStopping(), EarlyStopping(0.2, 3, 1e-3)])
 def test_ways_to_ask(share):
     X, y, _, _ = problem()
     clf = fitted(X, y, measure="roc_auc", more={"early_stopping": share})
@@ -202,7 +207,7 @@ def test_storages():
         fitted(aslinearoperator(X), y, measure="roc_auc")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("option", "message"),
     [
         (0.7, "at most 0.5"),
@@ -261,9 +266,8 @@ def test_a_file_keeps_the_model_not_the_rows(tmp_path):
     np.testing.assert_array_equal(again.predict(Xv), clf.predict(Xv))
 
 
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
-@pytest.mark.parametrize("p", [300, 1500])
-def test_cut_and_probabilities_do_not_rest_on_leave_one_out_far_from_the_optimum(risk, p):
+@for_each("risk, p", tiered(product(["logistic", "squared_hinge"], [300, 1500]), strength=1))
+def test_leave_one_out_is_not_used_far_from_the_optimum(risk, p):
     """Leave-one-out supposes an optimum: far from it the cut would lie beyond all scores."""
     rng = np.random.default_rng(0)
     X = 0.3 * rng.standard_normal((1500, p))
@@ -290,8 +294,8 @@ def test_cut_and_probabilities_do_not_rest_on_leave_one_out_far_from_the_optimum
     assert loss < -np.mean(np.where(b > 0, np.log(ideal), np.log1p(-ideal))) + 0.06
 
 
-@pytest.mark.parametrize("measure", ["f1", "accuracy", "roc_auc"])
-@pytest.mark.parametrize("balanced", [None, "balanced"])
+@for_each("measure", ["f1", "accuracy", "roc_auc"])
+@for_each("balanced", [None, "balanced"])
 def test_weights_of_rows_held_out_do_not_reach_the_model(measure, balanced):
     X, y, _, _ = problem()
     held = held_out_rows(np.where(y > 0, 1, -1), None, 0, 0.3)

@@ -1,11 +1,11 @@
 """What docs/migrate.md says of other tools' C: the same coefficients for the same problem."""
 
 import numpy as np
-import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.svm import LinearSVC
 
+from cases import for_each
 from scoreline import MeasureClassifier
 
 C, N = 0.3, 400
@@ -23,7 +23,7 @@ def ours(risk, alpha, **options):
     return np.append(clf.coef_, clf.trained_intercept_)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rival", "risk", "alpha", "options"),
     [
         (LogisticRegression(C=C, tol=1e-10, max_iter=1000, fit_intercept=False), "logistic", 1 / (N * C), False),
@@ -45,7 +45,7 @@ def test_an_intercept_that_is_hardly_penalised():
     np.testing.assert_allclose(found, np.append(rival.coef_, rival.intercept_), atol=1e-4)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("loss", "risk", "factor", "eta0"),
     [("log_loss", "logistic", 1.0, 0.5), ("squared_hinge", "squared_hinge", 0.5, 0.01)],
 )

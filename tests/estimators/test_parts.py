@@ -3,13 +3,14 @@
 import gc
 import tracemalloc
 import warnings
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_classification
 
+from cases import fewer, for_each
 from scoreline import MeasureClassifier, list_measures
 from scoreline.distributed import Layout, Ref
 from scoreline.distributed.cluster import Home, InlineCluster
@@ -22,6 +23,7 @@ from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers import EarlyStopping
 from scoreline.solvers.registry import all_solvers
 from scoreline.solvers.smoothed import SmoothedSolver
+from tiers import tiered
 
 
 def in_parts(X, cuts, workers=2):
@@ -56,8 +58,7 @@ def same(a, b, digits=7):
 MEASURES = [info.name for info in list_measures()]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure, weighted", fewer(product(MEASURES, [False, True]), in_quick=[("roc_auc", True), ("f1", False)]))
 def test_every_measure_trains_as_in_memory(measure, weighted):
     X, y = problem()
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float) if weighted else None
@@ -86,7 +87,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+@for_each("solver, risk", tiered(PAIRS, strength=1))
 def test_every_solver_trains_every_risk_as_in_memory(solver, risk):
     """Entropy over labellings costs O(n^2): few rows. Where runs end early, both end at the same place."""
     measure = next(m for m in MEASURES if risk in {i.name: i for i in list_measures()}[m].risks)
@@ -106,8 +107,13 @@ def test_every_solver_trains_every_risk_as_in_memory(solver, risk):
     same(here, there)
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "accuracy", "balanced_accuracy"])
-@pytest.mark.parametrize("scaling", [None, "maxabs", "standard", "robust", "quantile"])
+@for_each(
+    "measure, scaling",
+    tiered(
+        product(["roc_auc", "accuracy", "balanced_accuracy"], [None, "maxabs", "standard", "robust", "quantile"]),
+        strength=1,
+    ),
+)
 def test_moments_of_parts_are_those_of_all_rows(measure, scaling):
     X, y = problem()
     with warnings.catch_warnings():
@@ -126,6 +132,7 @@ def test_moments_of_parts_are_those_of_all_rows(measure, scaling):
     assert models[1].history_["bytes"][0] > 0.0
 
 
+@pytest.mark.slow
 def test_moments_of_many_columns_are_never_written_down():
     rng = np.random.default_rng(0)
     X = sp.random_array((300, 5000), density=0.01, random_state=rng, format="csr")
@@ -136,7 +143,9 @@ def test_moments_of_many_columns_are_never_written_down():
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-6, atol=1e-8 * np.abs(here.coef_).max())
 
 
-@pytest.mark.parametrize("measure", ["qmean", "gmean", "hmean", "min_tpr_tnr", "f1", "jaccard", "gower_legendre"])
+@for_each(
+    "measure", fewer(["qmean", "gmean", "hmean", "min_tpr_tnr", "f1", "jaccard", "gower_legendre"], in_quick=["qmean"])
+)
 def test_averaged_passes_come_close_to_passes_over_all_rows(measure):
     """A pass over parts is not one over all rows; its measure on the training rows may lose little."""
     X, y = problem(4000, 6)
@@ -153,7 +162,8 @@ def test_averaged_passes_come_close_to_passes_over_all_rows(measure):
     assert scores[2] >= scores[0] - 0.01
 
 
-@pytest.mark.parametrize("risk", ["hinge", "roc_area", "prbep"])
+@pytest.mark.slow
+@for_each("risk", ["hinge", "roc_area", "prbep"])
 def test_vectors_are_let_go_at_once(risk):
     """Peak memory in vectors of all rows, without help of the garbage collector: tasks must leave no cycles behind."""
     n = 200_000
@@ -192,7 +202,8 @@ def test_streams_take_moments_of_parts_and_refuse_rows_one_by_one():
         MeasureClassifier("gmean", solver="spade").partial_fit(in_parts(X, [100]), y, classes=[0, 1])
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "accuracy"])
+@pytest.mark.slow
+@for_each("measure", ["roc_auc", "f1", "accuracy"])
 def test_probabilities_and_early_stopping_as_in_memory(measure):
     X, y = problem()
     options = {"random_state": 0, "scaling": "standard", "tol": 1e-4}

@@ -1,11 +1,12 @@
 """Probabilities: a sigmoid of left-out scores that never changes a ranking, checked by other ways to the same numbers."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse.linalg import aslinearoperator
@@ -18,10 +19,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
+from cases import fewer, for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, list_solvers, load_model
 from scoreline.fitting.sigmoid import fit_robust_sigmoid, fit_sigmoid, gain_over_constant
 from scoreline.measures import RankingMeasure, get_measure
 from scoreline.measures.registry import all_measures
+from tiers import examples, tiered
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 MEASURES = [info.name for info in list_measures()]
@@ -53,7 +56,7 @@ def loss(sign, z, weight, slope, offset):
     return -(weight * (target * log_expit(odds) + (1 - target) * log_expit(-odds))).sum() / weight.sum()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_each("seed", fewer(range(5), in_quick=[0]))
 def test_the_sigmoid_is_the_one_of_the_largest_likelihood(seed):
     """Against Nelder and Mead, who know no gradients, and against scikit-learn's regression on every row twice."""
     sign, z = scores(seed=seed)
@@ -96,7 +99,7 @@ def test_scores_that_separate_that_mislead_that_are_equal():
         assert flat.probability(z)[:, 1].mean() == pytest.approx(0.25, abs=0.03)  # the targets draw it to the middle
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.integers(2, 60), st.integers(0, 1000), st.floats(-300, 300))
 def test_any_scores_give_a_rising_finite_sigmoid(n, seed, exponent):
     rng = np.random.default_rng(seed)
@@ -111,7 +114,7 @@ def test_any_scores_give_a_rising_finite_sigmoid(n, seed, exponent):
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-15)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@for_each("measure", fewer(MEASURES, in_quick=["roc_auc", "f1", "prbep"]))
 def test_every_measure_has_probabilities_that_rank_as_its_scores(measure):
     X, y = problem()
     clf = asked(measure).fit(X, y)
@@ -130,7 +133,7 @@ def test_every_measure_has_probabilities_that_rank_as_its_scores(measure):
     np.testing.assert_array_equal(plain.coef_, clf.coef_)
 
 
-@pytest.mark.parametrize("solver", list(MEASURE))
+@for_each("solver", fewer(MEASURE, in_quick=["smoothed", "amp", "moments", "spade"]))
 def test_every_solver_has_probabilities(solver):
     X, y = problem()
     clf = asked(MEASURE[solver], solver=solver, alpha=0.1, tol=0.1).fit(X, y)
@@ -139,7 +142,7 @@ def test_every_solver_has_probabilities(solver):
     assert log_loss(y, clf.predict_proba(X)) < nothing + (1e-6 if solver == "excessive_gap" else 0.0)  # flat there
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "prbep", "average_precision"])
+@for_each("measure", fewer(["roc_auc", "prbep", "average_precision"], in_quick=["roc_auc"]))
 def test_scores_come_from_fits_without_their_rows(measure):
     """Five fits of copies of their rows, and the sigmoid of their scores, to the accuracy of fits proved within 1e-5."""
     X, y = problem()
@@ -154,8 +157,9 @@ def test_scores_come_from_fits_without_their_rows(measure):
     np.testing.assert_allclose(clf.calibration_, expected, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize("estimator", [MeasureClassifier, MeasureClassifierCV])
-@pytest.mark.parametrize("measure", ["roc_auc", "prbep"])
+@for_each(
+    "estimator, measure", tiered(product([MeasureClassifier, MeasureClassifierCV], ["roc_auc", "prbep"]), strength=1)
+)
 def test_features_far_from_the_origin_do_not_matter_to_a_ranking(estimator, measure):
     """A shift of a feature moves the scores of each fold's model by another amount; probabilities and cut must not see it."""
     X, y = problem(1000)
@@ -166,6 +170,7 @@ def test_features_far_from_the_origin_do_not_matter_to_a_ranking(estimator, meas
     assert np.mean(far.predict(X + 100.0) == near.predict(X)) > 0.99
 
 
+@pytest.mark.slow
 def test_nothing_to_learn_is_not_called_certain():
     """As many features as rows, and labels at random: training scores separate the classes, left-out ones do not."""
     rng = np.random.default_rng(0)
@@ -176,6 +181,7 @@ def test_nothing_to_learn_is_not_called_certain():
         assert P.std() < 0.1
 
 
+@pytest.mark.slow
 def test_true_probabilities_are_found():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 4))
@@ -186,7 +192,7 @@ def test_true_probabilities_are_found():
         assert np.abs(P - truth).mean() < 0.01
 
 
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
+@for_each("risk", ["logistic", "squared_hinge"])
 def test_curved_losses_need_no_further_fit(risk):
     X, y = problem()
     passes = [asked("accuracy", risk=risk, probability=flag).fit(X, y).n_passes_ for flag in (False, True)]
@@ -197,7 +203,7 @@ def test_curved_losses_need_no_further_fit(risk):
     np.testing.assert_allclose(one.calibration_, other.calibration_, rtol=1e-5)
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "accuracy", "f1"])
+@for_each("measure", fewer(["roc_auc", "accuracy", "f1"], in_quick=["roc_auc"]))
 def test_the_search_has_the_scores_already(measure):
     X, y = problem()
     options = {"alphas": [1e-1, 1e-3], "scaling": "standard", "random_state": 0}
@@ -238,6 +244,7 @@ def test_a_new_cut_does_not_move_probabilities():
     np.testing.assert_array_equal(clf.predict_proba(X), before)
 
 
+@pytest.mark.slow
 def test_storages_agree():
     X, y = problem()
     for measure in ("roc_auc", "accuracy"):
@@ -272,6 +279,7 @@ def test_refusals_and_warnings():
     assert all(w.filename == __file__ for w in told), [w.filename for w in told]
 
 
+@pytest.mark.slow
 def test_as_good_as_scikit_learn_around_the_same_classifier():
     X, y = load_breast_cancer(return_X_y=True)
     train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
@@ -307,7 +315,7 @@ def test_too_few_rows_leave_the_earlier_model():
     np.testing.assert_array_equal(clf.calibration_, before[1])
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "gmean"])
+@for_each("measure", ["roc_auc", "f1", "gmean"])
 def test_groups_are_kept_together_for_probabilities(measure):
     """Ten near-copies of each row: folds that part them would be far too sure."""
     rng = np.random.default_rng(0)
@@ -330,7 +338,8 @@ def test_one_number_and_tables_of_decision_values():
     np.testing.assert_allclose(table.ravel(), clf.predict_proba(X)[:10, 1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
+@pytest.mark.slow
+@for_each("risk", ["logistic", "squared_hinge"])
 def test_leave_one_out_is_not_used_where_the_optimum_is_not_proved(risk):
     """At alpha = 1e-9 a fit ends by J(0)/1000, far above its minimum: leave-one-out would lose 0.08 to 0.29 in log loss."""
     rng = np.random.default_rng(0)
@@ -352,7 +361,7 @@ def heavy_tails(n=8000, seed=0, share=0.03):
     return X, rng.random(n) < expit(odds - np.quantile(odds, 1.0 - share))
 
 
-@pytest.mark.parametrize("measure", ["f1", "average_precision"])
+@for_each("measure", ["f1", "average_precision"])
 def test_outlying_scores_do_not_flatten_the_sigmoid(measure):
     X, y = heavy_tails()
     train, test = slice(None, None, 2), slice(1, None, 2)
@@ -384,7 +393,7 @@ def test_scores_without_outliers_are_not_clipped(tmp_path):
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("estimator", [asked, lambda m: MeasureClassifierCV(m, probability=True, alphas=[1e-2])])
+@for_each("estimator", [asked, lambda m: MeasureClassifierCV(m, probability=True, alphas=[1e-2])])
 def test_probabilities_no_better_than_a_constant_give_a_warning(estimator):
     rng = np.random.default_rng(3)
     X, y = rng.standard_normal((2000, 4)), rng.random(2000) < 0.03
@@ -399,7 +408,7 @@ def test_probabilities_no_better_than_a_constant_give_a_warning(estimator):
         assert estimator("roc_auc").fit(X, y).calibration_gain_ > 0.05
 
 
-@pytest.mark.parametrize("size", [1e-309, 1e300])
+@for_each("size", [1e-309, 1e300])
 def test_scores_at_the_limits_of_floats_give_a_warning_and_no_error(size):
     sign = np.array([-1, -1, 1, 1] * 5)
     z = size * np.tile([0.0, 1.0, 1.0, 0.0], 5)

@@ -1,14 +1,14 @@
 """Scorers work where scikit-learn asks for one made by make_scorer."""
 
 import numpy as np
-import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TunedThresholdClassifierCV
 
+from cases import fewer, for_each
 from scoreline.measures import get_scorer
 
 
-@pytest.mark.parametrize("measure", ["f1", "gmean", "mcc", "recall_at_precision"])
+@for_each("measure", fewer(["f1", "gmean", "mcc", "recall_at_precision"], in_quick=["f1"]))
 def test_the_threshold_tuner_takes_our_scorers(measure):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 3))

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, load_model
 from scoreline.fitting.plan import Request, Shape, ThresholdRule, contenders, plan
 from scoreline.measures import all_measures, get_measure
@@ -13,7 +13,7 @@ from scoreline.solvers.registry import all_solvers
 
 CHOOSE = Path(__file__).parents[2] / "docs/choose.md"
 AMPLE, SCARCE, WIDE = Shape(10_000, 10, 3_000), Shape(900, 10, 300), Shape(5_000, 2_000, 1_500)
-every_measure = pytest.mark.parametrize("name", sorted(all_measures()))
+every_measure = for_each("name", sorted(all_measures()))
 
 
 def words(measure, shape):
@@ -40,7 +40,7 @@ def test_the_table_in_the_docs_is_what_is_planned():
 
 
 @every_measure
-@pytest.mark.parametrize("shape", [AMPLE, SCARCE, WIDE])
+@for_each("shape", [AMPLE, SCARCE, WIDE])
 def test_auto_gives_a_method_that_serves_the_measure(name, shape):
     measure = get_measure(name)
     decided = plan(Request(), measure, shape)
@@ -83,7 +83,7 @@ def test_the_plan_is_one_sentence_that_is_shown_and_saved(tmp_path, caplog):
     assert searched.plan_.startswith("gmean: cost_search")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("request_", "measure", "shape", "expected"),
     [
         (Request(), "roc_auc", SCARCE, ThresholdRule.TRAINING_SCORES),

@@ -21,7 +21,7 @@ from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import space_for
 from scoreline.solvers import Result, Solver
-from scoreline.solvers.common.cost_method import CostMethod, Problem, paired_gain
+from scoreline.solvers.common.cost_method import CostMethod, Problem, Trial, paired_gain
 from scoreline.solvers.common.early_stopping import STOPPED
 from scoreline.solvers.common.leave_one_out import leave_one_out
 from scoreline.solvers.common.loop import Control, Timer
@@ -67,6 +67,128 @@ class Trained(NamedTuple):
         return self.interruption is not None or self.result.status in ("interrupted", "max_time")
 
 
+class MethodFit:
+    """One method: a search for its cost, a fit without held-out rows, the fit, the threshold; in this order, each if needed.
+
+    What it has found so far are its attributes, so that Ctrl-C in a later step loses nothing. `scored` are the rows that the
+    threshold was chosen on.
+    """
+
+    def __init__(
+        self, problem: Problem, solver: Solver, control: Control, seed: Any, rule: ThresholdRule, wants_left_out: bool
+    ):
+        self.problem, self.solver, self.control, self.seed = problem, solver, control, seed
+        self.rule, self.wants_left_out = rule, wants_left_out
+        self.timer = Timer(control.max_time)
+        self.search: Trial | None = None
+        self.interruption: BaseException | None = None
+        self.threshold: float | None = None
+        self.scored: ScoredRows | None = None
+        self.left_out: Any = None
+        self.missed: str | None = None
+
+    def run(self, w0: FloatArray | None, has_fallback: bool) -> Trained:
+        """Return the trained method. With a fallback, a degenerate fit will be refitted, so it gives no warning."""
+        problem, solver, control = self.problem, self.solver, self.control
+        if isinstance(solver, CostMethod):
+            w0 = self._search_cost(solver, w0)
+        cost = 1.0 if self.search is None else self.search.cost
+        weight = with_cost(problem.weight, problem.sign, cost)
+        if self.rule is ThresholdRule.HELD_OUT_ROWS and self.interruption is None:
+            w0 = self._fit_without_held_out_rows(weight, w0)
+        objective = problem.objective(weight)
+        if self.search is None:
+            result = solver.solve(objective, w0, control=control.within(self.timer.left()))
+            self.interruption = result.interruption
+        else:
+            result = self.search.result
+        intercept = 0.0 if result.z is None else objective.risk.intercept(result.z)
+        degenerate = is_degenerate(result, objective)
+        if degenerate and self.rule is not ThresholdRule.NONE:
+            # Leave-one-out scores would only say which class is the rarer one.
+            self.threshold, self.scored = None, None
+        near = _near_optimum(problem.risk, result)
+        try:
+            if self.threshold is None:
+                self._choose_threshold(objective, result, intercept, degenerate)
+            if self.wants_left_out and self.left_out is None and result.z is not None and near:
+                self.left_out = leave_one_out(objective, result.z, problem.copies, self.seed)
+            self._check_operating_point()
+        except KeyboardInterrupt as signal:
+            self.interruption, self.missed = signal, None
+        if result.z is not None and self.interruption is None:
+            if not has_fallback:
+                warn_if_degenerate(result, objective)
+            if control.journal is not None and result.status in ("converged", "stalled", STOPPED):
+                control.journal.remove()
+        search = self.search
+        return Trained(
+            problem, solver, control, result, 0.0 if self.threshold is None else self.threshold, intercept, cost,
+            None if search is None or search.levels is None
+            else {"levels_": search.levels, "level_bound_": search.level_bound},
+            self.interruption, self.missed, self.left_out if self.wants_left_out and near else None,
+            None if search is None else search.positive, degenerate,
+        )  # fmt: skip
+
+    def _search_cost(self, solver: CostMethod, w0: FloatArray | None) -> FloatArray:
+        """Search for the cost, and keep the threshold that was tuned on the way; return the coefficients found."""
+        problem = self.problem
+        share = 0.5 if self.rule is ThresholdRule.HELD_OUT_ROWS else 1.0
+        search = self.search = solver.search(problem, self.seed, w0, self._within_share(share))
+        self.interruption = search.interruption
+        if self.rule is ThresholdRule.LEAVE_ONE_OUT and search.tuned is not None:
+            self.threshold = search.tuned.threshold
+            if search.unseen is not None:
+                self.scored = ScoredRows(problem.sign, search.unseen, problem.weight)
+        return search.result.w
+
+    def _fit_without_held_out_rows(self, weight: FloatArray | None, w0: FloatArray | None) -> FloatArray | None:
+        """Take the threshold from held-out rows; return the coefficients of the fit without them, to start from."""
+        problem = self.problem
+        held = held_out_rows(problem.sign, weight, self.seed)
+        rest = np.where(held, 0.0, 1.0 if weight is None else weight)
+        part = self.solver.solve(problem.objective(rest), w0, control=self._within_share(0.5))
+        if part.interruption is not None:
+            if self.search is None:
+                raise part.interruption  # the caller keeps the model of the other rows (`Interim`)
+            self.interruption = part.interruption  # the search has left a model to keep
+            return w0
+        held_weight = None if problem.weight is None else problem.weight[held]
+        self.scored = ScoredRows(problem.sign[held], part.z[held], held_weight)
+        self.threshold = careful_threshold(problem.threshold_measure, self.scored)
+        return part.w
+
+    def _choose_threshold(self, objective: Objective, result: Result, intercept: float, degenerate: bool) -> None:
+        """Take the threshold from leave-one-out scores or training scores; without a rule it is that of the objective."""
+        problem, measure = self.problem, self.problem.threshold_measure
+        if self.rule is ThresholdRule.NONE or result.z is None:
+            self.threshold = -intercept
+        elif self.rule is ThresholdRule.LEAVE_ONE_OUT and not degenerate:
+            assert isinstance(measure, CountsBasedMeasure)
+            self.left_out = leave_one_out(objective, result.z, problem.copies, self.seed)
+            self.scored = ScoredRows(problem.sign, self.left_out, problem.weight)
+            self.threshold = robust_threshold(problem.sign, self.left_out, measure, problem.weight).threshold
+        else:
+            self.scored = ScoredRows(problem.sign, result.z, problem.weight)
+            self.threshold = best_threshold(problem.sign, result.z, measure, problem.weight).threshold
+
+    def _check_operating_point(self) -> None:
+        """Note what to warn of; where no threshold reaches the target, take the one that comes closest."""
+        measure, scored = self.problem.threshold_measure, self.scored
+        self.missed = target_missed(measure, scored)
+        if self.missed is not None:
+            assert scored is not None
+            self.threshold = best_threshold(scored.sign, scored.scores, measure, scored.weight).threshold
+        else:
+            assert self.threshold is not None
+            self.missed = few_flagged(measure, scored, self.threshold)
+
+    def _within_share(self, share: float) -> Control:
+        """Return the control of a run that may take a share of the time left."""
+        left = self.timer.left()
+        return self.control.within(None if left is None else share * left)
+
+
 class CertifiedFit:
     """Trains by a solver that proves how close to optimal it is."""
 
@@ -91,12 +213,12 @@ class CertifiedFit:
 
     def _train(self, risk: Risk, solver: Solver, control: Control, seed: Any, has_fallback: bool) -> Trained:
         """Train one method and set its threshold."""
-        job, wrapped = self.job, self.base
+        job, operator = self.job, self.base
         if job.parameters.fit_intercept and risk.shift == "needed":
-            wrapped = InterceptOperator(self.base, job.parameters.intercept_scaling)
+            operator = InterceptOperator(self.base, job.parameters.intercept_scaling)
 
         def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
-            return unwrapped(w, wrapped, self.operator)
+            return unwrapped(w, operator, self.operator)
 
         control = replace(control.within(self.timer.left()), latest=job.interim)
         if job.validation is not None and solver.early_stopping is not None:
@@ -104,112 +226,25 @@ class CertifiedFit:
         job.interim.begin(unwrap, solver_=solver.name, risk_=risk.name)
         rows = job.rows
         problem = Problem(
-            wrapped, space_for(self.operator.scores), rows.sign, rows.weight, rows.copies, risk, job.parameters.alpha,
-            job.plan.measure, job.plan.served,
+            operator, space_for(self.operator.scores), rows.sign, rows.weight, rows.copies, risk, job.parameters.alpha,
+            job.plan.measure, job.plan.threshold_measure,
         )  # fmt: skip
-        w0 = None if job.start is None else wrapped_again(*job.start, wrapped, self.operator)
+        w0 = None if job.start is None else wrapped_again(*job.start, operator, self.operator)
         if control.journal is not None:
             seed = control.journal.seeded(solver, seed)
-        return self._with_threshold(problem, solver, control, seed, w0, has_fallback)
-
-    def _with_threshold(
-        self, problem: Problem, solver: Solver, control: Control, seed: Any, w0: FloatArray | None, has_fallback: bool
-    ) -> Trained:  # fmt: skip
-        """Search for the cost, fit without held-out rows, fit, and set the threshold: in this order, each if it is needed.
-
-        A cost search brings its own threshold. Leave-one-out scores are kept for probabilities where the risk has them. With a
-        fallback, a degenerate fit will be refitted, so it gives no warning.
-        """
-        rule, timer = self._rule(problem.risk), Timer(control.max_time)
-        cost, threshold, given, judged, trial = 1.0, 0.0, None, None, None
-        interruption: BaseException | None = None
-        if isinstance(solver, CostMethod):
-            share = 0.5 if rule is ThresholdRule.HELD_OUT_ROWS else 1.0
-            left = timer.left()
-            trial = solver.search(problem, seed, w0, control.within(None if left is None else share * left))
-            cost, result, interruption, w0 = trial.cost, trial.result, trial.interruption, trial.result.w
-            if rule is ThresholdRule.LEAVE_ONE_OUT and trial.tuned is not None:
-                given = trial.tuned.threshold
-                if trial.unseen is not None:
-                    judged = ScoredRows(problem.sign, trial.unseen, problem.weight)
-        weight = with_cost(problem.weight, problem.sign, cost)
-        if rule is ThresholdRule.HELD_OUT_ROWS and interruption is None:
-            held = held_out_rows(problem.sign, weight, seed)
-            left = timer.left()
-            limits = control.within(None if left is None else 0.5 * left)
-            rest = np.where(held, 0.0, 1.0 if weight is None else weight)
-            part = solver.solve(problem.objective(rest), w0, control=limits)
-            if part.interruption is None:
-                own = None if problem.weight is None else problem.weight[held]
-                judged = ScoredRows(problem.sign[held], part.z[held], own)
-                given, w0 = careful_threshold(problem.threshold_measure, judged), part.w
-            elif trial is not None:
-                interruption = part.interruption  # the search has left a model to keep
-            else:
-                raise part.interruption  # the caller keeps the model of the other rows (`Interim`)
-        objective = problem.objective(weight)
-        if trial is None:
-            result = solver.solve(objective, w0, control=control.within(timer.left()))
-            interruption = result.interruption
-        intercept = 0.0 if result.z is None else objective.risk.intercept(result.z)
-        degenerate = is_degenerate(result, objective)
-        if degenerate and rule is not ThresholdRule.NONE:
-            given, judged = None, None  # leave-one-out scores would only say which class is the rarer one
-        left_out, missed = None, None
-        for_probabilities = self.job.parameters.probability and self.job.validation is None
-        try:
-            if given is not None:
-                threshold = given
-            elif rule is ThresholdRule.NONE or result.z is None:
-                threshold = -intercept
-            elif rule is ThresholdRule.LEAVE_ONE_OUT and not degenerate:
-                assert isinstance(problem.threshold_measure, CountsBasedMeasure)
-                left_out = leave_one_out(objective, result.z, problem.copies, seed)
-                judged = ScoredRows(problem.sign, left_out, problem.weight)
-                threshold = robust_threshold(
-                    problem.sign, left_out, problem.threshold_measure, problem.weight
-                ).threshold
-            else:
-                judged = ScoredRows(problem.sign, result.z, problem.weight)
-                threshold = best_threshold(problem.sign, result.z, problem.threshold_measure, problem.weight).threshold
-            near = _near_optimum(problem.risk, result)
-            if for_probabilities and left_out is None and result.z is not None and near:
-                left_out = leave_one_out(objective, result.z, problem.copies, seed)
-            missed = target_missed(problem.threshold_measure, judged)
-            if missed is not None:
-                assert judged is not None
-                threshold = best_threshold(
-                    judged.sign, judged.scores, problem.threshold_measure, judged.weight
-                ).threshold
-            else:
-                missed = few_flagged(problem.threshold_measure, judged, threshold)
-        except KeyboardInterrupt as signal:
-            interruption, missed = signal, None
-        if result.z is not None and interruption is None:
-            if not has_fallback:
-                warn_if_degenerate(result, objective)
-            if control.journal is not None and result.status in ("converged", "stalled", STOPPED):
-                control.journal.remove()
-        if not (for_probabilities and _near_optimum(problem.risk, result)):
-            left_out = None
-        levels: dict[str, Any] | None = None
-        if trial is not None and trial.levels is not None:
-            levels = {"levels_": trial.levels, "level_bound_": trial.level_bound}
-        return Trained(
-            problem, solver, control, result, threshold, intercept, cost, levels, interruption, missed, left_out,
-            None if trial is None else trial.positive, degenerate,
-        )  # fmt: skip
+        wants_left_out = job.parameters.probability and job.validation is None
+        return MethodFit(problem, solver, control, seed, self._rule(risk), wants_left_out).run(w0, has_fallback)
 
     def _rule(self, risk: Risk) -> ThresholdRule:
         """Return the plan's rule for its own risk; a fallback has a curved risk, whose leave-one-out scores it takes."""
-        rule, served = self.job.plan.threshold, self.job.plan.served
+        rule, measure = self.job.plan.threshold, self.job.plan.threshold_measure
         if rule is ThresholdRule.VALIDATION_ROWS:
             return ThresholdRule.TRAINING_SCORES  # until the validation rows have their say
         own = (
             rule in (ThresholdRule.HELD_OUT_ROWS, ThresholdRule.TRAINING_SCORES)
             and self.job.parameters.threshold == "auto"
         )
-        if own and self.job.validation is None and risk.curved and isinstance(served, CountsBasedMeasure):
+        if own and self.job.validation is None and risk.curved and isinstance(measure, CountsBasedMeasure):
             return ThresholdRule.LEAVE_ONE_OUT
         return rule
 

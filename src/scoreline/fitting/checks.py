@@ -22,28 +22,36 @@ def check_labels(y: Any, n: int) -> tuple[AnyArray, AnyArray]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: pass one label per row")
     if isinstance(y, RemoteVector):
-        on_device: Any = y if y.scores == "device" else None
-        finite = np.isfinite(on_device) if on_device is not None and on_device.dtype.kind == "f" else None
-        if finite is not None and not finite.all():
-            row = int(np.flatnonzero(~finite)[0])
-            raise ValueError(f"Input y contains NaN or infinity, first seen in row {row}; drop rows without a label")
+        labels: Any = y
+        if y.scores == "device" and labels.dtype.kind == "f":
+            _check_finite(labels)
         found = y.distinct()
         named, _ = check_labels(found, len(found))
         return named, np.where(y == named[1], 1, -1).astype(np.int8)
     labels = _unmasked(y)
-    if len(labels) != n:
-        raise ValueError(
-            f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
-        )
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(f"Input y contains NaN or infinity, first seen in row {row}; drop rows without a label")
+    _check_length(labels, n)
+    if labels.dtype.kind == "f":
+        _check_finite(labels)
     if labels.dtype == object and all(isinstance(label, numbers.Real) for label in labels):
         labels = np.array(labels.tolist())  # numbers kept as objects: scikit-learn's type_of_target would refuse them
     classes = _two_numbers(labels)
     if classes is None:
         classes = _distinct_labels(labels)
     return classes, np.where(labels == classes[1], 1, -1).astype(np.int8)
+
+
+def _check_length(labels: Any, n: int) -> None:
+    if len(labels) != n:
+        raise ValueError(
+            f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
+        )
+
+
+def _check_finite(labels: Any) -> None:
+    finite = np.isfinite(labels)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise ValueError(f"Input y contains NaN or infinity, first seen in row {row}; drop rows without a label")
 
 
 def _unmasked(y: Any) -> AnyArray:
@@ -54,7 +62,7 @@ def _unmasked(y: Any) -> AnyArray:
     return labels
 
 
-def seen(X: Any) -> Any:
+def feature_source(X: Any) -> Any:
     """Return what scikit-learn looks at for the names and number of features: of a Dask dataframe one without rows."""
     return X._meta if is_dask(X) and hasattr(X, "columns") else X
 
@@ -91,10 +99,7 @@ def _distinct_labels(labels: AnyArray) -> AnyArray:
 def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
     """Return which rows are of the positive class; labels must be among the two classes of the fit, one for each row."""
     labels: Any = y if isinstance(y, RemoteVector) else _unmasked(y)
-    if len(labels) != n:
-        raise ValueError(
-            f"y has {len(labels)} labels, expected {n}, one for each row of X: inconsistent numbers of samples"
-        )
+    _check_length(labels, n)
     if getattr(labels, "scores", None) == "device" and classes.dtype.kind not in "biuf":
         raise ValueError(f"y holds {labels[0]!r} in row 0, expected the classes of the fit: {classes.tolist()}")
     positive: AnyArray = labels == classes[1]
@@ -120,8 +125,7 @@ def check_weights(
     weight = as_counts(weight)
     if class_weight is None:
         return weight, weight
-    sums = [float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (sign > 0, sign < 0)]
-    positive, negative = class_weights(class_weight, classes, *sums)
+    positive, negative = class_weights(class_weight, classes, *class_totals(sign, weight))
     shift = -int(np.frexp(max(positive, negative))[1])  # only their ratio matters, and products must not overflow
     positive, negative = float(np.ldexp(positive, shift)), float(np.ldexp(negative, shift))
     combined = tame_weights(np.where(sign > 0, positive, negative) * (1.0 if weight is None else weight))
@@ -133,6 +137,11 @@ def check_weights(
     # Class weights say how much a row matters, not how often it is there: the total stays that of the rows.
     total = float(len(sign) if weight is None else weight.sum())
     return weight, combined * (total / float(combined.sum()))
+
+
+def class_totals(sign: AnyArray, weight: FloatArray | None) -> list[float]:
+    """Return what all rows of the positive and of the negative class weigh together."""
+    return [float(np.count_nonzero(side) if weight is None else weight[side].sum()) for side in (sign > 0, sign < 0)]
 
 
 def class_weights(class_weight: Any, classes: AnyArray, positive: float, negative: float) -> tuple[float, float]:

@@ -88,10 +88,10 @@ class Interim(Latest):
 
         The threshold serves the measure; without one, the trained intercept stays.
         """
-        judged = [(*each.judge(), each) for part in (self, *self.folds) for each in part.finished]
+        values = [(*each.judge(), each) for part in (self, *self.folds) for each in part.finished]
         newest = next((part.newest for part in (self, *self.folds) if part.newest is not None), None)
-        if judged:
-            _, threshold, best = max(judged, key=lambda each: each[0])
+        if values:
+            _, threshold, best = max(values, key=lambda each: each[0])
             coef, intercept, facts = best.coef, best.intercept, best.facts
         elif newest is not None:
             w, unwrap, facts = newest

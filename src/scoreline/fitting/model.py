@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from scoreline.fitting.checks import seen
+from scoreline.fitting.checks import feature_source
 from scoreline.operators import Operator
 from scoreline.runtime.types import FloatArray
 
@@ -60,7 +60,7 @@ class Model:
 def set_model(estimator: Any, X: Any, operator: Operator, attributes: dict[str, Any]) -> None:
     """Set all attributes of a fit in one step; a stream and what only some solvers leave behind end with it."""
     with all_at_once(estimator) as new:
-        validate_data(new, seen(X), skip_check_array=True)
+        validate_data(new, feature_source(X), skip_check_array=True)
         end_stream(new)
         new.n_features_in_, new.column_map_ = operator.shape[1], operator.column_map
         new.__dict__.update(attributes)

@@ -3,11 +3,10 @@
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from scoreline import kernels
-from scoreline.fitting.checks import class_weights
+from scoreline.fitting.checks import class_totals, class_weights
 from scoreline.fitting.job import Job
 from scoreline.fitting.model import Model
 from scoreline.fitting.parameters import Parameters
@@ -54,10 +53,7 @@ class MomentsFit:
         """Return the model of the class moments."""
         job, operator, solver = self.job, self.operator, self.solver
         rows, measure, traffic = job.rows, job.plan.measure, operator.traffic
-        sums = [
-            float(np.count_nonzero(side) if rows.copies is None else rows.copies[side].sum())
-            for side in (rows.sign > 0, rows.sign < 0)
-        ]
+        sums = class_totals(rows.sign, rows.copies)
         weights = class_weights(job.parameters.class_weight, rows.classes, *sums)
         direction, scale = self._direction(weights)
         report, threshold = predicted_report(direction, measure), None
@@ -67,7 +63,7 @@ class MomentsFit:
             offset = 0.0 if scale.center is None else float(coef @ scale.center)
             report = measured_report(report, measure, z - offset, direction.intercept, rows)
             if job.plan.threshold is not ThresholdRule.NONE:
-                threshold = best_threshold(rows.sign, z, job.plan.served, rows.weight).threshold
+                threshold = best_threshold(rows.sign, z, job.plan.threshold_measure, rows.weight).threshold
         model = moments_model(direction, scale, job.parameters, job.plan.risk.name, report)
         if threshold is not None:
             model.intercept = -threshold

@@ -64,7 +64,7 @@ class Parameters(NamedTuple):
         return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight)
 
     @property
-    def served(self) -> Measure:
+    def threshold_measure(self) -> Measure:
         """The measure that the threshold serves."""
         return measure_of_threshold(self.measure, self.class_weight)
 

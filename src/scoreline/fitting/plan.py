@@ -66,12 +66,12 @@ class Choice(NamedTuple):
 class Plan(NamedTuple):
     """What will be trained.
 
-    `served` is the measure that the threshold serves. `fallback` is trained if the first fit is degenerate, and with `rival`
-    also if it has found little; the better of the two on held-out rows is kept.
+    The threshold is chosen for `threshold_measure`. `fallback` is trained if the first fit is degenerate, and with `rival` also
+    if it has found little; the better of the two on held-out rows is kept.
     """
 
     measure: Measure
-    served: Measure
+    threshold_measure: Measure
     risk: Risk
     solver: type[Method]
     threshold: ThresholdRule
@@ -103,12 +103,12 @@ def plan(request: Request, measure: Measure, shape: Shape) -> Plan:
     was made for the measure before others.
     """
     choice = _choice(request, measure, shape)
-    served = measure_of_threshold(measure, request.class_weight)
+    threshold_measure = measure_of_threshold(measure, request.class_weight)
     fallback = _fallback(request, measure, choice, shape.features)
     rival = fallback is not None and measure.name in choice.solver.ample
     reason = "it was asked for" if request.solver != "auto" else choice.solver.reason
-    rule = _threshold_rule(request, choice, served, shape)
-    return Plan(measure, served, choice.risk, choice.solver, rule, fallback, rival, reason)
+    rule = _threshold_rule(request, choice, threshold_measure, shape)
+    return Plan(measure, threshold_measure, choice.risk, choice.solver, rule, fallback, rival, reason)
 
 
 def contenders(request: Request, risks: Sequence[str] | None, measure: Measure, shape: Shape) -> list[Plan]:
@@ -125,8 +125,8 @@ def contenders(request: Request, risks: Sequence[str] | None, measure: Measure, 
         return [first._replace(fallback=None)]
     if first.risk.name in measure.contenders:
         others = [get_risk(name, measure) for name in measure.contenders if name != first.risk.name]
-        served = [each for each in others if request.solver == "auto" or first.solver.serves(each)]
-        plans = [first, *(plan(request._replace(risk=each.name), measure, shape) for each in served)]
+        minimised = [each for each in others if request.solver == "auto" or first.solver.serves(each)]
+        plans = [first, *(plan(request._replace(risk=each.name), measure, shape) for each in minimised)]
         return [each._replace(fallback=None) for each in plans]
     if first.fallback is not None and first.rival:
         second = first._replace(risk=first.fallback.risk, solver=first.fallback.solver, fallback=None)
@@ -162,8 +162,8 @@ def _choice(request: Request, measure: Measure, shape: Shape) -> Choice:
     if risk == solver == "auto" and shape.rows >= AMPLE_ROWS_PER_FEATURE * shape.features:
         for each in all_solvers().values():
             if measure.name in each.ample:
-                served = next(name for name in measure.risks if each.serves(get_risk(name, measure)))
-                return Choice(get_risk(served, measure), each)
+                name = next(name for name in measure.risks if each.serves(get_risk(name, measure)))
+                return Choice(get_risk(name, measure), each)
     candidates = list(measure.risks) if risk == "auto" else [risk]
     if named is not None and risk == "auto":
         candidates.sort(key=lambda name: name not in named.prefers or get_risk(name, measure).shift == "linear")
@@ -187,11 +187,11 @@ def _fallback(request: Request, measure: Measure, first: Choice, features: int) 
     where one class is rare. The logistic loss then finds it. None where the user has named the risk or the solver, or given
     options that the other solver does not have, or where `first` has that risk already.
     """
-    served = next((get_risk(name, measure) for name in measure.risks if get_risk(name, measure).curved), None)
-    if request.risk != "auto" or request.solver != "auto" or served is None or served.name == first.risk.name:
+    curved = next((get_risk(name, measure) for name in measure.risks if get_risk(name, measure).curved), None)
+    if request.risk != "auto" or request.solver != "auto" or curved is None or curved.name == first.risk.name:
         return None
-    other = _solver_for(served, measure, features, True)
-    return Choice(served, other) if set(request.options) <= {"device", *other.options()} else None
+    other = _solver_for(curved, measure, features, True)
+    return Choice(curved, other) if set(request.options) <= {"device", *other.options()} else None
 
 
 def _solver_for(risk: Risk, measure: Measure, features: int, any_risk: bool) -> type[Method]:
@@ -203,7 +203,7 @@ def _solver_for(risk: Risk, measure: Measure, features: int, any_risk: bool) -> 
     return min((s for s in fitting if s.automatic in order), key=lambda s: order.index(s.automatic))
 
 
-def _threshold_rule(request: Request, choice: Choice, served: Measure, shape: Shape) -> ThresholdRule:
+def _threshold_rule(request: Request, choice: Choice, measure: Measure, shape: Shape) -> ThresholdRule:
     """Return where the threshold comes from.
 
     A model with many features gives its training rows far better scores than held-out rows, and a threshold between those
@@ -211,9 +211,9 @@ def _threshold_rule(request: Request, choice: Choice, served: Measure, shape: Sh
     a threshold from held-out rows. With few rows of a class there would be too few to hold out.
     """
     if request.threshold != "auto":
-        given = {"none": ThresholdRule.NONE, "holdout": ThresholdRule.HELD_OUT_ROWS}
-        return given.get(request.threshold, ThresholdRule.TRAINING_SCORES)
-    counts = isinstance(served, CountsBasedMeasure)
+        rules = {"none": ThresholdRule.NONE, "holdout": ThresholdRule.HELD_OUT_ROWS}
+        return rules.get(request.threshold, ThresholdRule.TRAINING_SCORES)
+    counts = isinstance(measure, CountsBasedMeasure)
     if request.options.get("early_stopping"):
         return ThresholdRule.VALIDATION_ROWS if counts else ThresholdRule.TRAINING_SCORES
     if not counts or choice.solver.name == "moments":

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
-from scoreline.fitting.checks import class_weights
+from scoreline.fitting.checks import class_totals, class_weights
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.fitting.rows import TrainingRows
 from scoreline.fitting.sigmoid import Sigmoid, fit_robust_sigmoid, gain_over_constant
@@ -101,13 +101,13 @@ def cross_fitted_scores(
     """
     operator, positive = rows.operator, np.asarray(rows.sign) > 0
     weight = None if rows.copies is None else np.asarray(rows.copies, dtype=np.float64)
-    there = np.arange(len(positive)) if weight is None else np.flatnonzero(weight > 0.0)
+    counted = np.arange(len(positive)) if weight is None else np.flatnonzero(weight > 0.0)
     if tests is None:
-        least = int(min(np.count_nonzero(positive[there]), np.count_nonzero(~positive[there])))
+        least = int(min(np.count_nonzero(positive[counted]), np.count_nonzero(~positive[counted])))
         seed = clf.random_state if isinstance(clf.random_state, (int, np.integer)) else 0
         folds = StratifiedKFold(min(FOLDS, least), shuffle=True, random_state=seed)
-        tests = [there[test] for _, test in folds.split(np.zeros(len(there)), positive[there])]
-    own = _fold_classifier(clf, operator, positive, weight)
+        tests = [counted[test] for _, test in folds.split(np.zeros(len(counted)), positive[counted])]
+    own = _fold_classifier(clf, operator, np.asarray(rows.sign), weight)
     scores, unproved, scored = np.zeros(len(positive)), 0, np.zeros(len(positive), dtype=bool)
     for test in tests:
         kept = np.ones(len(positive)) if weight is None else weight.copy()
@@ -126,12 +126,12 @@ def cross_fitted_scores(
             ConvergenceWarning,
         )
     z = np.asarray(operator.matvec(clf.coef_[0])) + clf.trained_intercept_
-    there = there[scored[there]]
-    found = ScoredRows(np.asarray(rows.sign)[there], scores[there], None if weight is None else weight[there])
+    counted = counted[scored[counted]]
+    found = ScoredRows(np.asarray(rows.sign)[counted], scores[counted], None if weight is None else weight[counted])
     return found, center_of(z, rows.copies, risk)
 
 
-def _fold_classifier(clf: Any, operator: Operator, positive: AnyArray, weight: FloatArray | None) -> Any:
+def _fold_classifier(clf: Any, operator: Operator, sign: AnyArray, weight: FloatArray | None) -> Any:
     """Return a classifier that trains as `clf` has, with the cost that it has chosen."""
     # "train", not "none": stamp chooses among starts by the threshold.
     own = clone(clf).set_params(
@@ -141,10 +141,7 @@ def _fold_classifier(clf: Any, operator: Operator, positive: AnyArray, weight: F
     # What "auto" took for all rows is named: a fold of fewer rows might take another.
     own.set_params(risk=clf.risk_, solver=clf.solver_)
     if issubclass(get_solver(clf.solver_), CostMethod):
-        sums = [
-            float(side.sum() if weight is None else np.asarray(weight)[side].sum()) for side in (positive, ~positive)
-        ]
-        of_positive, of_negative = class_weights(clf.class_weight, clf.classes_, *sums)
+        of_positive, of_negative = class_weights(clf.class_weight, clf.classes_, *class_totals(sign, weight))
         low, high = clf.classes_.tolist()
         measure = get_measure(clf.measure, clf.measure_params)
         solver = plan(Request(clf.risk_), measure, Shape(*operator.shape)).solver

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from scoreline import kernels
-from scoreline.fitting.checks import class_weights
+from scoreline.fitting.checks import class_totals, class_weights
 from scoreline.fitting.job import Job
 from scoreline.fitting.model import Model
 from scoreline.fitting.parameters import Parameters
@@ -59,7 +59,7 @@ class RowFit:
                 raise part.interruption
             z = _finite(self.wrapped.matvec(part.w[:-1]) + self.constant * float(part.w[-1]))
             own = None if rows.weight is None else rows.weight[held]
-            threshold = careful_threshold(job.plan.served, ScoredRows(rows.sign[held], z[held], own))
+            threshold = careful_threshold(job.plan.threshold_measure, ScoredRows(rows.sign[held], z[held], own))
         run = self._run(rows.weight, seed, control.within(timer.left()))
         if run.interruption is not None and run.rows == 0.0 and (job.interim.ready or job.earlier_model):
             raise run.interruption  # nothing learnt: the run without the held-out rows, or the earlier model, stays
@@ -67,7 +67,7 @@ class RowFit:
         coef, intercept = self._unwrap(run.w)
         if threshold is None and rule is not ThresholdRule.NONE and run.interruption is None:
             z = _finite(self.operator.matvec(coef) + intercept)
-            threshold = best_threshold(rows.sign, z, job.plan.served, rows.weight).threshold
+            threshold = best_threshold(rows.sign, z, job.plan.threshold_measure, rows.weight).threshold
         penalty = 0.5 * job.parameters.alpha * kernels.vectors.dot(run.w, run.w)
         model = Model(
             coef, intercept, intercept - (threshold or 0.0), job.solver.name, job.plan.risk.name, penalty, run.iteration,
@@ -94,7 +94,7 @@ class RowFit:
         job, sign = self.job, self.job.rows.sign
 
         def judge(w: FloatArray) -> float:
-            return best_threshold(sign, _finite(self.wrapped.matvec(w[:-1])), job.plan.served, weight).value
+            return best_threshold(sign, _finite(self.wrapped.matvec(w[:-1])), job.plan.threshold_measure, weight).value
 
         relative = None
         if weight is not None:  # steps of the class weights follow the size of weights: a mean of 1
@@ -158,9 +158,7 @@ class RowStreaming:
         parameters, measure = self.parameters, self.parameters.measure
         stream = self._stream(earlier, operator.shape[1])
         rng = np.random.default_rng([stream.seed, stream.blocks])
-        counts = [
-            float(np.count_nonzero(sign == side) if weight is None else weight[sign == side].sum()) for side in (1, -1)
-        ]
+        counts = class_totals(sign, weight)
         if parameters.class_weight is not None:
             of_class = class_weights(parameters.class_weight, self.classes, *counts)
             weight = np.where(sign > 0, *of_class) * (1.0 if weight is None else weight)
@@ -182,21 +180,14 @@ class RowStreaming:
         stream.blocks += 1
         if min(stream.seen) == 0.0:
             return stream, None
-        threshold = 0.0 if parameters.threshold == "none" else stream.scores.best_threshold(parameters.served).threshold
+        threshold = 0.0
+        if parameters.threshold != "none":
+            threshold = stream.scores.best_threshold(parameters.threshold_measure).threshold
         penalty = 0.5 * parameters.alpha * kernels.vectors.dot(w, w)
-        name, extra = self.solver.name, {"threshold_rank_error_": stream.scores.rank_error}
         model = Model(
-            w[:-1],
-            intercept,
-            intercept - threshold,
-            name,
-            self.risk,
-            penalty,
-            stream.blocks,
-            "max_iter",
-            {},
-            extra=extra,
-        )
+            w[:-1], intercept, intercept - threshold, self.solver.name, self.risk, penalty, stream.blocks, "max_iter", {},
+            extra={"threshold_rank_error_": stream.scores.rank_error},
+        )  # fmt: skip
         return stream, model
 
     def _stream(self, earlier: RowStream | None, p: int) -> RowStream:

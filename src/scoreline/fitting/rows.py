@@ -81,7 +81,7 @@ class TrainingRows(NamedTuple):
         counted[train] = 1.0 if self.copies is None else self.copies[train]
         return counted
 
-    def judged(self, measure: Measure, rows: AnyArray, decision: FloatArray) -> float:
+    def value(self, measure: Measure, rows: AnyArray, decision: FloatArray) -> float:
         """Return the measure of decision values of some rows; NaN where these rows do not define it."""
         copies = None if self.copies is None else self.copies[rows]
         if copies is not None and not copies.any():

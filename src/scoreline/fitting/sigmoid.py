@@ -95,13 +95,13 @@ def gain_over_constant(
     gains, constants = np.empty(len(z)), np.empty(len(z))
     for k in range(FOLDS):
         rest, own = fold != k, fold == k
-        seen = positive[rest]
-        if not own.any() or seen.all() or not seen.any():
+        training = positive[rest]
+        if not own.any() or training.all() or not training.any():
             gains[own] = constants[own] = 0.0
             continue
         counts = None if weight is None else weight[rest]
-        sigmoid = fit_sigmoid(np.where(seen, 1, -1), z[rest], counts)
-        share = float(np.average(seen, weights=counts))
+        sigmoid = fit_sigmoid(np.where(training, 1, -1), z[rest], counts)
+        share = float(np.average(training, weights=counts))
         constants[own] = -np.log(np.where(positive[own], share, 1.0 - share))
         gains[own] = constants[own] - sigmoid.losses(positive[own], z[own])
     if not (np.isfinite(gains).all() and np.isfinite(constants).all()):  # scores or weights at the limits of floats

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from scoreline.fitting.checks import check_sample_weight, check_truth, seen
+from scoreline.fitting.checks import check_sample_weight, check_truth, feature_source
 from scoreline.fitting.rows import GivenRows
 from scoreline.fitting.threshold import held_out_rows
 from scoreline.measures import Measure, RankingMeasure, best_threshold
@@ -61,8 +61,8 @@ class ValidationRows(NamedTuple):
 def same_columns(X: Any, X_validation: Any) -> None:
     """Raise where both are frames, and their columns differ in name or order."""
     looker = BaseEstimator()
-    validate_data(looker, seen(X), skip_check_array=True)
-    validate_data(looker, seen(X_validation), reset=False, skip_check_array=True)
+    validate_data(looker, feature_source(X), skip_check_array=True)
+    validate_data(looker, feature_source(X_validation), reset=False, skip_check_array=True)
 
 
 def given_rows(

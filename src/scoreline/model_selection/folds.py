@@ -53,19 +53,19 @@ def make_splits(
     Folds that are made here (cv is None or a number) are folds of the rows of positive weight: the others count for nothing.
     """
     made_here = cv is None or isinstance(cv, numbers.Integral)
-    there = np.arange(len(sign)) if weight is None or not made_here else np.flatnonzero(weight > 0.0)
-    truth = (sign[there] > 0).astype(int)
+    eligible = np.arange(len(sign)) if weight is None or not made_here else np.flatnonzero(weight > 0.0)
+    truth = (sign[eligible] > 0).astype(int)
     splitter = check_cv(cv, y=truth, classifier=True)
     try:
-        made = list(splitter.split(np.zeros(len(there)), truth, groups))
+        made = list(splitter.split(np.zeros(len(eligible)), truth, groups))
     except ValueError as error:
         fewest = int(min(np.count_nonzero(truth), np.count_nonzero(truth == 0)))
+        of_weight = "" if len(eligible) == len(sign) else " of positive weight"
         raise ValueError(
-            f"cv={cv!r} cannot split {len(there)} rows{'' if len(there) == len(sign) else ' of positive weight'}, {fewest} of "
-            f"them of the rarer class: {error} Use fewer folds, at most as many as the rarer class has rows, or "
-            "MeasureClassifier with an alpha of your own."
+            f"cv={cv!r} cannot split {len(eligible)} rows{of_weight}, {fewest} of them of the rarer class: {error} "
+            "Use fewer folds, at most as many as the rarer class has rows, or MeasureClassifier with an alpha of your own."
         ) from error
-    splits = [(there[_rows(train, len(there))], there[_rows(test, len(there))]) for train, test in made]
+    splits = [(eligible[_rows(train, len(eligible))], eligible[_rows(test, len(eligible))]) for train, test in made]
     for k, (train, test) in enumerate(splits):
         if len(test) == 0:
             raise ValueError(f"fold {k} of cv={cv!r} leaves no rows out, expected at least one: use fewer folds")
@@ -122,12 +122,12 @@ def pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, An
     )
 
 
-def threshold_of(measure: Measure, rows: TrainingRows, scores: FloatArray, there: AnyArray) -> float:
+def threshold_of(measure: Measure, rows: TrainingRows, scores: FloatArray, listed: AnyArray) -> float:
     """Return the threshold for new rows that scores of left-out rows give; class weights count, as in every threshold."""
-    weight = None if rows.weight is None else rows.weight[there]
+    weight = None if rows.weight is None else rows.weight[listed]
     if isinstance(measure, CountsBasedMeasure):
-        return robust_threshold(rows.sign[there], scores, measure, weight).threshold
-    return best_threshold(rows.sign[there], scores, measure, weight).threshold
+        return robust_threshold(rows.sign[listed], scores, measure, weight).threshold
+    return best_threshold(rows.sign[listed], scores, measure, weight).threshold
 
 
 class Candidate(NamedTuple):

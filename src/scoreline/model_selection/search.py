@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from scoreline.classifier import MeasureClassifier
 from scoreline.fitting.certified import with_cost
-from scoreline.fitting.checks import available_if, check_labels, check_weights, seen
+from scoreline.fitting.checks import available_if, check_labels, check_weights, feature_source
 from scoreline.fitting.interim import Interim, fitting
 from scoreline.fitting.job import on_device
 from scoreline.fitting.model import CALIBRATION, all_at_once, set_model
@@ -66,9 +66,9 @@ class MeasureClassifierCV(MeasureClassifier):
 
     Each fold trains the alphas from the strongest penalty to the weakest, every fit from the end of the one before, with the
     planes it has proved (they bound J for any alpha). Folds are lists of rows of the one X, which is not copied; statistics of
-    scaling come from the training rows of the fold. Measures of counts are judged at the threshold that the other
-    folds' left-out
-    rows give. Then the model is trained on all rows with the chosen alpha, and its threshold is that of all left-out scores.
+    scaling come from the training rows of the fold. Count-based measures are evaluated at the threshold that the held-out rows
+    of the other folds give. Then the model is trained on all rows with the chosen alpha, and its threshold is that of all
+    held-out scores.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class MeasureClassifierCV(MeasureClassifier):
         folds = [fold for each in candidates for fold in each.folds]
         undefined = undefined_folds(candidates)
         with all_at_once(self) as new:
-            validate_data(new, seen(X), skip_check_array=True)
+            validate_data(new, feature_source(X), skip_check_array=True)
             for name in CALIBRATION:  # of an earlier fit with probability=True
                 new.__dict__.pop(name, None)
             new.__dict__.update({k: v for k, v in vars(final).items() if _is_fitted(k)})
@@ -265,15 +265,17 @@ class MeasureClassifierCV(MeasureClassifier):
             final.threshold = "none"
         final.fit(operator, y, sample_weight)
         if chosen.along:
-            scores, there = pooled(chosen.folds, search.splits, best)
+            scores, left_out_rows = pooled(chosen.folds, search.splits, best)
             center = 0.0
             if chosen.risk.shift != "needed":
                 own = np.asarray(operator.matvec(final.coef_[0])) + final.trained_intercept_
                 center = center_of(own, rows.weight, chosen.risk)
             if out_of_fold:
-                threshold = threshold_of(parameters.served, rows, scores, there)
+                threshold = threshold_of(parameters.threshold_measure, rows, scores, left_out_rows)
                 final.intercept_ = final.intercept_ - (center + threshold)
-            left_out = ScoredRows(rows.sign[there], scores, None if rows.copies is None else rows.copies[there])
+            left_out = ScoredRows(
+                rows.sign[left_out_rows], scores, None if rows.copies is None else rows.copies[left_out_rows]
+            )
         elif self.probability:
             tests = [test for _, test in search.splits]
             left_out, center = cross_fitted_scores(final, rows, y, chosen.risk, tests)
@@ -310,14 +312,14 @@ class MeasureClassifierCV(MeasureClassifier):
     def _keep_interim(self, X: Any, final: MeasureClassifier, search: "Search") -> None:
         """Set the final model if Ctrl-C has come when it was there, or else the best one of the folds."""
         model: Any
-        rows, served = search.rows, search.parameters.served
+        rows, measure = search.rows, search.parameters.threshold_measure
         if hasattr(final, "coef_"):
             model = {k: v for k, v in vars(final).items() if _is_fitted(k)} | {"alpha_": final.alpha}
             if final.threshold == "none" != self.threshold:  # the threshold of the folds may have been still to come
                 z = np.asarray(rows.operator.matvec(final.coef_[0]))
-                model["intercept_"] = -np.array([threshold_of(served, rows, z, np.arange(len(z)))])
+                model["intercept_"] = -np.array([threshold_of(measure, rows, z, np.arange(len(z)))])
         else:
-            model = search.interim.model(rows.operator, rows.sign, rows.weight, served)
+            model = search.interim.model(rows.operator, rows.sign, rows.weight, measure)
         if model is not None:
             self.__dict__.pop("cv_results_", None)
             own = {"classes_": rows.classes, "n_passes_": 0.0, "cv_passes_": rows.operator.n_passes}
@@ -378,7 +380,7 @@ class Search:
         queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
         candidates: list[Candidate] = []
         for choice, cost in queue:  # which may grow below
-            candidates.append(self._tried(choice, cost, alphas))
+            candidates.append(self._candidate(choice, cost, alphas))
             best = max(candidates, key=self._merit)  # the first of equal ones
             candidates = [each if each is best else each.without_scores() for each in candidates]
             if spare is not None and best.degenerate[self.chosen_alpha(best)]:
@@ -416,7 +418,7 @@ class Search:
             return (None,)
         return (1.0, *costs_to_try(self.rows.sign, self.rows.weight, self.rows.copies))
 
-    def _tried(self, choice: Choice, cost: float | None, alphas: list[float]) -> Candidate:
+    def _candidate(self, choice: Choice, cost: float | None, alphas: list[float]) -> Candidate:
         """Return what the folds say of a method and a cost."""
         solver, given = choice.solver, self.cv.alphas is not None
         along = issubclass(solver, Solver) and (cost is not None or not issubclass(solver, CostMethod))
@@ -521,7 +523,7 @@ class Search:
                                 note(-np.inf)
                             raise
                     decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])
-                    values[k] = rows.judged(measure, test, decision)
+                    values[k] = rows.value(measure, test, decision)
                     note(values[k])
                     ends = [*ends[:1], {name: getattr(clf, name) for name in ("coef_", "trained_intercept_")}]
                     converged.append(clf.gap_ is None or clf.status_ == "converged")
@@ -546,9 +548,9 @@ class Search:
                 decision = folds[f].scores[k]  # type: ignore[index]
                 if needs_threshold:  # that of the other folds: these rows must not choose their own
                     others = [g for g in range(len(folds)) if g != f] or [f]
-                    scores, there = pooled([folds[g] for g in others], [splits[g] for g in others], k)
-                    decision = decision - threshold_of(measure, rows, scores, there)
-                values[k, f] = rows.judged(measure, test, decision)
+                    scores, left_out_rows = pooled([folds[g] for g in others], [splits[g] for g in others], k)
+                    decision = decision - threshold_of(measure, rows, scores, left_out_rows)
+                values[k, f] = rows.value(measure, test, decision)
         return values
 
 
@@ -569,4 +571,4 @@ def _held_out_value(rows: TrainingRows, measure: Measure, test: AnyArray, scores
         threshold = threshold_of(measure, rows, scores, test)
     except ValueError:  # rows of one class, or without weight
         return -np.inf, 0.0
-    return float(np.nan_to_num(rows.judged(measure, test, scores - threshold), nan=-np.inf)), threshold
+    return float(np.nan_to_num(rows.value(measure, test, scores - threshold), nan=-np.inf)), threshold

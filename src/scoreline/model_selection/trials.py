@@ -218,28 +218,20 @@ def compare(
     check_number("splits", splits, least=LEAST_SPLITS, integer=True)
     if scaling == "auto":
         scaling = "maxabs" if sp.issparse(matrix) else "standard"
-    extra = _extra_solvers(chosen) if solvers is None else list(solvers)
-    notes = [sampled] if sampled else []
-    if solvers is None and extra and X.shape[1] > MOST_EXTRA_FEATURES:
-        notes.append(
-            f"The solvers {', '.join(extra)} are left out: they are slow with {X.shape[1]:,} features. Pass solvers={extra!r} "
-            "to include them."
-        )
-        extra = []
-    contenders = _methods(chosen, extra, X.shape)
-    contenders += [Contender(name, BASELINE) for name in baselines.baseline_names(chosen)]
-    reason = baselines.reason_without_trees(matrix)
-    if reason is None:
-        contenders.append(Contender(BOOSTED, TREES))
-    else:
-        notes.append(f"Boosted trees are left out: {reason}.")
+    contenders, notes = _contenders(chosen, solvers, X.shape, matrix)
+    if sampled:
+        notes.insert(0, sampled)
     trial = Trial(chosen, alphas, scaling, random_state)
-    done, total = 0, len(contenders) * splits
+    total = len(contenders) * splits
+
+    def tell(done: int, name: str) -> None:
+        if progress is not None:
+            progress(done, total, name)
+
     if note is not None:
         for line in notes:
             note(line)
-        if progress is not None:
-            progress(0, total, "estimating the time")
+        tell(0, "estimating the time")
         estimate = splits * _seconds_per_split(trial, contenders, matrix, truth, test_share)
         if estimate >= LONG:
             note(f"This will take {_about(estimate)}: {splits} splits of {len(contenders)} models.")
@@ -250,18 +242,7 @@ def compare(
                 note(notes[-1])
             break
         part = Part(random_state + split, *_split(matrix, truth, test_share, rng))
-        models: dict[str, Any] = {}
-        decisions: dict[str, FloatArray] = {}
-        for contender in contenders:
-            if progress is not None:
-                progress(done, total, contender.name)
-            try:
-                models[contender.name], decisions[contender.name] = trial.run(contender, part)
-            except (ValueError, TypeError, MemoryError) as error:
-                contender.failure = str(error)
-            done += 1
-            if progress is not None:
-                progress(done, total, contender.name)
+        models, decisions = _run_split(trial, contenders, part, split * len(contenders), tell)
     test_rows, train_rows = len(part.y_test), len(part.y)
     _set_differences(contenders, test_rows / train_rows)
     verdict, kind = _verdict(chosen, contenders)
@@ -274,6 +255,46 @@ def compare(
         chosen, contenders, verdict, kind, tree_verdict, trees_win, len(ours.values), splits, test_rows, train_rows, X.shape[0],
         len(truth), notes, classifier, part.y_test, {c.name: decisions[c.name] for c in shown},
     )  # fmt: skip
+
+
+def _contenders(
+    measure: Measure, solvers: Sequence[str] | None, shape: tuple[int, int], matrix: Any
+) -> tuple[list[Contender], list[str]]:
+    """Return scoreline methods, linear baselines and boosted trees, and a sentence for all that is left out."""
+    notes = []
+    extra = list(solvers or ())
+    if solvers is None:
+        extra = [s.name for s in all_solvers().values() if measure.name in (*s.measures, *s.ample)]
+        if extra and shape[1] > MOST_EXTRA_FEATURES:
+            notes.append(
+                f"The solvers {', '.join(extra)} are left out: they are slow with {shape[1]:,} features. Pass "
+                f"solvers={extra!r} to include them."
+            )
+            extra = []
+    found = _methods(measure, extra, shape)
+    found += [Contender(name, BASELINE) for name in baselines.baseline_names(measure)]
+    reason = baselines.reason_without_trees(matrix)
+    if reason is None:
+        found.append(Contender(BOOSTED, TREES))
+    else:
+        notes.append(f"Boosted trees are left out: {reason}.")
+    return found, notes
+
+
+def _run_split(
+    trial: "Trial", contenders: list[Contender], part: "Part", done: int, tell: Callable[[int, str], None]
+) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+    """Train every contender on one split; return models and test decision values by name."""
+    models: dict[str, Any] = {}
+    decisions: dict[str, FloatArray] = {}
+    for k, contender in enumerate(contenders):
+        tell(done + k, contender.name)
+        try:
+            models[contender.name], decisions[contender.name] = trial.run(contender, part)
+        except (ValueError, TypeError, MemoryError) as error:
+            contender.failure = str(error)
+        tell(done + k + 1, contender.name)
+    return models, decisions
 
 
 def _now() -> float:
@@ -312,11 +333,6 @@ def _split(X: Any, truth: AnyArray, share: float, rng: Any) -> Any:
             "on has one class only on one side; change test_share, or take more rows"
         )
     return parts
-
-
-def _extra_solvers(measure: Measure) -> list[str]:
-    """Return the solvers made for the measure."""
-    return [s.name for s in all_solvers().values() if measure.name in (*s.measures, *s.ample)]
 
 
 def _methods(measure: Measure, solvers: Sequence[str], shape: tuple[int, int]) -> list[Contender]:
