@@ -12,6 +12,7 @@ import pytest
 from looped import each
 from scoreline.measures import CountMeasure, get_measure
 from scoreline.risks import ContingencyRisk, HingeRisk, PrbepRisk
+from tiers import TIER
 
 EPS = np.finfo(float).eps
 AT_K = ("prbep", "precision_at_k", "recall_at_k")
@@ -177,7 +178,7 @@ def test_the_risk_is_the_largest_of_all_counts_with_near_ties(risk):
 def test_separated_scores_have_every_flip_at_its_price(risk):
     """All rows on the right side: every flip costs, and the loss alone decides which are worth it. Many small problems."""
     rng = np.random.default_rng(13)
-    for trial in range(500):
+    for trial in range(100 if TIER == "quick" else 500):
         y = labels(rng, int(rng.integers(3, 9)), (0, 2, 1, 0)[trial % 4])
         spread = ((1.0, 0.25), (1.5, 0.5), (0.25, 1.0), (0.5, 0.5))[trial // 4 % 4]
         z = y * rng.random(len(y)) * np.where(y > 0, *spread)
@@ -437,7 +438,7 @@ def test_scores_of_any_size(risk, scale):
 def test_outliers_do_not_spoil_the_choice_among_the_others(risk, outlier):
     """Rows far on their own side are not flipped (unless the number of flips is fixed): the others keep all their digits."""
     rng = np.random.default_rng(11)
-    for trial in range(40):
+    for trial in range(12 if TIER == "quick" else 40):
         y = labels(rng, 4 + trial % 5, trial % 3)
         rows = rng.choice(len(y), size=1 + trial % 3, replace=False)
         z = rng.standard_normal(len(y)) * (0.2, 1.0)[trial % 2] + 0.5 * y * (trial % 3)

@@ -5,6 +5,7 @@ benchmarks/certificates.py does the same ten thousand times; a number that fails
 
 import warnings
 from fractions import Fraction
+from itertools import product
 
 import certificate_trials as trials
 import numpy as np
@@ -21,8 +22,9 @@ from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers import EarlyStopping
 from scoreline.solvers.registry import all_solvers
-from tiers import TIER
+from tiers import TIER, tiered
 
+ESTIMATED = ["roc_auc", "f1", "prbep", "accuracy", "average_precision", "partial_roc_auc"]
 FOUND = [6705]  # problems of benchmarks/certificates.py that were violations once
 ROUNDS = {"quick": 1, "all": 5, "soak": 50}[TIER]  # a round has one problem per solver and risk
 
@@ -119,8 +121,7 @@ def wrapped_coefficients(clf, X, weight, needs_intercept):
     return operator
 
 
-@each("scaling", [None, "maxabs", "standard"])
-@each("measure", ["roc_auc", "f1", "prbep", "accuracy", "average_precision", "partial_roc_auc"])
+@each("measure, scaling", tiered(product(ESTIMATED, [None, "maxabs", "standard"]), strength=1))
 def test_estimators_report_proofs_of_the_scaled_problem(measure, scaling):
     X, y = small_rows()
     clf = MeasureClassifier(measure, scaling=scaling, alpha=1e-3, tol=1e-9, solver="auto", risk="auto", max_iter=300)

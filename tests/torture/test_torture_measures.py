@@ -235,21 +235,21 @@ def check_robust(name, y, z, weight):
 
 
 @each("name", NAMES)
-@examples(60)
+@examples(100)
 @given(case=rows_of())
 def test_values_at_any_scale(name, case):
     check_value(name, *case)
 
 
 @each("name", NAMES)
-@examples(60)
+@examples(100)
 @given(case=rows_of())
 def test_thresholds_at_any_scale(name, case):
     check_threshold(name, *case)
 
 
 @each("name", COUNTS)
-@examples(60)
+@examples(100)
 @given(case=rows_of())
 def test_robust_thresholds_at_any_scale(name, case):
     check_robust(name, *case)

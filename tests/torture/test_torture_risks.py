@@ -149,7 +149,7 @@ def check_risk_at(risk, y, z, weight, width, other):
 
 
 @every_risk
-@examples(60)
+@examples(100)
 @given(data=st.data())
 def test_risks_at_any_scale(risk, data):
     check_risk_at(risk, *data.draw(cases(risk)))
