@@ -20,6 +20,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from looped import each
 from scoreline.measures import all_measures, class_average, get_measure, get_scorer
 
 AVERAGES = ["macro", "weighted", "micro"]
@@ -38,20 +39,20 @@ def labels():
     return make_multilabel_classification(150, 6, n_classes=4, n_labels=2, random_state=1)
 
 
-@pytest.mark.parametrize("name", sorted(all_measures()))
-def test_every_measure_scores_classes_and_labels(name, iris, labels):
-    scorers = {average: get_scorer(name, average=average) for average in AVERAGES}
+def test_every_measure_scores_classes_and_labels(iris, labels):
+    scorers = {(name, average): get_scorer(name, average=average) for name in all_measures() for average in AVERAGES}
     for X, y in (iris, labels):
         clf = OneVsRestClassifier(LOGISTIC).fit(X, y)
-        response = clf.decision_function(X) if get_measure(name).uses_order else clf.predict(X)
+        scores, predicted = clf.decision_function(X), clf.predict(X)
         weight = np.random.default_rng(1).uniform(0.0, 2.0, len(y))
-        for average, score in scorers.items():
-            assert score(clf, X, y) == class_average(name, y, response, average)
+        for (name, average), score in scorers.items():
+            response = scores if get_measure(name).uses_order else predicted
+            assert score(clf, X, y) == class_average(name, y, response, average), (name, average)
             weighted = class_average(name, y, response, average, sample_weight=weight)
-            assert score(clf, X, y, sample_weight=weight) == weighted
-        found = cross_validate(clf, X, y, scoring=scorers, cv=3, error_score="raise")
-        for average in AVERAGES:
-            assert np.isfinite(found[f"test_{average}"]).all()
+            assert score(clf, X, y, sample_weight=weight) == weighted, (name, average)
+        named = {f"{name} {average}": score for (name, average), score in scorers.items()}
+        found = cross_validate(clf, X, y, scoring=named, cv=3, error_score="raise")
+        assert [name for name in named if not np.isfinite(found[f"test_{name}"]).all()] == []
 
 
 def test_the_same_as_scikit_learns_scorers(iris, labels):
@@ -77,7 +78,7 @@ def test_the_same_as_scikit_learns_scorers(iris, labels):
         np.testing.assert_allclose(got, cross_val_score(clf, X, Y, scoring=rival, cv=3), rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize(
+@each(
     "clf",
     [
         MultiOutputClassifier(LOGISTIC),
@@ -86,7 +87,6 @@ def test_the_same_as_scikit_learns_scorers(iris, labels):
         make_pipeline(StandardScaler(), OneVsRestClassifier(LOGISTIC)),
         MLPClassifier((4,), solver="lbfgs", max_iter=20, random_state=0),
     ],
-    ids=lambda clf: type(clf).__name__,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_estimators_of_many_labels(clf, labels):
@@ -114,7 +114,7 @@ def test_two_labels_are_two_columns(labels):
         assert min(values) > 0.6
 
 
-def test_a_label_that_training_has_not_seen(labels):
+def test_a_label_that_is_missing_from_training(labels):
     X, Y = labels
     known = Y.copy()
     known[:, 1] = 0
@@ -159,8 +159,8 @@ def test_folds_without_a_class(iris):
     assert value == pytest.approx(np.mean(area), abs=1e-15)
 
 
-@pytest.mark.parametrize("average", AVERAGES)
-def test_a_class_that_training_has_not_seen_is_ranked_by_chance(iris, average):
+@each("average", AVERAGES)
+def test_a_class_that_is_missing_from_training_is_ranked_by_chance(iris, average):
     X, y = iris
     known = y != "versicolor"
     clf = LOGISTIC.fit(X[known], y[known])
@@ -235,7 +235,7 @@ def test_a_scorer_is_an_object_like_others(iris):
     assert "make_scorer" in repr(get_scorer("fbeta", beta=2.0))  # for two classes nothing has changed
 
 
-def test_what_does_not_fit_is_said(iris, labels):
+def test_wrong_arguments_are_refused(iris, labels):
     X, y = iris
     with pytest.raises(ValueError, match="average='none' is unknown; expected one of 'macro', 'weighted', 'micro'"):
         get_scorer("f1", average="none")

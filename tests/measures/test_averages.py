@@ -4,14 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
+from looped import each
 from scoreline import CountMeasure
 from scoreline.measures import all_measures, class_average, get_measure
+from tiers import examples
 
 AVERAGES = ["macro", "weighted", "micro", "none"]
 PROFIT = CountMeasure(lambda tp, fp, fn, tn: 5.0 * tp - 2.0 * fp - fn, name="profit")
@@ -20,7 +22,6 @@ COUNTS = [m for m in EVERY if not get_measure(m).uses_order]
 RANKINGS = [m for m in EVERY if get_measure(m).uses_order]
 PRECISION = CountMeasure(lambda tp, fp, fn, tn: tp / np.maximum(tp + fp, 1e-300), name="precision")
 RECALL = CountMeasure(lambda tp, fp, fn, tn: tp / np.maximum(tp + fn, 1e-300), name="recall")
-many = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def named(measure):
@@ -55,7 +56,7 @@ def same(got, expected):
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-13)
 
 
-@many
+@examples(60)
 @given(labelled(), st.sampled_from(AVERAGES), st.booleans())
 def test_counts_agree_with_scikit_learn(rows, average, weighted):
     y, predicted, _, weight = rows
@@ -69,7 +70,7 @@ def test_counts_agree_with_scikit_learn(rows, average, weighted):
     same(class_average(RECALL, y, predicted, **ours), metrics.recall_score(y, predicted, **options))
 
 
-@many
+@examples(60)
 @given(labelled(), st.sampled_from(AVERAGES), st.booleans())
 def test_rankings_agree_with_scikit_learn(rows, average, weighted):
     y, _, scores, weight = rows
@@ -91,8 +92,8 @@ def columns(y, predicted, scores, measure):
     return y, scores if measure.uses_order else np.where(predicted, 1.0, -1.0)
 
 
-@pytest.mark.parametrize("name", EVERY, ids=named)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@each("name", EVERY)
+@examples(12)
 @given(rows=labelled(), weighted=st.booleans())
 def test_every_measure_is_that_of_its_two_class_problems(name, rows, weighted):
     y, predicted, scores, weight = rows
@@ -112,9 +113,9 @@ def test_every_measure_is_that_of_its_two_class_problems(name, rows, weighted):
     same(class_average(name, y, response, "micro", sample_weight=row_weight), expected)
 
 
-@pytest.mark.parametrize("average", AVERAGES)
-@pytest.mark.parametrize("name", EVERY, ids=named)
-@settings(max_examples=6, deadline=None, derandomize=True)
+@each("average", AVERAGES)
+@each("name", EVERY)
+@examples(6)
 @given(rows=labelled(), seed=st.integers(0, 1000))
 def test_weights_are_repeated_rows_and_no_weight_is_no_row(name, average, rows, seed):
     y, predicted, scores, _ = rows
@@ -128,7 +129,7 @@ def test_weights_are_repeated_rows_and_no_weight_is_no_row(name, average, rows, 
     same(got, class_average(name, y[index], response[index], average))
 
 
-@pytest.mark.parametrize("name", RANKINGS)
+@each("name", RANKINGS)
 def test_classes_name_the_columns_in_any_order(name):
     y = np.array(["b", "a", "c", "b", "a", "c", "c"])
     scores = np.random.default_rng(0).standard_normal((7, 3)).round(1)
@@ -141,7 +142,7 @@ def test_classes_name_the_columns_in_any_order(name):
         same(turned, class_average(name, y, scores, average))
 
 
-@pytest.mark.parametrize("average", AVERAGES)
+@each("average", AVERAGES)
 def test_classes_choose_what_counts_are_averaged_over(average):
     rng = np.random.default_rng(1)
     y, predicted = rng.integers(0, 4, 50), rng.integers(0, 4, 50)
@@ -150,7 +151,7 @@ def test_classes_choose_what_counts_are_averaged_over(average):
         same(class_average("f1", y, predicted, average, classes=classes), expected)
 
 
-@pytest.mark.parametrize("name", RANKINGS)
+@each("name", RANKINGS)
 def test_a_class_without_rows_has_no_ranking_and_is_left_out(name):
     """Where scikit-learn's macro ROC area is NaN and its average precision counts 0."""
     y, scores = np.array([0, 1, 0, 1, 1]), np.random.default_rng(0).standard_normal((5, 3))
@@ -167,8 +168,8 @@ def test_a_class_without_rows_has_no_ranking_and_is_left_out(name):
     same(class_average(name, y, scores, "micro", classes=[0, 1, 2]), pooled)
 
 
-@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
-@pytest.mark.parametrize("name", RANKINGS)
+@each("average", ["macro", "weighted", "micro"])
+@each("name", RANKINGS)
 def test_labels_that_no_row_has_leave_nothing_to_average(name, average):
     with pytest.warns(UndefinedMetricWarning, match="class 0, 1.*no average"):
         assert np.isnan(class_average(name, np.zeros((4, 2)), np.arange(8.0).reshape(4, 2), average))
@@ -183,7 +184,7 @@ def test_a_label_that_every_row_has_is_left_out_of_the_roc_area():
     assert class_average("average_precision", Y, scores, "none")[0] == 1.0  # needs positives only
 
 
-@pytest.mark.parametrize("average", AVERAGES)
+@each("average", AVERAGES)
 def test_counts_of_absent_classes_are_those_of_scikit_learn(average):
     # Class 2 is predicted only, class 3 is true only; nobody speaks of class 4.
     y, predicted = np.array([0, 0, 1, 3]), np.array([0, 2, 1, 1])
@@ -195,8 +196,8 @@ def test_counts_of_absent_classes_are_those_of_scikit_learn(average):
         same(class_average(name, Y, P, average), expected)
 
 
-@pytest.mark.parametrize("average", AVERAGES)
-@pytest.mark.parametrize("name", EVERY, ids=named)
+@each("average", AVERAGES)
+@each("name", EVERY)
 def test_labels_in_columns_may_be_sparse(name, average):
     rng = np.random.default_rng(2)
     Y, scores = (rng.random((30, 4)) < 0.4).astype(int), rng.standard_normal((30, 4))
@@ -210,7 +211,7 @@ def test_labels_in_columns_may_be_sparse(name, average):
     )
 
 
-@pytest.mark.parametrize("name", RANKINGS)
+@each("name", RANKINGS)
 def test_equal_scores_and_a_single_row_of_a_class(name):
     y = np.array([0, 1, 1, 2, 2, 2])
     level = class_average(name, y, np.full((6, 3), 0.25), "none")
@@ -270,14 +271,12 @@ def test_a_measure_that_is_nan_for_a_class_is_left_out():
         assert class_average(hits, y, predicted, "weighted") == 1.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+@each("arguments, message", [
         (("f1", [0, 1, 2], [0, 1, 2], "macros"), "average='macros' is unknown.*Did you mean 'macro'"),
         (("f2", [0, 1, 2], [0, 1, 2]), "measure='f2' is unknown"),
         (("f1", [0, 1, 2], [0, 1]), "y_true has 3 rows and y_pred 2"),
         (("f1", [], []), "at least one"),
-        (("f1", [0, 1, 2], np.eye(3)), r"predicted labels, one a row; y_pred has shape \(3, 3\)"),
+        (("f1", [0, 1, 2], np.eye(3)), r"predicted labels, one per row; y_pred has shape \(3, 3\)"),
         (("f1", [0, 1, 2], ["a", "b", "c"]), "labels of both must be of one type"),
         (("f1", [0.0, np.nan, 2.0], [0.0, 1.0, 2.0]), "NaN or infinity"),
         (("f1", np.array([0, "a", None], dtype=object), np.array([0, "a", 1], dtype=object)), "labels of one type"),
@@ -286,7 +285,7 @@ def test_a_measure_that_is_nan_for_a_class_is_left_out():
         (("f1", 2 * np.eye(3), np.eye(3)), "score outputs of several classes one by one"),
         (("f1", np.eye(3), np.eye(3), "macro", ["a", "b"]), "expected one for each of the 3 columns"),
         (("f1", [0, 1, 2], [0, 1, 2], "macro", [0, 0]), "must be different labels"),
-        (("roc_auc", [0, 1, 2], [0, 1, 2]), r"one column a class; y_pred has shape \(3,\) and there are 3 classes"),
+        (("roc_auc", [0, 1, 2], [0, 1, 2]), r"one column per class; y_pred has shape \(3,\) and there are 3 classes"),
         (("roc_auc", [0, 1, 1], np.eye(3)), "pass decision values or probabilities, and classes="),
         (("roc_auc", [0, 1, 5], np.eye(3), "macro", [0, 1, 2]), r"y_true holds .*5.*none of the classes \[0, 1, 2\]"),
         (("roc_auc", [0, 1, 2], np.full((3, 3), np.nan)), "scores must be finite"),
@@ -296,8 +295,7 @@ def test_a_measure_that_is_nan_for_a_class_is_left_out():
         (("f1", [0, 1], [0, 1], "macro", None, [0.0, 0.0]), "positive somewhere"),
         (("f1", np.zeros((2, 2, 2)), np.zeros((2, 2, 2))), r"y_true has shape \(2, 2, 2\)"),
         (("f1", [[0, 1], [1]], [0, 1]), "y_true must be a vector or a matrix"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_is_said(arguments, message):
+    ])  # fmt: skip
+def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         class_average(*arguments)

@@ -1,13 +1,15 @@
-"""The exact cut against brute force over all thresholds."""
+"""The exact threshold against brute force over all thresholds."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from looped import each
 from scoreline.measures import best_threshold, get_measure
+from tiers import examples
 
 
 def counts_at(y, z, weight, threshold):
@@ -79,21 +81,21 @@ def rows(draw, min_size=2):
     return np.where(y, 1, -1), z, weight
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@examples(400)
 @given(rows(), st.sampled_from(sorted(FUNCTIONS)), st.booleans())
-def test_the_cut_is_the_best_of_all(case, name, weighted):
+def test_the_threshold_is_the_best_of_all(case, name, weighted):
     y, z, weight = case
     function = FUNCTIONS[name]
     s = weight if weighted else np.ones(len(y))
-    cut = best_threshold(y, z, function, weight if weighted else None)
+    tuned = best_threshold(y, z, function, weight if weighted else None)
     # Weights are multiples of 1/2, so counts are exact: the same function of the same counts, to its own last digit.
-    assert cut.value == pytest.approx(brute_force(y, z, s, function), rel=1e-14, abs=1e-14)
+    assert tuned.value == pytest.approx(brute_force(y, z, s, function), rel=1e-14, abs=1e-14)
     # ... and the threshold reaches it: strictly above, strictly below.
-    assert float(function(*counts_at(y, z, s, cut.threshold))) == pytest.approx(cut.value, rel=1e-14, abs=1e-14)
-    assert np.isfinite(cut.threshold)
+    assert float(function(*counts_at(y, z, s, tuned.threshold))) == pytest.approx(tuned.value, rel=1e-14, abs=1e-14)
+    assert np.isfinite(tuned.threshold)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(rows(), st.sampled_from(sorted(FUNCTIONS)))
 def test_rows_without_weight_do_not_matter(case, name):
     y, z, weight = case
@@ -103,7 +105,7 @@ def test_rows_without_weight_do_not_matter(case, name):
     )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(rows(), st.sampled_from(sorted(FUNCTIONS)), st.integers(0, 2**16))
 def test_the_order_of_rows_does_not_matter(case, name, seed):
     y, z, weight = case
@@ -113,7 +115,7 @@ def test_the_order_of_rows_does_not_matter(case, name, seed):
     )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(rows())
 def test_integer_weights_are_repeats(case):
     y, z, weight = case
@@ -126,27 +128,27 @@ def test_integer_weights_are_repeats(case):
 def test_among_equals_fewer_positives_win():
     y, z = np.array([1, -1, 1, -1]), np.array([4.0, 3.0, 2.0, 1.0])
     # accuracy is 3/4 with one and with three predicted positive
-    cut = best_threshold(y, z, "accuracy")
-    assert cut.value == 0.75
-    assert cut.threshold == 3.5
+    tuned = best_threshold(y, z, "accuracy")
+    assert tuned.value == 0.75
+    assert tuned.threshold == 3.5
 
 
 def test_midpoints():
-    cut = best_threshold(np.array([1, 1, -1]), np.array([10.0, 7.0, 2.0]), "accuracy")
-    assert cut == (4.5, 1.0)
+    tuned = best_threshold(np.array([1, 1, -1]), np.array([10.0, 7.0, 2.0]), "accuracy")
+    assert tuned == (4.5, 1.0)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -3.5, 1e300, -1e300, 5e-324, 1e-310])
-@pytest.mark.parametrize("positives", [1, 4])
+@each("level", [0.0, 1.0, -3.5, 1e300, -1e300, 5e-324, 1e-310])
+@each("positives", [1, 4])
 def test_all_scores_equal(level, positives):
     y = np.where(np.arange(5) < positives, 1, -1)
     z = np.full(5, level)
-    cut = best_threshold(y, z, "accuracy")
-    assert cut.value == 0.8
-    assert ((z > cut.threshold) == (positives == 4)).all()
+    tuned = best_threshold(y, z, "accuracy")
+    assert tuned.value == 0.8
+    assert ((z > tuned.threshold) == (positives == 4)).all()
 
 
-@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-8, 1.0, 1e8, 1e150, 1e300])
+@each("scale", [1e-320, 1e-300, 1e-8, 1.0, 1e8, 1e150, 1e300])
 def test_the_ends_are_beyond_the_scores(scale):
     z = scale * np.array([3.0, 2.0, 1.0, -2.0])
     everything = best_threshold(np.array([1, -1, 1, 1]), z, lambda tp, fp, fn, tn: tp)
@@ -158,10 +160,10 @@ def test_the_ends_are_beyond_the_scores(scale):
 
 def test_nan_values_of_a_measure_are_passed_over():
     with np.errstate(invalid="ignore"):
-        cut = best_threshold(
+        tuned = best_threshold(
             np.array([1, -1, 1]), np.array([3.0, 2.0, 1.0]), lambda tp, fp, fn, tn: tp / (tp + fp)
         )  # 0/0 at first
-    assert cut == (2.5, 1.0)
+    assert tuned == (2.5, 1.0)
 
 
 def test_labels_and_inputs_of_every_kind():
@@ -172,7 +174,7 @@ def test_labels_and_inputs_of_every_kind():
         assert best_threshold(y, np.array(z, dtype=np.float32), get_measure("accuracy"), [1, 1, 1]) == expected
 
 
-def test_named_measures_use_what_their_cut_maximises():
+def test_named_measures_use_their_threshold_objective():
     y = np.array([1, -1, -1, -1, -1, -1])
     z = np.array([1.0, 2.0, 0.0, -1.0, -2.0, -3.0])
     assert best_threshold(y, z, "accuracy").value == pytest.approx(5 / 6, abs=1e-15)
@@ -181,7 +183,7 @@ def test_named_measures_use_what_their_cut_maximises():
         best_threshold(y, z, "acuracy")
 
 
-def test_a_threshold_beyond_the_ends_does_not_depend_on_repeats_or_rows_without_weight():
+def test_thresholds_beyond_the_ends_ignore_repeats_and_weightless_rows():
     def nothing(tp, fp, fn, tn):
         return tn - fp
 
@@ -191,8 +193,8 @@ def test_a_threshold_beyond_the_ends_does_not_depend_on_repeats_or_rows_without_
     assert once == best_threshold(np.r_[y, 1, 1], np.r_[z, 1e6, -1e6], nothing, np.array([1.0, 1.0, 0.0, 0.0]))
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, 7])
-@pytest.mark.parametrize("weighted", [False, True])
+@each("block", [1, 2, 3, 7])
+@each("weighted", [False, True])
 def test_the_size_of_blocks_does_not_matter(monkeypatch, block, weighted):
     rng = np.random.default_rng(block)
     for _ in range(20):
@@ -204,7 +206,7 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block, weighted):
         for function in FUNCTIONS.values():
             with monkeypatch.context() as patch:
                 patch.setattr("scoreline.measures.thresholds.CANDIDATES_AT_A_TIME", block)
-                cut = best_threshold(y, z, function, weight if weighted else None)
-            assert cut == best_threshold(y, z, function, weight if weighted else None)
+                tuned = best_threshold(y, z, function, weight if weighted else None)
+            assert tuned == best_threshold(y, z, function, weight if weighted else None)
             # counts are integers: the same function of the same numbers
-            assert cut.value == pytest.approx(brute_force(y, z, weight, function), rel=1e-14, abs=1e-14)
+            assert tuned.value == pytest.approx(brute_force(y, z, weight, function), rel=1e-14, abs=1e-14)

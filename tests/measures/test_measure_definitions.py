@@ -1,15 +1,17 @@
-"""Every measure against scikit-learn or its literal formula, with weights and ties; every cut against all thresholds."""
+"""Every measure against scikit-learn or its literal formula, with weights and ties; every threshold against all thresholds."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
+from looped import each
 from scoreline import CountMeasure, MeasureClassifier, MeasureClassifierCV
 from scoreline.measures import AtKMeasure, all_measures, best_threshold, get_measure, get_scorer
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.report import ThresholdDisplay
+from tiers import TIER, examples
 
 COUNT_NAMES = [name for name, m in all_measures().items() if issubclass(m, CountsBasedMeasure)]
 
@@ -53,9 +55,9 @@ def test_there_is_a_reference_for_every_count_measure():
     assert set(REFERENCES) == set(COUNT_NAMES)
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", COUNT_NAMES)
+@each("seed", range(2 if TIER == "quick" else 8))
+@each("weighted", [False, True])
+@each("name", COUNT_NAMES)
 def test_count_measures(name, weighted, seed):
     y, z, s = problem(seed)
     weight = s if weighted else None
@@ -66,15 +68,15 @@ def test_count_measures(name, weighted, seed):
         assert get_measure(name).value(y, z - threshold, weight) == pytest.approx(expected, abs=1e-14)
 
 
-@pytest.mark.parametrize("beta", [0.2, 0.5, 2.0, 7.0])
+@each("beta", [0.2, 0.5, 2.0, 7.0])
 def test_fbeta_of_any_beta(beta):
     y, z, s = problem(1)
     expected = metrics.fbeta_score(y, z > 0, beta=beta, sample_weight=s)
     assert get_measure("fbeta", {"beta": beta}).value(y, z, s) == pytest.approx(expected, abs=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("weighted", [False, True])
+@each("seed", range(5))
+@each("weighted", [False, True])
 def test_ranking_measures(weighted, seed):
     y, z, s = problem(seed)
     weight = s if weighted else None
@@ -97,7 +99,7 @@ def top_share(y, z, k, orders=4000, seed=0):
     return total / orders
 
 
-@pytest.mark.parametrize("k", [1, 5, 17, 59])
+@each("k", [1, 5, 17, 59])
 def test_at_k_without_ties_counts_the_top(k):
     rng = np.random.default_rng(2)
     y, z = rng.integers(0, 2, 60), rng.standard_normal(60)
@@ -129,7 +131,7 @@ def test_k_as_a_share_and_beyond_all_rows():
     assert get_measure("recall_at_k", {"k": 1000}).value(y, z) == 1.0
 
 
-@pytest.mark.parametrize("name", sorted(all_measures()))
+@each("name", sorted(all_measures()))
 def test_weights_are_repeats(name):
     y, z, s = problem(6)
     rows = np.repeat(np.arange(len(y)), s.astype(int))
@@ -137,10 +139,10 @@ def test_weights_are_repeats(name):
     assert measure.value(y, z, s) == pytest.approx(measure.value(y[rows], z[rows]), abs=1e-13)
 
 
-@settings(max_examples=60, deadline=None)
+@each("name", sorted(all_measures()))
+@examples(60)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 40), digits=st.integers(0, 2), weighted=st.booleans())
-@pytest.mark.parametrize("name", sorted(all_measures()))
-def test_the_cut_beats_every_threshold(name, seed, n, digits, weighted):
+def test_the_best_threshold_beats_every_other(name, seed, n, digits, weighted):
     rng = np.random.default_rng(seed)
     y = np.r_[1, 0, rng.integers(0, 2, n - 2)]
     z = np.round(rng.standard_normal(n), digits)
@@ -148,12 +150,12 @@ def test_the_cut_beats_every_threshold(name, seed, n, digits, weighted):
     if s is not None:
         s[:2] = 1.0
     measure = get_measure(name)
-    cut = best_threshold(y, z, measure, s)
+    tuned = best_threshold(y, z, measure, s)
     weight = np.ones(n) if s is None else s
     if isinstance(measure, AtKMeasure):
-        # Not a choice: at least k rows lie above the cut, and without the lowest level above it fewer.
+        # Not a choice: at least k rows lie above the threshold, and without the lowest level above it fewer.
         k = measure.weight_at_top(y, weight)
-        above = z > cut.threshold
+        above = z > tuned.threshold
         assert weight[above].sum() >= min(k, weight.sum())
         lowest = z[above & (weight > 0)].min()
         assert weight[z > lowest].sum() < k
@@ -171,8 +173,8 @@ def test_the_cut_beats_every_threshold(name, seed, n, digits, weighted):
         return float(value_of(*(np.array([c]) for c in counts))[0])
 
     best = max(at(t) for t in candidates)
-    assert cut.value == pytest.approx(best, abs=1e-12)
-    assert at(cut.threshold) == pytest.approx(best, abs=1e-12)
+    assert tuned.value == pytest.approx(best, abs=1e-12)
+    assert at(tuned.threshold) == pytest.approx(best, abs=1e-12)
 
 
 def test_operating_points_say_the_best_reachable():
@@ -198,8 +200,8 @@ def test_count_measure_of_a_profit_matrix():
     assert "profit" in repr(get_scorer(profit))
 
 
-@pytest.mark.parametrize(
-    ("func", "message"),
+@each(
+    "func, message",
     [
         (lambda tp, fp, fn: tp, "func failed on arrays"),
         (lambda tp, fp, fn, tn: 1.0 if tp > fp else 0.0, "vectorised"),
@@ -221,29 +223,27 @@ def odds_of_hits(tp, fp, fn, tn):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("cut", ["auto", "train", "holdout", "none"])
-@pytest.mark.parametrize("solver", ["auto", "newton", "plugin"])
-def test_count_measure_gets_arrays_everywhere(cut, solver):
+@each("rule", ["auto", "train", "holdout", "none"])
+@each("solver", ["auto", "newton", "plugin"])
+def test_count_measure_gets_arrays_everywhere(rule, solver):
     measure = CountMeasure(odds_of_hits, name="odds of hits")
     rng = np.random.default_rng(11)
     X = rng.standard_normal((300, 3))
     y = (X[:, 0] + 0.5 * rng.standard_normal(300) > 1.0).astype(int)
-    clf = MeasureClassifier(measure, solver=solver, threshold=cut, risk="logistic").fit(X, y)
+    clf = MeasureClassifier(measure, solver=solver, threshold=rule, risk="logistic").fit(X, y)
     tp, fp = np.sum(clf.predict(X) & y), np.sum(clf.predict(X) & (1 - y))
     assert clf.score(X, y) == pytest.approx(tp - (min(1.0 / fp, 0.5) if fp else 0.5))
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize(
-    "func", [lambda tp, fp, fn, tn: 1.0 / fp, lambda tp, fp, fn, tn: np.log(tp) - np.log(fp)], ids=["1/fp", "logs"]
-)
+@each("func", [lambda tp, fp, fn, tn: 1.0 / fp, lambda tp, fp, fn, tn: np.log(tp) - np.log(fp)])
 def test_count_measure_may_be_infinite_for_some_counts(func):
     measure = CountMeasure(func, name="infinite")
     rng = np.random.default_rng(12)
     X = rng.standard_normal((300, 3))
     y = (X[:, 0] + rng.standard_normal(300) > 1.0).astype(int)
-    for cut in ("auto", "train", "holdout", "none"):
-        MeasureClassifier(measure, threshold=cut).fit(X, y)
+    for rule in ("auto", "train", "holdout", "none"):
+        MeasureClassifier(measure, threshold=rule).fit(X, y)
     clf = MeasureClassifierCV(measure, alphas=[1e-1, 1e-3]).fit(X, y)
     assert np.isfinite(clf.intercept_)
     display = ThresholdDisplay.from_estimator(clf, X, y).plot()
@@ -251,7 +251,7 @@ def test_count_measure_may_be_infinite_for_some_counts(func):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3)])
+@each("shape", [(), (1,), (5,), (2, 3)])
 def test_user_functions_of_counts_get_flat_float_arrays_of_their_own(shape):
     calls = []
 
@@ -272,7 +272,7 @@ def test_user_functions_of_counts_get_flat_float_arrays_of_their_own(shape):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_function_given_to_best_cut_is_called_like_that_of_a_count_measure():
+def test_best_threshold_calls_a_function_like_a_count_measure():
     y, z = np.array([0, 0, 1, 0, 1, 1]), np.arange(6.0)
     assert (
         best_threshold(y, z, odds_of_hits).threshold
@@ -282,8 +282,8 @@ def test_a_function_given_to_best_cut_is_called_like_that_of_a_count_measure():
         best_threshold(y, z, lambda tp, fp, fn, tn: tp.sum())
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "message"),
+@each(
+    "name, params, message",
     [
         ("fbeta", {"beta": 0}, "beta=0"),
         ("gower_legendre", {"sigma": -1.0}, "sigma=-1.0"),
@@ -300,7 +300,7 @@ def test_parameters_of_measures_are_checked(name, params, message):
         get_measure(name, params)
 
 
-@pytest.mark.parametrize("name", sorted(all_measures()))
+@each("name", sorted(all_measures()))
 def test_every_measure_can_be_trained(name):
     rng = np.random.default_rng(9)
     X = rng.standard_normal((300, 4))
@@ -309,7 +309,7 @@ def test_every_measure_can_be_trained(name):
     assert clf.status_ == "converged"
     low, high = get_measure(name).range
     assert low <= clf.score(X, y) <= high
-    # The cut on training scores is at least as good as predicting one class only.
+    # The threshold on training scores is at least as good as predicting one class only.
     measure = get_measure(name)
     if not measure.uses_order:
         constant = max(measure.value(y, np.full(300, side)) for side in (-1.0, 1.0))

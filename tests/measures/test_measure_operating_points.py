@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from looped import each
 from scoreline import MeasureClassifier
 from scoreline.measures import best_threshold, get_measure, robust_threshold
 
@@ -36,7 +37,7 @@ def scores(seed=0, n=500, share=0.3, distance=1.5):
     return y, distance * (y > 0) + rng.standard_normal(n)
 
 
-@pytest.mark.parametrize("name", POINTS)
+@each("name", list(POINTS))
 def test_the_chance_is_that_of_a_second_sample(name):
     """The rate behind the first sample is unknown: drawn from what that sample says of it, then a second sample."""
     rng, measure, trials = np.random.default_rng(0), point(name), 400
@@ -50,7 +51,7 @@ def test_the_chance_is_that_of_a_second_sample(name):
         assert float(measure.chance(*counts(name, successes, trials))) == pytest.approx(kept, abs=0.05)
 
 
-@pytest.mark.parametrize("name", POINTS)
+@each("name", list(POINTS))
 def test_the_chance_rises_with_successes_and_is_one_half_at_the_limit(name):
     measure, trials = point(name), 100.0
     successes = np.arange(50.0, 101.0)
@@ -61,7 +62,7 @@ def test_the_chance_rises_with_successes_and_is_one_half_at_the_limit(name):
     assert chances[round(100 * limit) - 50] == pytest.approx(0.5, abs=1e-13)
 
 
-def test_the_chance_without_trials_is_zero_and_a_limit_of_one_leaves_no_room():
+def test_the_chance_is_0_without_trials_and_certain_at_a_limit_of_1():
     nobody = np.zeros(1)
     assert point("recall_at_precision").chance(nobody, nobody, 5.0 + nobody, 7.0 + nobody) == 0.0
     strict = point("recall_at_precision", 1.0)
@@ -69,7 +70,7 @@ def test_the_chance_without_trials_is_zero_and_a_limit_of_one_leaves_no_room():
     assert strict.chance(tp, fp, 3.0 + 0 * tp, 90.0 - fp).tolist() == [1.0, 0.0]
 
 
-@pytest.mark.parametrize("name", POINTS)
+@each("name", list(POINTS))
 def test_doubling_all_counts_makes_a_kept_constraint_safer(name):
     kept = counts(name, 95.0, 100.0)
     measure = point(name)
@@ -77,20 +78,20 @@ def test_doubling_all_counts_makes_a_kept_constraint_safer(name):
     assert measure.chance(*(2.0 * c for c in kept)) > measure.chance(*kept)
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("cut", [best_threshold, robust_threshold])
-def test_higher_confidence_predicts_fewer_or_as_many_positives(cut, seed):
+@each("seed", range(5))
+@each("find", [best_threshold, robust_threshold])
+def test_higher_confidence_predicts_fewer_or_as_many_positives(find, seed):
     y, z = scores(seed)
     before = len(y)
     for confidence in (0.5, 0.6, 0.8, 0.9, 0.95, 0.99):
-        found = cut(y, z, point("recall_at_precision", 0.7, confidence))
+        found = find(y, z, point("recall_at_precision", 0.7, confidence))
         predicted = np.count_nonzero(z > found.threshold)
         assert 0 < predicted <= before
         before = predicted
-    assert before < np.count_nonzero(z > cut(y, z, point("recall_at_precision", 0.7, 0.5)).threshold)
+    assert before < np.count_nonzero(z > find(y, z, point("recall_at_precision", 0.7, 0.5)).threshold)
 
 
-@pytest.mark.parametrize("name", POINTS)
+@each("name", list(POINTS))
 def test_confidence_is_kept_where_some_threshold_reaches_it(name):
     y, z = scores(1, n=2000, distance=2.0)
     for confidence in (0.6, 0.9, 0.99):
@@ -102,7 +103,7 @@ def test_confidence_is_kept_where_some_threshold_reaches_it(name):
         assert best_threshold(y, z, measure).value == measure.value(y, z - threshold) > 0.0
 
 
-@pytest.mark.parametrize("name", POINTS)
+@each("name", list(POINTS))
 def test_even_odds_are_the_plain_constraint_and_reports_ignore_confidence(name):
     y, z = scores(2)
     plain = point(name)
@@ -111,21 +112,21 @@ def test_even_odds_are_the_plain_constraint_and_reports_ignore_confidence(name):
     assert point(name, confidence=0.99).value(y, z - 1.0) == plain.value(y, z - 1.0)
 
 
-@pytest.mark.parametrize("name", POINTS)
-def test_without_confidence_the_steady_cut_maximises_target_times_chance(name):
+@each("name", list(POINTS))
+def test_without_confidence_target_times_chance_is_maximised(name):
     y, z = scores(3)
     measure = point(name)
     tp = np.array([np.sum((z > t) & (y > 0)) for t in z], dtype=float)
     fp = np.array([np.sum((z > t) & (y < 0)) for t in z], dtype=float)
     at_rows = tp, fp, np.sum(y > 0) - tp, np.sum(y < 0) - fp
     np.testing.assert_array_equal(measure.robust_value(*at_rows), measure.target(*at_rows) * measure.chance(*at_rows))
-    # The cut looks at blurred counts and so misses what single rows make of the best: measured 1 to 6 % here.
+    # The threshold looks at blurred counts and so misses what single rows make of the best: measured 1 to 6 % here.
     best = measure.robust_value(*at_rows).max()
     assert 0.9 * best < robust_threshold(y, z, measure).value <= best * (1.0 + 1e-12)
 
 
-@pytest.mark.parametrize("name", POINTS)
-@pytest.mark.parametrize("confidence", [0, -0.5, 1, 1.0, 95, np.nan, "high", True])
+@each("name", list(POINTS))
+@each("confidence", [0, -0.5, 1, 1.0, 95, np.nan, "high", True])
 def test_bad_confidence_is_refused(name, confidence):
     with pytest.raises(ValueError, match=r"confidence=.* must be (below 1, or None|a finite number greater than 0)"):
         get_measure(name, {"confidence": confidence})
@@ -140,18 +141,18 @@ def hopeless():
     return y, z
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_cut_of_a_constraint_out_of_reach_comes_closest_and_is_worth_nothing(weighted):
+@each("weighted", [False, True])
+def test_a_constraint_out_of_reach_gets_the_closest_threshold(weighted):
     y, z = hopeless()
     measure = point("recall_at_precision", 0.6)
-    cut = best_threshold(y, z, measure, np.full(len(y), 2.0) if weighted else None)
-    assert cut == (9.5, 0.0)
-    assert measure.value(y, z - cut.threshold) == measure.on_scores(y, z) == 0.0
+    tuned = best_threshold(y, z, measure, np.full(len(y), 2.0) if weighted else None)
+    assert tuned == (9.5, 0.0)
+    assert measure.value(y, z - tuned.threshold) == measure.on_scores(y, z) == 0.0
     feasible = best_threshold(y, z, point("recall_at_precision", 0.5))
     assert feasible == (9.5, 1.0 / 11.0)
 
 
-def test_with_confidence_the_cut_of_a_constraint_out_of_reach_has_the_best_chance():
+def test_with_confidence_a_constraint_out_of_reach_gets_the_best_chance():
     y, z = hopeless()
     measure = point("recall_at_precision", 0.6, 0.9)
     levels = np.arange(-0.5, 10.0)
@@ -173,8 +174,8 @@ def test_unreached_names_the_constraint_and_the_best_rate():
     assert "the closest reaches 0.75" in point("recall_at_precision", 0.8).unreached(y, z, weight)
 
 
-@pytest.mark.parametrize("limit", [1e-9, 0.3, 1.0])
-@pytest.mark.parametrize("name", ["precision_at_recall", "tpr_at_fpr"])
+@each("limit", [1e-9, 0.3, 1.0])
+@each("name", ["precision_at_recall", "tpr_at_fpr"])
 def test_recall_and_false_positive_rate_can_always_be_kept(name, limit):
     """Calling everything positive has recall 1, calling nothing positive no false positive."""
     y, z = hopeless()
@@ -188,10 +189,10 @@ def twins():
     return np.r_[X, X], np.r_[np.ones(100, dtype=int), np.zeros(100, dtype=int)]
 
 
-@pytest.mark.parametrize("cut", ["auto", "train", "holdout"])
-def test_the_classifier_warns_of_a_constraint_out_of_reach(cut):
+@each("rule", ["auto", "train", "holdout"])
+def test_the_classifier_warns_of_a_constraint_out_of_reach(rule):
     X, y = twins()
-    clf = MeasureClassifier("recall_at_precision", {"precision": 0.99}, threshold=cut, random_state=0)
+    clf = MeasureClassifier("recall_at_precision", {"precision": 0.99}, threshold=rule, random_state=0)
     with pytest.warns(UserWarning, match=r"'recall_at_precision': no threshold keeps precision >= 0\.99"):
         clf.fit(X, y)
     assert clf.score(X, y) == 0.0
@@ -213,11 +214,12 @@ def test_the_classifier_does_not_warn_where_the_constraint_is_kept():
         )
         MeasureClassifier("recall_at_precision", {"precision": 0.99}, threshold="none").fit(
             X, y
-        )  # no cut, nothing to miss
+        )  # no threshold, nothing to miss
 
 
-@pytest.mark.parametrize(
-    ("name", "limit", "solver"),
+@pytest.mark.slow
+@each(
+    "name, limit, solver",
     [
         ("recall_at_precision", 0.7, "auto"),
         ("recall_at_precision", 0.7, "plugin"),
@@ -225,9 +227,7 @@ def test_the_classifier_does_not_warn_where_the_constraint_is_kept():
         ("tpr_at_fpr", 0.1, "plugin"),
     ],
 )
-def test_the_default_cut_keeps_the_constraint_on_new_rows_more_often_than_the_best_of_the_training_rows(
-    name, limit, solver
-):
+def test_the_default_threshold_keeps_the_constraint_more_often(name, limit, solver):
     def sample(rng, n=600):
         y = (rng.random(n) < 0.3).astype(int)
         return rng.standard_normal((n, 3)) + y[:, None] * np.array([1.2, 0.8, 0.0]), y
@@ -236,8 +236,8 @@ def test_the_default_cut_keeps_the_constraint_on_new_rows_more_often_than_the_be
     for seed in range(30):
         rng = np.random.default_rng(seed)
         (X, y), (X_new, y_new) = sample(rng), sample(rng)
-        for cut, outcomes in kept.items():
-            clf = MeasureClassifier(name, {POINTS[name][0]: limit}, threshold=cut, solver=solver).fit(X, y)
+        for rule, outcomes in kept.items():
+            clf = MeasureClassifier(name, {POINTS[name][0]: limit}, threshold=rule, solver=solver).fit(X, y)
             outcomes.append(clf.score(X_new, y_new) > 0.0)
     # Measured 0.93 or more against 0.6 or less; the standard error of a share of 30 is at most 0.09.
     assert np.mean(kept["auto"]) > np.mean(kept["train"]) + 0.2

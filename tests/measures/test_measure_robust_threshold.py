@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from looped import each
 from scoreline.measures import CountMeasure, best_threshold, get_measure, robust_threshold
 
 MEASURES = {
@@ -74,27 +75,26 @@ def weights(kind, rng, n):
     return w
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("kind", [None, "integer", "real"])
-@pytest.mark.parametrize("name", MEASURES)
-def test_the_threshold_is_the_best_of_blurred_counts(name, kind, ties):
-    measure = MEASURES[name]
+@each("ties", [False, True])
+@each("kind", [None, "integer", "real"])
+@each("measure", MEASURES)
+def test_the_threshold_is_the_best_of_blurred_counts(measure, kind, ties):
     for seed in range(20):
         y, z, rng = rows(seed, ties)
         given = weights(kind, rng, len(y))
-        cut = robust_threshold(y, z, measure, given)
+        tuned = robust_threshold(y, z, measure, given)
         w = np.ones(len(y)) if given is None else given
         y, z, w = y[w > 0], z[w > 0], w[w > 0]
         best = values_at(y, z, w, measure, candidates(z)).max()
         # Running sums of up to 60 weights against direct ones, through a measure of slope 1 or so (3 and 60 rows for cost).
-        assert values_at(y, z, w, measure, [cut.threshold]) == pytest.approx(best, rel=1e-11, abs=1e-11)
+        assert values_at(y, z, w, measure, [tuned.threshold]) == pytest.approx(best, rel=1e-11, abs=1e-11)
         # The value is the one of whole rows, from the same sums of a few weights.
-        whole = values_at(y, z, w, measure, [cut.threshold], plain_above)
-        assert cut.value == pytest.approx(whole[0], rel=1e-12, abs=1e-12)
+        whole = values_at(y, z, w, measure, [tuned.threshold], plain_above)
+        assert tuned.value == pytest.approx(whole[0], rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("block", [1, 2, 7])
-@pytest.mark.parametrize("kind", [None, "real"])
+@each("block", [1, 2, 7])
+@each("kind", [None, "real"])
 def test_the_size_of_blocks_does_not_matter(monkeypatch, block, kind):
     for seed in range(10):
         y, z, rng = rows(seed, ties=seed % 2 == 0)
@@ -102,14 +102,13 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block, kind):
         for measure in MEASURES.values():
             with monkeypatch.context() as patch:
                 patch.setattr("scoreline.measures.thresholds.CANDIDATES_AT_A_TIME", block)
-                cut = robust_threshold(y, z, measure, w)
-            assert cut == robust_threshold(y, z, measure, w)
+                tuned = robust_threshold(y, z, measure, w)
+            assert tuned == robust_threshold(y, z, measure, w)
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("name", MEASURES)
-def test_integer_weights_are_repeats_and_rows_of_weight_zero_are_not_there(name, ties):
-    measure = MEASURES[name]
+@each("ties", [False, True])
+@each("measure", MEASURES)
+def test_whole_weights_are_repeats_and_weight_zero_is_no_row(measure, ties):
     for seed in range(15):
         y, z, rng = rows(seed, ties)
         w = weights("integer", rng, len(y))
@@ -132,23 +131,22 @@ def test_the_order_of_rows_does_not_matter():
             assert robust_threshold(y, z, measure) == robust_threshold(y[order], z[order], measure)
 
 
-@pytest.mark.parametrize("name", MEASURES)
-def test_the_threshold_moves_and_grows_with_the_scores(name):
-    measure = MEASURES[name]
+@each("measure", MEASURES)
+def test_the_threshold_moves_and_grows_with_the_scores(measure):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(300) < 0.2, 1, -1)
     z = y + 1.2 * rng.standard_normal(300)
-    cut = robust_threshold(y, z, measure)
+    tuned = robust_threshold(y, z, measure)
     for factor, shift in ((1e-6, 0.0), (1e3, 0.0), (1e100, 0.0), (2.0, -7.0), (1.0, 1e3), (5.0, 1e6), (1.0, -1e9)):
         moved = robust_threshold(y, factor * z + shift, measure)
         # Rounding of scores near the shift, a few digits of it.
         accuracy = 1e-12 * factor + 4.0 * np.spacing(abs(shift))
-        assert moved.threshold == pytest.approx(factor * cut.threshold + shift, abs=accuracy)
-        assert moved.value == cut.value
+        assert moved.threshold == pytest.approx(factor * tuned.threshold + shift, abs=accuracy)
+        assert moved.value == tuned.value
 
 
-@pytest.mark.parametrize("offset", [1e9, -1e9])
-@pytest.mark.parametrize("spread", [1.0, 1e-3])
+@each("offset", [1e9, -1e9])
+@each("spread", [1.0, 1e-3])
 def test_scores_far_from_zero_compared_with_their_spread(offset, spread):
     rng = np.random.default_rng(4)
     y = np.where(rng.random(400) < 0.3, 1, -1)
@@ -160,18 +158,18 @@ def test_scores_far_from_zero_compared_with_their_spread(offset, spread):
     assert 0.97 * best <= far.value <= best + 1e-12
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -3.5, 1e6, 1e-10])
-@pytest.mark.parametrize("positives", [1, 4])
+@each("level", [0.0, 1.0, -3.5, 1e6, 1e-10])
+@each("positives", [1, 4])
 def test_all_scores_equal(level, positives):
     y, z = np.where(np.arange(5) < positives, 1, -1), np.full(5, level)
-    cut = robust_threshold(y, z, MEASURES["accuracy"])
-    assert cut.value == 0.8
-    assert ((z > cut.threshold) == (positives == 4)).all()
+    tuned = robust_threshold(y, z, MEASURES["accuracy"])
+    assert tuned.value == 0.8
+    assert ((z > tuned.threshold) == (positives == 4)).all()
     everything = robust_threshold(y, z, MEASURES["f1"])
     assert (z > everything.threshold).all()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@each("weighted", [False, True])
 def test_one_row_of_each_class(weighted):
     y, w = np.array([1, -1]), np.array([2.0, 0.5]) if weighted else None
     right = robust_threshold(y, np.array([2.0, 1.0]), MEASURES["accuracy"], w)
@@ -186,24 +184,24 @@ def test_one_class_of_equal_scores_counts_whole():
     """Half of the rows share a score: no spread to blur by; the other class has one."""
     y = np.array([1] * 4 + [-1] * 6)
     z = np.array([2.0, 2.0, 2.0, 2.0, 0.0, 0.5, 1.0, 1.2, 1.6, 1.9])
-    cut = robust_threshold(y, z, MEASURES["f1"])
-    assert cut == (pytest.approx(1.95, abs=1e-15), 1.0)  # a midpoint
+    tuned = robust_threshold(y, z, MEASURES["f1"])
+    assert tuned == (pytest.approx(1.95, abs=1e-15), 1.0)  # a midpoint
 
 
-def test_thresholds_of_repeated_samples_vary_less_than_best_cuts():
-    steady, best = [], []
+def test_robust_thresholds_of_repeated_samples_vary_less():
+    robust, best = [], []
     for seed in range(100):
         rng = np.random.default_rng(seed)
         y = np.where(np.arange(500) < 50, 1, -1)
         z = y + rng.standard_normal(500)
-        steady.append(robust_threshold(y, z, MEASURES["f1"]).threshold)
+        robust.append(robust_threshold(y, z, MEASURES["f1"]).threshold)
         best.append(best_threshold(y, z, "f1").threshold)
     # Measured 0.62; the ratio of two deviations of 100 draws is known to about 0.1.
-    assert np.std(steady) < 0.85 * np.std(best)
+    assert np.std(robust) < 0.85 * np.std(best)
 
 
-@pytest.mark.parametrize("distance", [1.5, 2.0, 3.0])
-def test_new_rows_get_a_better_f1_than_with_the_best_cut_of_the_sample(distance):
+@each("distance", [1.5, 2.0, 3.0])
+def test_held_out_rows_get_a_better_f1_than_with_the_best_threshold(distance):
     def true_f1(threshold):
         tp, fp = 0.1 * norm.sf(threshold - distance), 0.9 * norm.sf(threshold)
         return 2.0 * tp / (tp + fp + 0.1)
@@ -233,7 +231,7 @@ def test_bad_input_is_refused():
         robust_threshold(y, z, never)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-15, 1e200])
+@each("scale", [1e-300, 1e-15, 1e200])
 def test_scores_of_any_size_give_the_same_predictions(scale):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(200) < 0.3, 1, -1)

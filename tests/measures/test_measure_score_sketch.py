@@ -1,12 +1,14 @@
-"""Sketches of scores: ranks within the error that they state, bounded memory, and the cut of the later half of a stream."""
+"""Sketches of scores: ranks within the stated error, bounded memory, and the threshold of the later half of a stream."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from looped import each
 from scoreline.measures import best_threshold, get_measure, score_sketch
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
+from tiers import examples
 
 KINDS = {
     "normal": lambda rng, m: rng.standard_normal(m),
@@ -74,7 +76,7 @@ def streams(draw):
     return numbers[order], weights[order], sizes, size
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(streams())
 def test_ranks_are_off_by_the_stated_error_at_most(stream):
     numbers, weights, sizes, size = stream
@@ -94,7 +96,7 @@ def test_ranks_are_off_by_the_stated_error_at_most(stream):
     assert len(sketch.parts) <= levels
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     st.lists(
         st.tuples(st.sampled_from([-1e300, -1.0, 0.0, -0.0, 5e-324, 2.0, 1e300]), st.floats(1e-3, 1e3)),
@@ -110,7 +112,7 @@ def test_ranks_of_few_levels_are_off_by_the_stated_error_at_most(rows, block):
         assert largest_shift(sketch, numbers, weights) <= sketch.rank_error + ROUNDING
 
 
-@pytest.mark.parametrize("blocks", [1, 2, 4, 8, 16])
+@each("blocks", [1, 2, 4, 8, 16])
 def test_the_error_is_half_a_point_for_every_compression(small, blocks):
     """2^d blocks are compressed d + 1 times each; the stated error must have all of them, as the true one may."""
     numbers = np.random.default_rng(0).standard_normal(blocks * 3 * small)
@@ -144,11 +146,11 @@ def test_one_huge_block_is_stood_for_by_its_quantiles():
     assert points.mean() == pytest.approx(numbers.mean(), abs=0.5)
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("numbers", KINDS)
+@each("weights", WEIGHTS)
+@each("numbers", KINDS)
 def test_all_numbers_are_kept_up_to_the_size_of_a_part(small, numbers, weights):
     rng = np.random.default_rng(0)
-    z, w = KINDS[numbers](rng, small), WEIGHTS[weights](rng, small)
+    z, w = numbers(rng, small), weights(rng, small)
     for sizes in ([1], [5], [small]):
         sketch = sketched(z, w, sizes)
         points, standing = sketch.points()
@@ -190,11 +192,11 @@ def test_what_was_added_is_not_changed_and_not_kept_as_it_lies(small):
     assert [column.tolist() for column in sketch.points()] == [[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@each("order", ORDERS)
 def test_the_error_stays_small_in_any_order_of_a_long_stream(order):
     """Half a percent is what the docstring promises up to a billion; 200 000 numbers stay below 0.2 %."""
     numbers = np.random.default_rng(1).standard_normal(200_000)
-    numbers = numbers[ORDERS[order](numbers)]
+    numbers = numbers[order(numbers)]
     weights = np.ones(len(numbers))
     sketch = sketched(numbers, weights, [5000])
     assert sketch.rank_error <= 0.5 * (1 + np.log2(200_000 / score_sketch.SIZE)) / score_sketch.SIZE < 0.002
@@ -247,7 +249,7 @@ SIZES = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SIZES, st.booleans(), st.integers(0, 1000))
 def test_the_later_half_is_held_and_an_eighth_and_a_block_more_at_most(sizes, weighted, seed):
     recent, blocks = RecentScores(), []
@@ -271,9 +273,9 @@ def test_the_later_half_is_held_and_an_eighth_and_a_block_more_at_most(sizes, we
             assert np.array_equal(points, np.sort(scores[mine])), "the scores of the later blocks and no others"
 
 
-@pytest.mark.parametrize("measure", ["f1", "gmean", "accuracy", "min_tpr_tnr"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_cut_is_the_best_of_the_later_scores_while_all_are_kept(measure, weighted):
+@each("measure", ["f1", "gmean", "accuracy", "min_tpr_tnr"])
+@each("weighted", [False, True])
+def test_the_threshold_is_the_best_of_the_later_scores(measure, weighted):
     """Up to SIZE scores of a class in a generation nothing is lost; counts of integer weights are exact in any order."""
     recent, blocks = RecentScores(), []
     for block in blocks_of([20, 50, 7, 2, 100] * 8, weighted=weighted):
@@ -285,8 +287,8 @@ def test_the_cut_is_the_best_of_the_later_scores_while_all_are_kept(measure, wei
     assert len(sign) < 0.7 * sum(len(b[0]) for b in blocks), "early scores were let go"
 
 
-def test_early_scores_have_no_say_in_the_cut():
-    """A model that learns: early scores are of another scale and would move the cut."""
+def test_early_scores_have_no_say_in_the_threshold():
+    """A model that learns: early scores are of another scale and would move the threshold."""
     recent, later = RecentScores(), []
     for k, (sign, scores, weight) in enumerate(blocks_of([100] * 40)):
         block = sign, scores + (1000.0 if k < 15 else 0.0), weight
@@ -298,7 +300,7 @@ def test_early_scores_have_no_say_in_the_cut():
     assert abs(recent.best_threshold(get_measure("gmean")).threshold) < 2.0
 
 
-@pytest.mark.parametrize("side", [-1, 1])
+@each("side", [-1, 1])
 def test_a_class_that_the_later_half_lacks_is_kept(side):
     recent, rng = RecentScores(), np.random.default_rng(0)
     blocks = [(np.array([side] * 5), rng.standard_normal(5), None)]
@@ -306,9 +308,12 @@ def test_a_class_that_the_later_half_lacks_is_kept(side):
     for block in blocks:
         recent.add(*block)
     assert sum(pair[(side + 1) // 2].weight for pair in recent.generations) == 5.0
-    cut, others = recent.best_threshold(get_measure("balanced_accuracy")), latest(blocks[1:], kept_weight(recent) - 5.0)
+    tuned, others = (
+        recent.best_threshold(get_measure("balanced_accuracy")),
+        latest(blocks[1:], kept_weight(recent) - 5.0),
+    )
     sign, scores = (np.concatenate([early, late]) for early, late in zip(blocks[0][:2], others[:2], strict=True))
-    assert cut == best_threshold(sign, scores, get_measure("balanced_accuracy"))
+    assert tuned == best_threshold(sign, scores, get_measure("balanced_accuracy"))
     assert kept_weight(recent) <= 0.5625 * recent.total + 20 + 5, "the other class of old rows is let go"
     # As soon as both are there, what is old goes.
     for block in blocks_of([50] * 40):
@@ -328,10 +333,10 @@ def value_if_off(measure, counts, sums, off):
     return float(measure.from_counts(tp, fp, sums[0] - tp, sums[1] - fp))
 
 
-@pytest.mark.parametrize("measure", ["f1", "gmean"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("size", [16, 64, 2048])
-def test_a_compressed_cut_is_as_good_as_its_error_allows(monkeypatch, measure, weighted, size):
+@each("measure", ["f1", "gmean"])
+@each("weighted", [False, True])
+@each("size", [16, 64, 2048])
+def test_a_compressed_threshold_is_as_good_as_its_error_allows(monkeypatch, measure, weighted, size):
     monkeypatch.setattr(score_sketch, "SIZE", size)
     measure, recent, blocks = get_measure(measure), RecentScores(), []
     for block in blocks_of([1000, 3000, 500] * 10, share=0.1, weighted=weighted):
@@ -339,20 +344,22 @@ def test_a_compressed_cut_is_as_good_as_its_error_allows(monkeypatch, measure, w
         blocks.append(block)
     rows = latest(blocks, kept_weight(recent))
     sign, scores, weight = rows
-    sums, error, cut = (
+    sums, error, tuned = (
         [weight[sign > 0].sum(), weight[sign < 0].sum()],
         recent.rank_error,
         recent.best_threshold(measure),
     )
     assert 0.0 < error <= 0.5 * (1 + np.log2(weight.sum() / size)) / size
-    got, ideal = counts_at(*rows, cut.threshold), best_threshold(sign, scores, measure, weight)
+    got, ideal = counts_at(*rows, tuned.threshold), best_threshold(sign, scores, measure, weight)
     best = counts_at(*rows, ideal.threshold)
     slack = 1e-9  # sums of ten thousand weights of a part
     # The measure of the points at a threshold is that of counts off by the error, for either threshold.
     assert (
-        value_if_off(measure, got, sums, -error) - slack <= cut.value <= value_if_off(measure, got, sums, error) + slack
+        value_if_off(measure, got, sums, -error) - slack
+        <= tuned.value
+        <= value_if_off(measure, got, sums, error) + slack
     )
-    assert cut.value >= value_if_off(measure, best, sums, -error) - slack
+    assert tuned.value >= value_if_off(measure, best, sums, -error) - slack
     reached = value_if_off(measure, got, sums, 0.0)
     assert reached <= ideal.value + slack
     # 16 points for 3 % of a rank, 2048 for 0.02 %: F1 at a tenth of positives moves by some tens of that, G-mean by one.

@@ -1,8 +1,9 @@
-"""What documentation says in passing of cuts and operating points: how far beyond the ends, weights, the careful cut."""
+"""Details of thresholds and operating points: how far beyond the ends, weights, the careful threshold."""
 
 import numpy as np
 import pytest
 
+from looped import each
 from scoreline.distributed import BlockVector, Layout
 from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.measures import best_threshold, get_measure
@@ -26,8 +27,8 @@ def drawn(seed, n=60):
     return y, z, rng.integers(0, 4, n).astype(float) + (np.arange(n) < 2)
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize(("want", "side"), [("all", -1), ("none", 1)])
+@each("elsewhere", [False, True])
+@each("want, side", [("all", -1), ("none", 1)])
 def test_beyond_the_ends_a_threshold_is_half_a_mean_distance_away(want, side, elsewhere):
     """Five scores from 1 to 9: two units apart in the mean, so one unit beyond."""
     z, y = np.array([1.0, 2.0, 4.0, 8.0, 9.0]), np.array([1, -1, 1, -1, 1])
@@ -36,9 +37,9 @@ def test_beyond_the_ends_a_threshold_is_half_a_mean_distance_away(want, side, el
         return tp + fp if want == "all" else -(tp + fp)
 
     sign, scores = in_blocks(y, z) if elsewhere else (y, z)
-    cut = best_threshold(sign, scores, value)
-    assert cut.threshold == pytest.approx(0.0 if side < 0 else 10.0)
-    assert cut.value == (5.0 if want == "all" else 0.0)
+    tuned = best_threshold(sign, scores, value)
+    assert tuned.threshold == pytest.approx(0.0 if side < 0 else 10.0)
+    assert tuned.value == (5.0 if want == "all" else 0.0)
 
 
 def test_equal_scores_get_a_threshold_one_below_or_above():
@@ -47,8 +48,8 @@ def test_equal_scores_get_a_threshold_one_below_or_above():
     assert best_threshold(y, z, lambda tp, fp, fn, tn: fn + tn).threshold == 4.0
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("name", POINTS)
+@each("seed", range(5))
+@each("name", POINTS)
 def test_operating_points_of_weighted_rows_are_those_of_repeated_ones(name, seed):
     y, z, weight = drawn(seed)
     rows = np.repeat(np.arange(len(y)), weight.astype(int))
@@ -59,7 +60,7 @@ def test_operating_points_of_weighted_rows_are_those_of_repeated_ones(name, seed
         assert own.unreached(y, z, weight) == own.unreached(y[rows], z[rows])
 
 
-@pytest.mark.parametrize("name", POINTS)
+@each("name", POINTS)
 def test_a_point_that_no_threshold_reaches_says_how_near_the_best_comes(name):
     """Scores the wrong way round: the words hold the closest rate, or the chance, of all thresholds."""
     y, z, _ = drawn(0)
@@ -75,21 +76,21 @@ def test_a_point_that_no_threshold_reaches_says_how_near_the_best_comes(name):
         assert f"the closest reaches {np.max(measure.rate(*counts)):.3g}" in said
 
 
-@pytest.mark.parametrize("confidence", [None, 0.8])
-@pytest.mark.parametrize("name", POINTS)
+@each("confidence", [None, 0.8])
+@each("name", POINTS)
 def test_the_careful_value_puts_kept_thresholds_first(name, confidence):
-    """With a confidence it is the steady value; without, any threshold that keeps the limit is above any that does not."""
+    """With a confidence it is the robust value; without, any threshold that keeps the limit is above any that does not."""
     measure = get_measure(name, {"confidence": confidence})
     rng = np.random.default_rng(0)
     tp, fp = rng.integers(0, 30, 200).astype(float), rng.integers(0, 30, 200).astype(float)
     counts = tp, fp, 30.0 - tp, 30.0 - fp
-    careful, steady = np.asarray(measure.careful_value(*counts)), np.asarray(measure.robust_value(*counts))
+    careful, robust = np.asarray(measure.careful_value(*counts)), np.asarray(measure.robust_value(*counts))
     if confidence is not None:
-        assert np.array_equal(careful, steady)
+        assert np.array_equal(careful, robust)
         return
     kept = np.asarray(measure.kept(*counts), dtype=bool)
     assert kept.any()
     assert not kept.all()
     assert careful[kept].min() >= careful[~kept].max()
-    np.testing.assert_array_equal(careful[kept], 1.0 + steady[kept])
+    np.testing.assert_array_equal(careful[kept], 1.0 + robust[kept])
     np.testing.assert_array_equal(careful[~kept], np.asarray(measure.rate(*counts))[~kept])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -12,11 +12,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from looped import each
 from scoreline import list_measures, list_solvers
 from scoreline.measures import Measure, all_measures, get_measure, get_scorer
 from scoreline.measures.scorer import ScoreFunction
 from scoreline.risks.registry import all_risks
 from scoreline.solvers.registry import all_solvers
+from tiers import examples
 
 
 @st.composite
@@ -34,7 +36,7 @@ def scored_rows(draw):
     return y, z, weight
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(scored_rows())
 def test_roc_auc_is_that_of_scikit_learn(rows):
     y, z, weight = rows
@@ -45,7 +47,7 @@ def test_roc_auc_is_that_of_scikit_learn(rows):
     assert measure.value(np.where(y, 1, -1), z) == measure.value(y, z)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(200)
 @given(scored_rows())
 def test_accuracy_is_that_of_scikit_learn(rows):
     y, z, weight = rows
@@ -54,7 +56,7 @@ def test_accuracy_is_that_of_scikit_learn(rows):
     assert measure.value(y, z, weight) == pytest.approx(accuracy_score(y, z > 0, sample_weight=weight), abs=1e-13)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(scored_rows(), st.sampled_from(sorted(all_measures())))
 def test_integer_weights_are_repeats_and_zero_weights_are_absence(rows, name):
     y, z, weight = rows
@@ -68,7 +70,7 @@ def test_integer_weights_are_repeats_and_zero_weights_are_absence(rows, name):
     )
 
 
-@pytest.mark.parametrize("name", sorted(all_measures()))
+@each("name", sorted(all_measures()))
 def test_range_and_perfection(name):
     measure = get_measure(name)
     low, high = measure.range
@@ -99,7 +101,7 @@ def test_roc_auc_sees_neighbouring_floats():
     assert get_measure("roc_auc").value(np.array([1, 0]), np.array([np.nextafter(a, 0), a])) == 0.0
 
 
-def test_the_cut_of_a_ranking_measure_is_balanced_accuracy():
+def test_the_threshold_of_a_ranking_measure_is_balanced_accuracy():
     tp, fp, fn, tn = 3.0, 1.0, 2.0, 8.0
     y = np.repeat([1, 0, 1, 0], [3, 1, 2, 8])
     predicted = np.repeat([1, 1, 0, 0], [3, 1, 2, 8])
@@ -114,9 +116,7 @@ def data():
     return X, np.array(["bad", "good"])[y]
 
 
-@pytest.mark.parametrize(
-    "estimator", [LogisticRegression(), GaussianNB(), make_pipeline(StandardScaler(), LogisticRegression())]
-)
+@each("estimator", [LogisticRegression(), GaussianNB(), make_pipeline(StandardScaler(), LogisticRegression())])
 def test_scorers_work_in_cross_val_score(data, estimator):
     X, y = data
     assert hasattr(estimator, "decision_function") != isinstance(estimator, GaussianNB)

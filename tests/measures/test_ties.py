@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from looped import each
 from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.registry import all_measures
 from scoreline.measures.ties import TIE, clearly_above, first_best
+from tiers import examples
 
 EPS = np.finfo(float).eps
 COUNTS = sorted(name for name, measure in all_measures().items() if not measure.uses_order)
@@ -26,8 +28,8 @@ def few_levels(seed, n=200, levels=12):
     return y, np.round(rng.standard_normal(n) + 0.5 * y, 1)[rng.integers(0, n, n)] + rng.choice([0.0, 3.0, -1e3])
 
 
-@pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("find", [best_threshold, robust_threshold])
+@each("name", COUNTS)
+@each("find", [best_threshold, robust_threshold])
 def test_rounding_of_scores_moves_no_threshold(name, find):
     measure = get_measure(name)
     for seed in range(6):
@@ -41,14 +43,14 @@ def test_rounding_of_scores_moves_no_threshold(name, find):
             assert np.array_equal(rounded(z, noise) > other.threshold, z > exact.threshold)
 
 
-@pytest.mark.parametrize("base", [1.0, -1.0, 1e-300, 1e300, 3e7])
+@each("base", [1.0, -1.0, 1e-300, 1e300, 3e7])
 def test_neighbouring_floats_are_tied(base):
     z = np.array([np.nextafter(base, np.inf), base])
     assert best_threshold(np.array([1, -1]), z, "accuracy").value == 0.5
     z[0] += 2.0 * TIE * abs(base)
-    cut = best_threshold(np.array([1, -1]), z, "accuracy")
-    assert cut.value == 1.0
-    assert (z > cut.threshold).tolist() == [True, False]
+    tuned = best_threshold(np.array([1, -1]), z, "accuracy")
+    assert tuned.value == 1.0
+    assert (z > tuned.threshold).tolist() == [True, False]
 
 
 def test_one_huge_score_ties_no_others():
@@ -73,7 +75,7 @@ def test_scores_that_are_one_number_and_rounding_are_all_tied():
     assert predicted.all()
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@examples(50)
 @given(st.integers(0, 1000), st.sampled_from([-300, -30, 0, 30, 300]))
 def test_the_rule_does_not_depend_on_the_scale(seed, exponent):
     y, z = few_levels(seed)
@@ -90,7 +92,7 @@ def test_values_that_differ_by_rounding_are_equal():
     assert clearly_above(0.0, -np.inf)
 
 
-@pytest.mark.parametrize("heavy", [1e14, 1e18])
+@each("heavy", [1e14, 1e18])
 def test_heavy_weights_do_not_switch_the_rule_off(heavy):
     y, z = few_levels(0)
     weight = np.full(len(y), heavy)

@@ -1,13 +1,15 @@
 """The projection onto a box with one equality: cvxpy, the conditions of optimality, ties, scales, all or none active."""
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
+from looped import each
 from scoreline.risks import project_balanced
 
 
 def nearest(v, y, s, high):
+    import cvxpy as cp  # which takes seconds
+
     x = cp.Variable(len(v))
     task = cp.Problem(
         cp.Minimize(cp.sum_squares(cp.multiply(np.sqrt(s), x - v))), [x >= 0, x <= high, (s * y) @ x == 0]
@@ -52,22 +54,28 @@ def multiplier_gap(x, v, y, high):
     return max(0.0, max(least) - min(most))
 
 
-@pytest.mark.parametrize("part", range(10))
-def test_projections_are_those_of_cvxpy(part):
-    for seed in range(100 * part, 100 * part + 100):
-        v, y, s, high = case(seed)
-        got, other = project_balanced(v, y, s, high), nearest(v, y, s, high)
-        assert got.min() >= 0.0
-        assert got.max() <= high
-        assert abs(np.sum(s * y * got)) <= 1e-13 * (1.0 + np.sum(s * got))
-        assert multiplier_gap(got, v, y, high) <= 1e-9, seed
-        # An interior point method stops 1e-7 short of the corners where several constraints meet: there ours is the nearer one.
-        close = np.abs(got - other).max() <= 1e-9
-        assert close or (np.abs(got - other).max() <= 1e-5 and s @ (got - v) ** 2 <= s @ (other - v) ** 2 + 1e-12)
+@each("seed", range(1000))
+def test_projections_keep_the_conditions_of_optimality(seed):
+    v, y, s, high = case(seed)
+    got = project_balanced(v, y, s, high)
+    assert got.min() >= 0.0
+    assert got.max() <= high
+    assert abs(np.sum(s * y * got)) <= 1e-13 * (1.0 + np.sum(s * got))
+    assert multiplier_gap(got, v, y, high) <= 1e-9
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1.0, 1e8, 1e150])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.slow
+@each("seed", range(1000))
+def test_projections_are_those_of_cvxpy(seed):
+    v, y, s, high = case(seed)
+    got, other = project_balanced(v, y, s, high), nearest(v, y, s, high)
+    # An interior point method stops 1e-7 short of the corners where several constraints meet: there ours is the nearer one.
+    close = np.abs(got - other).max() <= 1e-9
+    assert close or (np.abs(got - other).max() <= 1e-5 and s @ (got - v) ** 2 <= s @ (other - v) ** 2 + 1e-12)
+
+
+@each("scale", [1e-150, 1e-8, 1.0, 1e8, 1e150])
+@each("weighted", [False, True])
 def test_projections_of_any_scale_keep_the_conditions_of_optimality(scale, weighted):
     rng = np.random.default_rng(0)
     n, high = 1000, scale
@@ -78,7 +86,7 @@ def test_projections_of_any_scale_keep_the_conditions_of_optimality(scale, weigh
     assert multiplier_gap(x, v, y, high) <= 1e-11 * scale
 
 
-@pytest.mark.parametrize(("v", "expected"), [(-3.0, 0.0), (5.0, None), (0.0, 0.0)])
+@each("v, expected", [(-3.0, 0.0), (5.0, None), (0.0, 0.0)])
 def test_all_or_none_active(v, expected):
     y = np.array([1, 1, -1, -1, -1])
     x = project_balanced(np.full(5, v), y)

@@ -9,8 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from looped import each
 from scoreline.measures import CountMeasure, get_measure
 from scoreline.risks import ContingencyRisk, HingeRisk, PrbepRisk
+from tiers import TIER
 
 EPS = np.finfo(float).eps
 AT_K = ("prbep", "precision_at_k", "recall_at_k")
@@ -23,7 +25,7 @@ def label(risk):
 
 RISKS = [*ContingencyRisk.variants(), *(ContingencyRisk("fbeta", {"beta": beta}) for beta in (0.05, 0.5, 0.9, 2.0))]
 RISKS += [ContingencyRisk("gower_legendre", {"sigma": 1.0}), ContingencyRisk("recall_at_k", {"k": 0.3})]
-every_variant = pytest.mark.parametrize("risk", RISKS, ids=label)
+every_variant = each("risk", {label(risk): risk for risk in RISKS})
 
 
 def rows_called_positive(risk, n_positive, n):
@@ -176,7 +178,7 @@ def test_the_risk_is_the_largest_of_all_counts_with_near_ties(risk):
 def test_separated_scores_have_every_flip_at_its_price(risk):
     """All rows on the right side: every flip costs, and the loss alone decides which are worth it. Many small problems."""
     rng = np.random.default_rng(13)
-    for trial in range(500):
+    for trial in range(100 if TIER == "quick" else 500):
         y = labels(rng, int(rng.integers(3, 9)), (0, 2, 1, 0)[trial % 4])
         spread = ((1.0, 0.25), (1.5, 0.5), (0.25, 1.0), (0.5, 0.5))[trial // 4 % 4]
         z = y * rng.random(len(y)) * np.where(y > 0, *spread)
@@ -225,9 +227,8 @@ GOLDEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", GOLDEN)
-def test_golden(case):
-    measure, parameters, z, y, value, flipped = GOLDEN[case]
+@each("measure, parameters, z, y, value, flipped", GOLDEN)
+def test_golden(measure, parameters, z, y, value, flipped):
     z, y = np.array(z), np.array(y)
     got = ContingencyRisk(measure, parameters).prepare(y).evaluate(z)
     # The golden file allows 1e-10; its numbers have 16 digits and these sums nine terms, so 1e-14 holds.
@@ -256,7 +257,7 @@ def test_weights_are_copies_with_ties_and_zeros(risk):
         np.testing.assert_allclose(weighted.grad, summed, rtol=0, atol=16 * EPS)
 
 
-@pytest.mark.parametrize("measure", ["accuracy", "balanced_accuracy", "min_tpr_tnr"])
+@each("measure", ["accuracy", "balanced_accuracy", "min_tpr_tnr"])
 def test_measures_that_take_real_weights_equal_all_weighted_labellings(measure):
     risk = ContingencyRisk(measure)
     assert risk.real_weights
@@ -350,9 +351,9 @@ def test_f1_is_fbeta_with_beta_one():
     assert np.array_equal(one.grad, other.grad)
 
 
-@pytest.mark.parametrize("measure", ["precision_at_k", "recall_at_k"])
-@pytest.mark.parametrize("k", [1, 2, 5, 6], ids=lambda k: f"k={k}")
-def test_at_k_the_risk_is_cut_at_zero(measure, k):
+@each("measure", ["precision_at_k", "recall_at_k"])
+@each("k", [1, 2, 5, 6])
+def test_at_k_the_risk_is_not_negative(measure, k):
     """Without the true labelling, separated scores would drive the largest value to minus infinity."""
     y = np.array([1, 1, 1, -1, -1, -1])
     z = np.array([3.0, 2.0, 1.0, -1.0, -2.0, -3.0])
@@ -380,8 +381,8 @@ def test_k_beyond_the_rows_is_refused():
         assert ContingencyRisk(measure).prepare([1, -1, 1]).k == 2
 
 
-@pytest.mark.parametrize("name", ["mcc", "kappa", "roc_auc", "average_precision", "partial_roc_auc", "profit"])
-def test_measures_without_a_known_worst_labelling_are_refused_with_the_list(name):
+@each("name", ["mcc", "kappa", "roc_auc", "average_precision", "partial_roc_auc", "profit"])
+def test_measures_without_a_known_worst_labelling_are_refused(name):
     measure = CountMeasure(lambda tp, fp, fn, tn: tp - 2.0 * fp, name="profit") if name == "profit" else name
     with pytest.raises(ValueError, match="worst labelling") as caught:
         ContingencyRisk(measure)
@@ -417,7 +418,7 @@ def test_planes_lie_below_the_risk_everywhere(risk):
             assert got.plane + got.grad @ other <= prepared.value(other) + size
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-16, 1e16, 1e150])
+@each("scale", [1e-150, 1e-16, 1e16, 1e150])
 @every_variant
 def test_scores_of_any_size(risk, scale):
     rng = np.random.default_rng(10)
@@ -432,12 +433,12 @@ def test_scores_of_any_size(risk, scale):
         assert np.isfinite(got.plane)
 
 
-@pytest.mark.parametrize("outlier", [1e4, 1e12, 1e20])
+@each("outlier", [1e4, 1e12, 1e20])
 @every_variant
 def test_outliers_do_not_spoil_the_choice_among_the_others(risk, outlier):
     """Rows far on their own side are not flipped (unless the number of flips is fixed): the others keep all their digits."""
     rng = np.random.default_rng(11)
-    for trial in range(40):
+    for trial in range(12 if TIER == "quick" else 40):
         y = labels(rng, 4 + trial % 5, trial % 3)
         rows = rng.choice(len(y), size=1 + trial % 3, replace=False)
         z = rng.standard_normal(len(y)) * (0.2, 1.0)[trial % 2] + 0.5 * y * (trial % 3)
@@ -462,8 +463,8 @@ def check_exactly(risk, z, y):
 DENSE = ["f1", "jaccard", "gmean", "hmean", "qmean"]
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "separated", "near_ties"])
-@pytest.mark.parametrize("measure", DENSE)
+@each("kind", ["gaussian", "separated", "near_ties"])
+@each("measure", DENSE)
 def test_five_thousand_rows_equal_the_table_of_all_counts(measure, kind):
     rng = np.random.default_rng(12)
     n, plus = 5000, 1400
@@ -504,6 +505,7 @@ for risk in (*ContingencyRisk.variants(), AveragePrecisionRisk()):
 """
 
 
+@pytest.mark.slow
 def test_scores_that_are_nan_give_nan_and_no_endless_walk():
     """In a process of its own: a kernel that does not end cannot be interrupted."""
     try:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from looped import each
 from scoreline.measures import get_measure
 from scoreline.risks import label_marginals
 from scoreline.risks.marginals import loss_table
@@ -26,9 +27,9 @@ def enumerated(a, y, measure, params, c):
     return total, np.exp(logs - total) @ labellings
 
 
-@pytest.mark.parametrize(("measure", "params"), LOSSES, ids=lambda v: str(v))
-@pytest.mark.parametrize("c", [0.0, 1.0, 30.0])
-@pytest.mark.parametrize("n", [1, 2, 5, 10])
+@each("measure, params", LOSSES)
+@each("c", [0.0, 1.0, 30.0])
+@each("n", [1, 2, 5, 10])
 def test_marginals_are_those_of_all_labellings(measure, params, c, n):
     rng = np.random.default_rng([n, int(c)])
     for share in (0.3, 0.8):
@@ -42,9 +43,7 @@ def test_marginals_are_those_of_all_labellings(measure, params, c, n):
         np.testing.assert_allclose(got.flipped, 0.5 * (1.0 - y * label), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("measure", "a", "y", "log_z", "label"),
-    [
+@each("measure, a, y, log_z, label", [
         (
             "f1", [-0.3099, 0.7122, -0.9146, -0.2882, 1.2793, -0.1001, 0.9363, 0.123], [-1, 1, -1, -1, 1, 1, -1, -1],
             8.674747558318607,
@@ -63,15 +62,14 @@ def test_marginals_are_those_of_all_labellings(measure, params, c, n):
             [0.5054642936598214, 0.6118611098644811, 0.3240519330476293, -0.30431626762851033, -0.8897399960093649,
              -0.6751245222406582, 0.28775893048422935, -0.2792618314233324],
         ),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_marginals_have_the_reference_values(measure, a, y, log_z, label):
     got = label_marginals(a, y, measure, c=3.0)
     assert got.log_z == pytest.approx(log_z, abs=1e-10)  # the accuracy of the reference values
     np.testing.assert_allclose(got.label, label, atol=1e-10)
 
 
-@pytest.mark.parametrize("size", [1e2, 1e4, 1e8])
+@each("size", [1e2, 1e4, 1e8])
 def test_large_scores_leave_finite_numbers(size):
     rng = np.random.default_rng(0)
     a, y = size * rng.standard_normal(60), np.where(rng.random(60) < 0.3, 1, -1)

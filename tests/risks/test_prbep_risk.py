@@ -2,16 +2,17 @@
 
 import warnings
 
-import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from looped import each
 from scoreline.kernels import balance
 from scoreline.measures import get_measure
 from scoreline.risks import PrbepRisk
+from tiers import examples
 
 EPS = np.finfo(float).eps
 
@@ -50,9 +51,8 @@ def betas(grad, y, s):
     return -grad * y * s.sum() / (2.0 * s)
 
 
-@pytest.mark.parametrize("case", GOLDEN)
-def test_golden_values(case):
-    z, y, value = GOLDEN[case]
+@each("z, y, value", GOLDEN)
+def test_golden_values(z, y, value):
     z, y = np.array(z), np.array(y)
     # Sums of eight terms of size 1.
     assert abs(brute_force(z, y) - value) <= 16 * EPS
@@ -73,7 +73,7 @@ def small_problems(draw, most=8):
     return np.array(draw(st.lists(entry, min_size=n, max_size=n))), y
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(small=small_problems())
 def test_the_risk_is_the_maximum_over_all_labellings(small):
     z, y = small
@@ -82,7 +82,7 @@ def test_the_risk_is_the_maximum_over_all_labellings(small):
     assert abs(PrbepRisk.reference(z, y)[0] - brute_force(z, y)) <= 64 * EPS
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (4, 4), (3, 5), (5, 3)], ids=str)
+@each("shape", [(1, 1), (1, 7), (7, 1), (4, 4), (3, 5), (5, 3)])
 def test_zero_scores_cost_the_smaller_class_over_the_positives(shape):
     y = np.repeat([1, -1], shape)
     expected = min(shape) / shape[0]
@@ -90,7 +90,7 @@ def test_zero_scores_cost_the_smaller_class_over_the_positives(shape):
     assert abs(brute_force(np.zeros(len(y)), y) - expected) <= 4 * EPS
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(small=small_problems(most=20), seed=st.integers(0, 1000), weights=st.sampled_from(["none", "integers"]))
 def test_the_risk_bounds_one_minus_the_break_even_point(small, seed, weights):
     z, y = small
@@ -115,6 +115,8 @@ def through_the_bias(z, y, s, mu):
 
 def quadratic_program(z, y, s, mu):
     """Return (value, beta) of the definition of the smoothed risk."""
+    import cvxpy as cp  # which takes seconds
+
     beta, gain = cp.Variable(len(z)), np.where(y > 0, 1.0 / s[y > 0].sum(), 0.0) - 2.0 / s.sum() * y * z
     smoothing = 0.5 * mu * cp.sum(cp.multiply(s, cp.square(beta)))
     goal = cp.Maximize(cp.sum(cp.multiply(s * gain, beta)) - smoothing)
@@ -123,9 +125,22 @@ def quadratic_program(z, y, s, mu):
     return task.value, beta.value
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("width", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("share", [0.0, 0.4, 0.9])
+@each("weighted", [False, True])
+@each("width", [0.1, 1.0, 10.0])
+@each("share", [0.0, 0.4, 0.9])
+def test_the_smoothed_risk_is_the_least_over_all_biases(share, width, weighted):
+    for seed in range(3):
+        z, y, s = problem(25, share, seed, weighted)
+        prepared = PrbepRisk().prepare(y, s if weighted else None)
+        mu = width / prepared.ramp_scale
+        # A minimum of values known to rounding: scipy finds it to about 1e-15, 1e-12 leaves room for its last step.
+        assert abs(prepared.smoothed(z, mu)[0] - through_the_bias(z, y, s, mu)) <= 1e-12
+
+
+@pytest.mark.slow
+@each("weighted", [False, True])
+@each("width", [0.1, 1.0, 10.0])
+@each("share", [0.0, 0.4, 0.9])
 def test_the_smoothed_risk_is_the_quadratic_program(share, width, weighted):
     for seed in range(3):
         z, y, s = problem(25, share, seed, weighted)
@@ -137,12 +152,10 @@ def test_the_smoothed_risk_is_the_quadratic_program(share, width, weighted):
         assert abs(value - program) <= 1e-7
         np.testing.assert_allclose(betas(grad, y, s), beta, rtol=0, atol=1e-7)
         assert abs(plane - (s * beta)[y > 0].sum() / s[y > 0].sum()) <= 1e-7
-        # A minimum of values known to rounding: scipy finds it to about 1e-15, 1e-12 leaves room for its last step.
-        assert abs(value - through_the_bias(z, y, s, mu)) <= 1e-12
 
 
-@pytest.mark.parametrize("mu", [10.0**k for k in range(-10, 2)])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)], ids=str)
+@each("mu", [10.0**k for k in range(-10, 2)])
+@each("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)])
 def test_zero_scores_have_a_closed_form(shape, mu):
     plus, minus = shape
     n, y = plus + minus, np.repeat([1, -1], shape)
@@ -155,8 +168,8 @@ def test_zero_scores_have_a_closed_form(shape, mu):
     np.testing.assert_allclose(grad, -2.0 / n * y * moved / np.where(y > 0, plus, minus), rtol=0, atol=4 * EPS)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("width", [1e-4, 1e-2, 1.0, 30.0])
+@each("weighted", [False, True])
+@each("width", [1e-4, 1e-2, 1.0, 30.0])
 def test_the_gradient_is_that_of_central_differences(width, weighted):
     rng = np.random.default_rng(3)
     _, y, s = problem(40, 0.3, 3, weighted)
@@ -175,8 +188,8 @@ def test_the_gradient_is_that_of_central_differences(width, weighted):
         assert abs(difference - grad[i]) <= 0.5 * 2.0 / s.sum() * s[i] * 1e-4 + 8 * EPS * max(1.0, width) / step
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e-8, 1.0, 1e8, 1e17, 1e150])
+@each("weighted", [False, True])
+@each("scale", [0.0, 1e-300, 1e-8, 1.0, 1e8, 1e17, 1e150])
 def test_everything_is_finite_for_all_ramps_and_scores(scale, weighted):
     for seed, share in enumerate([0.0, 0.6]):
         z, y, s = problem(40, share, seed, weighted)
@@ -195,8 +208,8 @@ def test_everything_is_finite_for_all_ramps_and_scores(scale, weighted):
             assert abs(result.value - literal) <= 40 * EPS * max(1.0, 4.0 * scale)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("width", [0.0, 1e-10, 1e-3, 0.3, 10.0])
+@each("weighted", [False, True])
+@each("width", [0.0, 1e-10, 1e-3, 0.3, 10.0])
 def test_planes_lie_below_the_risk(width, weighted):
     rng = np.random.default_rng(0)
     for seed, share in enumerate([0.0, 0.2, 0.5, 0.9]):
@@ -211,7 +224,7 @@ def test_planes_lie_below_the_risk(width, weighted):
             assert prepared.value(other) >= result.plane + result.grad @ other - allowed
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(small=small_problems(most=15), seed=st.integers(0, 1000), log_width=st.floats(-6.0, 1.0), hard=st.booleans())
 def test_integer_weights_equal_repeated_rows(small, seed, log_width, hard):
     z, y = small
@@ -231,9 +244,9 @@ def test_integer_weights_equal_repeated_rows(small, seed, log_width, hard):
     np.testing.assert_allclose(a.grad, np.bincount(rows, b.grad, len(z)), rtol=0, atol=wide)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(small=small_problems(most=15))
-def test_the_smoothed_risk_lies_within_the_looseness_below_the_risk_and_tends_to_it(small):
+def test_the_smoothed_risk_lies_within_the_looseness_below_the_risk(small):
     z, y = small
     prepared = PrbepRisk().prepare(y)
     hard, looseness = prepared.value(z), 2.0 * min((y > 0).sum(), (y < 0).sum()) / len(y)
@@ -285,15 +298,15 @@ VECTORS = {
 }
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("kind", VECTORS)
-def test_the_balance_is_a_projection(kind, weighted):
+@each("weighted", [False, True])
+@each("make", VECTORS)
+def test_the_balance_is_a_projection(make, weighted):
     for n, share in ((2, 0.5), (3, 0.9), (30, 0.1), (30, 0.5), (31, 0.9)):
         rng = np.random.default_rng(n)
         sign = np.where(rng.random(n) < share, 1, -1).astype(np.int8)
         sign[:2] = 1, -1
         weight = rng.uniform(0.5, 2.0, n) if weighted else None
-        v = VECTORS[kind](n, rng)
+        v = make(n, rng)
         x = projected(v, sign, weight)
         # The multiplier is known to rounding of |v| <= 300, after a sum over 31 rows.
         tolerance = 64 * EPS * max(1.0, np.abs(v).max())
@@ -306,8 +319,11 @@ def test_the_balance_is_a_projection(kind, weighted):
         np.testing.assert_allclose(projected(x, sign, weight), x, rtol=0, atol=2 * tolerance)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
+@each("seed", range(4))
 def test_the_projection_is_that_of_cvxpy(seed):
+    import cvxpy as cp  # which takes seconds
+
     rng = np.random.default_rng(seed)
     sign = np.where(rng.random(20) < (0.2, 0.5, 0.8, 0.5)[seed], 1, -1).astype(np.int8)
     sign[:2] = 1, -1

@@ -4,33 +4,27 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from looped import each
+from risk_variants import RISKS
 from scoreline.measures import get_measure
 from scoreline.risks import LogisticRisk
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.testing import check_risk
+from tiers import TIER, examples
 
 EPS = np.finfo(float).eps
 NAMES = sorted(all_risks())
 
 
-def label(risk):
-    """Return the name of a risk with its measure and its parameters."""
-    measure = getattr(risk, "measure", None)
-    parameters = vars(risk if measure is None else measure)
-    given = [f"{key}={value}" for key, value in parameters.items() if key in ("beta", "sigma", "k", "max_fpr")]
-    return "-".join([risk.name, *([] if measure is None else [measure.name]), *given])
-
-
-RISKS = {label(risk): risk for name in NAMES for risk in all_risks()[name].variants()}
-every_risk = pytest.mark.parametrize("risk", RISKS.values(), ids=RISKS)
+every_risk = each("risk", RISKS)
 
 
 def those(condition):
     chosen = {name: risk for name, risk in RISKS.items() if condition(risk)}
-    return pytest.mark.parametrize("risk", chosen.values(), ids=chosen)
+    return each("risk", chosen)
 
 
 def weights_for(risk, weights, copies):
@@ -59,20 +53,20 @@ def test_a_risk_that_depends_on_the_measure_takes_it():
     assert vars(get_risk("hinge", jaccard)) == vars(get_risk("hinge"))
 
 
-@pytest.mark.parametrize("name", ["roc_aera", "", None, ["hinge"]], ids=repr)
+@each("name", ["roc_aera", "", None, ["hinge"]])
 def test_unknown_names_are_refused_with_the_nearest(name):
     with pytest.raises(ValueError, match="roc_area"):
         get_risk(name)
 
 
 @every_risk
-@pytest.mark.parametrize(("n", "seed"), [(2, 0), (3, 1), (40, 2)])
+@each("n, seed", [(12, 3)] if TIER == "quick" else [(2, 0), (3, 1), (12, 3), (40, 2)])
 def test_risks_keep_the_contract(risk, n, seed):
     check_risk(risk, n=n, seed=seed)
 
 
 @every_risk
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40)
 @given(data=st.data())
 def test_risks_are_convex_along_lines_and_independent_of_row_order(risk, data):
     n = data.draw(st.integers(2, 30))
@@ -123,15 +117,14 @@ REFUSED = {
 
 
 @every_risk
-@pytest.mark.parametrize("name", REFUSED)
-def test_wrong_labels_and_weights_are_refused(name, risk):
-    y, weight, message = REFUSED[name]
+@each("y, weight, message", REFUSED)
+def test_wrong_labels_and_weights_are_refused(y, weight, message, risk):
     with pytest.raises(ValueError, match=message):
         risk.prepare(y, weight)
 
 
 @those(lambda risk: not risk.real_weights)
-def test_weights_that_are_no_copies_are_refused_with_the_row_and_the_repair(risk):
+def test_weights_that_are_no_copies_are_refused_with_the_row(risk):
     y = [1, -1, -1, 1]
     for weight, found in (
         ([1, 2, 2.5, 0.5], "2.5 in row 2"),
@@ -186,7 +179,7 @@ def test_prepare_leaves_the_risk_and_the_arrays_alone(risk):
     assert s.tolist() == weights
 
 
-@pytest.mark.parametrize("mu", [0.0, -1.0, math.nan, -math.inf], ids=str)
+@each("mu", [0.0, -1.0, math.nan, -math.inf])
 @those(lambda risk: risk.smoothable)
 def test_smoothing_needs_a_positive_mu(risk, mu):
     with pytest.raises(ValueError, match=r"mu=.*positive"):
@@ -240,8 +233,8 @@ def test_the_short_forms_agree_with_evaluate(risk):
         assert math.isnan(bare.plane)
 
 
-@pytest.mark.parametrize(
-    ("risk", "expected"),
+@each(
+    "risk, expected",
     [("roc_area", 1.0), ("hinge", 1.0), ("squared_hinge", 0.5), ("logistic", math.log(2.0)), ("partial_roc", 1.0)],
 )
 def test_the_value_of_zero_scores_is_known(risk, expected):
@@ -249,7 +242,7 @@ def test_the_value_of_zero_scores_is_known(risk, expected):
         assert abs(get_risk(risk).prepare(y, s).value_at_zero() - expected) <= 2 * EPS
 
 
-@pytest.mark.parametrize("size", [1e3, 1e4, 1e150, 1e308])
+@each("size", [1e3, 1e4, 1e150, 1e308])
 def test_logistic_neither_overflows_nor_loses_large_margins(size):
     z, y = np.array([size, -size, size, -size]), np.array([1, -1, -1, 1])
     with np.errstate(all="raise"):

@@ -1,12 +1,13 @@
 """RocAreaRisk: golden values, and its O(n log n) sums against the literal sum over all pairs."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from looped import each
 from scoreline.risks import RocAreaRisk
+from tiers import examples
 
 EPS = np.finfo(float).eps
 
@@ -56,9 +57,9 @@ SMOOTH = {
 }
 
 
-@pytest.mark.parametrize("case", HARD)
-def test_golden_hard(case):
-    z, y, value, counts = (np.array(a, dtype=float) for a in HARD[case])
+@each("z, y, value, counts", HARD)
+def test_golden_hard(z, y, value, counts):
+    z, y, counts = (np.array(a, dtype=float) for a in (z, y, counts))
     prepared = RocAreaRisk().prepare(y)
     result = prepared.evaluate(z)
     pairs = prepared.ramp_scale
@@ -70,11 +71,11 @@ def test_golden_hard(case):
     assert abs(RocAreaRisk.reference(z, y)[0] - value) <= 1e-14
 
 
-@pytest.mark.parametrize("case", SMOOTH)
-def test_golden_smooth(case):
-    z, y, mu, value, gamma = (np.array(a, dtype=float) for a in SMOOTH[case])
+@each("z, y, mu, value, gamma", SMOOTH)
+def test_golden_smooth(z, y, mu, value, gamma):
+    z, y, gamma = (np.array(a, dtype=float) for a in (z, y, gamma))
     prepared = RocAreaRisk().prepare(y)
-    got, grad, plane = prepared.smoothed(z, float(mu))
+    got, grad, plane = prepared.smoothed(z, mu)
     pairs = prepared.ramp_scale
     # As above; the ramps here are 0.36 to 3 wide and magnify rounding threefold at most.
     assert abs(got - value) <= 1e-14
@@ -82,8 +83,8 @@ def test_golden_smooth(case):
     assert abs(plane - gamma[y > 0].sum() / pairs) <= 1e-14
 
 
-@pytest.mark.parametrize("width", [1e-10, 1e-3, 0.5, 1.0, 1.5, 1e3])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)], ids=str)
+@each("width", [1e-10, 1e-3, 0.5, 1.0, 1.5, 1e3])
+@each("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)])
 def test_zero_scores_have_a_closed_form(shape, width):
     """w = 0: every t is 1, so b = min(1, 1 / width) and R_mu = b - width b^2 / 2."""
     y = np.repeat([1, -1], shape)
@@ -167,19 +168,19 @@ def check_against_pairs(z, y, s, width):
     assert abs(got.plane - got.grad[y < 0].sum()) <= 2.0 * total
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@examples(300)
 @given(problem=problems(), log_width=st.floats(-10.0, 3.0))
 def test_smoothed_risk_equals_the_sum_over_pairs(problem, log_width):
     check_against_pairs(*problem, 10.0**log_width)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(problem=problems(), width=st.sampled_from([0.25, 0.5, 1.0, 2.0]))
 def test_ramps_that_end_exactly_on_scores(problem, width):
     check_against_pairs(*problem, width)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@examples(300)
 @given(problem=problems())
 def test_hard_risk_equals_the_sum_over_pairs(problem):
     z, y, s = problem
@@ -200,7 +201,7 @@ def test_hard_risk_equals_the_sum_over_pairs(problem):
         assert counts.sum() == 0.0
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(problem=problems())
 def test_the_risk_bounds_one_minus_auc(problem):
     z, y, s = problem
@@ -212,10 +213,10 @@ def test_the_risk_bounds_one_minus_auc(problem):
     assert RocAreaRisk().prepare(y, s).value(z) >= 1.0 - auc - 16 * EPS
 
 
-@pytest.mark.parametrize("outlier", [1e4, 1e8, 1e12, 1e17, 1e150])
-@pytest.mark.parametrize("sign", [1, -1], ids=["positive_outlier", "negative_outlier"])
-@pytest.mark.parametrize("shape", [(20, 30), (30, 20)], ids=["positives_sorted", "negatives_sorted"])
-@pytest.mark.parametrize("width", [1e-3, 0.5])
+@each("outlier", [1e4, 1e8, 1e12, 1e17, 1e150])
+@each("sign", [1, -1])
+@each("shape", [(20, 30), (30, 20)])
+@each("width", [1e-3, 0.5])
 def test_an_outlier_does_not_spoil_the_other_pairs(width, shape, sign, outlier):
     """One misranked row far away: its own pairs have ramp 1, and the ramps of all other pairs keep their digits."""
     y = np.repeat([1, -1], shape)
@@ -226,7 +227,7 @@ def test_an_outlier_does_not_spoil_the_other_pairs(width, shape, sign, outlier):
         check_against_pairs(z, y, None, width)
 
 
-@pytest.mark.parametrize("outlier", [1e8, 1e12])
+@each("outlier", [1e8, 1e12])
 def test_planes_stay_below_the_risk_beside_an_outlier(outlier):
     """What the certificate needs: c + <grad, z'> <= R(z') for moderate z'."""
     rng = np.random.default_rng(4)
@@ -241,8 +242,8 @@ def test_planes_stay_below_the_risk_beside_an_outlier(outlier):
         assert plane + grad @ other <= prepared.value(other) + 50 * EPS * (1 + abs(shift))
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("share", [0.02, 0.5, 0.95])
+@each("weighted", [False, True])
+@each("share", [0.02, 0.5, 0.95])
 def test_several_chunks_equal_the_sum_over_pairs(share, weighted):
     rng = np.random.default_rng(5)
     n = 20_000 if share == 0.02 else 2_000  # 20,000 * 16 operations make two chunks

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from looped import each
 from scoreline import MeasureClassifier
 from scoreline.risks import SquaredRocAreaRisk
+from tiers import examples
 
 EPS = np.finfo(float).eps
 
@@ -50,7 +52,7 @@ def check_against_pairs(z, y, s, size):
     assert abs(got.plane - (got.value - got.grad @ z)) <= n * EPS * (value + got.mass * np.abs(z).max())
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(data=st.data())
 def test_the_risk_equals_the_sum_over_pairs(data):
     n = data.draw(st.integers(2, 25))
@@ -61,8 +63,8 @@ def test_the_risk_equals_the_sum_over_pairs(data):
     check_against_pairs(z, y, data.draw(st.sampled_from([None, s])), 7.0)  # 1 + 2 max |z|
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+@each("weighted", [False, True])
+@each("share", [0.05, 0.5, 0.95])
 def test_the_literal_reference_is_the_sum_over_pairs(share, weighted):
     z, y, s = problem(40, share, 1, weighted)
     value, grad, plane = SquaredRocAreaRisk.reference(z, y, s)
@@ -73,7 +75,7 @@ def test_the_literal_reference_is_the_sum_over_pairs(share, weighted):
     assert abs(plane - (value - grad @ z)) <= 400 * EPS
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 8)], ids=str)
+@each("shape", [(1, 1), (1, 9), (9, 1), (3, 8)])
 def test_zero_scores_cost_one_half(shape):
     y = np.repeat([1, -1], shape)
     result = SquaredRocAreaRisk().prepare(y).evaluate(np.zeros(len(y)))
@@ -83,8 +85,8 @@ def test_zero_scores_cost_one_half(shape):
     assert abs(SquaredRocAreaRisk().prepare(y, np.linspace(0.1, 2.0, len(y))).value_at_zero() - 0.5) <= 8 * EPS
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@each("weighted", [False, True])
+@each("share", [0.1, 0.5, 0.9])
 def test_the_gradient_is_that_of_central_differences(share, weighted):
     z, y, s = problem(50, share, 2, weighted)
     prepared = SquaredRocAreaRisk().prepare(y, s)
@@ -110,9 +112,9 @@ def test_integer_weights_equal_repeated_rows():
     np.testing.assert_allclose(a.grad, np.bincount(rows, b.grad, 60), rtol=0, atol=90 * EPS)
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e6, -1e9])
-@pytest.mark.parametrize("spread", [1e-3, 1.0, 1e3, 1e6])
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@each("offset", [0.0, 1e6, -1e9])
+@each("spread", [1e-3, 1.0, 1e3, 1e6])
+@each("share", [0.1, 0.5, 0.9])
 def test_large_spreads_and_offsets_keep_relative_accuracy(share, spread, offset):
     z, y, _ = problem(40, share, 4)
     z = z * spread + offset  # what rounding does to z here is part of the problem
@@ -120,8 +122,8 @@ def test_large_spreads_and_offsets_keep_relative_accuracy(share, spread, offset)
     check_against_pairs(z, y, None, 1.0 + np.ptp(z))
 
 
-@pytest.mark.parametrize("outlier", [1e4, 1e6, 1e8])
-@pytest.mark.parametrize("shape", [(15, 25), (25, 15)], ids=["positives_sorted", "negatives_sorted"])
+@each("outlier", [1e4, 1e6, 1e8])
+@each("shape", [(15, 25), (25, 15)])
 def test_outliers_on_their_right_side_cost_no_digits(shape, outlier):
     y = np.repeat([1, -1], shape)
     z = np.random.default_rng(5).standard_normal(40)
@@ -148,7 +150,7 @@ def test_the_plane_lies_below_the_risk_and_a_shift_changes_nothing():
     assert abs(prepared.value(z + 3.0) - result.value) <= 50 * EPS * result.value
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 1e-1])
+@each("alpha", [1e-3, 1e-1])
 def test_the_classifier_finds_the_minimum_of_ranksvm(alpha):
     rng = np.random.default_rng(7)
     X = rng.standard_normal((80, 4))

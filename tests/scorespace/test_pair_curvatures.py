@@ -1,13 +1,13 @@
 """Curvatures of pairs are counts of pairs on a ramp: never negative, whatever the weights leave behind."""
 
 import numpy as np
-import pytest
 
+from looped import each
 from scoreline.risks import RocAreaRisk
 from scoreline.scores import space_for
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_weights_of_zero_leave_no_negative_curvature(seed):
     rng = np.random.default_rng(seed)
     n, width = 60, 0.5

@@ -5,6 +5,7 @@ benchmarks/certificates.py does the same ten thousand times; a number that fails
 
 import warnings
 from fractions import Fraction
+from itertools import product
 
 import certificate_trials as trials
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from exact_objectives import FORMULAS, exact_features, exact_objective, exact_risk, fraction
 from sklearn.exceptions import ConvergenceWarning
 
+from looped import each
 from scoreline import MeasureClassifier
 from scoreline import objective as objective_module
 from scoreline.objective import Objective, summation_error
@@ -20,20 +22,18 @@ from scoreline.operators.wrappers import scaled
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers import EarlyStopping
 from scoreline.solvers.registry import all_solvers
+from tiers import TIER, tiered
 
-PAIRS = range(len(trials.PAIRS))
+ESTIMATED = ["roc_auc", "f1", "prbep", "accuracy", "average_precision", "partial_roc_auc"]
 FOUND = [6705]  # problems of benchmarks/certificates.py that were violations once
-
-
-def names(number):
-    return f"{'-'.join(trials.PAIRS[number % len(PAIRS)])}-{number}"
+ROUNDS = {"quick": 1, "all": 5, "soak": 50}[TIER]  # a round has one problem per solver and risk
 
 
 def test_every_risk_has_an_exact_formula():
     assert set(FORMULAS) == set(all_risks()), "write the definition of a new risk into exact_objectives.py"
 
 
-@pytest.mark.parametrize("name", sorted(all_risks()))
+@each("name", sorted(all_risks()))
 def test_exact_risks_agree_with_the_reference(name):
     """The second writing of every definition is that of the risk: both are compared at random and at tied scores."""
     rng = np.random.default_rng(5)
@@ -48,17 +48,9 @@ def test_exact_risks_agree_with_the_reference(name):
             assert risk.reference(z, y, weight)[0] == pytest.approx(value, rel=1e-12, abs=1e-14)
 
 
-@pytest.mark.parametrize("number", [*PAIRS, *FOUND], ids=names)
+@each("number", [*range(ROUNDS * len(trials.PAIRS)), *FOUND])
 def test_bounds_are_proofs(number):
     assert not trials.run(number).wrong
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", PAIRS, ids=names)
-def test_more_bounds_are_proofs(pair):
-    for k in range(1, 10):
-        number = pair + k * len(PAIRS)
-        assert not trials.run(number).wrong, number
 
 
 def test_planes_of_many_equal_rows():
@@ -93,7 +85,7 @@ def test_summation_error_covers_the_worst_sums():
 def test_the_check_can_fail(monkeypatch):
     """Without an allowance some bounds of these problems do lie above J: the comparison is sharp enough to see it."""
     monkeypatch.setattr(objective_module, "summation_error", lambda n: -1e-13)
-    assert any(trials.run(number).wrong for number in range(0, len(PAIRS), 3))
+    assert any(trials.run(number).wrong for number in range(0, len(trials.PAIRS), 3))
 
 
 def wide_problem(n, p):
@@ -101,8 +93,8 @@ def wide_problem(n, p):
     return rng.standard_normal((n, p)) * 10.0 ** rng.integers(-2, 3, p), np.where(np.arange(n) % 2, 1, -1)
 
 
-@pytest.mark.parametrize(("n", "p"), [(2, 300), (3, 4000)])
-@pytest.mark.parametrize("risk", ["logistic", "hinge", "roc_area_squared"])
+@each("n, p", [(2, 300), (3, 4000)])
+@each("risk", ["logistic", "hinge", "roc_area_squared"])
 def test_far_more_features_than_rows(n, p, risk):
     """|v|^2 is a sum of p squares: its rounding is not that of n rows."""
     X, y = wide_problem(n, p)
@@ -129,8 +121,7 @@ def wrapped_coefficients(clf, X, weight, needs_intercept):
     return operator
 
 
-@pytest.mark.parametrize("scaling", [None, "maxabs", "standard"])
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "prbep", "accuracy", "average_precision", "partial_roc_auc"])
+@each("measure, scaling", tiered(product(ESTIMATED, [None, "maxabs", "standard"]), strength=1))
 def test_estimators_report_proofs_of_the_scaled_problem(measure, scaling):
     X, y = small_rows()
     clf = MeasureClassifier(measure, scaling=scaling, alpha=1e-3, tol=1e-9, solver="auto", risk="auto", max_iter=300)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from exact_objectives import exact_features, exact_risk, fraction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
-from torture_data import as_float64, problems
+from torture_data import as_float64, problems, slowly_drawn
 
+from looped import each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.fitting.checks import check_weights
 from scoreline.measures import get_measure
@@ -126,8 +127,11 @@ def settings_of(draw, name):
     }
 
 
-def fit_and_check(params, case):
-    clf = MeasureClassifier(alpha=case.alpha, **params)
+@each("name", MEASURES)
+@slowly_drawn(50)
+@given(data=st.data(), case=problems(max_rows=12, max_columns=4))
+def test_a_fit_is_sound_or_refused(name, data, case):
+    clf = MeasureClassifier(alpha=case.alpha, **data.draw(settings_of(name)))
     try:
         clearly(clf.fit, case.X, case.y, case.weight)
     except RefusedError:
@@ -142,25 +146,22 @@ def fit_and_check(params, case):
         check_model(clf, case)
 
 
-def examined(name, examples):
-    rules = settings(
-        max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
-    )
-    rules(given(settings_of(name), problems(max_rows=12, max_columns=4))(fit_and_check))()
+STREAMED = {
+    name: [
+        m
+        for m in MEASURES
+        if solver.trains(get_measure(m)) and any(solver.serves(all_risks()[r]) for r in get_measure(m).risks)
+    ]
+    for name, solver in all_solvers().items()
+    if solver.streams
+}
 
 
-@pytest.mark.parametrize("name", MEASURES)
-def test_a_fit_is_sound_or_refused(name):
-    examined(name, 8)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MEASURES)
-def test_a_fit_is_sound_or_refused_more_often(name):
-    examined(name, 120)
-
-
-def stream_and_check(solver, measure, case, blocks):
+@each("solver", list(STREAMED))
+@slowly_drawn(100)
+@given(data=st.data(), case=problems(max_rows=12, max_columns=4), blocks=st.integers(1, 4))
+def test_a_stream_is_sound_or_refused(solver, data, case, blocks):
+    measure = data.draw(st.sampled_from(STREAMED[solver]))
     clf = MeasureClassifier(measure, solver=solver, alpha=case.alpha, random_state=0)
     X = case.X.tocsr() if sp.issparse(case.X) else case.X
     for rows in np.array_split(np.arange(len(case.y)), blocks):
@@ -176,38 +177,15 @@ def stream_and_check(solver, measure, case, blocks):
                 assert np.isfinite(clf.intercept_).all()
 
 
-STREAMS = [
-    (s, m)
-    for s, kind in all_solvers().items()
-    if kind.streams
-    for m in MEASURES
-    if kind.trains(get_measure(m)) and any(kind.serves(all_risks()[r]) for r in get_measure(m).risks)
-]
-
-
-def streamed(solver, examples, measures):
-    @settings(
-        max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
-    )
-    @given(st.sampled_from(measures), problems(max_rows=12, max_columns=4), st.integers(1, 4))
-    def check(measure, case, blocks):
-        stream_and_check(solver, measure, case, blocks)
-
-    check()
-
-
-@pytest.mark.parametrize("solver", sorted({s for s, _ in STREAMS}))
-def test_a_stream_is_sound_or_refused(solver):
-    streamed(solver, 15, [m for s, m in STREAMS if s == solver])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("solver", sorted({s for s, _ in STREAMS}))
-def test_a_stream_is_sound_or_refused_more_often(solver):
-    streamed(solver, 250, [m for s, m in STREAMS if s == solver])
-
-
-def search_and_check(name, case, scaling, probability, weighted):
+@slowly_drawn(200)
+@given(
+    st.sampled_from(MEASURES),
+    problems(max_rows=24, max_columns=3),
+    st.sampled_from([None, "maxabs", "standard"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_a_search_is_sound_or_refused(name, case, scaling, probability, weighted):
     clf = MeasureClassifierCV(
         name, alphas=[1.0, 1e-3], cv=2, scaling=scaling, probability=probability, max_iter=20, random_state=0
     )
@@ -229,35 +207,8 @@ def search_and_check(name, case, scaling, probability, weighted):
         assert ((chances >= 0.0) & (chances <= 1.0)).all()
 
 
-def searched(name, examples):
-    @settings(
-        max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
-    )
-    @given(
-        problems(max_rows=24, max_columns=3),
-        st.sampled_from([None, "maxabs", "standard"]),
-        st.booleans(),
-        st.booleans(),
-    )
-    def check(case, scaling, probability, weighted):
-        search_and_check(name, case, scaling, probability, weighted)
-
-    check()
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_a_search_is_sound_or_refused(name):
-    searched(name, 2)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MEASURES)
-def test_a_search_is_sound_or_refused_more_often(name):
-    searched(name, 25)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "prbep", "average_precision", "partial_roc_auc", "gmean"])
+@each("measure", ["roc_auc", "f1", "prbep", "average_precision", "partial_roc_auc", "gmean"])
 def test_one_positive_among_a_million(measure):
     """The largest imbalance that a million rows have: a proof, finite coefficients, and the positive found if it is far out."""
     rng = np.random.default_rng(0)
@@ -275,7 +226,7 @@ def test_one_positive_among_a_million(measure):
         assert decision[777] == decision.max()
 
 
-@pytest.mark.parametrize("measure", ["accuracy", "roc_auc", "balanced_accuracy"])
+@each("measure", ["accuracy", "roc_auc", "balanced_accuracy"])
 def test_moments_of_one_row_a_class(measure):
     """Without any spread the direction was divided by 1e-300 before it was brought to length 1: an overflow."""
     X, y = np.array([[0.12573022, 0.64042265], [-0.13210486, 0.10490012]]), np.array([-1, 1])
@@ -319,8 +270,8 @@ def test_a_fold_that_fails_leaves_no_half_of_a_model():
     assert np.array_equal(clf.predict_proba(X), before)
 
 
-@pytest.mark.parametrize("scale", [1e-155, 1e-100, 1e100, 1e154])
-@pytest.mark.parametrize("measure", ["accuracy", "roc_auc"])
+@each("scale", [1e-155, 1e-100, 1e100, 1e154])
+@each("measure", ["accuracy", "roc_auc"])
 def test_moments_of_columns_whose_fourth_powers_leave_the_range_of_floats(scale, measure):
     """They were RuntimeWarnings, and a ridge of 0 or infinity."""
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Every measure and its cuts at scores and weights of any size, against fractions and against all thresholds one by one.
+"""Every measure and its thresholds at scores and weights of any size, against fractions and against all thresholds one by one.
 
 The slow path takes the floats literally: counts are sums of fractions, formulas are those of docs/math written a second time.
 A measure may refuse weights that no sum of floats can hold, in words; it may not return NaN, warn, or be wrong.
@@ -11,23 +11,23 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torture_data import LARGEST, TINY, labels, scores, weights
 
+from looped import each
 from scoreline.measures import CountMeasure, all_measures, best_threshold, class_average, get_measure, robust_threshold
 from scoreline.measures.base import CountsBasedMeasure, checked_rows
 from scoreline.measures.ranking import AtKMeasure
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
 from scoreline.measures.ties import Ties, median_size
+from tiers import examples
 
 EPS = float(np.finfo(float).eps)
 NAMES = sorted(all_measures())
 COUNTS = [name for name in NAMES if not get_measure(name).uses_order]
 REFUSALS = ("sample_weight", "end of the range of floats")
-few = settings(max_examples=5, deadline=None, derandomize=True)
-many = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def root(value):
@@ -198,15 +198,15 @@ def candidates(z, weight):
     return [t for t in (below, *free, float(levels[-1])) if np.isfinite(t)]
 
 
-def check_cut(name, y, z, weight):
+def check_threshold(name, y, z, weight):
     measure = get_measure(name)
-    cut = quiet(best_threshold, y, z, measure, weight)
-    if cut is None:
+    tuned = quiet(best_threshold, y, z, measure, weight)
+    if tuned is None:
         return
     rows = exact_rows(y, z, weight)
-    assert np.isfinite(cut.threshold)
+    assert np.isfinite(tuned.threshold)
     if isinstance(measure, AtKMeasure):
-        assert abs(cut.value - float(exact_at_top(measure, rows))) <= 8 * len(z) * EPS
+        assert abs(tuned.value - float(exact_at_top(measure, rows))) <= 8 * len(z) * EPS
         return
     formula = FORMULAS.get(name, FORMULAS["balanced_accuracy"])
     scale_free = measure.scale_free and getattr(measure, "confidence", None) is None
@@ -217,56 +217,45 @@ def check_cut(name, y, z, weight):
     reachable = [t for t in levels if not at_limit(measure, rows, t)]
     best = max((float(formula(*exact_counts(rows, t))) for t in reachable), default=0.0)
     slack = 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
-    assert cut.value >= best - slack
-    if not at_limit(measure, rows, cut.threshold):
-        assert abs(cut.value - float(formula(*exact_counts(rows, cut.threshold)))) <= slack
+    assert tuned.value >= best - slack
+    if not at_limit(measure, rows, tuned.threshold):
+        assert abs(tuned.value - float(formula(*exact_counts(rows, tuned.threshold)))) <= slack
 
 
-def check_steady(name, y, z, weight):
+def check_robust(name, y, z, weight):
     measure = get_measure(name)
-    cut = quiet(robust_threshold, y, z, measure, weight)
-    if cut is None:
+    tuned = quiet(robust_threshold, y, z, measure, weight)
+    if tuned is None:
         return
-    assert np.isfinite(cut.threshold)
-    assert np.isfinite(cut.value)
+    assert np.isfinite(tuned.threshold)
+    assert np.isfinite(tuned.value)
     if name in FORMULAS and not hasattr(measure, "trials"):
-        expected = FORMULAS[name](*exact_counts(exact_rows(y, z, weight), cut.threshold))
-        assert abs(cut.value - float(expected)) <= 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
+        expected = FORMULAS[name](*exact_counts(exact_rows(y, z, weight), tuned.threshold))
+        assert abs(tuned.value - float(expected)) <= 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@few
+@each("name", NAMES)
+@examples(100)
 @given(case=rows_of())
 def test_values_at_any_scale(name, case):
     check_value(name, *case)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@few
+@each("name", NAMES)
+@examples(100)
 @given(case=rows_of())
-def test_cuts_at_any_scale(name, case):
-    check_cut(name, *case)
+def test_thresholds_at_any_scale(name, case):
+    check_threshold(name, *case)
 
 
-@pytest.mark.parametrize("name", COUNTS)
-@few
+@each("name", COUNTS)
+@examples(100)
 @given(case=rows_of())
-def test_steady_cuts_at_any_scale(name, case):
-    check_steady(name, *case)
+def test_robust_thresholds_at_any_scale(name, case):
+    check_robust(name, *case)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@many
-@given(case=rows_of())
-def test_many_values_and_cuts_at_any_scale(name, case):
-    check_value(name, *case)
-    check_cut(name, *case)
-    if name in COUNTS:
-        check_steady(name, *case)
-
-
-@few
+@examples(60)
 @given(case=rows_of(kinds=("none", "whole", "uniform", "zeros_among", "one_dominates")))
 def test_average_precision_and_partial_area_are_those_of_scikit_learn(case):
     """At scores that scikit-learn can subtract from each other; ranks stand for the others, which changes nothing."""
@@ -280,8 +269,8 @@ def test_average_precision_and_partial_area_are_those_of_scikit_learn(case):
         assert abs(quiet(get_measure(name).value, y, z, weight) - expected) <= 8 * EPS
 
 
-@pytest.mark.parametrize("name", NAMES)
-@few
+@each("name", NAMES)
+@examples(60)
 @given(case=rows_of(kinds=("whole",)))
 def test_whole_weights_are_repeated_rows_at_any_score(name, case):
     y, z, weight = case
@@ -290,19 +279,19 @@ def test_whole_weights_are_repeated_rows_at_any_score(name, case):
     assert abs(measure.value(y, z, weight) - measure.value(y[rows], z[rows])) <= 8 * len(rows) * EPS
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("factor", [2.0**-1040, 2.0**-900, 2.0**900, 2.0**1020])
+@each("name", NAMES)
+@each("factor", [2.0**-1040, 2.0**-900, 2.0**900, 2.0**1020])
 def test_powers_of_two_in_the_weights_change_no_bit(name, factor):
     """Weights of 1e-300 and of 1e300 gave NaN, 0 or infinity, with warnings."""
     y, z = np.array([1, -1, 1, -1, -1, 1]), np.array([0.5, 0.25, -1.0, -2.0, 0.5, 3.0])
     weight = np.array([1.0, 2.0, 3.0, 1.0, 5.0, 2.0])
     for measure in (get_measure(name), *([get_measure(name, {"k": 0.5})] if name.endswith("_at_k") else [])):
         assert quiet(measure.value, y, z, factor * weight) == measure.value(y, z, weight)
-        cut = quiet(best_threshold, y, z, measure, factor * weight)
-        assert cut == best_threshold(y, z, measure, weight)
+        tuned = quiet(best_threshold, y, z, measure, factor * weight)
+        assert tuned == best_threshold(y, z, measure, weight)
 
 
-@pytest.mark.parametrize("name", ["precision_at_k", "recall_at_k"])
+@each("name", ["precision_at_k", "recall_at_k"])
 def test_a_whole_k_is_a_number_of_rows_beside_weights_of_any_size(name):
     y, z = np.array([1, -1, 1, -1]), np.array([4.0, 3.0, 2.0, 1.0])
     measure = get_measure(name, {"k": 2})
@@ -312,8 +301,8 @@ def test_a_whole_k_is_a_number_of_rows_beside_weights_of_any_size(name):
     assert tiny == (pytest.approx(1e-300) if name == "precision_at_k" else 1.0)
 
 
-@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
-@pytest.mark.parametrize("name", NAMES)
+@each("average", ["macro", "weighted", "micro"])
+@each("name", NAMES)
 def test_averages_over_classes_take_weights_of_any_size(name, average):
     rng = np.random.default_rng(1)
     y, scores, weight = np.arange(12) % 3, rng.standard_normal((12, 3)), rng.integers(1, 4, 12).astype(float)
@@ -327,9 +316,9 @@ def test_averages_over_classes_take_weights_of_any_size(name, average):
         class_average(name, y, given, average, sample_weight=np.where(y == 0, 1e-300, 1e300))
 
 
-@pytest.mark.parametrize("name", ["mcc", "kappa"])
+@each("name", ["mcc", "kappa"])
 def test_light_rows_do_not_drown_in_heavy_ones(name):
-    """The weight below the cut was a difference of two sums: of 1e20 + 1 and 1e20, which left 0."""
+    """The weight below the threshold was a difference of two sums: of 1e20 + 1 and 1e20, which left 0."""
     y, z, weight = np.array([-1, 1, 1]), np.array([0.1, -0.1, 0.6]), np.array([1.0, 1.0, 1e20])
     expected = float(FORMULAS[name](Fraction(10**20), Fraction(0), Fraction(1), Fraction(1)))
     assert abs(best_threshold(y, z, name, weight).value - expected) <= 8 * EPS
@@ -339,8 +328,8 @@ def test_light_rows_do_not_drown_in_heavy_ones(name):
 SCALE_FREE = [name for name, m in all_measures().items() if issubclass(m, CountsBasedMeasure) and m.scale_free]
 
 
-@pytest.mark.parametrize("scale", [2.0**-900, 2.0**-500, 2.0**500, 2.0**900])
-@pytest.mark.parametrize("name", SCALE_FREE)
+@each("scale", [2.0**-900, 2.0**-500, 2.0**500, 2.0**900])
+@each("name", SCALE_FREE)
 def test_counts_of_any_size_give_the_value_of_their_shares(name, scale):
     """Products of four sums leave the range of floats; powers of two change no digit of what is right."""
     measure = get_measure(name)
@@ -350,7 +339,7 @@ def test_counts_of_any_size_give_the_value_of_their_shares(name, scale):
             assert measure.from_counts(*(scale * c for c in counts)) == measure.from_counts(*counts)
 
 
-@pytest.mark.parametrize("beta", [1e-200, 1e-3, 0.5, 3.0, 1e100, 1e200])
+@each("beta", [1e-200, 1e-3, 0.5, 3.0, 1e100, 1e200])
 def test_fbeta_of_any_beta(beta):
     """A beta of 1e200 made infinity divided by infinity."""
     measure, (tp, fp, fn, tn) = get_measure("fbeta", {"beta": beta}), (3, 2, 5, 7)
@@ -390,19 +379,18 @@ NOT_ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("wrong", NOT_ROWS)
-def test_what_are_no_rows_is_refused(name, wrong):
+@each("name", NAMES)
+@each("y, z, weight, message", NOT_ROWS)
+def test_rows_that_are_malformed_are_refused(name, y, z, weight, message):
     """NaN counted as a negative prediction, rows of weight NaN or below 0 were left out, one label stood for all rows."""
-    y, z, weight, message = NOT_ROWS[wrong]
     for call in (get_measure(name).value, lambda *rows: best_threshold(rows[0], rows[1], name, rows[2])):
         with pytest.raises(ValueError, match=message):
             call(np.array(y), np.array(z), None if weight is None else np.array(weight))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_what_a_mask_hides_is_not_taken(name, place):
+@each("name", NAMES)
+@each("place", [0, 1, 2])
+def test_masked_arrays_are_refused(name, place):
     """NumPy gives the numbers below the mask."""
     rows = [np.array([1, -1, -1, 1]), np.array([0.5, 0.1, 0.7, 0.2]), np.array([1.0, 2.0, 1.0, 3.0])]
     rows[place] = np.ma.masked_array(rows[place], mask=[0, 1, 0, 0])
@@ -412,13 +400,13 @@ def test_what_a_mask_hides_is_not_taken(name, place):
         best_threshold(rows[0], rows[1], name, rows[2])
 
 
-@pytest.mark.parametrize("name", ["roc_auc", "average_precision", "partial_roc_auc"])
+@each("name", ["roc_auc", "average_precision", "partial_roc_auc"])
 def test_infinite_scores_cannot_be_ranked(name):
     with pytest.raises(ValueError, match="finite"):
         get_measure(name).value(np.array([1, -1]), np.array([np.inf, 0.0]))
 
 
-def test_counts_whose_sum_leaves_the_range_are_refused_where_their_size_matters():
+def test_sums_of_weights_out_of_range_are_refused_where_size_matters():
     profit = CountMeasure(lambda tp, fp, fn, tn: 50.0 * tp - 2.0 * fp, name="profit")
     y, z = np.array([1, -1]), np.array([1.0, -1.0])
     for call in (profit.value, lambda *rows: best_threshold(rows[0], rows[1], profit, rows[2])):
@@ -446,19 +434,19 @@ def test_a_threshold_below_the_end_of_the_range_is_refused():
 
 def test_a_threshold_above_the_end_of_the_range_is_the_end():
     y, z = np.array([-1, 1]), np.array([LARGEST, -LARGEST])
-    for cut in (
+    for tuned in (
         quiet_error(best_threshold, y, z, "accuracy"),
         quiet_error(robust_threshold, y, z, get_measure("accuracy")),
     ):
-        assert cut.threshold == LARGEST
-        assert cut.value == 0.5
+        assert tuned.threshold == LARGEST
+        assert tuned.value == 0.5
 
 
-def test_a_steady_cut_says_what_its_threshold_reaches_where_scores_lie_over_hundreds_of_decades():
+def test_a_robust_threshold_has_the_value_of_the_unscaled_scores():
     """Scaled to at most 1, scores of 1e-320 beside 1e300 are 0, and lie on another side of a threshold of 0."""
     y, z = np.array([1, -1, 1, -1]), np.array([1e-320, -1e-320, 1e300, -1e300])
-    cut = quiet_error(robust_threshold, y, z, get_measure("accuracy"))
-    assert cut.value == np.mean((z > cut.threshold) == (y > 0))
+    tuned = quiet_error(robust_threshold, y, z, get_measure("accuracy"))
+    assert tuned.value == np.mean((z > tuned.threshold) == (y > 0))
 
 
 def test_nothing_is_no_row():
@@ -470,9 +458,9 @@ def test_nothing_is_no_row():
             quiet_error(best_threshold, nothing, nothing, name)
 
 
-@few
+@examples(60)
 @given(case=rows_of(most=30), size=st.sampled_from([1.0, 1e-300, 1e290]))
-def test_sketches_of_few_scores_cut_like_the_scores(case, size):
+def test_sketches_of_few_scores_have_the_threshold_of_the_scores(case, size):
     y, z, _ = case
     weight = size * (1.0 + np.arange(len(z)) % 3)
     recent, sketch = RecentScores(), ScoreSketch()
@@ -482,10 +470,10 @@ def test_sketches_of_few_scores_cut_like_the_scores(case, size):
         sketch.add(z, weight)
     assert recent.rank_error == sketch.rank_error == 0.0
     assert np.array_equal(np.sort(sketch.points()[0]), np.sort(z))
-    assert quiet(recent.threshold, get_measure("f1")) == quiet(best_threshold, y, z, "f1", weight)
+    assert quiet(recent.best_threshold, get_measure("f1")) == quiet(best_threshold, y, z, "f1", weight)
 
 
-def test_a_stream_whose_weights_leave_the_range_is_refused_and_keeps_what_it_has():
+def test_a_stream_refuses_weights_out_of_range_and_keeps_its_scores():
     recent = RecentScores()
     recent.add(np.array([1, -1]), np.array([1.0, 0.0]), np.full(2, 1e299))
     with pytest.raises(ValueError, match="sample weights seen so far"):
@@ -506,9 +494,9 @@ def test_one_positive_among_a_million():
     assert get_measure("roc_auc").value(y, z) == pytest.approx(1 - above / (n - 1), abs=4 * EPS)
     assert get_measure("average_precision").value(y, z) == pytest.approx(1 / (above + 1), abs=4 * EPS)
     for name, best in (("f1", 2 / (2 + above)), ("recall_at_precision", 0.0), ("tpr_at_fpr", 1.0)):
-        cut = best_threshold(y, z, name)
-        assert cut.value == pytest.approx(best, abs=4 * EPS)
-        assert get_measure(name).value(y, z - cut.threshold) == pytest.approx(cut.value, abs=4 * EPS)
+        tuned = best_threshold(y, z, name)
+        assert tuned.value == pytest.approx(best, abs=4 * EPS)
+        assert get_measure(name).value(y, z - tuned.threshold) == pytest.approx(tuned.value, abs=4 * EPS)
 
 
 def test_there_is_a_second_formula_for_every_measure_of_counts():

@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 from torture_data import (
@@ -28,6 +28,7 @@ from torture_data import (
     shapes,
 )
 
+from looped import each
 from scoreline.distributed import Layout, Ref
 from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.distributed.parts_operator import PartsOperator
@@ -35,11 +36,10 @@ from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator
 from scoreline.operators.mapped import MappedCsr, MappedDense
 from scoreline.operators.stacked import StackedOperator
 from scoreline.operators.wrappers import scaled
+from tiers import TIER, examples
 
 EPS = Fraction(float(np.finfo(float).eps))
 LEAST, MOST = Fraction(TINY), Fraction(1e300)
-few = settings(max_examples=20, deadline=None, derandomize=True)
-many = settings(max_examples=250, deadline=None, derandomize=True)
 
 
 def exact(array):
@@ -178,16 +178,9 @@ def check_everything(operator, A, seed):
 seeds = st.integers(0, 10**6)
 
 
-@few
-@given(X=matrices(shapes(12, 6)), seed=seeds)
+@examples(250)
+@given(X=matrices(shapes(12, 6)) if TIER == "quick" else matrices(), seed=seeds)
 def test_storages_at_any_scale(X, seed):
-    check_everything(quiet_operator(X), exact_entries(X), seed)
-
-
-@pytest.mark.slow
-@many
-@given(X=matrices(), seed=seeds)
-def test_storages_at_any_scale_more(X, seed):
     check_everything(quiet_operator(X), exact_entries(X), seed)
 
 
@@ -246,8 +239,8 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("name", MADE)
-@settings(max_examples=6, deadline=None, derandomize=True)
+@each("name", list(MADE))
+@examples(6)
 @given(X=float_matrices(shapes(9, 5)), seed=seeds)
 def test_other_operators_at_any_scale(name, X, seed):
     if name == "float32":
@@ -255,7 +248,7 @@ def test_other_operators_at_any_scale(name, X, seed):
     check_everything(MADE[name](X), exact(X), seed)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@examples(6)
 @given(X=float_matrices(shapes(9, 5)), seed=seeds)
 def test_rows_in_parts_at_any_scale(X, seed):
     """Scores in blocks come here to be compared; weights are taken there first."""
@@ -270,7 +263,7 @@ def test_rows_in_parts_at_any_scale(X, seed):
     check(g, A.T @ exact(u), S.T @ np.abs(exact(u)), len(X), reach, "X'u")
 
 
-@few
+@examples(100)
 @given(X=float_matrices(shapes(9, 5)), seed=seeds, centred=st.booleans(), sparse=st.booleans())
 def test_wrappers_at_any_scale(X, seed, centred, sparse):
     """(X - c) s and a constant column: rounding is relative to |X| + |c|, which `largest` says to solvers."""
@@ -300,7 +293,7 @@ def test_wrappers_at_any_scale(X, seed, centred, sparse):
             check(got, expected, size, terms, reach, "product")
 
 
-@few
+@examples(100)
 @given(X=dense_matrices(shapes(9, 5)), name=st.sampled_from(["maxabs", "standard"]))
 def test_scaling_brings_columns_to_one_or_refuses(X, name):
     with warnings.catch_warnings():
@@ -332,7 +325,7 @@ def test_scaling_brings_columns_to_one_or_refuses(X, name):
     assert (deviation[(dense == dense[0]).all(axis=0)] == 0.0).all()
 
 
-def test_a_coefficient_that_leaves_the_range_in_the_units_of_x_is_refused_with_its_column():
+def test_a_coefficient_out_of_range_in_units_of_x_names_its_column():
     operator = scaled(as_operator(np.array([[1.0, 1e-300], [2.0, 3e-300]])), "maxabs")
     with pytest.raises(ValueError, match=r"column 1 leaves the range of floats"):
         operator.unwrap(np.array([1.0, 1e10]), 0.0)
@@ -340,8 +333,8 @@ def test_a_coefficient_that_leaves_the_range_in_the_units_of_x_is_refused_with_i
     assert np.isfinite(coef).all()
 
 
-@pytest.mark.parametrize("kind", [sp.coo_matrix, sp.coo_array])
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.bool_, np.int16])
+@each("kind", [sp.coo_matrix, sp.coo_array])
+@each("dtype", [np.int8, np.uint8, np.bool_, np.int16])
 def test_small_integers_that_name_a_place_twice_do_not_wrap_around(kind, dtype):
     """SciPy adds duplicates in the type of the entries: 100 + 100 of int8 was -56."""
     entries = np.array([100, 100, 3]).astype(dtype)
@@ -357,7 +350,7 @@ def test_masked_entries_are_refused_and_masks_that_hide_nothing_are_not():
     assert as_operator(np.ma.masked_array(X.data)).matvec([1.0, 1.0]).tolist() == [1.0, 5.0, 9.0]
 
 
-def test_objects_and_long_doubles_beyond_float64_are_refused_without_warnings():
+def test_numbers_beyond_float64_are_refused_without_warnings():
     with pytest.raises(ValueError, match="too large for float64"):
         quiet_operator(np.array([[10**400, 1]], dtype=object))
     with pytest.raises(ValueError, match="NaN or infinity"):
@@ -402,9 +395,7 @@ def test_weights_of_any_size_give_the_same_variance():
         assert (got.mean[0], got.variance[0]) == (expected.mean[0], expected.variance[0])
 
 
-@pytest.mark.parametrize(
-    "make", [np.asarray, sp.csr_array, sp.csc_matrix, lambda X: X[:, ::-1]], ids=["c", "csr", "csc", "reversed"]
-)
+@each("make", [np.asarray, sp.csr_array, sp.csc_matrix, lambda X: X[:, ::-1]])
 def test_a_quadratic_form_of_another_size_is_refused(make):
     """Kernels of sparse rows read past the end of a matrix that was too small."""
     operator = as_operator(make(np.eye(3)))
@@ -414,8 +405,8 @@ def test_a_quadratic_form_of_another_size_is_refused(make):
     assert operator.quadratics(np.ones((3, 3), dtype=np.int8)).tolist() == [1.0, 1.0, 1.0]
 
 
-@pytest.mark.parametrize("make", [sp.csr_array, sp.csc_array])
-@pytest.mark.parametrize("index", [np.int16, ">i4", ">i8", np.uint32])
+@each("make", [sp.csr_array, sp.csc_array])
+@each("index", [np.int16, ">i4", ">i8", np.uint32])
 def test_indices_of_any_type_of_integer(make, index):
     """Those of two bytes failed in a view of memory, foreign byte orders were called malformed."""
     X = make(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]))
@@ -423,8 +414,8 @@ def test_indices_of_any_type_of_integer(make, index):
     assert as_operator(X).matvec([1.0, 10.0, 100.0]).tolist() == [201.0, 300.0]
 
 
-@pytest.mark.parametrize("weight", [[np.nan, 1.0], [-1.0, 1.0], [np.inf, 1.0]], ids=str)
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@each("weight", [[np.nan, 1.0], [-1.0, 1.0], [np.inf, 1.0]])
+@each("make", [np.asarray, sp.csr_array])
 def test_statistics_with_weights_that_are_none_are_refused(make, weight):
     """A mean of 0 came out."""
     with pytest.raises(ValueError, match="weight must hold finite numbers"):

@@ -10,33 +10,26 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exact_objectives import exact_risk
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torture_data import LARGEST, WEIGHTS, labels, scores, weights
 
+from looped import each
+from risk_variants import RISKS
 from scoreline.distributed import Layout
 from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.risks.balanced import project_balanced
 from scoreline.risks.contingency import ContingencyRisk
 from scoreline.risks.marginals import label_marginals
 from scoreline.risks.partial_roc import PartialRocRisk
-from scoreline.risks.registry import all_risks
 from scoreline.risks.roc_area import RocAreaRisk
 from scoreline.scores import space_of
+from tiers import examples
 
 EPS = float(np.finfo(float).eps)
-RISKS = {}
-for _name, _kind in sorted(all_risks().items()):
-    for _risk in _kind.variants():
-        _measure = getattr(_risk, "measure", None)
-        _parts = vars(_risk if _measure is None else _measure)
-        _given = [f"{k}={v}" for k, v in _parts.items() if k in ("beta", "sigma", "k", "max_fpr")]
-        RISKS["-".join([_name, *([] if _measure is None else [_measure.name]), *_given])] = _risk
 WIDTHS = (0.0, 0.0, 1e-300, 1e-12, 1e-3, 1.0, 1e3, 1e12, 1e100)  # of the ramp
 SQUARED = ("squared_hinge", "roc_area_squared")
-few = settings(max_examples=6, deadline=None, derandomize=True)
-many = settings(max_examples=60, deadline=None, derandomize=True)
-every_risk = pytest.mark.parametrize("risk", RISKS.values(), ids=RISKS)
+every_risk = each("risk", RISKS)
 
 
 @st.composite
@@ -156,17 +149,9 @@ def check_risk_at(risk, y, z, weight, width, other):
 
 
 @every_risk
-@few
+@examples(100)
 @given(data=st.data())
 def test_risks_at_any_scale(risk, data):
-    check_risk_at(risk, *data.draw(cases(risk)))
-
-
-@pytest.mark.slow
-@every_risk
-@many
-@given(data=st.data())
-def test_risks_at_any_scale_more(risk, data):
     check_risk_at(risk, *data.draw(cases(risk)))
 
 
@@ -176,15 +161,15 @@ RATIOS = {
 }  # which counts whole numbers as rows
 
 
-@pytest.mark.parametrize("risk", WEIGHTED.values(), ids=WEIGHTED)
-@pytest.mark.parametrize("weight", [[9e-205, 6e-147, 1e289], [1.0, 1.0, 1e250], [5e-324, 1e-10, 1.0]], ids=str)
+@each("risk", WEIGHTED)
+@each("weight", [[9e-205, 6e-147, 1e289], [1.0, 1.0, 1e250], [5e-324, 1e-10, 1.0]])
 def test_a_class_that_weighs_nothing_beside_the_other_is_refused(risk, weight):
     """Its weight became 0 or its product with the other did, and a division by it failed somewhere below."""
     with pytest.raises(ValueError, match=r"positive class a weight of .* expected a ratio of at most 1e\+100"):
         risk.prepare([1, -1, -1], weight)
 
 
-@pytest.mark.parametrize("risk", RATIOS.values(), ids=RATIOS)
+@each("risk", RATIOS)
 def test_powers_of_two_in_the_weights_change_no_bit(risk):
     y, z, s = np.array([1, -1, -1, 1]), np.array([0.3, -0.2, 0.1, -0.4]), np.array([0.25, 1.0, 4.5, 0.75])
     expected = risk.prepare(y, s).evaluate(z)
@@ -215,7 +200,7 @@ def test_a_walk_over_hundreds_of_decades_does_not_end_below_zero():
     assert (light.value, light.plane, light.grad.tolist()) == (0.0, 0.0, [0.0, 0.0])
 
 
-@pytest.mark.parametrize("name", [n for n in RISKS if n.startswith(("contingency", "average_precision"))])
+@each("name", [n for n in RISKS if n.startswith(("contingency", "average_precision"))])
 def test_scores_whose_sums_overflow_have_no_finite_value(name):
     """Differences of infinities were passed over: F1 of scores of 1.8e308 had a risk of 0, and its entropy one of 0.07."""
     y = np.array([-1, 1, 1])
@@ -227,7 +212,7 @@ def test_scores_whose_sums_overflow_have_no_finite_value(name):
         assert not np.isfinite(got.hard) or abs(Fraction(got.hard) - exact) <= Fraction(1e-12) * Fraction(LARGEST)
 
 
-def test_the_slope_of_an_entropy_of_fixed_size_balances_the_classes_whatever_rounding_did():
+def test_the_slope_of_an_entropy_of_fixed_size_balances_the_classes():
     """Logs of 1e16 lose the digits of chances; a slope that does not balance lies below no shift-invariant risk."""
     y, z, s = np.array([-1, 1]), np.array([1e15, 1e15]), np.array([4.0, 3.0])
     risk = next(r for n, r in RISKS.items() if n.startswith("contingency_entropy-prbep"))
@@ -235,9 +220,9 @@ def test_the_slope_of_an_entropy_of_fixed_size_balances_the_classes_whatever_rou
     assert abs(grad.sum()) <= 4 * EPS
 
 
-@pytest.mark.parametrize("width", [1e-310, 1e-300, 1e-200, 1e-100, 1e-99, 1e-50])
-@pytest.mark.parametrize("weight", [[1.0, 1e20], [1e-90, 1e5], [1e186, 1e216], [1e-30, 1e-120]], ids=str)
-@pytest.mark.parametrize("risk", [PartialRocRisk(0.1), RocAreaRisk()], ids=lambda risk: risk.name)
+@each("width", [1e-310, 1e-300, 1e-200, 1e-100, 1e-99, 1e-50])
+@each("weight", [[1.0, 1e20], [1e-90, 1e5], [1e186, 1e216], [1e-30, 1e-120]])
+@each("risk", [PartialRocRisk(0.1), RocAreaRisk()])
 def test_ramps_narrower_than_weights_allow_are_none(risk, weight, width):
     """1e20 / 1e-300 was infinite and 1e-90 * 1e-300 was 0: the risk was no number, or there was a division by zero."""
     y = np.array([-1, 1])
@@ -265,7 +250,7 @@ def test_hessians_of_ramps_wider_than_floats_can_tell_are_not_known():
         assert found is None or np.isfinite(found.diagonal).all()
 
 
-@pytest.mark.parametrize("mu", [np.inf, np.nan, 0.0, -1.0])
+@each("mu", [np.inf, np.nan, 0.0, -1.0])
 def test_smoothing_needs_a_finite_positive_mu(mu):
     with pytest.raises(ValueError, match="positive number"):
         RocAreaRisk().prepare([1, -1]).smoothed(np.zeros(2), mu)
@@ -279,7 +264,7 @@ def test_marginals_of_scores_whose_sums_overflow_are_refused():
     assert found.flipped.tolist() == [0.0, 0.0]
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@examples(30)
 @given(data=st.data(), n=st.integers(2, 8))
 def test_projections_balance_at_any_scale(data, n):
     y = data.draw(labels(n))
@@ -293,7 +278,7 @@ def test_projections_balance_at_any_scale(data, n):
 
 
 @every_risk
-def test_what_a_mask_hides_is_not_taken(risk):
+def test_masked_arrays_are_refused(risk):
     hidden = [False, True, False]
     for y, weight in (
         ([1, -1, -1], np.ma.masked_array([1.0, 2.0, 1.0], hidden)),
@@ -317,7 +302,7 @@ def test_a_score_that_is_no_number_shows_in_the_value(risk):
 
 
 @every_risk
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, ">f8", np.int8, np.longdouble, bool])
+@each("dtype", [np.float16, np.float32, ">f8", np.int8, np.longdouble, bool])
 def test_scores_of_any_type_and_stride(risk, dtype):
     """Kernels took only native floats for the plane of a smooth risk."""
     prepared, z = risk.prepare([1, -1, -1, 1]), np.array([1, 0, 1, 0])
@@ -335,7 +320,7 @@ def in_blocks(layout, rows):
 
 @pytest.mark.slow
 @every_risk
-@settings(max_examples=20, deadline=None, derandomize=True)
+@examples(20)
 @given(data=st.data())
 def test_rows_in_blocks_have_the_same_risk(risk, data):
     y, z, weight, width, _ = data.draw(cases(risk))
@@ -362,7 +347,7 @@ MILLION = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("risk", MILLION.values(), ids=MILLION)
+@each("risk", MILLION)
 def test_one_positive_among_a_million(risk):
     """The literal definitions, O(n+ n-), against the fast ones: value, and a plane that touches."""
     n, rng = 10**6, np.random.default_rng(3)

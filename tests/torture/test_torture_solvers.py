@@ -6,19 +6,24 @@ No NaN in w, no RuntimeWarning, the bound below the objective, the objective tha
 import warnings
 
 import numpy as np
-import pytest
 from exact_objectives import exact_features, exact_objective, fraction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from torture_data import as_float64, problems
+from torture_data import as_float64, problems, slowly_drawn
 
+from looped import each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.registry import all_solvers
 
 SOLVERS = {name: solver for name, solver in all_solvers().items() if solver.certified}
-PAIRS = [(s, r) for r, risk in all_risks().items() for s in SOLVERS if SOLVERS[s].serves(risk)]
+SERVED = {
+    name: [
+        risk for kind in all_risks().values() for risk in kind.variants() if solver.serves(kind) and solver.serves(risk)
+    ]
+    for name, solver in SOLVERS.items()
+}
 EPS = float(np.finfo(float).eps)
 REFUSALS = (ValueError, OverflowError, TypeError)
 
@@ -72,38 +77,20 @@ def cases(draw, risk):
     return made, options
 
 
-def examined(pair, examples):
-    solver, name = pair
-    variants = [risk for risk in all_risks()[name].variants() if SOLVERS[solver].serves(risk)]
-
-    @settings(
-        max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
-    )
-    @given(st.data())
-    def check(data):
-        risk = data.draw(st.sampled_from(variants), label="risk")
-        case, options = data.draw(cases(risk), label="case")
-        judged(solver, risk, case, options)
-
-    check()
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_a_solver_proves_or_refuses(pair):
-    examined(pair, 4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_a_solver_proves_or_refuses_more_often(pair):
-    examined(pair, 40)
+@each("solver", list(SOLVERS))
+@slowly_drawn(80)
+@given(data=st.data())
+def test_a_solver_proves_or_refuses(solver, data):
+    risk = data.draw(st.sampled_from(SERVED[solver]), label="risk")
+    case, options = data.draw(cases(risk), label="case")
+    judged(solver, risk, case, options)
 
 
 def two_rows(alpha, risk, scale=0.0):
     return Objective(as_operator(scale * np.array([[1.0], [-2.0]])), get_risk(risk).prepare(np.array([1, -1])), alpha)
 
 
-@pytest.mark.parametrize("alpha", [1e-300, 1.0, 1e100, 1e300])
+@each("alpha", [1e-300, 1.0, 1e100, 1e300])
 def test_excessive_gap_without_curvature(alpha):
     """X = 0 and a strong penalty made its constant L = 0, and 1 / L a division by zero."""
     result = SOLVERS["excessive_gap"](max_iter=5).solve(two_rows(alpha, "hinge_free_intercept"))
@@ -111,8 +98,8 @@ def test_excessive_gap_without_curvature(alpha):
     assert result.lower_bound <= 1.0
 
 
-@pytest.mark.parametrize("name", ["bundle", "bundle_ls", "bundle_ocas"])
-@pytest.mark.parametrize("risk", sorted(all_risks()))
+@each("name", ["bundle", "bundle_ls", "bundle_ocas"])
+@each("risk", sorted(all_risks()))
 def test_cutting_planes_end_where_squares_leave_the_range_of_floats(name, risk):
     """-v / alpha overflowed in bundle_ls (a RuntimeWarning, then NaN); the run ends with what it has."""
     with warnings.catch_warnings():
@@ -128,8 +115,8 @@ def test_the_allowance_of_a_huge_slope_is_infinite():
     assert objective.mixture_allowance(np.array([1e300]), 1.0, 1e200) == np.inf
 
 
-@pytest.mark.parametrize("alpha", [1e-300, 1e-150, 1e150, 1e300])
-@pytest.mark.parametrize("risk", ["logistic", "squared_hinge"])
+@each("alpha", [1e-300, 1e-150, 1e150, 1e300])
+@each("risk", ["logistic", "squared_hinge"])
 def test_hybrid_with_penalties_at_the_ends_of_floats(alpha, risk):
     """The square of a promised decrease raised OverflowError, that of a tiny direction would be a division by zero."""
     X, y = np.array([[0.0], [-0.13210486], [0.64042265]]), np.array([-1, 1, 1])

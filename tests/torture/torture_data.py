@@ -19,7 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+from tiers import examples
 
 TINY = 5e-324  # the smallest positive float64
 LARGEST = np.finfo(np.float64).max
@@ -44,11 +47,17 @@ EXPONENTS = (
     -308,
     -320,
 )  # powers of ten of a column's scale
+
 COLUMNS = ("normal", "normal", "constant", "zero", "duplicate", "twins", "signs", "spike", "offset", "integers")
 LAYOUTS = ("c", "f", "strided", "reversed", "transposed", "slice", "read_only", "big_endian", "broadcast")
 FORMATS = ("csr_matrix", "csr_array", "csc_matrix", "csc_array", "coo_matrix", "coo_array", "lil_matrix", "dia_array")
 TWISTS = ("plain", "int64", "unsorted", "duplicates", "explicit_zeros", "empty_lines", "read_only")
 KINDS = ("random", "separable", "inverted", "tied", "noise", "one_positive", "one_negative")
+
+
+def slowly_drawn(number):
+    """Return `examples(number)` for problems, which Hypothesis takes long to draw and often rejects."""
+    return settings(examples(number), suppress_health_check=list(HealthCheck))
 
 
 class Problem(NamedTuple):

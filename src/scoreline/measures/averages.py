@@ -19,7 +19,7 @@ MOST_NAMED = 5  # classes that a warning names at most
 
 
 class OneVsRest(NamedTuple):
-    """Two-class problems, one a class: which rows are of class j, and what was predicted of them (labels or scores)."""
+    """Two-class problems, one per class: which rows are of class j, and what was predicted for them (labels or scores)."""
 
     classes: AnyArray
     truth: Callable[[int], AnyArray]
@@ -37,8 +37,9 @@ def class_average(
 ) -> float | FloatArray:
     """Return a measure of many classes: of each class against the rest, averaged as scikit-learn does.
 
-    Measures of counts look at predictions, measures of rankings at scores. A class without a row in y_true has no ranking: it
-    is NaN, and averages leave NaN out with an UndefinedMetricWarning. Measures of counts are 0 where they would divide by 0.
+    Count-based measures use predictions, ranking measures use scores. A class without a row in y_true has no ranking: its
+    value is NaN, and averages leave NaN out with an UndefinedMetricWarning. Count-based measures are 0 where they would
+    divide by 0.
 
     Parameters
     ----------
@@ -47,15 +48,16 @@ def class_average(
     y_true : array of n labels, or indicator matrix of shape (n, L)
         Classes of the rows; or, for rows with any number of labels, a matrix (which may be sparse) of 0 and 1.
     y_pred : array of n labels or of shape (n, C)
-        For measures of counts what `predict` gives: labels, or an indicator matrix. For rankings scores, one column a class:
-        decision values or probabilities. With two classes, a vector of scores of the larger one (or the second of `classes`) is
-        the one column there is.
+        For count-based measures the output of `predict`: labels, or an indicator matrix. For ranking measures scores, one
+        column per class: decision values or probabilities. With two classes, a vector of scores of the larger one (or the
+        second of `classes`) is enough.
     average : {"macro", "weighted", "micro", "none", None}, default="macro"
         "macro": the mean over classes. "weighted": the mean by their numbers of rows. "micro": one value of all pairs of a row
         and a class; counts are summed over classes. "none" or None: the values of all classes.
     classes : array of C labels, optional
-        Rankings: the classes of the columns, by default the sorted labels of y_true. Counts: the classes to average over, by
-        default all that occur in y_true or y_pred. Indicator matrices: names of the columns, for warnings.
+        Ranking measures: the classes of the columns, by default the sorted labels of y_true. Count-based measures: the
+        classes to average over, by default all that occur in y_true or y_pred. Indicator matrices: names of the columns,
+        for warnings.
     sample_weight : array of n weights, optional
         Rows count as often as their weight; a row of weight 0 is not there.
     **params
@@ -146,7 +148,8 @@ def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, clas
 def _of_labels(measure: Measure, truth: AnyArray, predicted: AnyArray, classes: AnyArray | None) -> OneVsRest:
     if predicted.ndim != 1:
         raise ValueError(
-            f"{measure.name} looks at predicted labels, one a row; y_pred has shape {predicted.shape}: pass what predict gives"
+            f"{measure.name} looks at predicted labels, one per row; y_pred has shape {predicted.shape}: pass what predict "
+            "gives"
         )
     if (truth.dtype.kind in "biuf") != (predicted.dtype.kind in "biuf"):
         raise ValueError(f"y_true holds {truth[0]!r} and y_pred {predicted[0]!r}: labels of both must be of one type")
@@ -165,7 +168,7 @@ def _of_scores(measure: Measure, truth: AnyArray, scores: AnyArray, classes: Any
         columns = found
     if scores.ndim != 2 or scores.shape[1] != len(columns):
         raise ValueError(
-            f"{measure.name} looks at scores, one column a class; y_pred has shape {scores.shape} and there are "
+            f"{measure.name} looks at scores, one column per class; y_pred has shape {scores.shape} and there are "
             f"{len(found)} classes: pass decision values or probabilities, and classes= (an estimator's classes_) where y_true "
             "does not hold all of them"
         )

@@ -104,7 +104,7 @@ def ratio(numerator: Counts, denominator: Counts) -> FloatArray:
 
 
 class Rows(NamedTuple):
-    """Which rows are positive, scores, weights (None for 1) times 2^exponent. Vectors that lie elsewhere stay as they are."""
+    """Which rows are positive, scores, weights (None for 1) times 2^exponent. Vectors on workers or a device stay there."""
 
     positive: Any
     scores: Any
@@ -117,7 +117,7 @@ def checked_rows(y: Any, scores: Any, sample_weight: Any, scale_free: bool = Tru
 
     Weights far from 1 are multiplied by a power of two, which changes no digit, if the measure is one of ratios
     (`scale_free`); otherwise their sum must lie between LEAST_WEIGHT_RATIO and MOST_WEIGHT. Vectors on workers or a device were
-    looked at when they were brought there.
+    checked when they were brought there.
     """
     if any(isinstance(v, RemoteVector) for v in (y, scores, sample_weight)):
         weight = None if sample_weight is None else as_vector(sample_weight, np.float64)

@@ -8,6 +8,7 @@ from scipy.special import ndtr
 
 from scoreline.measures.base import CountsBasedMeasure, ratio
 from scoreline.measures.counts import COUNT_RISKS
+from scoreline.measures.thresholds import best_threshold
 from scoreline.runtime.checks import check_number, check_rate
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
 
@@ -21,12 +22,11 @@ class OperatingPoint(CountsBasedMeasure):
     """A target rate, or 0 where the constraint is missed; evaluated on the predictions at the threshold.
 
     `on_scores` gives the best that any threshold reaches. A constraint that is just kept on the rows at hand is missed on
-    every second sample of new rows, so a threshold for new rows keeps a margin. The chance to keep the constraint on
-    a new sample
-    of the same size is taken as Phi(excess / sd): `excess` is how far the counts exceed the constraint, and the variance
-    2 r (1 - r) m is that of m trials at the limit r, in the old sample and in the new one. With `confidence` None,
-    the threshold
-    maximises target times chance, the expected value; with a number, the target among thresholds that reach this chance.
+    every second sample of new rows, so a threshold for new rows keeps a margin. The chance to keep the constraint on a new
+    sample of the same size is taken as Phi(excess / sd): `excess` is how far the counts exceed the constraint, and the
+    variance 2 r (1 - r) m is that of m trials at the limit r, in the old sample and in the new one. With `confidence` None,
+    the threshold maximises target times chance, the expected value; with a number, the target among thresholds that reach
+    this chance.
     """
 
     risks = COUNT_RISKS
@@ -53,8 +53,6 @@ class OperatingPoint(CountsBasedMeasure):
 
     def scarce(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None, threshold: float) -> str | None:
         """Return what to say if a threshold of the scores z flags nearly none of the positives, None if it flags enough."""
-        from scoreline.measures.thresholds import best_threshold  # threshold.py knows measures
-
         kind = 2 * (y > 0).astype(np.int8) + (z > threshold).astype(np.int8)
         rows, counts = np.bincount(kind, None, 4), np.bincount(kind, sample_weight, 4)
         recall = float(ratio(counts[3], counts[2] + counts[3]))
@@ -92,9 +90,8 @@ class OperatingPoint(CountsBasedMeasure):
         excess = successes - limit * trials
         if limit in (0.0, 1.0):  # no room for chance: nothing or one miss breaks it
             return np.where(self.kept(tp, fp, fn, tn), 1.0, 0.0)
-        return np.asarray(
-            ndtr(excess / deviation) * (np.asarray(successes) > 0)
-        )  # without a success there is none to hope for
+        # Without a success so far there is none to hope for.
+        return np.asarray(ndtr(excess / deviation) * (np.asarray(successes) > 0))
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the target where the constraint holds, else 0 (eq. operating-points)."""
@@ -122,7 +119,6 @@ class OperatingPoint(CountsBasedMeasure):
 
     def unreached(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> str | None:
         """Return what to say if no threshold of the scores z keeps the constraint, None if one does."""
-        from scoreline.measures.thresholds import best_threshold  # threshold.py knows measures
 
         def closest(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
             return np.where(self.kept(tp, fp, fn, tn), 2.0, self.rate(tp, fp, fn, tn))
@@ -142,8 +138,6 @@ class OperatingPoint(CountsBasedMeasure):
 
     def on_scores(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the best value over all thresholds of the scores z (0 if none keeps the constraint)."""
-        from scoreline.measures.thresholds import best_threshold  # threshold.py knows measures
-
         plain = copy.copy(self)
         plain.confidence = None
         return best_threshold(y, z, plain, sample_weight).value

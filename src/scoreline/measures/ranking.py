@@ -24,7 +24,7 @@ class RocAuc(RankingMeasure):
         """Return the area (eq. auc); O(n log n), NaN if a class is missing."""
         if isinstance(decision, RemoteVector):
             _check_finite(decision)
-            return _area_elsewhere(y, decision, sample_weight)
+            return _remote_area(y, decision, sample_weight)
         positive, z, weight, _ = checked_rows(y, decision, sample_weight)
         _check_finite(z)
         if len(z) == 0:
@@ -110,7 +110,7 @@ class AtKMeasure(RankingMeasure):
     ) -> tuple[float, float, float]:
         """Return the weight of positives among the k highest scores (eq. at-k-ties), k, and that of all positives."""
         if isinstance(decision, RemoteVector):
-            return self._elsewhere(y, decision, sample_weight)
+            return self._remote_true_at_top(y, decision, sample_weight)
         positive, scores, weight, exponent = checked_rows(y, decision, sample_weight)
         weight = np.ones(len(scores)) if weight is None else weight
         k = self.weight_at_top(positive, weight, exponent)
@@ -121,8 +121,8 @@ class AtKMeasure(RankingMeasure):
         share = ratio(np.clip(k - above, 0.0, all_rows), all_rows)  # of each group of equal scores that is in the top
         return float(share @ true_rows), k, float(true_rows.sum())
 
-    def _elsewhere(self, y: Any, decision: Any, sample_weight: Any) -> tuple[float, float, float]:
-        """Return the same of scores that lie elsewhere: the k-th score by selection, then sums above it and at it."""
+    def _remote_true_at_top(self, y: Any, decision: Any, sample_weight: Any) -> tuple[float, float, float]:
+        """Return the same for scores on workers or a device: the k-th score by selection, then sums above it and at it."""
         k, positive = self.weight_at_top(y, sample_weight), (y > 0).astype(np.int8)
         level = -smallest_reaching(-decision, sample_weight, k)
         kind = positive + 2 * (decision == level).astype(np.int8) + 4 * (decision > level).astype(np.int8)
@@ -177,8 +177,8 @@ def _check_finite(decision: Any) -> None:
 def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray, AnyArray | None]:
     """Return truth, scores and weights of the rows that weigh something, as scikit-learn takes them."""
     # It subtracts scores from each other, so those that are too far apart for that are replaced by their ranks.
-    rows = (y, decision, sample_weight)  # brought here from where they lie
-    y, decision, sample_weight = (np.asarray(v) if isinstance(v, RemoteVector) else v for v in rows)
+    rows = (y, decision, sample_weight)
+    y, decision, sample_weight = (np.asarray(v) if isinstance(v, RemoteVector) else v for v in rows)  # to the host
     truth, z, weight, _ = checked_rows(y, decision, sample_weight)
     _check_finite(z)
     if weight is not None:
@@ -189,7 +189,7 @@ def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArr
     return truth, z, weight
 
 
-def _area_elsewhere(y: RemoteVector, decision: RemoteVector, weight: RemoteVector | None) -> float:
+def _remote_area(y: RemoteVector, decision: RemoteVector, weight: RemoteVector | None) -> float:
     """Return the ROC area of scores on workers or a device: pairs in the wrong order, in the right one, and ties."""
     space = space_of(decision)
     sign = decision.like(2 * (y > 0).astype(np.int8) - 1)

@@ -106,7 +106,7 @@ class AverageScorer:
 
 
 def _scores(estimator: Any, X: Any, y: Any, measure: str) -> tuple[FloatArray, AnyArray | None]:
-    """Return the scores of the estimator, one column a class, and the classes (None for labels in columns)."""
+    """Return the scores of the estimator, one column per class, and the classes (None for labels in columns)."""
     if hasattr(estimator, "decision_function"):
         scores = estimator.decision_function(X)
     elif hasattr(estimator, "predict_proba"):

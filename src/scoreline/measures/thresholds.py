@@ -1,4 +1,4 @@
-"""Thresholds: the best over all of them, in one sort and one scan, and a steady one, for which single rows do not decide."""
+"""Thresholds: the best of all, found by one sort and one scan, and a robust one that does not depend on individual rows."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -17,10 +17,8 @@ from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector, room_module
 from scoreline.scores import smallest_reaching
 
-CANDIDATES_AT_A_TIME = 1 << 16  # candidates judged at a time
-BLUR_SPREADS = (
-    3.0  # half widths of the blur of `robust_threshold`, in spreads of the class times (weight of the class)^(-1/3)
-)
+CANDIDATES_AT_A_TIME = 1 << 16
+BLUR_SPREADS = 3.0  # half width of the blur of `robust_threshold`, in spreads of the class times (its weight)^(-1/3)
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
@@ -82,11 +80,17 @@ class SortedScores:
             self.candidates += count
             yield Candidates(*(array[:count] for array in arrays))
 
-    def blurred(self, value_of: Callable[..., Any], tp: FloatArray, fp: FloatArray) -> FloatArray:
-        """Return the value of counts that are no sums of rows: what is not above is below."""
-        return _values_or_lowest(
-            value_of, tp, fp, np.maximum(self.positive - tp, 0.0), np.maximum(self.negative - fp, 0.0)
-        )
+    def best(
+        self, values_of: Callable[[Candidates], FloatArray], measure: Measure | Callable[..., Any]
+    ) -> tuple[float, list[float]]:
+        """Return the best value of all thresholds, and the first that reaches it: low, high, tp, fp, fn, tn."""
+        best, place = -np.inf, [np.nan] * len(Candidates._fields)
+        for block in self.blocks():
+            values = values_of(block)
+            k = first_best(values)
+            if clearly_above(values[k], best):
+                best, place = float(values[k]), [float(column[k]) for column in block]
+        return _defined(best, measure), place
 
     def threshold(self, low: float, high: float) -> float:
         """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
@@ -143,18 +147,16 @@ def best_threshold(
             return _remote_threshold(y, scores, sample_weight, measure, value_of)
         y, scores, sample_weight = (None if v is None else np.asarray(v) for v in (y, scores, sample_weight))
     scan = SortedScores(y, scores, sample_weight, scale_free)
-    best, place, counts = -np.inf, (np.nan, np.nan), [0.0] * 4
-    for block in scan.blocks():
-        values = _values_or_lowest(value_of, *block[2:])
-        k = first_best(values)
-        if clearly_above(values[k], best):
-            best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
-            counts = [float(count[k]) for count in block[2:]]
-    if best == -np.inf:
-        raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
+    best, (low, high, *counts) = scan.best(lambda block: _values_or_lowest(value_of, *block[2:]), measure)
     if isinstance(measure, CountsBasedMeasure):
         best = float(measure.from_counts(*counts))
-    return TunedThreshold(scan.threshold(*place), best)
+    return TunedThreshold(scan.threshold(low, high), best)
+
+
+def _defined(best: float, measure: Measure | Callable[..., Any]) -> float:
+    if best == -np.inf:
+        raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
+    return best
 
 
 def _values_or_lowest(value_of: Callable[..., Any], *counts: FloatArray) -> FloatArray:
@@ -173,8 +175,7 @@ def _remote_threshold(
     """Return the threshold of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
     totals = _search_module(scores).totals_of(y, scores, weight)
     level, best = _search_module(scores).best_level(y, scores, weight, totals, partial(_values_or_lowest, value_of))
-    if best == -np.inf:
-        raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
+    best = _defined(best, measure)
     if isinstance(measure, CountsBasedMeasure):
         best = float(measure.from_counts(*level.counts))
     return TunedThreshold(_placed(level.below, level.score, totals.low, totals.high, totals.rows - 1), best)
@@ -290,20 +291,18 @@ def robust_threshold(
         _Blurred(scan.below, scan.below_weight, scan.negative),
     ]
     reach = max(side.half for side in sides) or 1.0
-    best, place = -np.inf, (np.nan, np.nan)
-    for block in scan.blocks():
+
+    def blurred_values(block: Candidates) -> FloatArray:
         middles = np.clip(0.5 * block.lows + 0.5 * block.highs, scan.lowest - reach, scan.highest + reach)
         middles = np.where(middles >= block.highs, block.lows, middles)  # neighbouring floats have no middle
         tp, fp = (side.counts(middles) for side in sides)
-        values = scan.blurred(measure.robust_value, tp, fp)
-        k = first_best(values)
-        if clearly_above(values[k], best):
-            best, place = float(values[k]), (float(block.lows[k]), float(block.highs[k]))
-    if best == -np.inf:
-        raise ValueError(f"measure={measure!r} is NaN at every threshold; it needs rows of both classes")
+        fn, tn = np.maximum(scan.positive - tp, 0.0), np.maximum(scan.negative - fp, 0.0)
+        return _values_or_lowest(measure.robust_value, tp, fp, fn, tn)
+
+    _, (low, high, *_) = scan.best(blurred_values, measure)
     weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     with np.errstate(over="ignore", under="ignore"):
-        threshold = in_range(float(np.ldexp(scan.threshold(*place), exponent)), place[0], float(z[weight > 0.0].min()))
+        threshold = in_range(float(np.ldexp(scan.threshold(low, high), exponent)), low, float(z[weight > 0.0].min()))
     # Of the scores as they are: those that lie over hundreds of decades have lost digits above.
     tn, fp, fn, tp = np.bincount(2 * (np.asarray(y) > 0) + (z > threshold), weight, 4)
     return TunedThreshold(threshold, float(measure.robust_value(tp, fp, fn, tn)))
@@ -339,15 +338,11 @@ class _Blurred:
     def counts(self, thresholds: FloatArray) -> FloatArray:
         """Return the blurred weight above each of the falling thresholds; call it for consecutive blocks."""
         if not self.half > 16.0 * np.finfo(float).eps:  # less than the scores, of size 1, resolve
-            return self.counts_above(thresholds)
+            places = np.searchsorted(self.scores, thresholds, side="right")
+            sums = np.arange(len(self.scores) + 1.0) if self.weight_sums is None else self.weight_sums
+            return np.asarray(sums[-1] - sums[places])
         out = np.empty(len(thresholds))
         kernels.thresholds.window_counts(
             self.moved, self.weight_sums, self.score_sums, thresholds - self.middle, self.half, self._state, out
         )
         return out
-
-    def counts_above(self, thresholds: FloatArray) -> FloatArray:
-        """Return the weight above each threshold, not blurred."""
-        places = np.searchsorted(self.scores, thresholds, side="right")
-        sums = np.arange(len(self.scores) + 1.0) if self.weight_sums is None else self.weight_sums
-        return np.asarray(sums[-1] - sums[places])

@@ -1,12 +1,9 @@
 """Average precision: the structural hinge over all rankings, an upper bound of 1 - AP."""
 
-from typing import Any, Self
-
 import numpy as np
 
-from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
+from scoreline.risks.base import Evaluation, Reference, Risk, copied_rows
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
-from scoreline.scores import ScoreSpace
 
 
 class AveragePrecisionRisk(Risk):
@@ -32,19 +29,13 @@ class AveragePrecisionRisk(Risk):
         c = 1 - AP(r) (eq. ap-gradient).
         """
         pairs = self.labels.positive * self.labels.negative
-        worst = self.space.worst_ranking(z, self.labels, scale=2.0 / pairs, out=out)
+        worst = self.space.worst_ranking(z, self.labels, 2.0 / pairs, out)
         plane = 1.0 - worst.precision
         value = plane + self.space.dot(worst.grad, z)
         value = 0.0 if value < 0.0 else value  # the true ranking has 0, up to rounding; NaN stays NaN
         if not grad:
             return Evaluation(value, None, value, np.nan, np.nan)
         return Evaluation(value, worst.grad, value, plane, worst.mass)
-
-    def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
-        """Return a copy that holds labels and weights, which must be whole numbers."""
-        prepared = super().prepare(y, sample_weight, space)
-        check_copies(f"risk {self.name!r}", sample_weight)
-        return prepared
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
@@ -54,8 +45,7 @@ class AveragePrecisionRisk(Risk):
         best[i][j] is the largest value of what follows when i positives and j negatives are ranked; the next is a positive,
         with precision (i + 1) / (i + 1 + j) and a cost for each of the j negatives above it, or a negative.
         """
-        copies = np.ones(len(z), dtype=int) if sample_weight is None else np.asarray(sample_weight).astype(int)
-        rows = np.repeat(np.arange(len(z)), copies)
+        rows = copied_rows(len(z), sample_weight)
         scores, positive = z[rows], np.asarray(y)[rows] > 0
         above, below = (
             np.flatnonzero(side)[np.argsort(-scores[side], kind="stable")] for side in (positive, ~positive)

@@ -106,7 +106,13 @@ class Risk(ABC):
         prepared.space = HostSpace() if space is None else space
         sign, weight = checked_labels(y, sample_weight)
         prepared.labels = check_classes(prepared.space.labels(sign, weight))
+        if not self.real_weights:
+            check_copies(self.title(), sample_weight)
         return prepared
+
+    def title(self) -> str:
+        """Return what errors call the risk."""
+        return f"risk {self.name!r}"
 
     @classmethod
     def for_measure(cls, measure: Measure) -> Self:
@@ -248,6 +254,11 @@ def tame_weights(weight: FloatArray) -> FloatArray:
     """
     scaled: FloatArray = tamed(weight)[0]
     return scaled
+
+
+def copied_rows(n: int, sample_weight: FloatArray | None) -> AnyArray:
+    """Return the index of every row as often as its whole-numbered weight says."""
+    return np.repeat(np.arange(n), 1 if sample_weight is None else np.asarray(sample_weight).astype(int))
 
 
 def check_classes(labels: Labels) -> Labels:

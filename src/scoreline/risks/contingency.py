@@ -8,7 +8,7 @@ from scoreline import kernels
 from scoreline.measures import CountMeasure, Measure, get_measure
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.measures.ranking import AtKMeasure
-from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
+from scoreline.risks.base import Evaluation, Reference, Risk, copied_rows
 from scoreline.risks.ties import check_ties, smallest_change_of_counts
 from scoreline.runtime.types import AnyArray, Counts, FloatArray, Scores
 from scoreline.scores import ScoreSpace
@@ -95,8 +95,6 @@ class ContingencyRisk(Risk):
         """Return a copy that holds labels and weights; weights must be whole numbers but for the separable losses."""
         prepared = super().prepare(y, sample_weight, space)
         labels = prepared.labels
-        if not self.real_weights:
-            check_copies(f"risk 'contingency' for measure {self.measure.name!r}", sample_weight)
         k = 0
         if isinstance(self.measure, AtKMeasure):
             k = max(1, round(self.measure.weight_at_top(np.asarray(y), sample_weight)))
@@ -108,6 +106,9 @@ class ContingencyRisk(Risk):
         prepared.k = k
         prepared.oracle = self._oracle(labels.positive, labels.negative, k)
         return prepared
+
+    def title(self) -> str:
+        return f"risk 'contingency' for measure {self.measure.name!r}"
 
     def _oracle(self, positive: float, negative: float, k: int) -> Oracle:
         """Return the method that is valid for the loss, see `kernels/contingency.py`."""
@@ -157,7 +158,7 @@ class ContingencyRisk(Risk):
                 return self._unknown(out, grad)
             b, c = getattr(kernels.contingency, self.oracle.kernel)(*self.oracle.arguments, above, below, h)
             bounds = *_lowest(above, b), *_highest(below, c)
-        moved = space.change_sides(z, labels, *bounds, scale=h, out=out, grad=grad)
+        moved = space.change_sides(z, labels, *bounds, h, out, grad)
         plane = float(self.loss(moved.above, moved.below))
         value = plane + h * (moved.below_sum - moved.above_sum)
         # max(0, R): the plane (0, 0) (eq. at-k-positive-part), elsewhere the true labelling where rounding found a worse one.
@@ -180,7 +181,7 @@ class ContingencyRisk(Risk):
         """Return the value of a loss with fixed prices (eq. fixed-prices), and the bounds beyond which rows flip."""
         labels = self.labels
         low, high = prices[0] / (labels.positive * h), -prices[1] / (labels.negative * h)
-        moved = self.space.change_sides(z, labels, low, 0.0, high, 0.0, scale=h, out=None, grad=False)
+        moved = self.space.change_sides(z, labels, low, 0.0, high, 0.0, h, None, False)
         price = prices[0] * moved.above / labels.positive + prices[1] * moved.below / labels.negative
         return price + h * (moved.below_sum - moved.above_sum), (low, 0.0, high, 0.0)
 
@@ -191,19 +192,12 @@ class ContingencyRisk(Risk):
         prepared = self.prepare(y, sample_weight)
         if sample_weight is not None and self.real_weights:
             return prepared._separable_reference(z, np.asarray(y) > 0, np.asarray(sample_weight, dtype=float))
-        copies = np.ones(len(z), dtype=int) if sample_weight is None else np.asarray(sample_weight).astype(int)
-        rows = np.repeat(np.arange(len(z)), copies)
+        rows = copied_rows(len(z), sample_weight)
         scores, positive = z[rows], np.asarray(y)[rows] > 0
         above = np.flatnonzero(positive)[np.argsort(scores[positive], kind="stable")]
         below = np.flatnonzero(~positive)[np.argsort(-scores[~positive], kind="stable")]
         h = 2.0 / len(rows)
-        gains = [np.append(0.0, np.cumsum(side * h * scores[order])) for side, order in ((-1, above), (1, below))]
-        b, c = (np.arange(len(g), dtype=float) for g in gains)
-        loss = prepared.loss(b[:, None], c[None, :])
-        loss = np.broadcast_to(loss, (len(b), len(c)))
-        if isinstance(self.measure, AtKMeasure):
-            loss = np.where(c[None, :] == b[:, None] + prepared.k - len(above), loss, -np.inf)
-        table = loss + gains[0][:, None] + gains[1][None, :]
+        loss, table = prepared.values_of_all_counts(scores[above], scores[below])
         i, j = np.unravel_index(np.argmax(table), table.shape)
         grad = np.zeros(len(z))
         if self.shift == "linear" and table[i, j] <= 0.0:
@@ -211,6 +205,16 @@ class ContingencyRisk(Risk):
         np.add.at(grad, rows[above[:i]], -h)
         np.add.at(grad, rows[below[:j]], h)
         return float(table[i, j]), grad, float(loss[i, j])
+
+    def values_of_all_counts(self, above: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the loss of flipping the first b of the positives and c of the negatives, and that plus what scores gain."""
+        h = 2.0 / self.labels.total
+        gains = [np.append(0.0, np.cumsum(side * h * scores)) for side, scores in ((-1, above), (1, below))]
+        b, c = (np.arange(len(g), dtype=float) for g in gains)
+        loss = np.broadcast_to(self.loss(b[:, None], c[None, :]), (len(b), len(c)))
+        if isinstance(self.measure, AtKMeasure):
+            loss = np.where(c[None, :] == b[:, None] + self.k - len(above), loss, -np.inf)
+        return loss, loss + gains[0][:, None] + gains[1][None, :]
 
     def _separable_reference(self, z: FloatArray, positive: AnyArray, s: FloatArray) -> Reference:
         """Return the largest over the prices of sum_i s_i max(0, gain of flipping row i)."""

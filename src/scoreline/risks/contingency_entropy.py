@@ -9,7 +9,7 @@ from scipy.special import gammaln, logsumexp
 
 from scoreline.measures import Measure, get_measure
 from scoreline.measures.ranking import AtKMeasure
-from scoreline.risks.base import Evaluation, Reference, Risk, check_copies
+from scoreline.risks.base import Evaluation, Reference, Risk, copied_rows
 from scoreline.risks.marginals import loss_table
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
@@ -73,7 +73,6 @@ class EntropyContingencyRisk(Risk):
     def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy that holds labels, weights (whole numbers) and the loss of every pair of counts."""
         prepared = super().prepare(y, sample_weight, space)
-        check_copies(f"risk {self.name!r}", sample_weight)
         labels = prepared.labels
         if labels.total > self.most_rows:
             raise ValueError(
@@ -81,13 +80,11 @@ class EntropyContingencyRisk(Risk):
                 f"{labels.total:g}. Train on a sample, or use risk='auto' (or risk='contingency' for the measures it knows)."
             )
         positive, negative = int(labels.positive), int(labels.negative)
-        loss = self._loss(positive, negative)
-        fixed_size = isinstance(self.measure, AtKMeasure)
         labellings = labels.total * math.log(2.0)
-        if fixed_size:
+        if isinstance(self.measure, AtKMeasure):
             labellings = float(gammaln(labels.total + 1) - gammaln(positive + 1) - gammaln(negative + 1))
         prepared.mu = self.within / labellings
-        prepared.exponents = loss / prepared.mu
+        prepared.exponents = self._loss(positive, negative) / prepared.mu
         return prepared
 
     def fingerprint(self) -> float:
@@ -123,8 +120,7 @@ class EntropyContingencyRisk(Risk):
     ) -> Reference:
         """Return (R, gradient, c): chances of flips from the sums with and without each row's flip. O(n^3) and more."""
         prepared = self.prepare(y, sample_weight)
-        copies = np.ones(len(z), dtype=int) if sample_weight is None else np.asarray(sample_weight).astype(int)
-        rows = np.repeat(np.arange(len(z)), copies)
+        rows = copied_rows(len(z), sample_weight)
         positive = np.asarray(y)[rows] > 0
         gains = np.where(positive, -2.0, 2.0) * z[rows] / (len(rows) * prepared.mu)
 

@@ -65,12 +65,7 @@ def smallest_change_of_counts(risk: "ContingencyRisk", z: FloatArray, out: Float
         raise ValueError("ties='smallest' takes no sample weights")
     h = 2.0 / labels.total
     above, below = (_in_order(z, labels.sign == side, side) for side in (1, -1))
-    gains = [np.append(0.0, np.cumsum(h * sign * z[rows])) for sign, rows in ((-1, above), (1, below))]
-    b, c = (np.arange(len(g), dtype=float) for g in gains)
-    loss = np.broadcast_to(risk.loss(b[:, None], c[None, :]), (len(b), len(c)))
-    if risk.k:
-        loss = np.where(c[None, :] == b[:, None] + risk.k - len(above), loss, -np.inf)
-    table = loss + gains[0][:, None] + gains[1][None, :]
+    loss, table = risk.values_of_all_counts(z[above], z[below])
     worst = np.argwhere(table >= table.max() - TIED_WITHIN)
     changes = worst[worst.sum(axis=1) > 0]
     i, j = min(changes.tolist(), key=lambda pair: (sum(pair), pair)) if len(changes) else (0, 0)

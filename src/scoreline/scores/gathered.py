@@ -10,9 +10,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from scoreline.runtime.types import FloatArray, Scores
 from scoreline.runtime.vectors import RemoteVector, visible
-from scoreline.scores.base import Flips, Labels, Moved, WorstRanking
+from scoreline.scores.base import Labels
 from scoreline.scores.host import HostSpace
 
 logger = logging.getLogger("scoreline")
@@ -21,6 +20,15 @@ V = TypeVar("V", bound=RemoteVector)
 # Of vectors these functions make vectors, which NumPy's annotations do not know.
 where: Callable[..., Any] = np.where
 zeros_like: Callable[..., Any] = np.zeros_like
+
+
+def _on_host(name: str) -> Callable[..., Any]:
+    """Return an operation of the host as a method that gathers the scores."""
+
+    def operation(space: "Gathered[Any]", z: Any, labels: Labels, *arguments: Any) -> Any:
+        return space.by_gathering(name, z, labels, *arguments)
+
+    return operation
 
 
 class Gathered(Generic[V]):
@@ -42,7 +50,9 @@ class Gathered(Generic[V]):
             weight = None if labels.weight is None else np.asarray(labels.weight)
             self._labels = labels, self._host.labels(np.asarray(labels.sign), weight)
             logger.info("%s brings %d scores to the host in every evaluation", name, len(z))
-        result = getattr(self._host, name)(np.asarray(z), self._labels[1], *arguments)
+        # An array for the gradient (`out`) is not on the host, which makes a new one.
+        own = (None if isinstance(argument, RemoteVector) else argument for argument in arguments)
+        result = getattr(self._host, name)(np.asarray(z), self._labels[1], *own)
         if isinstance(result, np.ndarray):
             return z.like(result)
         if hasattr(result, "_replace"):
@@ -104,55 +114,12 @@ class Gathered(Generic[V]):
         """Return the labels with every weight times a share."""
         return self.labels(labels.sign, share if labels.weight is None else share * labels.weight)
 
-    def class_scores(self, z: V, labels: Labels) -> tuple[FloatArray, FloatArray]:
-        """Return the scores of either class in rising order, on the host."""
-        found: tuple[FloatArray, FloatArray] = self.by_gathering("class_scores", z, labels)
-        return found
-
-    def change_sides(
-        self,
-        z: V,
-        labels: Labels,
-        low: float,
-        low_ties: float,
-        high: float,
-        high_ties: float,
-        scale: float = 1.0,
-        out: Scores | None = None,
-        grad: bool = True,
-    ) -> Moved:
-        """Move rows by their scores."""
-        found: Moved = self.by_gathering("change_sides", z, labels, low, low_ties, high, high_ties, scale, None, grad)
-        return found
-
-    def worst_ranking(self, z: V, labels: Labels, scale: float, out: Scores | None = None) -> WorstRanking:
-        """Find the worst ranking."""
-        found: WorstRanking = self.by_gathering("worst_ranking", z, labels, scale)
-        return found
-
-    def flip_chances(
-        self,
-        z: V,
-        labels: Labels,
-        exponents: FloatArray,
-        price: float,
-        scale: float,
-        out: Scores | None = None,
-        grad: bool = True,
-    ) -> Flips:
-        """Sum over all labellings."""
-        found: Flips = self.by_gathering("flip_chances", z, labels, exponents, price, scale, None, grad)
-        return found
-
-    def top_share(self, z: V, labels: Labels, side: int, amount: float) -> V:
-        """Return the share of every row of a class in the highest `amount` of weight, 1 for the other class."""
-        found: V = self.by_gathering("top_share", z, labels, side, amount)
-        return found
-
-    def soft_threshold(self, z: V, labels: Labels, side: int, amount: float, width: float) -> tuple[float, float]:
-        """Return theta as base + offset: the highest `amount` of weight, softened over `width`."""
-        found: tuple[float, float] = self.by_gathering("soft_threshold", z, labels, side, amount, width)
-        return found
+    class_scores = _on_host("class_scores")
+    change_sides = _on_host("change_sides")
+    worst_ranking = _on_host("worst_ranking")
+    flip_chances = _on_host("flip_chances")
+    top_share = _on_host("top_share")
+    soft_threshold = _on_host("soft_threshold")
 
     def lifted(self, z: V, labels: Labels, threshold: tuple[float, float]) -> tuple[V, V]:
         """Return scores less the base, for positives at least the offset, and by how much they were lifted."""
