@@ -31,6 +31,7 @@ from scoreline.operators import (
 )
 from scoreline.operators.blocks import StridedOperator
 from scoreline.testing import check_operator
+from tiers import TIER
 
 
 @each("name", DENSE)
@@ -171,7 +172,7 @@ def test_unwrap_gives_the_same_scores_on_the_inner_matrix(name):
     np.testing.assert_allclose(inner.matvec(coef) + intercept, operator.matvec(w) + b, rtol=0, atol=1e-12)
 
 
-@each("name", LARGE)
+@each("name", ("f", "csr") if TIER == "quick" else LARGE)
 def test_several_chunks_and_threads_keep_the_contract(name):
     X = LARGE[name]()
     operator = as_operator(X)
