@@ -217,7 +217,7 @@ def test_listed_rows_are_read_in_blocks(monkeypatch):
     read = []
     listed = inner._listed
     monkeypatch.setattr(inner, "_listed", lambda lines: read.append(len(lines)) or listed(lines))
-    monkeypatch.setattr("scoreline.operators.column_maps.default_block_rows", lambda n, p: 8)
+    monkeypatch.setattr("scoreline.operators.block_sums.default_block_rows", lambda n, p: 8)
     np.testing.assert_allclose(mapped._matvec_rows(w, rows), expected @ w, rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(mapped._rmatvec_rows(u, rows), expected.T @ u, rtol=1e-14, atol=1e-14)
     assert sum(read) == 100
