@@ -35,9 +35,9 @@ def main():
         parser.error(f"--speed must be above 0 and at most 1, got {options.speed}.")
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.processes)]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options.arguments]
-    tests = subprocess.Popen(
-        command, cwd=ROOT, start_new_session=True
-    )  # a process group of its own, to be stopped at once
+    environment = {"SCORELINE_TIER": "all"} | os.environ  # most of these tests are slow ones
+    # A process group of its own, to be stopped at once.
+    tests = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)
     try:
         while tests.poll() is None:
             time.sleep(CYCLE * options.speed)

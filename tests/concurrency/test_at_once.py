@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from fitted_bits import CASES, SMALL_CHUNKS, problem, run_script, work
 
+from loops import each
 from scoreline.io import convert, open_mapped
 from scoreline.operators import DenseOperator, as_operator
 from scoreline.runtime import parallel
@@ -173,7 +174,7 @@ def of_the_pool():
     return codes
 
 with ThreadPoolExecutor(2) as pool:
-    print([each.result() for each in [pool.submit(in_a_fork), pool.submit(in_a_fork, of_a_fork)]])
+    print([fork.result() for fork in [pool.submit(in_a_fork), pool.submit(in_a_fork, of_a_fork)]])
 print(of_the_pool())
 with get_context("fork").Pool(3) as pool:
     print(pool.map(right, range(4)))
@@ -214,7 +215,7 @@ thread.join()
 
 @pytest.mark.slow
 @forks
-def test_a_fork_while_another_thread_keeps_blas_to_one_gives_the_child_its_threads_back(tmp_path):
+def test_a_fork_amid_a_claim_on_blas_gives_the_child_its_threads_back(tmp_path):
     script = """
 import os, threading
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -288,6 +289,7 @@ def ended(script, tmp_path, **options):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_thread_that_goes_on_after_the_main_thread_has_ended(tmp_path):
     """It raised "cannot schedule new futures after shutdown"."""
     script = """
@@ -301,7 +303,7 @@ threading.Thread(target=later).start()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("used", [False, True])
+@each("used", [False, True])
 def test_a_fit_when_python_is_about_to_end(used, tmp_path):
     assert ended(f"atexit.register(lambda: print(right()))\nif {used}:\n    fit(2)\n", tmp_path) == "True"
 
@@ -317,7 +319,7 @@ threading._threading_atexits.insert(0, lambda: print(pools._shutdown, right())) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2])
+@each("threads", [1, 2])
 def test_python_ends_while_daemons_are_inside_kernels(threads, tmp_path):
     """They wrote tracebacks about pools that take no work any more."""
     script = f"""

@@ -1,19 +1,21 @@
 """The cache of compiled kernels: shared by processes, cut short, left by another version. It costs a compilation at most."""
 
 import importlib.util
+import itertools
+import shutil
 import sys
 
 import numba
 import numpy as np
 import pytest
 
+from loops import each
 from scoreline.runtime.compile import kernel
+from tiers import TIER
 
 SOURCE = "def total(x):\n    s = 0.0\n    for i in range(len(x)):\n        s += x[i]\n    return s{}\n"
-WHOLE, REAL = (
-    np.array([1, 2, 3]),
-    np.array([0.5, 0.25, 0.125]),
-)  # as many bytes: code for one reads the other without a word
+# As many bytes: code for one reads the other without a word.
+WHOLE, REAL = np.array([1, 2, 3]), np.array([0.5, 0.25, 0.125])
 
 
 @pytest.fixture
@@ -66,6 +68,7 @@ def test_two_processes_that_write_at_once_do_not_get_each_others_code(cached):
         assert cached()(values) == expected
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_while_it_writes_leaves_nothing_wrong(cached):
     """An index that was there before the code led to what lay under that number: code of an earlier version."""
     assert cached()(WHOLE) == 6.0  # an earlier version, whose files stay
@@ -79,26 +82,24 @@ def test_a_process_that_ends_while_it_writes_leaves_nothing_wrong(cached):
     assert cached(" + 100.0")(WHOLE) == 106.0
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize("left", [0, 0.5, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 20, 0.99))])
-def test_files_that_were_cut_short_are_made_again(ending, left, cached, tmp_path):
-    assert cached()(WHOLE) == 6.0
-    (path,) = files(tmp_path, ending)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: left if isinstance(left, int) else int(left * len(whole))])
-    assert cached()(WHOLE) == 6.0
-    again = cached()
-    assert again(WHOLE) == 6.0
-    assert loaded(again) == 1, "it was not written again"
+DAMAGE = {
+    "empty": lambda whole: b"",
+    "one byte": lambda whole: whole[:1],
+    "twenty bytes": lambda whole: whole[:20],
+    "half": lambda whole: whole[: len(whole) // 2],
+    "nearly whole": lambda whole: whole[: int(0.99 * len(whole))],
+    "something else": lambda whole: b"\x00" * 1000,
+}
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_files_of_something_else_are_made_again(ending, cached, tmp_path):
+@each(("ending", "damage"), [("nbc", "half")] if TIER == "quick" else itertools.product(("nbi", "nbc"), DAMAGE))
+def test_damaged_files_are_made_again(ending, damage, cached, tmp_path):
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
     assert cached()(WHOLE) == 6.0
     (path,) = files(tmp_path, ending)
-    path.write_bytes(b"\x00" * 1000)
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
     assert cached()(WHOLE) == 6.0
-    assert loaded_after_a_call(cached) == 1
+    assert loaded_after_a_call(cached) == 1, "it was not written again"
 
 
 def loaded_after_a_call(cached):
@@ -107,6 +108,7 @@ def loaded_after_a_call(cached):
     return loaded(again)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_is_made_again(cached, tmp_path):
     assert cached()(WHOLE) == 6.0
     files(tmp_path, "nbc")[0].unlink()
@@ -114,6 +116,7 @@ def test_a_file_that_is_gone_is_made_again(cached, tmp_path):
     assert loaded_after_a_call(cached) == 1
 
 
+@pytest.mark.slow
 def test_versions_do_not_pile_up(cached, tmp_path):
     for k in range(4):
         assert cached(f" + {k}.0")(WHOLE) == 6.0 + k

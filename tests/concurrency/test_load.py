@@ -13,10 +13,12 @@ import pytest
 import scipy.sparse as sp
 from fitted_bits import CASES, SMALL_CHUNKS, digest, fit, problem, run_script, work
 
+from loops import each
 from scoreline import MeasureClassifier, MeasureClassifierCV, kernels, load_model
 from scoreline.io import convert, open_mapped
 from scoreline.operators import DenseOperator, as_operator
 from scoreline.runtime import parallel
+from tiers import TIER
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 FEW = [case for case in ("roc_auc", "f1", "accuracy", "moments-roc_auc", "stamp-f1") if case in CASES]
@@ -44,6 +46,8 @@ def test_a_hundred_fits_on_a_hundred_threads():
 @pytest.mark.slow
 def test_a_hundred_tasks_on_three_workers(tmp_path):
     script = f"""
+from loops import each
+from tiers import TIER
 from fitted_bits import work
 FEW = {FEW!r}
 if __name__ == "__main__":
@@ -61,6 +65,8 @@ if __name__ == "__main__":
 def test_a_hundred_processes_at_once(tmp_path):
     script = f"""
 import os
+from loops import each
+from tiers import TIER
 from fitted_bits import work
 FEW = {FEW!r}
 expected = {{case: work(case, 2, n=400) for case in FEW}}
@@ -149,15 +155,18 @@ LOOPS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_all_loops_are_run(tmp_path):
     assert set(loops(tmp_path)) == set(LOOPS)
 
 
 @linux
-@pytest.mark.parametrize("name", LOOPS)
+@each("name", ("fit", "failing_inside") if TIER == "quick" else LOOPS)
 @pytest.mark.filterwarnings("ignore")
 def test_nothing_is_left_behind(name, tmp_path):
     """Live Python objects, open files, threads and files on disk are as many after thirty calls as after ten."""
+    tmp_path = tmp_path / name
+    tmp_path.mkdir()
     call = loops(tmp_path)[name]
 
     def state():
@@ -198,13 +207,15 @@ def test_two_thousand_fits_take_the_memory_of_two_hundred(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", LOOPS)
+@each("name", LOOPS)
 def test_bytes_do_not_grow_in_loops(name, tmp_path):
     """Less than half a vector of n = 200 for every call; what Python and NumPy keep of small objects fills up at first.
 
-    A stream of rows keeps scores for its cut: of the later half of the stream, thinned out, so their number grows like a
+    A stream of rows keeps scores for its threshold: of the later half of the stream, thinned out, so their number grows like a
     logarithm once there are many, and like the rows (16 bytes each) before that.
     """
+    tmp_path = tmp_path / name
+    tmp_path.mkdir()
     call = loops(tmp_path)[name]
     call()
     tracemalloc.start()
@@ -221,8 +232,8 @@ def test_bytes_do_not_grow_in_loops(name, tmp_path):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("how", ["well", "labels", "callback", "interrupted", "kernel"])
+@each("threads", [1, 3])
+@each("how", ["well", "labels", "callback", "interrupted", "kernel"])
 def test_x_is_let_go_at_once(how, threads, monkeypatch):
     """No cache, no pool and no cycle of a traceback keeps X: it goes with the last name for it, without Python's collector."""
     fit(*problem(300, 5), n_jobs=threads)  # what it loads and compiles is not of interest
@@ -239,13 +250,14 @@ def test_x_is_let_go_at_once(how, threads, monkeypatch):
         options["solver_params"] = {"callbacks": [callback]}
     if how == "labels":
         y = np.ones(300)
-    if how == "kernel":
-        monkeypatch.setattr(kernels.dense, "line_dots", failing_kernel)
     gc.collect()
     gc.disable()
     try:
         try:
-            fit(operator, y, **options)
+            with monkeypatch.context() as patch:
+                if how == "kernel":
+                    patch.setattr(kernels.dense, "line_dots", failing_kernel)
+                fit(operator, y, **options)
         except (ValueError, ZeroDivisionError, KeyboardInterrupt):
             assert how != "well"
         else:

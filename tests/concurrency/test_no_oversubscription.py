@@ -9,6 +9,7 @@ import pytest
 from fitted_bits import SMALL_CHUNKS, fit, problem, run_script
 from joblib import Parallel, cpu_count, delayed
 
+from loops import each
 from scoreline import MeasureClassifier
 from scoreline.runtime import parallel
 
@@ -49,15 +50,17 @@ class Watched:
         return {name for name in self.names if name.startswith("scoreline")}
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@each("threads", [1, 2, 5])
 def test_a_fit_uses_as_many_threads_as_it_is_given(threads, monkeypatch):
-    watched = Watched(monkeypatch)
-    fit(*problem(), n_jobs=threads)
+    with monkeypatch.context() as patch:
+        watched = Watched(patch)
+        fit(*problem(), n_jobs=threads)
     assert watched.most <= threads
     assert len(watched.helpers) <= threads - 1
     assert (watched.most > 0) == (threads > 1)
 
 
+@pytest.mark.slow
 def test_fifty_callers_share_one_pool(monkeypatch):
     """Callers are the user's threads; of our own there are as many as the largest of them asked for, not fifty times that."""
     watched = Watched(monkeypatch)
@@ -65,9 +68,7 @@ def test_fifty_callers_share_one_pool(monkeypatch):
     before = threading.active_count()
     with ThreadPoolExecutor(50) as callers:
         list(callers.map(lambda k: fit(X, y, n_jobs=2 + k % 3), range(100)))
-        assert (
-            len([t for t in threading.enumerate() if t.name.startswith("scoreline")]) <= 3 + 2 + 1
-        )  # and smaller pools
+        assert len(ours()) <= 3 + 2 + 1  # and smaller pools
         assert watched.most <= 50 + 6
     assert watched.helpers
     assert threading.active_count() <= before + 6
@@ -267,6 +268,7 @@ print(others()[0] - before)
 """
 
 
+@pytest.mark.slow
 @linux
 def test_the_threads_of_blas_do_not_run_during_a_fit(tmp_path):
     """Processor time of all threads but the main one, which a fit on one thread must not use: BLAS's would spin."""
@@ -276,7 +278,7 @@ def test_the_threads_of_blas_do_not_run_during_a_fit(tmp_path):
     assert ticks <= 5  # of 10 ms: threads that spin take as many as the fits, dozens
 
 
-def test_blas_is_kept_to_one_thread_though_somebody_raises_it_between_two_claims():
+def test_blas_raised_between_two_claims_is_kept_to_one_thread():
     """The second claim lowers it again; at the end it has the threads that it had before the first."""
     libraries = parallel._libraries()[0]
     before = [library.num_threads for library in libraries]

@@ -1,14 +1,16 @@
 """The same bits for any number of threads, of ours or of BLAS, in memory or on disk, in any process, in any order."""
 
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fitted_bits import CASES, SMALL_CHUNKS, STORAGES, THREADS, bits, digest, fit, problem, run_script
+from fitted_bits import CASES, SMALL_CHUNKS, SOME, STORAGES, THREADS, bits, digest, fit, problem, run_script
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from loops import each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.io import convert, open_mapped
 from scoreline.objective import Objective
@@ -17,16 +19,20 @@ from scoreline.risks.registry import all_risks
 from scoreline.runtime import parallel
 from scoreline.solvers.common.base import Solver
 from scoreline.solvers.registry import all_solvers
+from tiers import TIER, tiered
 
-SOLVED = [
-    (name, risk)
-    for name, solver in all_solvers().items()
-    if issubclass(solver, Solver)
-    for risk in sorted(all_risks())
-    if solver.serves(all_risks()[risk])
-]
-STREAMS = [case for case, options in CASES.items() if all_solvers()[options.get("solver", "newton")].streams]
 KINDS = list(STORAGES)
+SOLVED = tiered(
+    [
+        (name, risk, storage)
+        for name, solver in all_solvers().items()
+        if issubclass(solver, Solver)
+        for risk in sorted(all_risks())
+        if solver.serves(all_risks()[risk])
+        for storage in KINDS
+    ]
+)
+STREAMS = [case for case, options in CASES.items() if all_solvers()[options.get("solver", "newton")].streams]
 
 
 @pytest.fixture(autouse=True)
@@ -56,37 +62,30 @@ def solved(solver, risk, storage, threads):
     return b"".join(np.asarray(part, dtype=float).tobytes() for part in (result.w, numbers, *history))
 
 
-def check_solver_and_risk(case, storage, handed):
-    expected = solved(*case, storage, 1)
-    assert not handed, "one thread hands nothing over"
-    for threads in THREADS[1:]:
-        assert solved(*case, storage, threads) == expected, f"{threads} threads"
-    assert handed, "several threads had nothing to do"
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_solver_and_risk_on_any_number_of_threads(kind, small_chunks):
+    for solver, risk, storage in SOLVED:
+        if storage != kind:
+            continue
+        small_chunks.clear()
+        expected = solved(solver, risk, storage, 1)
+        assert not small_chunks, f"{solver}, {risk}: one thread hands nothing over"
+        for threads in THREADS[1:]:
+            assert solved(solver, risk, storage, threads) == expected, f"{solver}, {risk}, {threads} threads"
+        assert small_chunks, f"{solver}, {risk}: several threads had nothing to do"
 
 
-@pytest.mark.parametrize("case", SOLVED, ids="-".join)
-def test_every_solver_and_risk_on_any_number_of_threads(case, small_chunks):
-    storage = KINDS[SOLVED.index(case) % len(KINDS)]
-    check_solver_and_risk(case, storage, small_chunks)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("storage", KINDS)
-@pytest.mark.parametrize("case", SOLVED, ids="-".join)
-def test_every_solver_and_risk_and_storage_on_any_number_of_threads(case, storage, small_chunks):
-    check_solver_and_risk(case, storage, small_chunks)
-
-
-@pytest.mark.parametrize("case", CASES)
+@each("case", SOME)
 def test_every_measure_and_solver_of_the_estimator(case, small_chunks):
+    small_chunks.clear()
     X, y = problem(700)
     X = STORAGES[KINDS[list(CASES).index(case) % len(KINDS)]](X)
     found = {threads: bits(fit(X, y, n_jobs=threads, **CASES[case])) for threads in THREADS}
-    assert len(set(found.values())) == 1, {threads: hash(each) for threads, each in found.items()}
+    assert len(set(found.values())) == 1, {threads: hash(one) for threads, one in found.items()}
     assert small_chunks
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "accuracy"])
+@each("measure", ["f1"] if TIER == "quick" else ["roc_auc", "f1", "accuracy"])
 def test_probabilities_and_cross_validation(measure):
     X, y = problem(500)
     for options in ({"probability": True}, {"threshold": "holdout", "class_weight": "balanced", "scaling": "standard"}):
@@ -102,8 +101,7 @@ def test_probabilities_and_cross_validation(measure):
     assert len({search.cv_results_["mean_test_score"].tobytes() for search in searches}) == 1
 
 
-@pytest.mark.parametrize("storage", ["C", "csr_float32"])
-@pytest.mark.parametrize("case", STREAMS)
+@each(("case", "storage"), tiered(itertools.product(STREAMS, ["C", "csr_float32"]), strength=1))
 def test_streams(case, storage):
     X, y = problem(900)
     X = STORAGES[storage](X)
@@ -116,28 +114,23 @@ def test_streams(case, storage):
     assert len(found) == 1
 
 
-def check_mapped(case, storage, tmp_path):
+@pytest.mark.parametrize("storage", ["C", "csr", "float32", "csr_float32"])
+def test_mapped_as_in_memory(storage, tmp_path):
     X, y = problem(700)
     X = STORAGES[storage](X)
     dtype = "float32" if X.dtype == np.float32 else "float64"
     data = open_mapped(convert((X, y), tmp_path / "set", dtype=dtype))
+    for case in SOME[KINDS.index(storage) % 4 :: 4] if TIER == "quick" else SOME:
+        check_mapped(case, X, y, data)
+
+
+def check_mapped(case, X, y, data):
     expected = bits(fit(sp.csr_array(X) if sp.issparse(X) else np.ascontiguousarray(X), y, n_jobs=1, **CASES[case]))
     for threads in (1, 2, 7):
-        assert bits(fit(data.X, data.y, n_jobs=threads, **CASES[case])) == expected, f"{threads} threads"
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_mapped_as_in_memory(case, tmp_path):
-    check_mapped(case, ("C", "csr", "float32", "csr_float32")[list(CASES).index(case) % 4], tmp_path)
+        assert bits(fit(data.X, data.y, n_jobs=threads, **CASES[case])) == expected, f"{case}, {threads} threads"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", ["C", "csr", "float32", "csr_float32"])
-@pytest.mark.parametrize("case", CASES)
-def test_every_mapped_storage_as_in_memory(case, storage, tmp_path):
-    check_mapped(case, storage, tmp_path)
-
-
 def test_cross_validation_on_a_folder_as_in_memory(tmp_path):
     """Folds side by side read lists of rows of one folder at once."""
     X, y = problem(500)
@@ -173,6 +166,7 @@ def test_other_processes_other_hashes_another_order(tmp_path):
     assert {case: digest(fit(X, y, n_jobs=3, **options)) for case, options in CASES.items()} == first
 
 
+@pytest.mark.slow
 def test_the_order_of_calls_does_not_matter():
     """One estimator used again and again, others in between, caches warm or cold."""
     problems = [problem(n, p, seed) for n, p, seed in ((300, 5, 1), (500, 9, 2), (400, 7, 3))]
@@ -198,26 +192,25 @@ def check_blas(case, storage):
         with threadpool_limits(threads, user_api="blas"):
             found.append(bits(fit(X, y, n_jobs=2, **CASES[case] | {"max_iter": 4})))
             assert blas_threads() == {threads}, "the threads of BLAS are given back"
-    assert found[1:] == found[:-1]
+    assert found[1:] == found[:-1], case
 
 
 def blas_threads():
     """Of NumPy and SciPy; other packages may bring a BLAS that knows one thread only."""
-    found = (each for each in ThreadpoolController().lib_controllers if each.user_api == "blas")
-    return {each.num_threads for each in found if "numpy" in each.filepath or "scipy" in each.filepath}
+    found = (library for library in ThreadpoolController().lib_controllers if library.user_api == "blas")
+    return {library.num_threads for library in found if "numpy" in library.filepath or "scipy" in library.filepath}
 
 
-@pytest.mark.parametrize("storage", WIDE)
-def test_moments_do_not_depend_on_the_threads_of_blas(storage):
+def test_moments_do_not_depend_on_the_threads_of_blas():
     """They did: eigenvectors and quadratic forms of p x p matrices came from as many threads as BLAS had."""
-    check_blas(next(case for case in CASES if case.startswith("moments")), storage)
+    check_blas(next(case for case in CASES if case.startswith("moments")), "C")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", WIDE)
-@pytest.mark.parametrize("case", CASES)
-def test_nothing_depends_on_the_threads_of_blas(case, storage):
-    check_blas(case, storage)
+def test_nothing_depends_on_the_threads_of_blas(storage):
+    for case in CASES:
+        check_blas(case, storage)
 
 
 def test_claims_on_blas_that_overlap_end_with_the_last():
@@ -239,8 +232,8 @@ def test_claims_on_blas_that_overlap_end_with_the_last():
 
     with threadpool_limits(2, user_api="blas"):
         with ThreadPoolExecutor(2) as pool:
-            for each in [pool.submit(a), pool.submit(b)]:
-                each.result()
+            for claim in [pool.submit(a), pool.submit(b)]:
+                claim.result()
         assert blas_threads() == {2}
     assert seen["b still in"] == {1}
 
@@ -263,7 +256,7 @@ def test_blas_is_limited_by_a_thread_that_does_not_control_it():
     assert seen == [{1}]
 
 
-def test_libraries_with_threads_for_every_caller_are_limited_on_every_thread(monkeypatch):
+def test_libraries_with_threads_per_caller_are_limited_on_every_thread(monkeypatch):
     """OpenMP keeps limits by thread: those of the pool need their own."""
 
     class Library:

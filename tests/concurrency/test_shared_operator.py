@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from loops import each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.io import convert, open_mapped
 from scoreline.operators import ScaledOperator, as_operator
 from scoreline.operators.base import Operator
+from tiers import TIER
 
 
-def rows(n=3000, p=12):
+def rows(n=1000, p=12):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
     X[:, 3] *= 30.0
@@ -27,7 +29,7 @@ def mapped(X, y, folder):
     return open_mapped(folder / "mapped").X
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "scaled", "mapped"])
+@each("kind", ["scaled"] if TIER == "quick" else ["dense", "sparse", "scaled", "mapped"])
 def test_fits_that_share_an_operator_give_the_same_bits(kind, tmp_path):
     X, y = rows()
     inner = as_operator(sp.csr_matrix(X) if kind == "sparse" else X)
@@ -48,8 +50,10 @@ def test_fits_that_share_an_operator_give_the_same_bits(kind, tmp_path):
         assert all(found == alone for found in pool.map(fit, range(8)))
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_a_fit_on_a_mapped_operator_opens_no_file_again(sparse, tmp_path):
+    tmp_path = tmp_path / f"sparse_{sparse}"
+    tmp_path.mkdir()
     X, y = rows(500)
     convert((sp.csr_matrix(X) if sparse else X, y), tmp_path / "mapped")
     operator = open_mapped(tmp_path / "mapped").X

@@ -6,13 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from loops import each
 from scoreline import kernels
 from scoreline.operators import as_operator
 from scoreline.risks import LogisticRisk, RocAreaRisk
 from scoreline.runtime import parallel
+from tiers import examples
 
 
 def test_unknown_kernel_modules_are_attribute_errors():
@@ -20,7 +22,7 @@ def test_unknown_kernel_modules_are_attribute_errors():
         kernels.nothing  # noqa: B018
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@examples(100)
 @given(n=st.integers(1, 10**7), work=st.floats(0.01, 1e4), limit=st.integers(1, 64))
 def test_chunk_bounds_rise_from_zero_to_n(n, work, limit):
     bounds = parallel.even_bounds(n, work, limit)
@@ -38,8 +40,8 @@ def test_no_rows_make_one_empty_chunk():
     assert parallel.even_bounds(0, 1).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("threads", [0, 1, 2, 3, 7])
-@pytest.mark.parametrize("n_chunks", [1, 2, 3, 16, 64])
+@each("threads", [0, 1, 2, 3, 7])
+@each("n_chunks", [1, 2, 3, 16, 64])
 def test_every_chunk_is_run_once(n_chunks, threads):
     seen = []
     with parallel.thread_limit(threads):
@@ -61,7 +63,7 @@ def test_several_threads_really_work():
     assert len(names) == 2
 
 
-@pytest.mark.parametrize("bad", [0, 9, 15])
+@each("bad", [0, 9, 15])
 def test_an_error_in_a_chunk_comes_through_and_the_pool_goes_on(bad):
     def kernel(first, last):
         if first <= bad < last:
@@ -91,7 +93,7 @@ def test_thread_limits_nest_and_end():
     assert parallel.current_threads() == before
 
 
-@pytest.mark.parametrize("missing", [0, 1, 100])
+@each("missing", [0, 1, 100])
 def test_negative_limits_count_from_all_threads(missing):
     with parallel.thread_limit(-1 - missing):
         assert parallel.current_threads() == max(1, parallel.available_threads() - missing)

@@ -7,6 +7,7 @@ import sys
 import joblib
 import pytest
 
+from loops import each
 from scoreline.runtime import parallel
 
 LIMITS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
@@ -51,13 +52,14 @@ def test_import_is_free_of_numba(tmp_path):
     assert run(script, tmp_path) == "False True"
 
 
-@pytest.mark.parametrize("variable", LIMITS)
+@pytest.mark.slow
+@each("variable", LIMITS)
 def test_limits_of_the_environment_are_respected(variable, tmp_path):
     script = "from scoreline.runtime import parallel; print(parallel.available_threads(), parallel.current_threads())"
     assert run(script, tmp_path, **{variable: "1"}) == "1 1"
 
 
-@pytest.mark.parametrize(
+@each(
     ("omp", "numba", "expected"),
     [
         ("", "", CPUS),
@@ -77,7 +79,7 @@ def test_limits_that_are_not_counts_are_ignored(omp, numba, expected, monkeypatc
     assert parallel.available_threads() == expected
 
 
-@pytest.mark.parametrize("variable", LIMITS)
+@each("variable", LIMITS)
 def test_a_limit_that_is_ignored_is_named_once(variable, monkeypatch):
     for name in LIMITS:
         monkeypatch.delenv(name, raising=False)
@@ -89,6 +91,7 @@ def test_a_limit_that_is_ignored_is_named_once(variable, monkeypatch):
     assert len(seen) == 1
 
 
+@pytest.mark.slow
 def test_a_limit_that_numba_refuses_is_named():
     code = "import scoreline.kernels.dense"
     ended = subprocess.run(
@@ -97,6 +100,7 @@ def test_a_limit_that_numba_refuses_is_named():
     assert "The environment variable NUMBA_NUM_THREADS is '0'" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_forked_child_works_and_gives_the_same_bits(tmp_path):
     script = (
         PROBLEM
@@ -119,6 +123,7 @@ print(os.waitstatus_to_exitcode(status))
     assert run(script, tmp_path) == "0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["spawn", "loky"])
 def test_workers_of_other_processes_give_the_same_bits(how, tmp_path):
     script = (
@@ -149,10 +154,12 @@ print(MeasureClassifier().fit(X, y).status_)
 """
 
 
+@pytest.mark.slow
 def test_a_cache_directory_that_cannot_be_made_is_not_needed(tmp_path):
     assert run(SMALL_FIT, tmp_path, NUMBA_CACHE_DIR="/proc/nowhere") == "converged"
 
 
+@pytest.mark.slow
 def test_a_file_system_without_any_writable_directory_is_enough(tmp_path):
     """Numba tries several directories; root may write to all of them, so the attempt itself is made to fail."""
     script = (
@@ -171,6 +178,7 @@ print(type(kernels.vectors._dot._cache).__name__)
     assert run(script, tmp_path).split() == ["converged", "NullCache"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_under_the_cache_does_not_stop_a_fit(tmp_path):
     """A directory that looks writable and then takes no bytes: files may not grow beyond 0 bytes in this process."""
     full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
@@ -180,6 +188,7 @@ def test_a_full_disk_under_the_cache_does_not_stop_a_fit(tmp_path):
     assert run(script, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1") == "converged"
 
 
+@pytest.mark.slow
 def test_a_cache_that_becomes_read_only_after_import_does_not_stop_a_fit(tmp_path):
     script = (
         """
@@ -197,6 +206,7 @@ caching._CacheLocator.ensure_cache_path = refuse
     assert run(script, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == "converged"
 
 
+@pytest.mark.slow
 def test_a_cold_cache_is_filled_and_used(tmp_path):
     cache = tmp_path / "cache"
     assert run(SMALL_FIT, tmp_path, NUMBA_CACHE_DIR=str(cache)) == "converged"

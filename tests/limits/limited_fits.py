@@ -6,6 +6,7 @@ from scoreline import MeasureClassifier
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.solvers.registry import all_solvers
+from tiers import TIER
 
 PARAMS = {
     "precision_at_k": {"k": 20}, "recall_at_k": {"k": 20}, "recall_at_precision": {"precision": 0.6},
@@ -35,6 +36,9 @@ CASES = [(measure, "auto") for measure in MEASURES] + [
     (next(m for m in ("roc_auc", "accuracy", "f1", "qmean", *MEASURES) if trains(m, name)), name)
     for name in sorted(all_solvers())
 ]
+
+
+SOME = CASES[:: 6 if TIER == "quick" else 1]
 
 
 def classifier(case, **options):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from loops import each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline import classifier as classifier_module
 from scoreline.classifier import load_model
@@ -18,6 +19,7 @@ from scoreline.model_selection import search
 from scoreline.operators import DenseOperator
 from scoreline.solvers import cost_search
 from scoreline.solvers.common import sample_start
+from tiers import TIER
 
 # phase: (parameters, where Ctrl-C comes: module or class, function, number of the call)
 PHASES = {
@@ -87,15 +89,16 @@ def assert_usable(clf, X, y):
     assert 0.0 < np.mean(clf.predict(X)) < 1.0
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@each("phase", ("threshold", "rows one by one, held out") if TIER == "quick" else PHASES)
 def test_every_phase_leaves_a_model(phase, monkeypatch, tmp_path):
     options, *where = PHASES[phase]
     X, y = rows(80_000, 20) if "init" in options else rows()
     params = {"init": options["init"]} if "init" in options else None
     clf = MeasureClassifier(**{k: v for k, v in options.items() if k != "init"}, solver_params=params, random_state=0)
-    came = press(monkeypatch, *where)
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X, y)
+    with monkeypatch.context() as patch:
+        came = press(patch, *where)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(X, y)
     assert came()
     assert_usable(clf, X, y)
     assert not hasattr(clf, "_interim")
@@ -104,15 +107,16 @@ def test_every_phase_leaves_a_model(phase, monkeypatch, tmp_path):
     assert np.array_equal(load_model(tmp_path / "model.npz").predict(X), clf.predict(X))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("phase", FOLDS)
+@each("n_jobs", [1] if TIER == "quick" else [1, 2])
+@each("phase", ["final fit"] if TIER == "quick" else FOLDS)
 def test_every_phase_of_a_search_leaves_a_model(phase, n_jobs, monkeypatch, tmp_path):
     options, *where = FOLDS[phase]
     X, y = rows(2000)
     clf = MeasureClassifierCV(**options, alphas=[1e-2, 1e-3], cv=3, n_jobs=n_jobs, random_state=0)
-    came = press(monkeypatch, *where)
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X, y)
+    with monkeypatch.context() as patch:
+        came = press(patch, *where)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(X, y)
     assert came()
     assert_usable(clf, X, y)
     assert clf.alpha_ in (1e-2, 1e-3)
@@ -120,16 +124,15 @@ def test_every_phase_of_a_search_leaves_a_model(phase, n_jobs, monkeypatch, tmp_
     assert np.array_equal(load_model(tmp_path / "model.npz").predict(X), clf.predict(X))
 
 
-@pytest.mark.parametrize(
-    "options", [{"class_weight": "balanced"}, {"class_weight": {False: 1.0, True: 50.0}}, {"threshold": "none"}]
-)
+@each("options", [{"class_weight": "balanced"}, {"class_weight": {False: 1.0, True: 50.0}}, {"threshold": "none"}])
 def test_the_threshold_of_an_interrupted_model_is_that_of_the_fit(options, monkeypatch):
     X, y = rows()
     whole = MeasureClassifier(**options).fit(X, y)
     clf = clone(whole)
-    press(monkeypatch, certified, "is_degenerate", 1)
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X, y)
+    with monkeypatch.context() as patch:
+        press(patch, certified, "is_degenerate", 1)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(X, y)
     assert np.mean(clf.predict(X) == whole.predict(X)) > 0.98
 
 
@@ -171,8 +174,12 @@ def table(tmp_path, monkeypatch):
     return X, y
 
 
-@pytest.mark.parametrize("options", [(), ("--alpha", "auto")], ids=["one fit", "search"])
-@pytest.mark.parametrize("place", ["before", "fit", "score", "save", "after"])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("--alpha", "auto"), marks=pytest.mark.slow)], ids=["fit", "search"]
+)
+@pytest.mark.parametrize(
+    "place", ["before", "fit", *(pytest.param(p, marks=pytest.mark.slow) for p in ("score", "save", "after"))]
+)
 def test_the_command_line_saves_what_there_is(table, place, options, monkeypatch, capsys, tmp_path):
     """Before the fit, in the fit, in the evaluation on the training rows, while the file is written, and in the report."""
     X, y = table

@@ -14,15 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from limited_fits import CASES, classifier, rows
+from limited_fits import CASES, SOME, classifier, rows
 from sklearn.exceptions import ConvergenceWarning
 
 import scoreline
+from loops import each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline import classifier as classifier_module
 from scoreline.fitting.model import all_at_once
 from scoreline.operators import DenseOperator
 from scoreline.runtime import parallel
+from tiers import TIER
 
 SOURCE = str(Path(scoreline.__file__).parent)
 
@@ -128,7 +130,7 @@ def check_interrupts(case, number, **options):
         if disturbed(old, at, X, other) and facts(old) != before:
             check_whole(old, X, other, plain)
         assert not getattr(parallel._local, "inside", False)
-    assert met > 0.8 * number / 2
+    assert met > 0.8 * number / 2, case
     with ThreadPoolExecutor(1) as other:  # no lock is left behind
         free = other.submit(parallel._lock.acquire, True, 10.0).result()
         assert free
@@ -136,31 +138,28 @@ def check_interrupts(case, number, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         again = make().fit(X, y)
-    assert facts(again) == facts(plain)
+    assert facts(again) == facts(plain), case
 
 
-FEW = {(m, s) for m, s in CASES if s != "auto"} | {("roc_auc", "auto"), ("f1", "auto"), ("recall_at_precision", "auto")}
+LINES = {"quick": 12, "all": 24, "soak": 120}[TIER]
+GROUPS = [[("roc_auc", "auto")]] if TIER == "quick" else [CASES[k::6] for k in range(6)]
 
 
-@pytest.mark.parametrize("case", sorted(FEW), ids=str)
-def test_ctrl_c_at_some_lines(case):
-    check_interrupts(case, 12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_ctrl_c_at_many_lines(case):
-    check_interrupts(case, 120)
+@pytest.mark.parametrize("group", range(len(GROUPS)))
+def test_ctrl_c_at_many_lines(group):
+    for case in GROUPS[group]:
+        check_interrupts(case, LINES)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"probability": True}, {"scaling": "standard", "threshold": "holdout"}], ids=str)
-@pytest.mark.parametrize("measure", ["roc_auc", "f1"])
+@each("options", [{"probability": True}, {"scaling": "standard", "threshold": "holdout"}])
+@each("measure", ["roc_auc", "f1"])
 def test_ctrl_c_with_probabilities_and_rows_held_out(measure, options):
-    check_interrupts((measure, "auto"), 80, **options)
+    check_interrupts((measure, "auto"), LINES, **options)
 
 
-@pytest.mark.parametrize("case", [("roc_auc", "auto"), ("roc_auc", "moments"), ("f1", "stamp")], ids=str)
+@pytest.mark.slow
+@each("case", [("roc_auc", "auto"), ("roc_auc", "moments"), ("f1", "stamp")])
 def test_ctrl_c_at_each_of_the_last_lines(case):
     """Where the attributes are set: of the old fit or of the new one, never of both."""
     X, y = rows()
@@ -194,7 +193,7 @@ def test_attributes_come_all_at_once_or_not_at_all():
     assert vars(one) == {"b": 3}
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+@each("error", [KeyboardInterrupt, ValueError])
 def test_what_comes_when_the_model_is_set_already(error, monkeypatch):
     """While probabilities are learnt: Ctrl-C leaves the model, marked as interrupted; an error leaves what was there before."""
 
@@ -204,9 +203,10 @@ def test_what_comes_when_the_model_is_set_already(error, monkeypatch):
     X, y = rows()
     clf = MeasureClassifier(probability=True).fit(X, y)
     before, calibration = facts(clf), clf.calibration_
-    monkeypatch.setattr(classifier_module, "cross_fitted_scores", fails)
-    with pytest.raises(error, match="in a fold"):
-        clf.fit(X + 1.0, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(classifier_module, "cross_fitted_scores", fails)
+        with pytest.raises(error, match="in a fold"):
+            clf.fit(X + 1.0, y)
     if error is ValueError:
         assert facts(clf) == before
         assert clf.calibration_ is calibration
@@ -237,19 +237,20 @@ def press_once(monkeypatch):
             monkeypatch.setattr(cls, name, watched(getattr(cls, name)))
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case[1] != "auto"], ids=str)
-@pytest.mark.parametrize("make", [classifier, None], ids=["one fit", "folds"])
-def test_x_is_let_go_after_ctrl_c(case, make, monkeypatch):
+@each("case", [case for case in SOME if case[1] != "auto"])
+@each("folds", [False, True])
+def test_x_is_let_go_after_ctrl_c(case, folds, monkeypatch):
     """At once, not when Python looks for circles: the user may need the memory now."""
     X, y = rows()
     X = X.view(Held)
     watched, (measure, name) = weakref.ref(X), case
-    clf = classifier(case) if make else MeasureClassifierCV(measure, alphas=[1e-3, 1e-2], solver=name, cv=2)
-    press_once(monkeypatch)
+    clf = MeasureClassifierCV(measure, alphas=[1e-3, 1e-2], solver=name, cv=2) if folds else classifier(case)
     gc.disable()
     try:
-        with pytest.raises(KeyboardInterrupt):
-            clf.fit(X, y)
+        with monkeypatch.context() as patch:
+            press_once(patch)
+            with pytest.raises(KeyboardInterrupt):
+                clf.fit(X, y)
         del X
         assert watched() is None
     finally:

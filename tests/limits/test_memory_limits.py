@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import scoreline.runtime.memory as own
+from loops import each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.fitting import memory
 from scoreline.fitting.plan import Request, Shape, plan
@@ -63,7 +64,7 @@ def test_a_container_of_the_first_version(machine):
     assert own.memory_left() == 10_000
 
 
-@pytest.mark.parametrize(("name", "text"), [("memory.max", "max"), ("memory/memory.limit_in_bytes", str(2**63 - 4096))])
+@each(("name", "text"), [("memory.max", "max"), ("memory/memory.limit_in_bytes", str(2**63 - 4096))])
 def test_a_container_without_limit(machine, name, text):
     (machine / "group" / name).write_text(text + "\n")
     assert own.memory_limit() == 1100 * 1024
@@ -98,7 +99,7 @@ def test_a_machine_that_says_nothing(machine, monkeypatch):
     assert own.memory_limit() == math.inf
 
 
-@pytest.mark.parametrize(("size", "words"), [(2.5e9, "2.5 GB"), (1e6, "1 MB"), (999.0, "0.999 kB")])
+@each(("size", "words"), [(2.5e9, "2.5 GB"), (1e6, "1 MB"), (999.0, "0.999 kB")])
 def test_sizes_in_words(size, words):
     assert own.in_words(size) == words
 
@@ -118,7 +119,7 @@ def short(monkeypatch):
     return given
 
 
-@pytest.mark.parametrize("name", sorted(all_solvers()))
+@each("name", sorted(all_solvers()))
 def test_a_fit_that_can_never_be_is_refused(name, short):
     """For every solver: before anything is computed, and the classifier stays as it was."""
     short(100.0, 50.0)
@@ -218,15 +219,14 @@ def test_estimates_are_those_of_real_fits(name):
     for k, pair in enumerate(done.stdout.splitlines()):
         used, estimate = map(float, pair.split())
         assert 1.2 * used <= estimate, f"used {used:.3g}, estimated {estimate:.3g}"
-        assert k > 0 or estimate <= 6.0 * used, (
-            f"used {used:.3g}, estimated {estimate:.3g}"
-        )  # the second has pages of the first
+        if k == 0:  # the second has pages of the first
+            assert estimate <= 6.0 * used, f"used {used:.3g}, estimated {estimate:.3g}"
 
 
 # ------------------------------------------------------------------------------------------------------------ it runs out
 
 
-@pytest.mark.parametrize("make", [MeasureClassifier, lambda: MeasureClassifierCV(alphas=[1e-3, 1e-2], cv=2)])
+@each("make", [MeasureClassifier, lambda: MeasureClassifierCV(alphas=[1e-3, 1e-2], cv=2)])
 def test_a_memory_error_becomes_advice_once(make, monkeypatch):
     X, y = rows()
     clf = make().fit(X, y)
@@ -235,11 +235,11 @@ def test_a_memory_error_becomes_advice_once(make, monkeypatch):
     def full(*args, **options):
         raise np._core._exceptions._ArrayMemoryError((10**9,), np.dtype(float))
 
-    monkeypatch.setattr(SmoothedSolver, "step", full)
-    with pytest.raises(
-        MemoryError, match=r"Unable to allocate 7.45 GiB.* are left\. Pass X as float32.*convert"
-    ) as caught:
-        clf.fit(X + 1.0, y)
+    message = r"Unable to allocate 7.45 GiB.* are left\. Pass X as float32.*convert"
+    with monkeypatch.context() as patch:
+        patch.setattr(SmoothedSolver, "step", full)
+        with pytest.raises(MemoryError, match=message) as caught:
+            clf.fit(X + 1.0, y)
     assert str(caught.value).count("Pass X as float32") == 1
     assert np.array_equal(clf.coef_, before)
 
@@ -286,7 +286,7 @@ else:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
-@pytest.mark.parametrize("room", [10**6, 10**8])
+@each("room", [10**6, 10**8])
 @pytest.mark.parametrize("measure", ["roc_auc", "f1", "accuracy"])
 def test_a_process_with_too_little_memory_says_so_and_goes_on(measure, room):
     line = [sys.executable, "-c", LIMITED, measure, str(room)]

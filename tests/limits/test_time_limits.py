@@ -5,13 +5,13 @@ import warnings
 from contextlib import nullcontext
 
 import numpy as np
-import pytest
-from limited_fits import CASES, classifier, rows
+from limited_fits import SOME, classifier, rows
 
+from loops import each
 from scoreline.fitting import interim
 from scoreline.operators import as_operator
 
-END = 10.0  # passes beyond iterations: the start (2), the proof (1), leave-one-out or the cut of row methods (up to 7)
+END = 10.0  # passes beyond iterations: the start (2), the proof (1), leave-one-out or the threshold of row methods (up to 7)
 
 
 def fitted(case, monkeypatch, **options):
@@ -26,7 +26,7 @@ def fitted(case, monkeypatch, **options):
     return clf, operator.n_passes
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", SOME)
 def test_a_fit_ends_within_an_iteration_of_its_time(case, monkeypatch):
     """An iteration is what the whole fit takes for its longest."""
     whole, full = fitted(case, monkeypatch)

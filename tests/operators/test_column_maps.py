@@ -6,9 +6,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.special import ndtr, ndtri
 
+from loops import each
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import (
     CLIP_SPREADS,
@@ -23,6 +24,7 @@ from scoreline.operators.column_maps import (
     with_mapped_columns,
 )
 from scoreline.testing import check_operator
+from tiers import examples
 
 VALUES = st.sampled_from([-1e300, -7.0, -1.5, -0.0, 0.0, 1e-300, 0.25, 1.0, 3.0, 1e6, 1e300])
 TABLES = st.integers(1, 12).flatmap(
@@ -53,9 +55,9 @@ def share(values, value):
     return (sum(v < value for v in values) + 0.5 * sum(v == value for v in values)) / len(values)
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr", "csc"])
+@each("storage", ["dense", "csr", "csc"])
 @given(table=TABLES)
-@settings(deadline=None)
+@examples(100)
 def test_limits_and_quantiles_are_those_of_repeated_rows(storage, table):
     rows, weight = np.array(table[0]), np.array(table[1], dtype=float)
     X = {"dense": lambda: rows, "csr": lambda: sp.csr_array(rows), "csc": lambda: sp.csc_array(rows)}[storage]()
@@ -70,9 +72,9 @@ def test_limits_and_quantiles_are_those_of_repeated_rows(storage, table):
         np.testing.assert_allclose(middle[j], [share(values, v) for v in found[j]], rtol=1e-14)  # one division
 
 
-@pytest.mark.parametrize("kind", ["robust", "quantile"])
+@each("kind", ["robust", "quantile"])
 @given(table=TABLES)
-@settings(deadline=None)
+@examples(100)
 def test_maps_are_piecewise_linear_monotone_and_keep_zero(kind, table):
     rows, weight = np.array(table[0]), np.array(table[1], dtype=float)
     column_map = ColumnMap.learn(as_operator(rows), kind, weight)
@@ -110,8 +112,8 @@ def test_what_is_not_finite_becomes_nan():
     assert np.isnan(column_map.transform(np.array([[np.nan, np.inf], [-np.inf, 1.0]]))).tolist() == [[1, 1], [1, 0]]
 
 
-@pytest.mark.parametrize("kind", ["robust", "quantile"])
-@pytest.mark.parametrize("storage", ["dense", "csr", "float32"])
+@each("kind", ["robust", "quantile"])
+@each("storage", ["dense", "csr", "float32"])
 def test_the_operator_keeps_the_contract(storage, kind):
     rng = np.random.default_rng(0)
     X = np.where(rng.random((40, 7)) < 0.6, rng.standard_cauchy((40, 7)), 0.0)
@@ -171,7 +173,7 @@ def test_the_median_spread_of_a_symmetric_column_is_its_quartile():
     assert (low[0], high[0]) == (-50.0, 50.0)  # six times 25 lies beyond the range, which is the limit then
 
 
-@pytest.mark.parametrize("kind", ["robust", "quantile"])
+@each("kind", ["robust", "quantile"])
 def test_features_that_no_sampled_row_has_are_kept(kind, monkeypatch):
     """5,000 rare words in one row each, of which most are not in a sample of 512 rows."""
     monkeypatch.setattr("scoreline.operators.column_maps.Sample.of.__func__.__defaults__", (1 << 10,))
@@ -183,7 +185,7 @@ def test_features_that_no_sampled_row_has_are_kept(kind, monkeypatch):
     assert (ColumnMap.learn(as_operator(dense), kind).transform(dense) == dense).all()
 
 
-@pytest.mark.parametrize("kind", ["robust", "quantile"])
+@each("kind", ["robust", "quantile"])
 def test_the_sample_is_of_rows_with_weight(kind, monkeypatch):
     monkeypatch.setattr("scoreline.operators.column_maps.Sample.of.__func__.__defaults__", (1 << 10,))
     X = np.random.default_rng(0).standard_normal((60_000, 3))
@@ -194,7 +196,7 @@ def test_the_sample_is_of_rows_with_weight(kind, monkeypatch):
     assert all(340 <= first < last for first, last in _spans(np.flatnonzero(weight), 8, len(weight)))
 
 
-@pytest.mark.parametrize("kind", ["robust", "quantile"])
+@each("kind", ["robust", "quantile"])
 def test_entries_that_name_the_same_place_are_one_value(kind):
     X = np.random.default_rng(0).standard_cauchy((50, 4))
     column_map = ColumnMap.learn(as_operator(X), kind)
@@ -215,7 +217,7 @@ def test_listed_rows_are_read_in_blocks(monkeypatch):
     read = []
     listed = inner._listed
     monkeypatch.setattr(inner, "_listed", lambda lines: read.append(len(lines)) or listed(lines))
-    monkeypatch.setattr("scoreline.operators.column_maps.default_block_rows", lambda n, p: 8)
+    monkeypatch.setattr("scoreline.operators.block_sums.default_block_rows", lambda n, p: 8)
     np.testing.assert_allclose(mapped._matvec_rows(w, rows), expected @ w, rtol=1e-14, atol=1e-14)
     np.testing.assert_allclose(mapped._rmatvec_rows(u, rows), expected.T @ u, rtol=1e-14, atol=1e-14)
     assert sum(read) == 100

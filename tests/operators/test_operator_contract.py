@@ -1,14 +1,27 @@
 """Every storage that `as_operator` takes, and every wrapper, through `check_operator`."""
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
+from storages import (
+    COMPUTED,
+    DENSE,
+    FRAMES,
+    LARGE,
+    SCALE,
+    SPARSE,
+    SPARSE_NAMES,
+    WRAPPERS,
+    N,
+    P,
+    dense_array,
+    gaussian,
+    inner_operators,
+    mostly_zero,
+)
 
+from loops import each
 from scoreline.operators import (
-    BlockOperator,
     DenseOperator,
     InterceptOperator,
     LinearMapOperator,
@@ -18,92 +31,10 @@ from scoreline.operators import (
 )
 from scoreline.operators.blocks import StridedOperator
 from scoreline.testing import check_operator
-
-N, P = 37, 23  # neither is a multiple of 4, so the remainders of the unrolled kernels are used
-CSR = {"matrix": sp.csr_matrix, "array": sp.csr_array}
-CSC = {"matrix": sp.csc_matrix, "array": sp.csc_array}
+from tiers import TIER
 
 
-def gaussian(n=N, p=P, dtype=np.float64, order="C"):
-    return np.asarray(np.random.default_rng(7).standard_normal((n, p)), dtype=dtype, order=order)
-
-
-def mostly_zero(n=N, p=P, density=0.2, dtype=np.float64):
-    rng = np.random.default_rng(8)
-    return np.where(rng.random((n, p)) < density, rng.standard_normal((n, p)), 0.0).astype(dtype)
-
-
-def read_only(X):
-    X.flags.writeable = False
-    return X
-
-
-def unaligned(X):
-    """Return X in memory that starts at an odd address."""
-    buffer = np.empty(X.nbytes + 1, dtype=np.uint8)
-    out = buffer[1:].view(X.dtype).reshape(X.shape)
-    out[...] = X
-    return out
-
-
-def record_field(X):
-    """Return X as a field of records of 12 bytes: the distance between entries is no multiple of their size."""
-    records = np.zeros(X.shape, dtype=[("value", np.float64), ("other", np.int32)])
-    records["value"] = X
-    return records["value"]
-
-
-DENSE = {
-    "c": lambda: gaussian(),
-    "f": lambda: gaussian(order="F"),
-    "c32": lambda: gaussian(dtype=np.float32),
-    "f32": lambda: gaussian(dtype=np.float32, order="F"),
-    "read_only": lambda: read_only(gaussian()),
-    "every_second_row": lambda: gaussian()[::2],
-    "every_second_row_f": lambda: gaussian(order="F")[::2],
-    "every_third_column": lambda: gaussian()[:, ::3],
-    "every_third_column_f": lambda: gaussian(order="F")[:, ::3],
-    "both_strided": lambda: gaussian()[::2, ::3],
-    "columns_3_to_9": lambda: gaussian()[:, 3:9],
-    "columns_3_to_9_32": lambda: gaussian(dtype=np.float32)[:, 3:9],
-    "rows_3_to_9_f": lambda: gaussian(order="F")[3:9],
-    "reversed_rows": lambda: gaussian()[::-1],
-    "reversed_columns": lambda: gaussian()[:, ::-1],
-    "transposed": lambda: gaussian().T,
-    "transposed_slice": lambda: gaussian()[:, 3:9].T,
-    "transposed_strided": lambda: gaussian()[::2, ::3].T,
-    "big_endian": lambda: gaussian().astype(">f8"),
-    "big_endian_32": lambda: gaussian().astype(">f4"),
-    "unaligned": lambda: unaligned(gaussian()),
-    "record_field": lambda: record_field(gaussian()),
-    "broadcast_row": lambda: np.broadcast_to(np.round(8 * gaussian(1)) / 8, (N, P)),
-    "broadcast_column": lambda: np.broadcast_to(gaussian(N, 1), (N, P)),
-    "sliding_window": lambda: np.lib.stride_tricks.sliding_window_view(gaussian(1, 60)[0], 7),
-    "sliding_window_apart": lambda: np.lib.stride_tricks.sliding_window_view(gaussian(1, 60)[0], 7)[::7],
-    "one_row": lambda: gaussian(1),
-    "one_row_of_many": lambda: gaussian()[5:6],
-    "one_row_strided": lambda: gaussian()[:, :1].T,
-    "one_row_reversed": lambda: gaussian(1)[:, ::-1],
-    "one_column": lambda: gaussian(N, 1),
-    "one_column_of_many": lambda: gaussian()[:, 4:5],
-    "one_column_of_many_f": lambda: gaussian(order="F")[:, 4:5],
-    "one_column_reversed": lambda: gaussian(N, 1)[::-1],
-    "one_entry": lambda: gaussian(1, 1),
-    "one_entry_of_many": lambda: gaussian()[5:6, 4:5],
-    "int8": lambda: np.random.default_rng(0).integers(-100, 100, (N, P)).astype(np.int8),
-    "int64": lambda: np.random.default_rng(0).integers(-(2**52), 2**52, (N, P)),
-    "uint64": lambda: np.random.default_rng(0).integers(0, 2**52, (N, P)).astype(np.uint64),
-    "bool": lambda: gaussian() > 0,
-    "float16": lambda: gaussian().astype(np.float16),
-    "longdouble": lambda: gaussian().astype(np.longdouble),
-    "object": lambda: np.array([[1, 2.5, True], [np.float32(0.5), -3, 0]], dtype=object),
-    "lists": lambda: [[1, 2.5, 3], [4, 5, 6]],
-    "denormal": lambda: gaussian() * 1e-310,
-    "zeros": lambda: np.zeros((N, P)),
-}
-
-
-@pytest.mark.parametrize("name", DENSE)
+@each("name", DENSE)
 def test_dense_storage_keeps_the_contract(name):
     X = DENSE[name]()
     # An error of 1e-12 relative to sum |x w| is 60 roundings per term: other orders of summation pass, float32 sums fail.
@@ -111,7 +42,7 @@ def test_dense_storage_keeps_the_contract(name):
     check_operator(as_operator(X), np.asarray(X).astype(np.float64), rtol=1e-11 if name == "denormal" else 1e-12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "expected"),
     [
         ("c", DenseOperator),
@@ -142,81 +73,7 @@ def test_the_contract_accepts_constant_columns():
     check_operator(as_operator(X), X)
 
 
-def with_index_type(X, indices, indptr=None):
-    X.indices, X.indptr = X.indices.astype(indices), X.indptr.astype(indptr or indices)
-    assert (X.indices.dtype, X.indptr.dtype) == (np.dtype(indices), np.dtype(indptr or indices))
-    return X
-
-
-def shuffled_lines(X):
-    rng = np.random.default_rng(3)
-    for lo, hi in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        order = rng.permutation(hi - lo) + lo
-        X.data[lo:hi], X.indices[lo:hi] = X.data[order], X.indices[order]
-    X.has_sorted_indices = False
-    assert not X.has_canonical_format
-    return X
-
-
-def with_duplicates(kind):
-    """Return a matrix that names most places two or three times, lines unsorted."""
-    rng = np.random.default_rng(4)
-    lines, width = (N, P) if kind(np.eye(2)).format == "csr" else (P, N)
-    indptr = np.arange(lines + 1) * 40
-    X = kind((rng.standard_normal(40 * lines), rng.integers(0, width, 40 * lines), indptr), shape=(N, P))
-    assert X.nnz == 40 * lines
-    assert not X.has_canonical_format
-    return X
-
-
-def with_explicit_zeros(X):
-    X.data[::3] = 0.0
-    return X
-
-
-def with_slack(X):
-    """Append room to the arrays, as SciPy itself does when it over-allocates; what stands there must not be read."""
-    X.data = np.append(X.data, [np.nan] * 5)
-    X.indices = np.append(X.indices, np.full(5, 10**6, dtype=X.indices.dtype))
-    assert len(X.data) > X.indptr[-1]
-    return X
-
-
-def with_empty_lines():
-    A = mostly_zero(density=0.5)
-    A[[0, 5, 6, N - 1]] = 0.0
-    A[:, [0, 7, P - 1]] = 0.0
-    return A
-
-
-SPARSE = {}
-for kind in ("matrix", "array"):
-    for fmt in ("csr", "csc", "coo", "lil", "dok", "dia"):
-        SPARSE[f"{fmt}_{kind}"] = lambda name=f"{fmt}_{kind}": getattr(sp, name)(mostly_zero())
-    SPARSE[f"bsr_{kind}"] = lambda name=f"bsr_{kind}": getattr(sp, name)(mostly_zero(36, 20), blocksize=(4, 5))
-    for fmt, make in (("csr", CSR[kind]), ("csc", CSC[kind])):
-        SPARSE |= {
-            f"{fmt}_{kind}_32": lambda make=make: make(mostly_zero(dtype=np.float32)),
-            f"{fmt}_{kind}_int32": lambda make=make: with_index_type(make(mostly_zero()), np.int32),
-            f"{fmt}_{kind}_int64": lambda make=make: with_index_type(make(mostly_zero()), np.int64),
-            f"{fmt}_{kind}_int32_int64": lambda make=make: with_index_type(make(mostly_zero()), np.int32, np.int64),
-            f"{fmt}_{kind}_unsorted": lambda make=make: shuffled_lines(make(mostly_zero())),
-            f"{fmt}_{kind}_duplicates": lambda make=make: with_duplicates(make),
-            f"{fmt}_{kind}_explicit_zeros": lambda make=make: with_explicit_zeros(make(mostly_zero())),
-            f"{fmt}_{kind}_slack": lambda make=make: with_slack(make(mostly_zero())),
-            f"{fmt}_{kind}_empty_lines": lambda make=make: make(with_empty_lines()),
-            f"{fmt}_{kind}_zeros": lambda make=make: make((N, P)),
-            f"{fmt}_{kind}_full": lambda make=make: make(gaussian()),
-            f"{fmt}_{kind}_one_row": lambda make=make: make(mostly_zero(1)),
-            f"{fmt}_{kind}_one_column": lambda make=make: make(mostly_zero(N, 1)),
-            f"{fmt}_{kind}_one_entry": lambda make=make: make(gaussian(1, 1)),
-            f"{fmt}_{kind}_int8": lambda make=make: make(np.round(10 * mostly_zero()).astype(np.int8)),
-            f"{fmt}_{kind}_bool": lambda make=make: make(mostly_zero() > 0),
-            f"{fmt}_{kind}_longdouble": lambda make=make: make(mostly_zero().astype(np.longdouble)),
-        }
-
-
-@pytest.mark.parametrize("name", SPARSE)
+@each("name", SPARSE_NAMES)
 def test_sparse_storage_keeps_the_contract(name):
     X = SPARSE[name]()
     kept = X.copy() if X.format in ("csr", "csc") else None
@@ -235,69 +92,13 @@ def test_read_only_sparse_arrays_are_accepted():
     check_operator(as_operator(X), X.toarray())
 
 
-def sparse_frame():
-    return pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(mostly_zero()))
-
-
-FRAMES = {
-    "pandas_one_block": lambda: pd.DataFrame(gaussian()),
-    "pandas_float32": lambda: pd.DataFrame(gaussian(dtype=np.float32)),
-    "pandas_mixed": lambda: pd.DataFrame({"a": [1, 2, 3], "b": [0.5, -1.5, 2.5], "c": np.float32([1, 2, 4])}),
-    "pandas_bool_and_float": lambda: pd.DataFrame({"a": [True, False, True], "b": [0.5, -1.5, 2.5]}),
-    "pandas_nullable": lambda: pd.DataFrame({"a": pd.array([1, 2, 3], "Int64"), "b": pd.array([0.5, 1, 2], "Float64")}),
-    "pandas_sparse": sparse_frame,
-    "pandas_sparse_and_dense": lambda: pd.DataFrame({"a": pd.arrays.SparseArray([0.0, 0.0, 2.0]), "b": [1.0, 2, 3]}),
-    "polars_float": lambda: pl.DataFrame(gaussian()),
-    "polars_mixed": lambda: pl.DataFrame({"a": [1, 2, 3], "b": [0.5, -1.5, 2.5], "c": [True, False, True]}),
-    "polars_one_column": lambda: pl.DataFrame({"a": [1.0, 2.0, 4.0]}),
-}
-
-
-@pytest.mark.parametrize("name", FRAMES)
+@each("name", FRAMES)
 def test_frames_keep_the_contract(name):
     X = FRAMES[name]()
     check_operator(as_operator(X), np.asarray(X.to_numpy()).astype(np.float64))
 
 
-class SquaredColumns(BlockOperator):
-    """The least that a block operator must write."""
-
-    def __init__(self, X):
-        super().__init__(X.shape)
-        self._rows = X
-
-    def _block(self, start, stop):
-        return self._rows[start:stop] ** 2
-
-
-def fourier_features(operator, rows):
-    """Compute the features as the class docstring writes them, one entry at a time."""
-    n, D = operator.shape
-    return np.array(
-        [
-            [np.sqrt(2.0 / D) * np.cos(rows[i] @ operator._directions[:, k] + operator._phases[k]) for k in range(D)]
-            for i in range(n)
-        ]
-    )
-
-
-def fourier_case(dtype):
-    rows = gaussian(N, 5, dtype=dtype)
-    operator = RandomFourierFeatures(rows, n_features=31, gamma=0.3, random_state=2)
-    return operator, fourier_features(operator, rows.astype(np.float64))
-
-
-COMPUTED = {
-    "linear_operator": lambda: (as_operator(aslinearoperator(gaussian())), gaussian()),
-    "linear_operator_sparse": lambda: (as_operator(aslinearoperator(sp.csr_array(mostly_zero()))), mostly_zero()),
-    "fourier": lambda: fourier_case(np.float64),
-    "fourier32": lambda: fourier_case(np.float32),
-    "block_operator": lambda: (SquaredColumns(gaussian()), gaussian() ** 2),
-    "block_operator32": lambda: (SquaredColumns(gaussian(dtype=np.float32)), gaussian(dtype=np.float32) ** 2),
-}
-
-
-@pytest.mark.parametrize("name", COMPUTED)
+@each("name", COMPUTED)
 def test_computed_matrices_keep_the_contract(name):
     operator, dense = COMPUTED[name]()
     # The features themselves are sums computed by BLAS and by a dot product: a few roundings of angles of size 10.
@@ -330,46 +131,8 @@ def test_fourier_features_of_new_rows_are_those_of_training():
     assert np.abs(other.matvec(w) - new.matvec(w)).max() > 0.1
 
 
-def inner_operators():
-    return {
-        "dense": (lambda: as_operator(gaussian()), gaussian()),
-        "dense_f": (lambda: as_operator(gaussian(order="F")), gaussian()),
-        "csr": (lambda: as_operator(sp.csr_matrix(mostly_zero())), mostly_zero()),
-        "csc": (lambda: as_operator(sp.csc_array(mostly_zero())), mostly_zero()),
-        "strided": (lambda: as_operator(gaussian()[:, ::-1]), gaussian()[:, ::-1]),
-        "linear": (lambda: as_operator(aslinearoperator(gaussian())), gaussian()),
-    }
-
-
-SCALE = np.random.default_rng(5).uniform(0.5, 2.0, P)
-SCALE[3] = 0.0
-CENTER = np.random.default_rng(6).standard_normal(P)
-WRAPPERS = {
-    "intercept": (lambda o: InterceptOperator(o), lambda A: np.hstack([A, np.ones((N, 1))])),
-    "intercept_tenth": (lambda o: InterceptOperator(o, 0.1), lambda A: np.hstack([A, np.full((N, 1), 0.1)])),
-    "scaled": (lambda o: ScaledOperator(o, SCALE), lambda A: A * SCALE),
-    "centred": (lambda o: ScaledOperator(o, SCALE, CENTER), lambda A: (A - CENTER) * SCALE),
-    "intercept_of_scaled": (
-        lambda o: InterceptOperator(ScaledOperator(o, SCALE), 2.0),
-        lambda A: np.hstack([A * SCALE, np.full((N, 1), 2.0)]),
-    ),
-    "intercept_of_centred": (
-        lambda o: InterceptOperator(ScaledOperator(o, SCALE, CENTER), 2.0),
-        lambda A: np.hstack([(A - CENTER) * SCALE, np.full((N, 1), 2.0)]),
-    ),
-    "centred_intercept": (
-        lambda o: ScaledOperator(InterceptOperator(o), np.append(SCALE, 3.0), np.append(CENTER, 0.5)),
-        lambda A: (np.hstack([A, np.ones((N, 1))]) - np.append(CENTER, 0.5)) * np.append(SCALE, 3.0),
-    ),
-    "centred_twice": (
-        lambda o: ScaledOperator(ScaledOperator(o, SCALE, CENTER), SCALE + 1, CENTER - 1),
-        lambda A: ((A - CENTER) * SCALE - (CENTER - 1)) * (SCALE + 1),
-    ),
-}
-
-
-@pytest.mark.parametrize("inner", inner_operators())
-@pytest.mark.parametrize("name", WRAPPERS)
+@each("inner", inner_operators())
+@each("name", WRAPPERS)
 def test_wrappers_keep_the_contract(name, inner):
     make, dense = inner_operators()[inner]
     wrap, apply = WRAPPERS[name]
@@ -379,8 +142,8 @@ def test_wrappers_keep_the_contract(name, inner):
     assert operator.capabilities == operator.inner.capabilities
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_array], ids=["dense", "csr", "csc"])
-@pytest.mark.parametrize("name", WRAPPERS)
+@each("make", [np.asarray, sp.csr_matrix, sp.csc_array])
+@each("name", WRAPPERS)
 def test_wrappers_over_float32_keep_float64_accuracy(name, make):
     A = mostly_zero(dtype=np.float32)
     wrap, apply = WRAPPERS[name]
@@ -396,7 +159,7 @@ def test_wrappers_count_passes_on_both_operators():
     assert inner.n_passes == outer.inner.n_passes == outer.n_passes == 2 + (N // 2) / N
 
 
-@pytest.mark.parametrize("name", WRAPPERS)
+@each("name", WRAPPERS)
 def test_unwrap_gives_the_same_scores_on_the_inner_matrix(name):
     inner = as_operator(gaussian())
     operator = WRAPPERS[name][0](inner)
@@ -409,43 +172,19 @@ def test_unwrap_gives_the_same_scores_on_the_inner_matrix(name):
     np.testing.assert_allclose(inner.matvec(coef) + intercept, operator.matvec(w) + b, rtol=0, atol=1e-12)
 
 
-def large(order="C", dtype=np.float64, n=6000, p=200):
-    return gaussian(n, p, dtype, order)
-
-
-def large_sparse(make):
-    X = sp.random(
-        6000, 200, density=0.3, random_state=1, format="csr", data_rvs=np.random.default_rng(0).standard_normal
-    )
-    return make(X)
-
-
-LARGE = {
-    "c": lambda: large(),
-    "f": lambda: large(order="F"),
-    "f_36000_rows": lambda: large(order="F", n=36000, p=50),  # several tiles of 2048 rows in one chunk
-    "c32": lambda: large(dtype=np.float32),
-    "sliced": lambda: large(n=18000)[::2, 3:180],
-    "csr": lambda: large_sparse(sp.csr_matrix),
-    "csc": lambda: large_sparse(sp.csc_matrix),
-    "csr_uneven": lambda: sp.vstack([large_sparse(sp.csr_array)] * 2 + [sp.csr_array((3000, 200))], format="csr"),
-    "strided_several_blocks": lambda: large(n=11000)[:, ::-1],
-}
-
-
-@pytest.mark.parametrize("name", LARGE)
+@each("name", ("f", "csr") if TIER == "quick" else LARGE)
 def test_several_chunks_and_threads_keep_the_contract(name):
     X = LARGE[name]()
     operator = as_operator(X)
     if hasattr(operator, "_bounds"):
         assert len(operator._bounds) >= 3, "this test is about several chunks"
-    check_operator(operator, X.toarray() if sp.issparse(X) else X.astype(np.float64))
+    check_operator(operator, dense_array(X))
 
 
-@pytest.mark.parametrize("inner", ["c", "csr"])
+@each("inner", ["c", "csr"])
 def test_wrappers_over_several_chunks(inner):
     X = LARGE[inner]()
-    dense = X.toarray() if sp.issparse(X) else X
+    dense = dense_array(X)
     scale, center = np.linspace(0.5, 2, 200), np.linspace(-1, 1, 200)
     operator = InterceptOperator(ScaledOperator(as_operator(X), scale, center))
     w, u = np.linspace(-1, 1, 201), np.sin(np.arange(6000.0))

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
+from loops import each
 from scoreline.io.sources import ArraySource
 from scoreline.operators import CompressedOperator, InterceptOperator, RandomFourierFeatures, as_operator
 from scoreline.operators.wrappers import scaled
@@ -46,7 +47,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 def test_unusable_input_is_refused(name):
     make, message = REFUSED[name]
     with pytest.raises(ValueError, match=f"(?s){message}"):
@@ -74,9 +75,9 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("alone", [False, True])
-@pytest.mark.parametrize("frame", FRAMES)
-@pytest.mark.parametrize("name", UNUSABLE)
+@each("alone", [False, True])
+@each("frame", FRAMES)
+@each("name", UNUSABLE)
 def test_a_column_that_is_not_numeric_is_named_with_its_type(name, frame, alone):
     values, kind = UNUSABLE[name]
     numbers = {} if alone else {"a": [1.0, 2.0]}
@@ -87,7 +88,7 @@ def test_a_column_that_is_not_numeric_is_named_with_its_type(name, frame, alone)
         ArraySource(X)
 
 
-@pytest.mark.parametrize("frame", FRAMES)
+@each("frame", FRAMES)
 def test_decimals_and_truth_values_of_frames_are_numbers(frame):
     table = pa.table({"a": [Decimal("0.5"), Decimal("2.5")], "b": [True, False]})
     assert as_operator(FRAMES[frame](table)).matvec([1.0, 10.0]).tolist() == [10.5, 2.5]
@@ -99,13 +100,13 @@ def test_a_lazy_frame_says_how_to_collect_it():
             use(pl.DataFrame({"a": [1.0]}).lazy())
 
 
-@pytest.mark.parametrize("entry", [np.datetime64("2024-01-01"), np.timedelta64(3, "s")], ids=repr)
+@each("entry", [np.datetime64("2024-01-01"), np.timedelta64(3, "s")])
 def test_dates_among_objects_do_not_become_numbers(entry):
     with pytest.raises(TypeError, match=type(entry).__name__):
         as_operator(np.array([[entry], [1.0]], dtype=object))
 
 
-@pytest.mark.parametrize("entry", [1j, None, {}, [1]], ids=repr)
+@each("entry", [1j, None, {}, [1]])
 def test_objects_that_are_not_numbers_are_refused(entry):
     X = np.empty((2, 2), dtype=object)
     X[:] = 1.0
@@ -141,9 +142,9 @@ STORAGES = {
 }
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf], ids=str)
-@pytest.mark.parametrize("place", [(0, 0), (0, 8), (12, 0), (12, 8), (7, 3)], ids=str)
-@pytest.mark.parametrize("name", STORAGES)
+@each("value", [np.nan, np.inf, -np.inf])
+@each("place", [(0, 0), (0, 8), (12, 0), (12, 8), (7, 3)])
+@each("name", STORAGES)
 def test_the_place_of_a_nonfinite_entry_is_named(name, place, value):
     A = np.random.default_rng(0).standard_normal((13, 9))
     A[place] = value
@@ -152,15 +153,15 @@ def test_the_place_of_a_nonfinite_entry_is_named(name, place, value):
     assert as_operator(STORAGES[name](A), check_finite=False).shape == A.shape
 
 
-@pytest.mark.parametrize("name", ["c", "f", "every_second_column", "csr", "csc"])
-@pytest.mark.parametrize("place", [(0, 0), (1499, 100), (2999, 199)], ids=str)
+@each("name", ["c", "f", "every_second_column", "csr", "csc"])
+@each("place", [(0, 0), (1499, 100), (2999, 199)])
 def test_the_place_is_right_in_matrices_of_several_chunks(name, place):
     A = np.random.default_rng(0).standard_normal((3000, 200))
     A[place] = np.nan
     assert as_operator(STORAGES[name](A), check_finite=False).inspect() == place
 
 
-@pytest.mark.parametrize("name", STORAGES)
+@each("name", STORAGES)
 def test_finite_matrices_pass_the_check(name):
     largest = {"c32": 3e38, "float16": 6e4}.get(name, 1.7e308)
     A = np.full((13, 9), largest)
@@ -192,8 +193,8 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array], ids=lambda m: m.__name__)
-@pytest.mark.parametrize("name", MALFORMED)
+@each("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array])
+@each("name", MALFORMED)
 def test_malformed_compressed_matrices_are_refused(name, make):
     X = make(np.random.default_rng(0).standard_normal((5, 4)))
     MALFORMED[name](X)
@@ -232,8 +233,8 @@ WRONG_CALLS = {
 }
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("name", WRONG_CALLS)
+@each("operator", OPERATORS)
+@each("name", WRONG_CALLS)
 def test_wrong_lengths_and_rows_are_refused_before_a_pass(name, operator):
     call, error, message = WRONG_CALLS[name]
     X = OPERATORS[operator]()
@@ -260,8 +261,8 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "wrapped"])
-@pytest.mark.parametrize("name", MISSING)
+@each("wrapped", [False, True])
+@each("name", MISSING)
 def test_a_missing_capability_is_refused_before_a_pass(name, wrapped):
     inner = as_operator(aslinearoperator(np.eye(3)))
     operator = InterceptOperator(inner) if wrapped else inner

@@ -4,17 +4,14 @@ import logging
 
 import numpy as np
 import pandas as pd
-import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from storages import gaussian
 
+from loops import each
 from scoreline.operators import as_operator
-
-
-def gaussian(n=37, p=23, dtype=np.float64, order="C"):
-    return np.asarray(np.random.default_rng(7).standard_normal((n, p)), dtype=dtype, order=order)
-
+from tiers import examples
 
 VIEWS = {
     "c": lambda X: X,
@@ -30,8 +27,8 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["<f4", "<f8", ">f4", ">f8"])
-@pytest.mark.parametrize("name", VIEWS)
+@each("dtype", ["<f4", "<f8", ">f4", ">f8"])
+@each("name", VIEWS)
 def test_float_arrays_are_not_copied(name, dtype, caplog):
     X = VIEWS[name](gaussian(dtype=dtype))
     with caplog.at_level(logging.INFO, logger="scoreline"):
@@ -52,9 +49,9 @@ def test_dense_operators_see_later_changes_of_the_array():
         assert (operator.matvec(np.ones(operator.shape[1])) == 2.0 * operator.shape[1]).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f4", "f8"])
-@pytest.mark.parametrize("index", [np.int32, np.int64], ids=["int32", "int64"])
-@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array], ids=lambda m: m.__name__)
+@each("dtype", [np.float32, np.float64])
+@each("index", [np.int32, np.int64])
+@each("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array])
 def test_compressed_matrices_are_not_copied(make, index, dtype, caplog):
     X = make(np.where(gaussian() > 0, gaussian(), 0.0).astype(dtype))
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
@@ -75,22 +72,20 @@ def test_a_frame_of_one_block_is_not_copied():
     assert np.shares_memory(operator._flat, frame.to_numpy())
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        gaussian().astype(np.float16),
-        gaussian() > 0,
-        gaussian().astype(np.longdouble),
-        sp.coo_matrix(gaussian()),
-        sp.csr_matrix(gaussian() > 0),
-        pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}),
-    ],
-    ids=["float16", "bool", "longdouble", "coo", "csr_bool", "frame_of_two_blocks"],
-)
-def test_a_copy_is_logged_once(X, caplog):
-    with caplog.at_level(logging.INFO, logger="scoreline"):
-        as_operator(X)
-    assert caplog.text.count("copied X once") == 1
+def test_a_copy_is_logged_once(caplog):
+    copied = {
+        "float16": gaussian().astype(np.float16),
+        "bool": gaussian() > 0,
+        "longdouble": gaussian().astype(np.longdouble),
+        "coo": sp.coo_matrix(gaussian()),
+        "csr_bool": sp.csr_matrix(gaussian() > 0),
+        "frame_of_two_blocks": pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}),
+    }
+    for name, X in copied.items():
+        caplog.clear()
+        with caplog.at_level(logging.INFO, logger="scoreline"):
+            as_operator(X)
+        assert caplog.text.count("copied X once") == 1, name
 
 
 def test_operators_do_not_write_to_their_input():
@@ -118,8 +113,8 @@ SKIPPING = {
 }
 
 
-@pytest.mark.parametrize("n", [1, 5, 37, 3001])
-@pytest.mark.parametrize("name", SKIPPING)
+@each("n", [1, 5, 37, 3001])
+@each("name", SKIPPING)
 def test_rows_of_multiplier_zero_are_not_read(name, n):
     rng = np.random.default_rng(n)
     A = rng.standard_normal((n, 100))
@@ -153,8 +148,8 @@ EQUAL_ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", EQUAL_ROWS)
-@settings(max_examples=30, deadline=None, derandomize=True)
+@each("name", EQUAL_ROWS)
+@examples(30)
 @given(n=st.integers(1, 40), p=st.integers(1, 70), seed=st.integers(0, 1000))
 def test_equal_rows_have_equal_scores_to_the_bit(name, n, p, seed):
     """Ties between equal examples are ties in AUC: one bit of difference would break them."""
@@ -165,8 +160,8 @@ def test_equal_rows_have_equal_scores_to_the_bit(name, n, p, seed):
     assert len(np.unique(operator.matvec_rows(w, rng.integers(0, n, n + 3)))) == 1
 
 
-@pytest.mark.parametrize("name", EQUAL_ROWS)
-@pytest.mark.parametrize("n", [1999, 3001, 3002, 3003, 9001])
+@each("name", EQUAL_ROWS)
+@each("n", [1999, 3001, 3002, 3003, 9001])
 def test_equal_rows_have_equal_scores_across_chunks(name, n):
     rng = np.random.default_rng(n)
     operator = as_operator(EQUAL_ROWS[name](np.tile(rng.standard_normal(203), (n, 1))))

@@ -7,15 +7,29 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
-from test_operator_contract import COMPUTED, DENSE, FRAMES, LARGE, SPARSE, WRAPPERS, inner_operators, with_slack
-from test_operator_statistics import STORAGES, duplicated
+from storages import (
+    COMPUTED,
+    CONVERSIONS,
+    DENSE,
+    FRAMES,
+    LARGE,
+    SPARSE,
+    SPARSE_NAMES,
+    WRAPPERS,
+    dense_array,
+    duplicated,
+    inner_operators,
+    with_slack,
+)
 
+from loops import each
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.runtime import parallel
+from tiers import examples
 
 EPS = np.finfo(float).eps
 
@@ -76,14 +90,14 @@ def check_storage(operator, A, rtol=1e-12):
 # ---- every storage
 
 
-@pytest.mark.parametrize("name", DENSE)
+@each("name", DENSE)
 def test_dense_storages(name):
     A = np.asarray(DENSE[name]()).astype(np.float64)
     # Denormal numbers of size 1e-310 have 13 digits, and their squares are 0.
     check_storage(as_operator(DENSE[name]()), A, rtol=1e-11 if name == "denormal" else 1e-12)
 
 
-@pytest.mark.parametrize("name", SPARSE)
+@each("name", SPARSE_NAMES)
 def test_sparse_storages(name):
     X = SPARSE[name]()
     kept = X.copy() if X.format in ("csr", "csc") else None
@@ -95,12 +109,12 @@ def test_sparse_storages(name):
         assert np.array_equal(X.data[:stored], kept.data[:stored]), "the caller's matrix was changed"
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@each("name", FRAMES)
 def test_frames(name):
     check_storage(as_operator(FRAMES[name]()), np.asarray(FRAMES[name]().to_numpy()).astype(np.float64))
 
 
-@pytest.mark.parametrize("name", COMPUTED)
+@each("name", COMPUTED)
 def test_computed_matrices(name):
     operator, A = COMPUTED[name]()
     if "row_blocks" in operator.capabilities:
@@ -112,8 +126,8 @@ def test_computed_matrices(name):
     assert operator.n_passes == 0.0
 
 
-@pytest.mark.parametrize("inner", [name for name in inner_operators() if name != "linear"])
-@pytest.mark.parametrize("name", WRAPPERS)
+@each("inner", [name for name in inner_operators() if name != "linear"])
+@each("name", WRAPPERS)
 def test_wrappers(name, inner):
     make, dense = inner_operators()[inner]
     wrap, apply = WRAPPERS[name]
@@ -132,7 +146,7 @@ def test_the_constant_column_of_an_intercept_has_no_spread():
         assert not part.scatter[:, -1].any()
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_matrix], ids=["dense", "csr", "csc"])
+@each("make", [np.asarray, sp.csr_array, sp.csc_matrix])
 def test_numpy_mean_and_cov(make):
     rng = np.random.default_rng(0)
     A = np.where(rng.random((500, 6)) < 0.5, rng.standard_normal((500, 6)), 0.0)
@@ -151,13 +165,13 @@ def test_numpy_mean_and_cov(make):
 # ---- weights
 
 
-@pytest.mark.parametrize("name", STORAGES)
+@each("name", CONVERSIONS)
 def test_weights_are_repeated_rows(name):
     rng = np.random.default_rng(2)
     A = np.where(rng.random((300, 7)) < 0.6, 1.0 + rng.standard_normal((300, 7)), 0.0)
     sign, repeats = signs(300), rng.integers(0, 5, 300)
-    weighted = as_operator(STORAGES[name](A)).class_moments(sign, repeats.astype(float))
-    repeated = as_operator(STORAGES[name](np.repeat(A, repeats, axis=0))).class_moments(np.repeat(sign, repeats))
+    weighted = as_operator(CONVERSIONS[name](A)).class_moments(sign, repeats.astype(float))
+    repeated = as_operator(CONVERSIONS[name](np.repeat(A, repeats, axis=0))).class_moments(np.repeat(sign, repeats))
     for (_, a), (_, b) in zip(sides(weighted), sides(repeated), strict=True):
         assert a.weight == b.weight
         # 600 terms of size 1 to 10: a few hundred roundings at worst.
@@ -165,8 +179,8 @@ def test_weights_are_repeated_rows(name):
         np.testing.assert_allclose(a.covariance, b.covariance, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("outlier", [1.0, 1e8, 1e200])
-@pytest.mark.parametrize("name", STORAGES)
+@each("outlier", [1.0, 1e8, 1e200])
+@each("name", CONVERSIONS)
 def test_rows_of_weight_zero_are_not_there(name, outlier):
     """Whatever they hold: a weight of 0 is how rows are left out."""
     rng = np.random.default_rng(3)
@@ -176,28 +190,28 @@ def test_rows_of_weight_zero_are_not_there(name, outlier):
     A[out] *= outlier
     weight[out] = 0.0
     with np.errstate(over="ignore"):
-        got = as_operator(STORAGES[name](A)).class_moments(sign, weight)
+        got = as_operator(CONVERSIONS[name](A)).class_moments(sign, weight)
     check_moments(got, A[~out], sign[~out], weight[~out])
 
 
-@pytest.mark.parametrize("name", STORAGES)
+@each("name", CONVERSIONS)
 def test_a_class_without_rows_is_empty(name):
     A = np.random.default_rng(4).standard_normal((30, 3))
-    got = as_operator(STORAGES[name](A)).class_moments(np.ones(30))
+    got = as_operator(CONVERSIONS[name](A)).class_moments(np.ones(30))
     check_moments(got, A, np.ones(30))
     assert got.negative.weight == 0.0
     assert not got.negative.mean.any()
     assert not got.negative.scatter.any()
     weight = np.where(np.arange(30) < 10, 0.0, 1.0)
     sign = np.where(np.arange(30) < 10, -1, 1)
-    assert as_operator(STORAGES[name](A)).class_moments(sign, weight).negative.weight == 0.0
+    assert as_operator(CONVERSIONS[name](A)).class_moments(sign, weight).negative.weight == 0.0
 
 
-@pytest.mark.parametrize("name", STORAGES)
+@each("name", CONVERSIONS)
 def test_one_positive_row(name):
     A = np.random.default_rng(5).standard_normal((50, 4))
     sign = np.where(np.arange(50) == 17, 1, -1)
-    got = as_operator(STORAGES[name](A)).class_moments(sign)
+    got = as_operator(CONVERSIONS[name](A)).class_moments(sign)
     assert got.positive.weight == 1.0
     # The mean of one row is that row, up to a rounding of its distance from an origin.
     np.testing.assert_allclose(got.positive.mean, A[17], rtol=4 * EPS)
@@ -249,7 +263,7 @@ def unsorted(X):
     return out
 
 
-FAR = STORAGES | {
+FAR = CONVERSIONS | {
     "csr_unsorted": lambda A: unsorted(sp.csr_array(A)),
     "csc_unsorted": lambda A: unsorted(sp.csc_array(A)),
     "csr_slack": lambda A: with_slack(sp.csr_matrix(A)),
@@ -265,8 +279,8 @@ def int64(X):
     return X
 
 
-@pytest.mark.parametrize("weighted", ["none", "integer", "fraction"])
-@pytest.mark.parametrize("name", FAR)
+@each("weighted", ["none", "integer", "fraction"])
+@each("name", FAR)
 def test_covariances_survive_means_of_a_million_deviations(name, weighted):
     A, sign = far_columns()
     rng = np.random.default_rng(1)
@@ -276,7 +290,7 @@ def test_covariances_survive_means_of_a_million_deviations(name, weighted):
     check_relative(as_operator(FAR[name](A)).class_moments(sign, weight), A, sign, weight)
 
 
-@pytest.mark.parametrize("name", FAR)
+@each("name", FAR)
 def test_far_columns_beside_sparse_and_empty_ones_and_empty_rows(name):
     A, sign = far_columns()
     rng = np.random.default_rng(6)
@@ -289,19 +303,19 @@ def test_far_columns_beside_sparse_and_empty_ones_and_empty_rows(name):
     check_relative(as_operator(FAR[name](A)).class_moments(sign), A, sign)
 
 
-@pytest.mark.parametrize("name", ["c", "f", "strided", "csr", "csc", "csr_duplicates"])
+@each("name", ["c", "f", "strided", "csr", "csc", "csr_duplicates"])
 def test_far_columns_in_float32(name):
     """Entries are rounded to float32 once; what follows is float64."""
     A, sign = far_columns(far=1e3)
     A = A.astype(np.float32)
-    X = duplicated(sp.csr_matrix(A)) if name == "csr_duplicates" else STORAGES[name](A)
+    X = duplicated(sp.csr_matrix(A)) if name == "csr_duplicates" else CONVERSIONS[name](A)
     operator = as_operator(X)
     # Squares are 1e6 variances: thousands of terms summed one by one lose sqrt(5000) roundings of that, 1e-8, where sums
     # in float32 would be off by more than the variance.
     check_relative(operator.class_moments(sign), A.astype(float), sign)
 
 
-@pytest.mark.parametrize("name", FAR)
+@each("name", FAR)
 def test_far_columns_under_wrappers(name):
     A, sign = far_columns(n=500)
     center, scale = A.mean(axis=0), 1.0 / A.std(axis=0)
@@ -316,7 +330,7 @@ def test_far_columns_under_wrappers(name):
         assert part.mean[-1] == 2.0
 
 
-@pytest.mark.parametrize("name", FAR)
+@each("name", FAR)
 def test_a_constant_column_has_no_spread(name):
     A = np.random.default_rng(7).standard_normal((1000, 3))
     A[:, 1], A[:, 2] = 0.1, 1e8
@@ -330,10 +344,10 @@ def test_a_constant_column_has_no_spread(name):
 # ---- chunks and threads
 
 
-@pytest.mark.parametrize("name", LARGE)
+@each("name", LARGE)
 def test_several_chunks_have_the_same_bits_for_any_number_of_threads(name):
     X = LARGE[name]()
-    A = X.toarray() if sp.issparse(X) else X.astype(np.float64)
+    A = dense_array(X)
     operator, sign, weight = as_operator(X), signs(len(A)), np.random.default_rng(3).random(len(A))
     results = []
     for threads in (1, 2, 3):
@@ -397,8 +411,8 @@ def merged(parts, p):
     return total
 
 
-@pytest.mark.parametrize("far", [0.0, 1e6])
-@pytest.mark.parametrize("size", [1, 7, 400, 1999])
+@each("far", [0.0, 1e6])
+@each("size", [1, 7, 400, 1999])
 def test_parts_in_any_order_give_the_whole(size, far):
     A, sign = far_columns(n=700 if size == 1 else 2000, far=far)
     weight = np.random.default_rng(1).integers(0, 3, len(A)).astype(float)
@@ -464,7 +478,7 @@ def moments_of(p, rows, weight):
     return Moments(total, mean, scatter)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(three_groups())
 def test_merge_is_associative_and_commutative(problem):
     p, far, groups = problem
@@ -529,15 +543,15 @@ def test_linear_operators_have_no_moments():
         as_operator(aslinearoperator(np.eye(3))).class_moments(np.array([1, -1, 1]))
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("storage", sorted(STORAGES))
+@each("weighted", [False, True])
+@each("storage", sorted(CONVERSIONS))
 def test_some_rows_as_an_operator_have_their_own_moments(storage, weighted):
     rng = np.random.default_rng(3)
     A = np.round(rng.standard_normal((40, 4)), 1) * (rng.random((40, 4)) < 0.6)
     rows = rng.permutation(40)[:23]
     sign, weight = signs(23), rng.random(23) if weighted else None
     for wrap in (lambda o: o, InterceptOperator, lambda o: ScaledOperator(o, np.arange(1.0, 5.0), A.mean(axis=0))):
-        found = wrap(as_operator(STORAGES[storage](A))).on_rows(rows).class_moments(sign, weight)
+        found = wrap(as_operator(CONVERSIONS[storage](A))).on_rows(rows).class_moments(sign, weight)
         expected = wrap(as_operator(A[rows])).class_moments(sign, weight)
         for one, other in zip(sides(found), sides(expected), strict=True):
             # The same rows in another storage: rounding of sums of 23 numbers of size 1 to 10.

@@ -168,6 +168,10 @@ class Operator(ABC):
             stop = min(start + step, self.shape[0])
             yield RowBlock(start, stop, self._block(start, stop))
 
+    def _sum_blocks(self) -> Iterator[RowBlock]:
+        """Yield the blocks of rows that second-order sums go through."""
+        return self.row_blocks()
+
     def row_arrays(self, start: int, stop: int) -> RowArrays:
         """Return the arrays that hold rows start..stop: the matrix itself where it lies row by row, a block elsewhere."""
         self.require("row_blocks", "reading row by row")
@@ -309,7 +313,7 @@ class Operator(ABC):
         if self.stores_zeros:
             return block_sums.moments_of_blocks(self._block, self.shape, sign, weight)
         total = ClassMoments.empty(self.shape[1])
-        for b in self.row_blocks():
+        for b in self._sum_blocks():
             own = slice(b.start, b.stop)
             total.merge(block_sums.moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
         return total
@@ -322,7 +326,7 @@ class Operator(ABC):
 
     def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         return np.concatenate(
-            [block_sums.block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self.row_blocks()]
+            [block_sums.block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self._sum_blocks()]
         )
 
     def _square_rmatvec(self, u: Scores) -> FloatArray:

@@ -99,19 +99,16 @@ def quadratics_of_blocks(
     block_of: Callable[[int, int], Block], shape: tuple[int, int], matrix: FloatArray
 ) -> FloatArray:
     """Return x_i' M x_i for every row of a matrix that `block_of(start, stop)` gives rows of, on our threads."""
-    n, p = shape
-    step = default_block_rows(n, p)
-    starts = range(0, n, step)
-    out = np.empty(n)
+    spans = list(block_spans(*shape))
+    out = np.empty(shape[0])
 
     @visible
     def work(first: int, last: int) -> None:
-        for start in starts[first:last]:
-            stop = min(start + step, n)
+        for start, stop in spans[first:last]:
             out[start:stop] = block_quadratics(block_of(start, stop), matrix)
 
     with parallel.one_blas_thread():
-        parallel.run_chunks(work, len(starts))
+        parallel.run_chunks(work, len(spans))
     return out
 
 
@@ -336,6 +333,13 @@ def _sparse_blocks(X: Any, weight: FloatArray) -> Iterator[tuple[FloatArray, sp.
 def default_block_rows(n: int, p: int) -> int:
     """Return how many rows of p float64 make about 8 MB: enough to amortise a call, small enough for any memory."""
     return max(1, min(n, (1 << 20) // max(1, p)))
+
+
+def block_spans(n: int, p: int) -> Iterator[tuple[int, int]]:
+    """Yield the first row of each block of `default_block_rows` rows, and the one after its last."""
+    step = default_block_rows(n, p)
+    for start in range(0, n, step):
+        yield start, min(start + step, n)
 
 
 def read_only(array: AnyArray) -> AnyArray:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from scoreline.operators.base import Operator
-from scoreline.operators.block_sums import default_block_rows
+from scoreline.operators.block_sums import block_spans
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.statistics import ColumnStatistics, merge
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
@@ -61,17 +61,12 @@ class BlockOperator(Operator):
         )
 
     def _dense_blocks(self) -> Iterator[tuple[int, int, DenseOperator]]:
-        for start, stop in self._spans(self.shape[0]):
+        for start, stop in block_spans(*self.shape):
             yield start, stop, DenseOperator(np.ascontiguousarray(self._block(start, stop)))
 
     def _dense_rows(self, lines: BoundsArray) -> Iterator[tuple[int, int, DenseOperator]]:
-        for start, stop in self._spans(len(lines)):
+        for start, stop in block_spans(len(lines), self.shape[1]):
             yield start, stop, DenseOperator(np.ascontiguousarray(self._listed(lines[start:stop])))
-
-    def _spans(self, n: int) -> Iterator[tuple[int, int]]:
-        step = default_block_rows(n, self.shape[1])
-        for start in range(0, n, step):
-            yield start, min(start + step, n)
 
 
 class StridedOperator(BlockOperator):

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from scoreline import kernels
 from scoreline.operators.base import Operator
-from scoreline.operators.block_sums import default_block_rows
+from scoreline.operators.block_sums import block_spans
 from scoreline.operators.convert import as_operator
 from scoreline.operators.mapped import FewRows
 from scoreline.operators.statistics import ColumnStatistics, merge
@@ -255,9 +255,7 @@ class ColumnMapOperator(Wrapper):
     def _listed_parts(self, lines: BoundsArray) -> Iterator[tuple[slice, Operator]]:
         """Yield the mapped blocks of listed rows, and which places of the list they are."""
         self.inner._count(len(lines) / self.shape[0])
-        step = default_block_rows(max(1, len(lines)), self.shape[1])
-        for start in range(0, len(lines), step):
-            own = slice(start, start + step)
+        for own in (slice(*span) for span in block_spans(len(lines), self.shape[1])):
             yield own, as_operator(self._listed(lines[own]), check_finite=False)
 
     def _matvec(self, w: FloatArray) -> Scores:

@@ -58,22 +58,26 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
     if isinstance(X, LinearOperator):
         _check_shape(X.shape)
         return LinearMapOperator(X)
-    if sp.issparse(X):
-        return _finish(_from_sparse(X), check_finite)
+    operator = _from_matrix(X)
+    if check_finite:
+        refuse_infinite(operator)
+    return operator
+
+
+def _from_matrix(X: Any) -> Operator:
     if is_dask(X):
         from scoreline.distributed.dask_operator import from_dask
 
-        return _finish(from_dask(X), check_finite)
+        return from_dask(X)
     if library_of(X) is not None:
         from scoreline.gpu.convert import from_device
 
         _check_shape(X.shape if len(X.shape) == 2 else (1, 1))
-        return _finish(from_device(X), check_finite)
-    array = frame_values(X) if _is_frame(X) else _from_array(X)
+        return from_device(X)
+    array = X if sp.issparse(X) else frame_values(X) if _is_frame(X) else _from_array(X)
     if sp.issparse(array):
-        return _finish(_from_sparse(array), check_finite)
-    operator = DenseOperator(array) if DenseOperator.accepts(array) else StridedOperator(array)
-    return _finish(operator, check_finite)
+        return _from_sparse(array)
+    return DenseOperator(array) if DenseOperator.accepts(array) else StridedOperator(array)
 
 
 @contextmanager
@@ -124,7 +128,7 @@ def frame_values(X: Any) -> Any:
         raise ValueError("X is a LazyFrame, expected a frame with values; call X.collect() first")
     _check_shape(X.shape)
     columns = _columns(X)
-    if _library(X) == "pandas" and all(_is_sparse_dtype(dtype) for _, dtype in columns):
+    if _library(X) == "pandas" and all(type(dtype).__name__ == "SparseDtype" for _, dtype in columns):
         return X.sparse.to_coo()
     for name, dtype in columns:
         if _is_temporal(dtype):
@@ -199,10 +203,6 @@ def _refuse_other_objects(array: AnyArray) -> None:
             raise TypeError(f"it holds {kind.__name__}, expected numbers")
 
 
-def _is_sparse_dtype(dtype: Any) -> bool:
-    return type(dtype).__name__ == "SparseDtype"
-
-
 def _from_array(X: Any) -> AnyArray:
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(
@@ -257,12 +257,6 @@ def _check_shape(shape: tuple[int, ...]) -> None:
     for size, what in ((shape[0], "sample"), (shape[1], "feature")):
         if size < 1:
             raise ValueError(f"X has {size} {what}(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
-
-
-def _finish(operator: Operator, check_finite: bool) -> Operator:
-    if check_finite:
-        refuse_infinite(operator)
-    return operator
 
 
 def refuse_infinite(operator: Operator) -> None:

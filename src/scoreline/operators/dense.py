@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from scoreline import kernels
 from scoreline.operators.base import Operator, RowArrays
-from scoreline.operators.block_sums import default_block_rows, read_only
+from scoreline.operators.block_sums import block_spans, read_only
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge
 from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
@@ -88,9 +88,7 @@ class DenseOperator(Operator):
 
     def _row_copies(self, lines: BoundsArray) -> Iterator[tuple[int, int, "DenseOperator"]]:
         """Yield the listed rows of an F-like matrix as C-like blocks: single rows are scattered over its memory."""
-        step = default_block_rows(len(lines), self.shape[1])
-        for start in range(0, len(lines), step):
-            stop = min(start + step, len(lines))
+        for start, stop in block_spans(len(lines), self.shape[1]):
             yield start, stop, DenseOperator(np.ascontiguousarray(self._X[lines[start:stop]]))
 
     def _dots(self, w: FloatArray, lines: BoundsArray | None, bounds: BoundsArray, out: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from scoreline.operators.base import Operator, RowArrays, RowBlock
 from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics, ColumnSums, merge, with_zeros
 from scoreline.runtime import parallel
-from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, IntArray
+from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, IntArray, Scores
 
 SCATTER_CHUNKS = 16
 
@@ -140,7 +140,7 @@ class CompressedOperator(Operator):
             return RowArrays(self._data, self._indices, self._indptr, np.uint64(0), np.uint64(0), 0)
         raise ValueError("training row by row cannot read a sparse matrix in CSC format; pass X.tocsr()")
 
-    def _few_blocks(self) -> Iterator[RowBlock]:
+    def _sum_blocks(self) -> Iterator[RowBlock]:
         """Yield 16 blocks: rows of a CSC matrix are scattered over its memory, each block costs a read of all entries."""
         return self._row_blocks(max(1, self.shape[0] // 16))
 
@@ -165,27 +165,22 @@ class CompressedOperator(Operator):
     def _class_moments(self, sign: AnyArray, weight: FloatArray | None) -> ClassMoments:
         if self._by_row:
             return block_sums.moments_of_sparse(self._X, sign, weight)
-        total = ClassMoments.empty(self.shape[1])
-        for b in self._few_blocks():
-            own = slice(b.start, b.stop)
-            total.merge(block_sums.moments_of_sparse(b.data, sign[own], None if weight is None else weight[own]))
-        return total
+        return super()._class_moments(sign, weight)
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if self._by_row:
             return block_sums.block_gram(self._X, weight)
-        return np.asarray(sum(block_sums.block_gram(b.data, weight[b.start : b.stop]) for b in self._few_blocks()))
+        return np.asarray(sum(block_sums.block_gram(b.data, weight[b.start : b.stop]) for b in self._sum_blocks()))
 
     def _quadratics(self, matrix: FloatArray) -> FloatArray:
         if self._by_row:
             return block_sums.block_quadratics(self._X, matrix)
-        return np.concatenate([block_sums.block_quadratics(b.data, matrix) for b in self._few_blocks()])
+        return np.concatenate([block_sums.block_quadratics(b.data, matrix) for b in self._sum_blocks()])
 
-    def _diagonal_leverages(self, diagonal: FloatArray, weight: FloatArray) -> FloatArray:
+    def _diagonal_leverages(self, diagonal: FloatArray, weight: Scores) -> Scores:
         if self._by_row and self._X.has_canonical_format:
             return block_sums.block_leverages(self._X, diagonal, weight)
-        parts = [block_sums.block_leverages(b.data, diagonal, weight[b.start : b.stop]) for b in self._few_blocks()]
-        return np.concatenate(parts)
+        return super()._diagonal_leverages(diagonal, weight)
 
     def _square_rmatvec(self, u: FloatArray) -> FloatArray:
         if not self._X.has_canonical_format:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline.operators.base import ROW_VECTORS, Operator, T
-from scoreline.operators.block_sums import block_gram, default_block_rows, gram_of_blocks
+from scoreline.operators.block_sums import block_gram, block_spans, gram_of_blocks
 from scoreline.operators.linear_map import LinearMap
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.operators.statistics import ColumnStatistics
@@ -387,10 +387,9 @@ class RowsOperator(Operator):
 
     def _gram(self, weight: FloatArray) -> FloatArray:
         if not self.inner.stores_zeros:  # the kernel for sparse blocks has threads of its own
-            step = default_block_rows(*self.shape)
             total = np.zeros((self.shape[1],) * 2)
-            for start in range(0, self.shape[0], step):
-                rows = np.uint64(start) + np.flatnonzero(weight[start : start + step]).astype(np.uint64)
+            for start, stop in block_spans(*self.shape):
+                rows = np.uint64(start) + np.flatnonzero(weight[start:stop]).astype(np.uint64)
                 total += block_gram(self._listed(rows), weight[rows])
             return total
         return gram_of_blocks(self._block, self.shape, weight)
