@@ -8,9 +8,9 @@ from loops import each
 from scoreline import kernels
 from scoreline.distributed import balance as block_balance
 from scoreline.distributed import selection
-from tiers import tiered
+from tiers import TIER, tiered
 
-N = 100_000
+N = 20_000 if TIER == "quick" else 100_000
 EPS = float(np.finfo(float).eps)
 # The largest relative difference of two sums of the same N terms of one sign: each has an error of at most N EPS / 2 in any
 # order of its terms. How many running sums a compiled kernel keeps, and so its error, depends on the processor.
