@@ -20,7 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LEAST = 95.0
 SLOW = ("cluster",)  # folders whose slow tests are the only ones of a part of the package
-PLAIN = ("kernels", "risks", "measures", "operators", "scorespace", "solvers", "data", "torture", "export", "device")
+PLAIN = (
+    "kernels", "risks", "measures", "operators", "scorespace", "blocks", "solvers", "data", "torture", "export", "device",
+)  # fmt: skip
 
 
 def test_files(folders=None):

@@ -1,15 +1,6 @@
 """Rows that workers can make again, and clusters of processes to make them on."""
 
 import numpy as np
-import pytest
-
-
-@pytest.fixture(scope="module")
-def client():
-    """A client of two workers, which a module starts once: `client = made_rows.client` there."""
-    distributed = pytest.importorskip("distributed")
-    with start() as cluster, distributed.Client(cluster) as client:
-        yield client
 
 
 def start(n_workers=2):

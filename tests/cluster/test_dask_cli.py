@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 
-import made_rows
 import numpy as np
 import pytest
 
@@ -14,7 +13,6 @@ from scoreline.io import convert, make_imbalanced
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
-client = made_rows.client
 
 
 def trained(capsys, *words):

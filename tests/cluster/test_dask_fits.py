@@ -3,13 +3,13 @@
 import os
 import warnings
 
-import made_rows
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from made_rows import labels, rows
 from sklearn.metrics import roc_auc_score
 
+from loops import each
 from scoreline import MeasureClassifier
 from scoreline.distributed import open_on_workers
 from scoreline.io import convert
@@ -18,14 +18,13 @@ from scoreline.solvers import EarlyStopping
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 pytestmark = pytest.mark.slow
-client = made_rows.client
 
-P, CUTS = 6, (700, 1, 0, 1299, 2000)
+P, LENGTHS = 6, (700, 1, 0, 1299, 2000)
 
 
 def sets():
     """Uneven blocks, one of them empty, one with a single row: a class is missing there."""
-    blocks = [rows(k, n, P) for k, n in enumerate(CUTS)]
+    blocks = [rows(k, n, P) for k, n in enumerate(LENGTHS)]
     X = np.concatenate(blocks)
     return X, labels(X, 0), blocks
 
@@ -34,7 +33,7 @@ def dask_rows(blocks, known=True):
     if known:
         return da.concatenate([da.from_array(b, chunks=(max(1, len(b)), P)) for b in blocks if len(b)])
     return da.concatenate(
-        [da.from_delayed(delayed_block(k, n), (np.nan, P), dtype=float) for k, n in enumerate(CUTS)],
+        [da.from_delayed(delayed_block(k, n), (np.nan, P), dtype=float) for k, n in enumerate(LENGTHS)],
         allow_unknown_chunksizes=True,
     )
 
@@ -94,12 +93,14 @@ def traced(X, y, measure, risk, solver, **options):
         return clf.fit(X, y), path
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case))
 @pytest.mark.parametrize("storage", STORAGES)
+@each("case", CASES)
 def test_iterates_are_those_in_memory(client, storage, case, tmp_path):
     X, y, blocks = sets()
+    folder = tmp_path / "-".join(case)
+    folder.mkdir()
     here, path = traced(sp.csr_array(X) if "sparse" in storage else X, y, *case, tol=1e-3)
-    there, way = traced(*stored(storage, blocks, y, tmp_path), *case, tol=1e-3)
+    there, way = traced(*stored(storage, blocks, y, folder), *case, tol=1e-3)
     assert len(way) >= min(5, len(path))
     for a, b in zip(path[:5], way[:5], strict=False):
         np.testing.assert_allclose(b, a, rtol=0, atol=1e-8 * np.abs(a).max())
@@ -121,8 +122,8 @@ def test_scores_of_a_dask_array_are_a_dask_array(client):
     np.testing.assert_array_equal(predicted.compute(), here.predict(X))
     assert here.score(there, da.from_array(y, chunks=500)) == here.score(X, y)
     assert here.objective(there, y) == pytest.approx(here.objective(X, y), rel=1e-12)
-    cut = here.tune_threshold(there, y).intercept_
-    assert cut == pytest.approx(here.tune_threshold(X, y).intercept_, abs=1e-12)
+    tuned = here.tune_threshold(there, y).intercept_
+    assert tuned == pytest.approx(here.tune_threshold(X, y).intercept_, abs=1e-12)
 
 
 def test_weights_in_dask(client):
@@ -227,7 +228,7 @@ def test_scores_stay_on_the_workers(client):
     assert moved.max() <= 10 * 8 * n / 20
 
 
-@pytest.mark.parametrize(("solver", "measure"), [("spade", "gmean"), ("stamp", "f1")])
+@each(["solver", "measure"], [("spade", "gmean"), ("stamp", "f1")])
 def test_row_methods_send_workers_only_what_can_be_sent(client, solver, measure):
     """Those who watch a run (a model for Ctrl-C, early stopping, callbacks) stay here: they could not be pickled."""
     X, y, blocks = sets()

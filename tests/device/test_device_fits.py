@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
+from loops import each
 from scoreline import MeasureClassifier, list_measures, load_model
 from scoreline.gpu.backend import Backend, backend_of
 from scoreline.measures import get_measure
 from scoreline.risks.registry import all_risks
 from scoreline.solvers import Checkpoint
 from scoreline.solvers.registry import all_solvers
+from tiers import tiered
 
 MEASURES = [info.name for info in list_measures()]
 HAS_TORCH = pytest.mark.skipif("torch" not in LIBRARIES, reason="device= moves data by PyTorch or CuPy")
@@ -46,8 +49,7 @@ def to_host(z):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("measure", MEASURES)
+@each(["measure", "weighted"], tiered(product(MEASURES, [False, True]), strength=1))
 def test_every_measure_trains_as_on_the_host(measure, weighted, library):
     X, y = problem()
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float) if weighted else None
@@ -79,7 +81,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("solver", "risk"), PAIRS)
+@each(["solver", "risk"], tiered(PAIRS, strength=1))
 def test_every_solver_trains_every_risk_as_on_the_host(solver, risk):
     known = {info.name: info for info in list_measures()}
     measure = next(m for m in MEASURES if risk in known[m].risks)
@@ -95,14 +97,15 @@ def test_every_solver_trains_every_risk_as_on_the_host(solver, risk):
     same(fitted(X, y, **options), fitted(there, y, **options))
 
 
+FIRST_ITERATIONS = {  # a measure that each risk trains for
+    "roc_area": "roc_auc", "roc_area_squared": "roc_auc", "prbep": "prbep",
+    "hinge": "accuracy", "squared_hinge": "accuracy", "logistic": "accuracy",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(
-    ("measure", "risk"),
-    [("roc_auc", "roc_area"), ("roc_auc", "roc_area_squared"), ("prbep", "prbep")]
-    + [("accuracy", risk) for risk in ("hinge", "squared_hinge", "logistic")],
-)
-def test_the_first_iterations_of_float32_are_those_of_the_host(measure, risk, sparse, library):
+@each(["risk", "sparse"], tiered(product(FIRST_ITERATIONS, [False, True]), strength=1))
+def test_the_first_iterations_of_float32_are_those_of_the_host(risk, sparse, library):
     """Sums are those of float64 whatever X is stored in: 1e-11 after five iterations; J at the end within both gaps."""
     X, y = problem(3000, 12)
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.4, X, 0.0) if sparse else X
@@ -110,7 +113,7 @@ def test_the_first_iterations_of_float32_are_those_of_the_host(measure, risk, sp
     here = sp.csr_matrix(X.astype(np.float64)) if sparse else X.astype(np.float64)
     there = sent(sp.csr_matrix(X) if sparse else X, library)
     plain = {"init": "zero", **({"precondition": False} if risk in ("roc_area", "prbep", "hinge") else {})}
-    options = {"measure": measure, "risk": risk, "scaling": "standard", "tol": 1e-3}
+    options = {"measure": FIRST_ITERATIONS[risk], "risk": risk, "scaling": "standard", "tol": 1e-3}
     a, b = (fitted(rows, y, max_iter=5, solver_params=plain, **options) for rows in (here, there))
     np.testing.assert_allclose(b.history_["objective"], a.history_["objective"], rtol=1e-11)
     np.testing.assert_allclose(b.history_["lower_bound"], a.history_["lower_bound"], rtol=1e-8, atol=1e-10)
@@ -121,11 +124,13 @@ def test_the_first_iterations_of_float32_are_those_of_the_host(measure, risk, sp
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("options", [{"scaling": None}, {"scaling": "maxabs"}, {"scaling": "standard"}], ids=str)
-def test_moments(options, library):
+@each("scaling", [None, "maxabs", "standard"])
+def test_moments(scaling, library):
     X, y = problem()
     for measure in ("roc_auc", "accuracy", "balanced_accuracy"):
-        here, there = (fitted(rows, y, measure=measure, solver="moments", **options) for rows in (X, sent(X, library)))
+        here, there = (
+            fitted(rows, y, measure=measure, solver="moments", scaling=scaling) for rows in (X, sent(X, library))
+        )
         same(here, there, digits=5 if measure == "balanced_accuracy" else 7)
         assert there.moments_report_["empirical"] == pytest.approx(here.moments_report_["empirical"], abs=1e-12)
     stream = MeasureClassifier(solver="moments").partial_fit(sent(X[:500], library), y[:500], classes=[0, 1])
@@ -134,7 +139,7 @@ def test_moments(options, library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         {"threshold": "holdout"}, {"threshold": "none"}, {"class_weight": "balanced"},
@@ -142,7 +147,6 @@ def test_moments(options, library):
         {"measure": "recall_at_precision", "measure_params": {"precision": 0.6}}, {"solver_params": {"init": "moments"}},
         {"measure": "accuracy", "risk": "hinge_free_intercept"}, {"measure": "f1", "solver": "amp"}, {"alpha": 1e-6},
     ],
-    ids=str,
 )  # fmt: skip
 def test_options(options, library):
     X, y = problem()
@@ -158,7 +162,7 @@ def test_starts_on_samples(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("kind", ["text", "bool", "floats", "column", "list", "minus"])
+@each("kind", ["text", "bool", "floats", "column", "list", "minus"])
 def test_labels_of_any_kind(kind, library):
     X, y = problem(300)
     here = {
@@ -270,7 +274,7 @@ def test_wrong_use_is_explained(library):
 
 
 @HAS_TORCH
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_device_moves_host_data_there_and_the_model_is_the_same(sparse):
     X, y = problem()
     X = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X
@@ -313,7 +317,7 @@ def test_names_of_devices():
             MeasureClassifier(solver_params={"device": "cuda"}).fit(X, y)
 
 
-def test_what_is_missing_is_named_with_the_line_that_installs_it(monkeypatch):
+def test_errors_name_the_command_that_installs_a_missing_library(monkeypatch):
     X, y = problem(100)
     for name in ("torch", "cupy"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -332,7 +336,7 @@ class OutOfMemoryError(RuntimeError):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_full_device_gives_advice_and_leaves_everything_as_it_was(library, monkeypatch):
+def test_a_full_device_gives_advice_and_changes_nothing(library, monkeypatch):
     X, y = problem(200)
     there, before = sent(X, library), X.copy()
     clf = fitted(there, y)

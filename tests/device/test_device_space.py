@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 from device_arrays import LIBRARIES, vector
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from loops import each
 from scoreline.gpu import score_space
 from scoreline.gpu.score_space import Space as DeviceSpace
 from scoreline.risks.registry import all_risks
 from scoreline.scores import HostSpace, smallest_reaching, space_of
+from tiers import examples
 
 VARIANTS = [risk for kind in all_risks().values() for risk in kind.variants()]
 
@@ -32,9 +34,7 @@ def problem(seed, n=60):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(
-    "risk", VARIANTS, ids=lambda risk: f"{risk.name} {getattr(getattr(risk, 'measure', None), 'name', '')}"
-)
+@each("risk", VARIANTS)
 def test_risks_are_those_of_the_host(risk, library):
     """Derivatives on a ramp are differences of running sums over its width: a part of 1e-12 / width of their sum."""
     for seed in range(8):
@@ -100,7 +100,7 @@ def test_operations_on_scores(library):
         device.point_sums("hinge", vector(z[:5], library), there)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 10**6),
     spread=st.sampled_from([1e-9, 1.0, 1e9]),
@@ -134,8 +134,8 @@ def test_pairs_of_any_scores(seed, spread, width, margin):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("kind", ["normal", "sorted", "ties", "equal", "heavy tails"])
-@pytest.mark.parametrize("weighted", [False, True])
+@each("kind", ["normal", "sorted", "ties", "equal", "heavy tails"])
+@each("weighted", [False, True])
 def test_selection_by_a_sample_is_exact(kind, weighted, library, monkeypatch):
     monkeypatch.setattr(score_space, "SAMPLE", 64)
     rng = np.random.default_rng(0)
@@ -168,7 +168,7 @@ def test_every_rank_is_found(library, monkeypatch):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_scores_too_large_for_the_margin_and_ramps_too_fine_for_running_sums(library):
+def test_scores_too_large_for_the_margin_and_ramps_too_fine_for_sums(library):
     y = np.array([1, -1, 1, -1])
     host, device = HostSpace(), DeviceSpace()
     here, there = host.labels(y), device.labels(vector(y, library))

@@ -1,11 +1,12 @@
-"""The cut of scores on a device: that of the host, for every measure."""
+"""The threshold of scores on a device: that of the host, for every measure."""
 
 import numpy as np
 import pytest
 from device_arrays import LIBRARIES, vector
 
+from loops import each
 from scoreline import list_measures
-from scoreline.gpu import best_threshold as device_cut
+from scoreline.gpu import best_threshold as device_threshold
 from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.base import CountsBasedMeasure
 
@@ -22,10 +23,10 @@ def rows(seed, n=3000, kind=0):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("measure", MEASURES)
-def test_cuts_and_values_are_those_of_the_host(measure, library, monkeypatch):
-    monkeypatch.setattr(device_cut, "FEW", 50)
-    monkeypatch.setattr(device_cut, "EDGES", 32)
+@each("measure", MEASURES)
+def test_thresholds_and_values_are_those_of_the_host(measure, library, monkeypatch):
+    monkeypatch.setattr(device_threshold, "FEW", 50)
+    monkeypatch.setattr(device_threshold, "EDGES", 32)
     for kind in (0, 1, 2):
         y, z, s = rows(kind, kind=kind)
         for weight in (None, s):
@@ -37,16 +38,16 @@ def test_cuts_and_values_are_those_of_the_host(measure, library, monkeypatch):
             value = own.value(y > 0, z - 0.5, weight)
             assert own.value(sign > 0, there - 0.5, w) == pytest.approx(value, rel=1e-12, abs=1e-12)
             if isinstance(own, CountsBasedMeasure):
-                steady = robust_threshold(y, z, own, weight), robust_threshold(sign, there, own, w)
-                assert steady[1].threshold == pytest.approx(steady[0].threshold, abs=1e-9)
+                robust = robust_threshold(y, z, own, weight), robust_threshold(sign, there, own, w)
+                assert robust[1].threshold == pytest.approx(robust[0].threshold, abs=1e-9)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("measure", MEASURES)
+@each("measure", MEASURES)
 def test_light_rows_do_not_drown_in_heavy_ones(measure, library, monkeypatch):
     """Weights over twenty decades: what lies below a threshold is no difference of two sums."""
-    monkeypatch.setattr(device_cut, "FEW", 5)
-    monkeypatch.setattr(device_cut, "EDGES", 8)
+    monkeypatch.setattr(device_threshold, "FEW", 5)
+    monkeypatch.setattr(device_threshold, "EDGES", 8)
     for seed in range(4):
         y, z, _ = rows(seed, n=60, kind=seed % 2)
         weight = 10.0 ** np.random.default_rng(seed).integers(-10, 11, len(y))
@@ -57,10 +58,12 @@ def test_light_rows_do_not_drown_in_heavy_ones(measure, library, monkeypatch):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_many_rows_are_condensed_to_means_of_neighbours(library, monkeypatch):
-    monkeypatch.setattr(device_cut, "POINTS", 200)
+    monkeypatch.setattr(device_threshold, "POINTS", 200)
     y, z, s = rows(0)
     for weight in (None, s):
-        sign, scores, weights = device_cut.condensed(vector(y, library), vector(z, library), vector(weight, library))
+        sign, scores, weights = device_threshold.condensed(
+            vector(y, library), vector(z, library), vector(weight, library)
+        )
         counted = np.ones(len(z)) if weight is None else weight
         for side in (1, -1):
             assert weights[sign == side].sum() == pytest.approx(counted[y == side].sum())
@@ -84,7 +87,7 @@ def test_a_function_of_counts_that_may_fall_is_judged_at_every_threshold(library
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("name", ["f1", "precision_at_k", "roc_auc"])
+@each("name", ["f1", "precision_at_k", "roc_auc"])
 def test_ties_are_those_in_memory(library, name):
     for seed in range(3):
         rng = np.random.default_rng(seed)

@@ -58,12 +58,29 @@ def best_level(
             found = np.vstack([found, nothing[2:, None] - found])
         return np.where(places < 0, nothing[:, None], found)
 
-    best = float(value_of(*nothing[:, None])[0])
-    ranges, whole = np.array([[-1, levels.shape[0] - 1]]), levels.shape[0]
+    level, value = Level(np.inf, totals.high, nothing), float(value_of(*nothing[:, None])[0])
+    for a, b in _ranges_within_reach(levels.shape[0], counts, value_of, value):
+        for start in range(int(a) + 1, int(b) + 1, 1 << 20):
+            places = np.arange(start, min(start + (1 << 20), int(b) + 1))
+            at = counts(places)
+            values = value_of(*at)
+            k = first_best(values)
+            if clearly_above(values[k], value):
+                value, row = float(values[k]), int(levels[int(places[k])])
+                below = float(scores[row + 1]) if row + 1 < len(z) else -np.inf
+                level = Level(float(scores[row]), below, at[:, k])
+    return level, value
+
+
+def _ranges_within_reach(
+    n_levels: int, counts: Callable[[AnyArray], FloatArray], value_of: Callable[..., FloatArray], best: float
+) -> AnyArray:
+    """Return ranges (after, up to) of levels that can hold the best threshold, split until they hold few levels."""
+    ranges, whole = np.array([[-1, n_levels - 1]]), n_levels
     while True:
         sizes = ranges[:, 1] - ranges[:, 0]
         if sizes.sum() <= FEW or (sizes <= 1).all():
-            break
+            return ranges
         share = max(2, EDGES // len(ranges))
         edges = [np.unique(np.linspace(a, b, min(share, b - a) + 1).astype(np.int64)) for a, b in ranges]
         flat = np.concatenate(edges)
@@ -75,21 +92,10 @@ def best_level(
         bounds = value_of(low[0], high[1], low[2], high[3])
         kept = inner[bounds >= best * (1.0 - 1e-12 * np.sign(best))]
         ranges = np.stack([flat[kept], flat[kept + 1]], axis=1)
-        if ranges.size == 0 or (ranges[:, 1] - ranges[:, 0]).sum() == whole:
-            break
-        whole = int((ranges[:, 1] - ranges[:, 0]).sum())
-    level, value = Level(np.inf, totals.high, nothing), float(value_of(*nothing[:, None])[0])
-    for a, b in ranges:
-        for start in range(int(a) + 1, int(b) + 1, 1 << 20):
-            places = np.arange(start, min(start + (1 << 20), int(b) + 1))
-            at = counts(places)
-            values = value_of(*at)
-            k = first_best(values)
-            if clearly_above(values[k], value):
-                value, row = float(values[k]), int(levels[int(places[k])])
-                below = float(scores[row + 1]) if row + 1 < len(z) else -np.inf
-                level = Level(float(scores[row]), below, at[:, k])
-    return level, value
+        left = int((ranges[:, 1] - ranges[:, 0]).sum())
+        if left in (0, whole):
+            return ranges
+        whole = left
 
 
 def _sums_at(

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from counted_rounds import layout_of
+from block_layouts import both_spaces, even_spans, in_blocks, layout_of
 
+from loops import each
 from scoreline import kernels
-from scoreline.distributed import BlockVector, selection
 from scoreline.distributed import balance as block_balance
-from scoreline.distributed.score_space import Space as BlockSpace
-from scoreline.scores import HostSpace
+from scoreline.distributed import selection
+from tiers import TIER, tiered
 
-N = 100_000
+N = 20_000 if TIER == "quick" else 100_000
 EPS = float(np.finfo(float).eps)
 # The largest relative difference of two sums of the same N terms of one sign: each has an error of at most N EPS / 2 in any
 # order of its terms. How many running sums a compiled kernel keeps, and so its error, depends on the processor.
@@ -44,33 +44,26 @@ CASES = [
     *((name, 0.1) for name in NAMES),
     *((name, share) for name in ("gaussian", "all equal", "ties") for share in (0.0, 0.5, 0.9)),
 ]  # share 0: one positive
+ROUNDS = ("few", "many")  # "few" must come first: constants that are changed stay so until the end of a test
 
 
-@pytest.fixture(params=["as it is", "many rounds"])
-def rounds(request, monkeypatch):
+def make_many_rounds(monkeypatch):
     """With few kinks sent and few intervals counted, a root takes several rounds; constants are read at every call."""
-    if request.param == "many rounds":
-        for module, name, value in (
-            (block_balance, "FEW", 16),
-            (block_balance, "INTERVALS", 32),
-            (selection, "INTERVALS", 32),
-            (selection, "FEW", 16),
-            (selection, "SAMPLE", 64),
-        ):
-            monkeypatch.setattr(module, name, value)
-    return request.param
+    for module, name, value in (
+        (block_balance, "FEW", 16),
+        (block_balance, "INTERVALS", 32),
+        (selection, "INTERVALS", 32),
+        (selection, "FEW", 16),
+        (selection, "SAMPLE", 64),
+    ):
+        monkeypatch.setattr(module, name, value)
 
 
 def both(z, y, weight, parts=4):
     """Return (space, scores, labels) of the host and in blocks."""
-    layout = layout_of(len(z), parts)
-    sent = None if weight is None else BlockVector.of(layout, weight)
-    here, there = HostSpace(), BlockSpace()
-    return (here, z, here.labels(y, weight)), (
-        there,
-        BlockVector.of(layout, z),
-        there.labels(BlockVector.of(layout, y), sent),
-    )
+    layout = layout_of(even_spans(len(z), parts))
+    (host, here), (blocks, there) = both_spaces(y, weight, layout)
+    return (host, z, here), (blocks, in_blocks(layout, z), there)
 
 
 def betas(z, y, s, offset, width, found):
@@ -94,9 +87,11 @@ def excess_before(places, y, s, base, width):
     return float(moved[y > 0].sum() - moved[y < 0].sum())
 
 
-@pytest.mark.parametrize(("name", "share"), CASES)
-def test_bias_is_that_of_the_kernel(name, share, rounds):
+@each(["rounds", "name", "share"], tiered([(rounds, *case) for rounds in ROUNDS for case in CASES], strength=1))
+def test_bias_is_that_of_the_kernel(rounds, name, share, monkeypatch):
     """Counts and integer weights have exact sums: the same base bit for bit. Its shift has the roundings of sums over rows."""
+    if rounds == "many":
+        make_many_rounds(monkeypatch)
     y = labels_with(share, N)
     z, integers = scores(name, N, y), np.random.default_rng(3).integers(1, 4, N).astype(float)
     for weight in (None, integers):
@@ -124,7 +119,7 @@ def test_bias_is_that_of_the_kernel(name, share, rounds):
                 )
 
 
-@pytest.mark.parametrize(("name", "share"), CASES)
+@each(["name", "share"], tiered(CASES, strength=1))
 def test_sums_and_gradients_are_those_of_the_host(name, share):
     """Both betas balance to rounding, so they differ by no more than two roundings of the sums, over the weight on the ramp."""
     y = labels_with(share, N)
@@ -173,17 +168,23 @@ def test_sums_and_gradients_are_those_of_the_host(name, share):
             assert bias == host.balancing_bias(z, here, 1.0)
 
 
-def test_small_constants_make_many_rounds(rounds):
-    """What the fixture is for: without it the tests above would look at k-section of the bias hardly at all."""
+def test_small_constants_make_many_rounds(monkeypatch):
+    """Without them the tests above would hardly look at k-section of the bias at all."""
     y = labels_with(0.2, N)
     _, (_, blocks, labels) = both(scores("gaussian", N, y), y, None)
-    cluster = blocks.layout.cluster
-    base, before = block_balance.base_of(labels.rows(blocks), 1.0, labels.positive), cluster.rounds
-    block_balance._shift(labels.rows(blocks), 1.0, base, 0.3)
-    assert (cluster.rounds - before >= 3) == (rounds == "many rounds")
+
+    def rounds_of_the_shift():
+        cluster = blocks.layout.cluster
+        base, before = block_balance.base_of(labels.rows(blocks), 1.0, labels.positive), cluster.rounds
+        block_balance._shift(labels.rows(blocks), 1.0, base, 0.3)
+        return cluster.rounds - before
+
+    assert rounds_of_the_shift() < 3
+    make_many_rounds(monkeypatch)
+    assert rounds_of_the_shift() >= 3
 
 
-@pytest.mark.parametrize("parts", [1, 2, 7])
+@each("parts", [1, 2, 7])
 def test_gaussian_scores_take_few_rounds(parts):
     """Three for the selection, at most two more for the root where the ramp holds many rows."""
     y = labels_with(0.2, N)
@@ -195,7 +196,7 @@ def test_gaussian_scores_take_few_rounds(parts):
         assert cluster.rounds - before <= 5
 
 
-@pytest.mark.parametrize("row", [0, N // 2, N - 1])
+@each("row", [0, N // 2, N - 1])
 def test_nan_reaches_the_sums(row):
     """A solver that has left the range of floats must learn of it, whichever part has the NaN."""
     y = labels_with(0.2, N)

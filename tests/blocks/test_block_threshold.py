@@ -1,17 +1,18 @@
-"""The cut of scores in blocks is the cut of the same scores in memory."""
+"""The threshold of scores in blocks is the threshold of the same scores in memory."""
 
-from itertools import pairwise, product
+from itertools import product
 
+import block_layouts
 import numpy as np
 import pytest
 
+from loops import each
 from scoreline import CountMeasure
-from scoreline.distributed import BlockVector, Layout
 from scoreline.distributed import best_threshold as module
-from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.measures import OperatingPoint, best_threshold, get_measure, robust_threshold
 from scoreline.measures.base import CountsBasedMeasure
 from scoreline.measures.registry import all_measures
+from tiers import tiered
 
 MEASURES = sorted(all_measures())
 
@@ -19,10 +20,8 @@ MEASURES = sorted(all_measures())
 def in_blocks(*vectors, parts=3, seed=0):
     n = len(vectors[0])
     cuts = np.sort(np.random.default_rng(seed).integers(0, n + 1, parts - 1)).tolist()
-    edges = sorted({0, *cuts, n})
-    spans = [((a, b),) for a, b in pairwise(edges)]
-    layout = Layout(InlineCluster(), [Home(f"worker-{k % 2}", 1) for k in range(len(spans))], spans)
-    return [None if v is None else BlockVector.of(layout, v) for v in vectors]
+    layout = block_layouts.layout_of(block_layouts.between(sorted({0, *cuts, n})))
+    return [block_layouts.in_blocks(layout, v) for v in vectors]
 
 
 def problem(seed, n=400):
@@ -42,12 +41,19 @@ def problem(seed, n=400):
     return y, z, weight
 
 
-@pytest.mark.parametrize("few", [4, module.FEW])
-@pytest.mark.parametrize("name", MEASURES)
-def test_light_rows_do_not_drown_in_heavy_ones(name, few, monkeypatch):
-    """Weights over twenty decades: what lies below a threshold is no difference of two sums."""
+FEW, EDGES, SAMPLE = (4, module.FEW), module.EDGES, module.SAMPLE
+
+
+def room_for(few, monkeypatch):
+    """Let the driver look at few rows one by one, at few thresholds in a round."""
     monkeypatch.setattr(module, "FEW", few)
-    monkeypatch.setattr(module, "EDGES", 16 if few == 4 else module.EDGES)
+    monkeypatch.setattr(module, "EDGES", 16 if few == 4 else EDGES)
+
+
+@each(["few", "name"], tiered(product(FEW, MEASURES), strength=1))
+def test_light_rows_do_not_drown_in_heavy_ones(few, name, monkeypatch):
+    """Weights over twenty decades: what lies below a threshold is no difference of two sums."""
+    room_for(few, monkeypatch)
     measure = get_measure(name)
     for seed in range(6):
         y, z, _ = problem(seed, n=60)
@@ -57,13 +63,11 @@ def test_light_rows_do_not_drown_in_heavy_ones(name, few, monkeypatch):
         assert there.value == pytest.approx(here.value, rel=1e-12)
 
 
-@pytest.mark.parametrize("few", [4, module.FEW])
-@pytest.mark.parametrize("name", MEASURES)
-def test_the_cut_is_that_in_memory(name, few, monkeypatch):
+@each(["few", "name"], tiered(product(FEW, MEASURES), strength=1))
+def test_the_threshold_is_that_in_memory(few, name, monkeypatch):
     """With room for four rows only, ranges are split again and again."""
-    monkeypatch.setattr(module, "FEW", few)
-    monkeypatch.setattr(module, "EDGES", 16 if few == 4 else module.EDGES)
-    monkeypatch.setattr(module, "SAMPLE", 16 if few == 4 else module.SAMPLE)
+    room_for(few, monkeypatch)
+    monkeypatch.setattr(module, "SAMPLE", 16 if few == 4 else SAMPLE)
     measure = get_measure(name)
     for seed in range(9):
         y, z, weight = problem(seed)
@@ -79,8 +83,8 @@ def test_the_cut_is_that_in_memory(name, few, monkeypatch):
             assert not levels[0] <= there.threshold <= levels[-1] or len(levels) == 1
 
 
-@pytest.mark.parametrize("name", [n for n in MEASURES if issubclass(all_measures()[n], CountsBasedMeasure)])
-def test_a_steady_cut_of_few_rows_is_that_in_memory(name):
+@each("name", [n for n in MEASURES if issubclass(all_measures()[n], CountsBasedMeasure)])
+def test_a_robust_threshold_of_few_rows_is_that_in_memory(name):
     measure = get_measure(name)
     for seed in range(6):
         y, z, weight = problem(seed)
@@ -90,7 +94,7 @@ def test_a_steady_cut_of_few_rows_is_that_in_memory(name):
         assert there.threshold == pytest.approx(here.threshold, rel=1e-9, abs=1e-12)
 
 
-def test_a_steady_cut_of_many_rows_sends_few(monkeypatch):
+def test_a_robust_threshold_of_many_rows_sends_few(monkeypatch):
     monkeypatch.setattr(module, "POINTS", 500)
     y, z, _ = problem(0, 60_000)
     sign, scores = in_blocks(y, z)
@@ -104,7 +108,7 @@ def test_a_steady_cut_of_many_rows_sends_few(monkeypatch):
     assert there.value == pytest.approx(here.value, abs=2e-3)
 
 
-@pytest.mark.parametrize("name", MEASURES)
+@each("name", MEASURES)
 def test_measures_of_scores_in_blocks(name):
     measure = get_measure(name)
     for seed in range(9):
@@ -124,8 +128,8 @@ def functions_of(name):
             yield type(measure)(confidence=confidence).threshold_objective
 
 
-@pytest.mark.parametrize("name", [n for n in MEASURES if all_measures()[n].rises])
-def test_what_a_cut_maximises_rises_with_true_and_falls_with_false_positives(name):
+@each("name", [n for n in MEASURES if all_measures()[n].rises])
+def test_objectives_rise_with_true_and_fall_with_false_positives(name):
     """`rises` is what bounds rest on: all counts of up to seven positives and nine negatives, and large ones."""
     for plus, minus in ((1, 1), (7, 9), (1, 12), (12, 1), (1000, 30)):
         steps = [np.unique(np.linspace(0, m, 13).astype(int)).astype(float) for m in (plus, minus)]
@@ -145,7 +149,7 @@ def test_a_function_that_is_not_known_to_rise_sees_all_thresholds():
     assert here == there
 
 
-def test_scores_that_cannot_be_cut():
+def test_scores_without_a_threshold():
     y, z, _ = problem(0)
     for wrong in (np.nan, np.inf):
         broken = z.copy()
@@ -169,9 +173,8 @@ def test_many_rows_move_little():
         assert scores.layout.cluster.bytes - before < 8 * len(z) / 2
 
 
-@pytest.mark.parametrize("few", [4, module.FEW])
-@pytest.mark.parametrize("name", ["f1", "precision_at_k", "roc_auc"])
-def test_ties_are_those_in_memory(name, few, monkeypatch):
+@each(["few", "name"], list(product(FEW, ["f1", "precision_at_k", "roc_auc"])))
+def test_ties_are_those_in_memory(few, name, monkeypatch):
     """Levels with roundings around them: no threshold among the scores of a level, whichever parts they are in."""
     monkeypatch.setattr(module, "FEW", few)
     for seed in range(6):

@@ -1,36 +1,31 @@
 """Scores in blocks: every risk gives what it gives on the host, however the rows are cut into parts."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from block_layouts import between, in_blocks, layout_of
 
-from scoreline.distributed import BlockVector, Layout
-from scoreline.distributed.cluster import Home, InlineCluster
+from loops import each
 from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.risks.registry import all_risks
+from tiers import TIER, tiered
 
+SEEDS = (1, 3, 6, 7) if TIER == "quick" else range(9)  # scores on a grid, all equal, huge: see `problem`
 VARIANTS = [risk for kind in all_risks().values() for risk in kind.variants()]
 
 
-def layout_of(n, cuts, workers=2, shuffled=False, seed=0):
-    """Rows cut at `cuts`, dealt out to parts; with `shuffled` a part has several spans, not in order."""
-    edges = [0, *cuts, n]
-    spans = [(a, b) for a, b in pairwise(edges) if b > a]
-    if shuffled:
-        np.random.default_rng(seed).shuffle(spans)
-        groups = [tuple(map(tuple, spans[k::2])) for k in range(2) if spans[k::2]]
-    else:
-        groups = [((int(a), int(b)),) for a, b in spans]
-    homes = [Home(f"worker-{k % workers}", 1) for k in range(len(groups))]
-    return Layout(InlineCluster(), homes, groups)
+def out_of_order(n):
+    """Two parts of several spans each."""
+    spans = list(pairwise([0, n // 5, n // 3, n // 2, n - 1, n]))
+    return layout_of([(spans[3], spans[0], spans[2]), (spans[4], spans[1])])
 
 
 LAYOUTS = {
-    "one part": lambda n: layout_of(n, []),
-    "uneven": lambda n: layout_of(n, [1, 2, n // 2]),
-    "many": lambda n: layout_of(n, list(range(3, n, 5)), workers=3),
-    "spans out of order": lambda n: layout_of(n, [n // 5, n // 3, n // 2, n - 1], shuffled=True),
+    "one part": lambda n: layout_of(between([0, n])),
+    "uneven": lambda n: layout_of(between([0, 1, 2, n // 2, n])),
+    "many": lambda n: layout_of(between([0, *range(3, n, 5), n]), workers=3),
+    "spans out of order": out_of_order,
 }
 
 
@@ -51,21 +46,17 @@ def problem(seed, n=60):
     return z, y, s
 
 
-@pytest.mark.parametrize("cut", LAYOUTS)
-@pytest.mark.parametrize(
-    "risk", VARIANTS, ids=lambda risk: f"{risk.name} {getattr(getattr(risk, 'measure', None), 'name', '')}"
-)
+@each(["risk", "cut"], tiered(product(VARIANTS, LAYOUTS), strength=1))
 def test_risks_are_those_of_the_host(risk, cut):
-    for seed in range(9):
+    for seed in SEEDS:
         z, y, s = problem(seed)
         layout = LAYOUTS[cut](len(z))
         for weight in (None, s):
             here = risk.prepare(y, weight)
-            sent = None if weight is None else BlockVector.of(layout, weight)
-            there = risk.prepare(BlockVector.of(layout, y), sent, BlockSpace())
+            there = risk.prepare(in_blocks(layout, y), in_blocks(layout, weight), BlockSpace())
             assert there.labels.positive == here.labels.positive
             assert there.labels.n_negative == here.labels.n_negative
-            blocks, size = BlockVector.of(layout, z), max(1.0, np.abs(z).max())
+            blocks, size = in_blocks(layout, z), max(1.0, np.abs(z).max())
             for mu in (0.0, 1e-4, 0.3) if risk.smoothable else (0.0,):
                 mu /= here.ramp_scale or 1.0
                 a, b = here.evaluate(z, mu), there.evaluate(blocks, mu)

@@ -6,11 +6,12 @@ import weakref
 
 import numpy as np
 import pytest
+from block_layouts import layout_of
 
-from scoreline.distributed import BlockVector, Every, Layout, Parts, Ref, added
+from loops import each
+from scoreline.distributed import BlockVector, Every, Parts, Ref, added
 from scoreline.distributed import cluster as _cluster
 from scoreline.distributed.blocks import SMALL
-from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.runtime.vectors import as_vector
 
@@ -23,15 +24,7 @@ SPANS = {
 }
 
 
-def layout_of(spans=None, workers=2):
-    spans = SPANS["spans out of order"] if spans is None else spans
-    return Layout(InlineCluster(), [Home(f"worker-{k % workers}", 1) for k in range(len(spans))], spans)
-
-
-@pytest.fixture(params=SPANS)
-def layout(request):
-    return layout_of(SPANS[request.param])
-
+every_cut = each("cut", SPANS)
 
 X, Y = np.random.default_rng(0).standard_normal((2, N))
 K = np.random.default_rng(1).integers(0, 4, N)
@@ -74,8 +67,10 @@ ELEMENTWISE = {
 }
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
-def test_elementwise_functions_are_numpys(name, layout):
+@each("name", ELEMENTWISE)
+@every_cut
+def test_elementwise_functions_are_numpys(name, cut):
+    layout = layout_of(SPANS[cut])
     compute = ELEMENTWISE[name]
     with np.errstate(invalid="ignore"):
         expected = compute(X, Y, K)
@@ -90,7 +85,9 @@ def test_elementwise_functions_are_numpys(name, layout):
         assert len(got) == len(expected)
 
 
-def test_numbers_are_numpys(layout):
+@every_cut
+def test_numbers_are_numpys(cut):
+    layout = layout_of(SPANS[cut])
     x, y, k = (BlockVector.of(layout, v) for v in (X, Y, K))
     for blocks, here in ((x, X), (k, K), (x > 0, X > 0), (x[k > 1], X[K > 1])):
         # Sums of 23 terms in another order: a few roundings of the sum of magnitudes.
@@ -113,8 +110,10 @@ def test_numbers_are_numpys(layout):
         assert a @ b == pytest.approx(np.asarray(a) @ np.asarray(b), rel=0, abs=1e-14 * N)
 
 
-def test_counts_are_numpys(layout):
+@every_cut
+def test_counts_are_numpys(cut):
     """The parts of a vector need not have the same largest entry."""
+    layout = layout_of(SPANS[cut])
     x, k = BlockVector.of(layout, np.abs(X)), BlockVector.of(layout, K)
     assert np.array_equal(np.bincount(k, None, 6), np.bincount(K, None, 6))
     assert np.array_equal(np.bincount(k, minlength=9), np.bincount(K, minlength=9))
@@ -124,8 +123,10 @@ def test_counts_are_numpys(layout):
         np.testing.assert_allclose(got, np.bincount(K, np.abs(X)), rtol=1e-14)
 
 
-def test_other_functions_bring_all_entries_here(layout, caplog):
+@every_cut
+def test_other_functions_bring_all_entries_here(cut, caplog):
     """Correct, at a price that is logged."""
+    layout = layout_of(SPANS[cut])
     x, y = BlockVector.of(layout, X), BlockVector.of(layout, Y)
     with caplog.at_level(logging.INFO, "scoreline"):
         assert np.median(x) == np.median(X)
@@ -140,7 +141,7 @@ def test_other_functions_bring_all_entries_here(layout, caplog):
 
 def test_arrays_come_in_the_order_of_the_rows():
     """Whatever spans a part has; a type may be asked for, and large arrays are logged."""
-    layout = layout_of()
+    layout = layout_of(SPANS["spans out of order"])
     x = BlockVector.of(layout, K)
     assert [p.tolist() for p in layout.gather(np.copy, x)] == [
         np.concatenate([K[a:b] for a, b in spans]).tolist() for spans in layout.spans
@@ -152,7 +153,9 @@ def test_arrays_come_in_the_order_of_the_rows():
     assert isinstance(as_vector([1, 2]), np.ndarray)
 
 
-def test_adding_in_place_makes_another_vector(layout):
+@every_cut
+def test_adding_in_place_makes_another_vector(cut):
+    layout = layout_of(SPANS[cut])
     x = BlockVector.of(layout, X)
     before, known = x, x.sum()
     x += 1.0
@@ -164,7 +167,9 @@ def test_adding_in_place_makes_another_vector(layout):
     assert before.copy() is before
 
 
-def test_wrong_use_is_refused(layout):
+@every_cut
+def test_wrong_use_is_refused(cut):
+    layout = layout_of(SPANS[cut])
     x, k = BlockVector.of(layout, X), BlockVector.of(layout, K)
     with pytest.raises(TypeError, match=r"numpy\.where"):
         x[x > 0] = 1.0
@@ -205,7 +210,9 @@ def test_vectors_of_other_rows_do_not_mix():
     same_as(x + BlockVector.of(layout_of(SPANS["three parts"]), Y), X + Y)
 
 
-def test_repr_says_where(layout):
+@every_cut
+def test_repr_says_where(cut):
+    layout = layout_of(SPANS[cut])
     assert repr(BlockVector.of(layout, X)) == f"BlockVector({layout.n_parts} parts on {layout.n_workers} workers)"
 
 
@@ -326,8 +333,8 @@ def joined(*texts):
     return "(" + " ".join(texts) + ")"
 
 
-@pytest.mark.parametrize("workers", [1, 3, 30])
-@pytest.mark.parametrize("parts", [1, 2, 7, 8, 9, 23])
+@each("workers", [1, 3, 30])
+@each("parts", [1, 2, 7, 8, 9, 23])
 def test_folding_keeps_the_order_of_the_parts(parts, workers):
     """Sums of floats depend on the order: those of a worker first, then eight workers at a time, as parts come."""
     layout = layout_of([((k, k + 1),) for k in range(parts)], workers=workers)
@@ -341,7 +348,7 @@ def test_folding_keeps_the_order_of_the_parts(parts, workers):
     assert text == level[0]
 
 
-@pytest.mark.parametrize("parts", [1, 4, 5, 20])
+@each("parts", [1, 4, 5, 20])
 def test_totals_add_all_parts(parts):
     layout = layout_of([((k, k + 1),) for k in range(parts)], workers=3)
     total = layout.total(16.0, np.full, 2, Parts(float(k) for k in range(parts)))
@@ -377,13 +384,15 @@ def test_bytes_are_those_of_arrays_and_numbers():
 
 def test_tasks_do_not_warn():
     """What overflows on a worker is for whoever looks at the result: a warning there would reach nobody."""
-    layout = layout_of()
+    layout = layout_of(SPANS["spans out of order"])
     with np.errstate(all="raise"):
         assert np.isinf(np.exp(BlockVector.of(layout, 1e3 * np.abs(X) + 1e3))).all()
 
 
-def test_nan_is_seen_by_extremes(layout):
+@every_cut
+def test_nan_is_seen_by_extremes(cut):
     """Whichever part has it, as in NumPy."""
+    layout = layout_of(SPANS[cut])
     for row in (0, 4, N - 1):
         values = X.copy()
         values[row] = np.nan

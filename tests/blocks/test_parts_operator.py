@@ -1,19 +1,23 @@
 """X in parts on a cluster, and pieces on top of each other: the same matrix as in one piece."""
 
 import functools
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from block_layouts import layout_of
 
-from scoreline.distributed import BlockVector, Layout, Ref
-from scoreline.distributed.cluster import Home, InlineCluster
+from loops import each
+from scoreline.distributed import BlockVector, Ref
+from scoreline.distributed.cluster import InlineCluster
 from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.mapped import MappedCsr, MappedDense
 from scoreline.operators.stacked import StackedOperator
 from scoreline.operators.wrappers import scaled
 from scoreline.testing import check_operator
+from tiers import tiered
 
 N, P = 53, 9
 CUTS = {
@@ -72,10 +76,6 @@ def folders(tmp_path):
     return Folders(tmp_path)
 
 
-def layout_of(spans, workers=2):
-    return Layout(InlineCluster(), [Home(f"worker-{k % workers}", 1) for k in range(len(spans))], spans)
-
-
 def in_parts(X, spans, make):
     """Return the operator; a part with several spans is stacked of pieces, as blocks of Dask are."""
     layout = layout_of(spans)
@@ -102,9 +102,7 @@ def made(kind, X, cut, storage, folders):
     return KINDS[kind](X, CUTS[cut], make)
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("kind", KINDS)
+@each(["kind", "storage", "cut"], tiered(product(KINDS, STORAGES, CUTS)))
 def test_contract(kind, storage, cut, folders):
     X = rows_of(np.float32 if "32" in storage else np.float64)
     operator = made(kind, X, cut, storage, folders)
@@ -136,10 +134,10 @@ WRAPPERS = {
 }
 
 
-@pytest.mark.parametrize("cut", ["uneven", "out of order", "many"])
-@pytest.mark.parametrize("storage", ["dense", "csr", "float32"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", WRAPPERS)
+@each(
+    ["name", "kind", "storage", "cut"],
+    tiered(product(WRAPPERS, KINDS, ["dense", "csr", "float32"], ["uneven", "out of order", "many"])),
+)
 def test_wrappers_keep_the_contract(name, kind, storage, cut, folders):
     X = rows_of(np.float32 if "32" in storage else np.float64)
     wrap, apply = WRAPPERS[name]
@@ -159,10 +157,10 @@ def far(dtype=np.float64):
     return X.astype(dtype)
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("storage", ["dense", "csr", "mapped"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("cut", ["uneven", "out of order", "many"])
+@each(
+    ["cut", "kind", "storage", "intercept"],
+    tiered(product(["uneven", "out of order", "many"], KINDS, ["dense", "csr", "mapped"], [False, True])),
+)
 def test_standard_scaling_of_columns_far_from_zero(cut, kind, storage, intercept, folders):
     """Squares are taken after centring, where the rows are: a difference of squares of 1e6 would leave four digits.
 
@@ -204,9 +202,7 @@ def test_standard_scaling_of_columns_far_from_zero(cut, kind, storage, intercept
     np.testing.assert_allclose(np.asarray(operator.diagonal_leverages(diagonal, weight)), own, rtol=1e-12)
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("far_away", [False, True])
+@each(["far_away", "kind", "cut"], tiered(product([False, True], KINDS, CUTS)))
 def test_moments_and_statistics_are_those_of_one_matrix(far_away, kind, cut, folders):
     """Parts are merged as Chan, Golub and LeVeque do: nothing is lost far from 0, and 18 parts make a tree."""
     X = far() if far_away else rows_of()
@@ -241,10 +237,7 @@ def test_moments_and_statistics_are_those_of_one_matrix(far_away, kind, cut, fol
     )
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize("kind", KINDS)
+@each(["kind", "storage", "cut", "value"], tiered(product(KINDS, ["dense", "csr"], CUTS, [np.nan, np.inf, -np.inf])))
 def test_inspect_names_the_row_of_x(kind, storage, cut, value, folders):
     """Of whole X, whichever part, span and piece has it; of several one of them, and the first where parts are in order."""
     for row in (0, 2, 5, 30, 31, 39, 40, N - 1):
@@ -258,9 +251,7 @@ def test_inspect_names_the_row_of_x(kind, storage, cut, value, folders):
     assert place == (7, 2) or (place == (N - 1, 4) and cut == "out of order")
 
 
-@pytest.mark.parametrize("storage", ["dense", "csr", "mapped csr"])
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("kind", KINDS)
+@each(["kind", "cut", "storage"], tiered(product(KINDS, CUTS, ["dense", "csr", "mapped csr"])))
 def test_blocks_cross_parts(kind, cut, storage, folders):
     X = rows_of()
     operator = made(kind, X, cut, storage, folders)
@@ -270,7 +261,7 @@ def test_blocks_cross_parts(kind, cut, storage, folders):
         assert np.array_equal(block.toarray() if sp.issparse(block) else block, X[start:stop])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_dense_and_sparse_pieces_together(kind):
     X, kinds = rows_of(), iter([np.asarray, sp.csr_array] * 3)
     operator = KINDS[kind](X, CUTS["out of order"], lambda rows: as_operator(next(kinds)(rows)))
@@ -278,7 +269,7 @@ def test_dense_and_sparse_pieces_together(kind):
     check_operator(operator, X)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_facts_are_means_over_the_rows(kind):
     X = rows_of()
     dense, sparse = (
@@ -292,7 +283,7 @@ def test_facts_are_means_over_the_rows(kind):
     assert dense.gram_passes() > 0.0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_pieces_must_have_the_same_columns(kind):
     widths = iter([5, 4, 5, 5])
     with pytest.raises(ValueError, match=r"\[4, 5\] columns"):
@@ -335,7 +326,7 @@ def test_vectors_in_the_blocks_of_x():
         operator.matvec_rows(np.ones(P), np.arange(3))
 
 
-@pytest.mark.parametrize("cut", ["uneven", "many"])
+@each("cut", ["uneven", "many"])
 def test_bytes_of_products(cut):
     """Coefficients go to every part and come back from it, or in a tree from every worker; n scores never do."""
     operator = in_parts(rows_of(), CUTS[cut], as_operator)
@@ -357,7 +348,7 @@ def test_a_part_may_be_wrapped_where_it_is():
     )
 
 
-@pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 9])
+@each("blocks", [1, 2, 3, 4, 5, 9])
 def test_blocks_of_a_worker_become_few_parts_that_share_its_threads(blocks):
     """Equal blocks of half a gigabyte: at most four parts, no block lost, and together all threads but what does not divide."""
     from scoreline.distributed.dask_operator import arranged

@@ -1,12 +1,15 @@
 """The cost model of docs/scale.md against bytes that are counted, and its simulator against what must hold."""
 
 import sys
-from itertools import pairwise
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from block_layouts import between
 
+from loops import each
 from scoreline.distributed import Layout, Ref
 from scoreline.distributed.balance import Kinks
 from scoreline.distributed.cluster import Home, InlineCluster
@@ -16,7 +19,7 @@ from scoreline.distributed.selection import Inside
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import scale_model as model
 
 N, P, POSITIVES = 4800, 3, 480
@@ -47,15 +50,18 @@ class Recorded(InlineCluster):
         return self.replies[-1]
 
 
-def operator_of(shape, p=P):
+def operator_of(shape):
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((N, p)), np.where(np.arange(N) % (N // POSITIVES) == 0, 1, -1)
+    X, y = rng.standard_normal((N, P)), np.where(np.arange(N) % (N // POSITIVES) == 0, 1, -1)
     edges = [N * k // shape.parts for k in range(shape.parts + 1)]
-    homes = [Home(f"worker-{k // shape.each}", 1) for k in range(shape.parts)]
-    layout = Layout(Recorded(), homes, [((a, b),) for a, b in pairwise(edges)])
-    refs = [Ref(InlineCluster.Done(as_operator(X[a:b]))) for a, b in pairwise(edges)]
-    operator = PartsOperator(layout, refs)
+    operator = in_parts(shape, edges, [X[a:b] for ((a, b),) in between(edges)])
     return operator, operator.aligned(y)
+
+
+def in_parts(shape, edges, parts):
+    homes = [Home(f"worker-{k // shape.each}", 1) for k in range(shape.parts)]
+    refs = [Ref(InlineCluster.Done(as_operator(X))) for X in parts]
+    return PartsOperator(Layout(Recorded(), homes, between(edges)), refs)
 
 
 def counted(operator, call):
@@ -66,32 +72,21 @@ def counted(operator, call):
     return operator.traffic - before, result
 
 
-@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape.workers}x{shape.each}")
-def shape(request):
-    return request.param
-
-
-@pytest.mark.parametrize(  # 40,000 coefficients are sent to each worker once
-    ("shape", "p"), [(shape, p) for shape in SHAPES for p in (P, 40_000) if p == P or shape.parts <= 8]
-)
+# 40,000 coefficients are sent to each worker once.
+@each(["shape", "p"], [(shape, p) for shape in SHAPES for p in (P, 40_000) if p == P or shape.parts <= 8])
 def test_bytes_of_products(shape, p):
-    operator, _ = operator_of(shape, p) if p == P else (operator_of_wide(shape, p), None)
+    operator = operator_of(shape)[0] if p == P else wide_operator_of(shape, p)
     moved, z = counted(operator, lambda: operator.matvec(np.ones(p)))
     assert moved == model.matvec_bytes(p, shape)
     assert counted(operator, lambda: operator.rmatvec(z))[0] == model.rmatvec_bytes(p, shape)
 
 
-def operator_of_wide(shape, p):
-    import scipy.sparse as sp
-
-    homes = [Home(f"worker-{k // shape.each}", 1) for k in range(shape.parts)]
-    layout = Layout(Recorded(), homes, [((2 * k, 2 * k + 2),) for k in range(shape.parts)])
-    refs = [Ref(InlineCluster.Done(as_operator(sp.csr_array(np.eye(2, p))))) for _ in homes]
-    return PartsOperator(layout, refs)
+def wide_operator_of(shape, p):
+    rows = sp.csr_array(np.eye(2, p))
+    return in_parts(shape, range(0, 2 * shape.parts + 1, 2), [rows] * shape.parts)
 
 
-@pytest.mark.parametrize("parents", [0, 2])
-@pytest.mark.parametrize("risk", model.RISKS)
+@each(["shape", "risk", "parents"], list(product(SHAPES, model.RISKS, [0, 2])))
 def test_bytes_of_evaluations(shape, risk, parents):
     operator, y = operator_of(shape)
     made = get_risk(risk).prepare(y, None, BlockSpace())
@@ -123,6 +118,7 @@ def looks_of(replies):
     return found
 
 
+@each("shape", SHAPES)
 def test_bytes_of_weighted_keys(shape):
     operator, y = operator_of(shape)
     weight = operator.aligned(np.ones(N))
@@ -132,6 +128,7 @@ def test_bytes_of_weighted_keys(shape):
     assert moved == model.roc_bytes(POSITIVES, shape, 0, weighted=True)
 
 
+@each("shape", SHAPES)
 def test_bytes_of_moments_and_the_look_through_x(shape):
     operator, y = operator_of(shape)
     assert counted(operator, lambda: operator.class_moments(y))[0] == model.moments_bytes(P, shape)
@@ -167,14 +164,14 @@ def seconds(risk, shape, machine):
     return sum(model.simulate(model.phases(risk, PROBLEM, shape, machine), shape, machine, repeats=5).values())
 
 
-@pytest.mark.parametrize(("risk", "shape"), CASES)
+@each(["risk", "shape"], CASES)
 def test_without_stragglers_it_is_the_closed_form(risk, shape):
     machine = model.Machine(round=0.012, step=0.0045, task=0.0005, link=1e9, memory=5e9)
     expected = model.closed_form(model.phases(risk, PROBLEM, shape, machine), machine)
     assert seconds(risk, shape, machine) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("risk", "shape"), CASES)
+@each(["risk", "shape"], CASES)
 def test_more_of_what_costs_is_never_faster(risk, shape):
     base = seconds(risk, shape, ROUGH)
     for name in ("round", "step", "task", "row_seconds", "slow_factor"):

@@ -1,26 +1,20 @@
 """Pairs of rows in different blocks: sums, gradients and curvatures of the host, and few bytes for them."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from block_layouts import both_spaces, even_spans, layout_of
 
-from scoreline.distributed import BlockVector, Layout
-from scoreline.distributed.cluster import Home, InlineCluster
-from scoreline.distributed.score_space import Space as BlockSpace
-from scoreline.scores import HostSpace
+from loops import each
+from scoreline.distributed import BlockVector
+from tiers import TIER, tiered
 
-N = 100_000
+N = 20_000 if TIER == "quick" else 100_000
 
 
-def layout_of(n, parts, workers=2, shuffled=False):
-    edges = np.linspace(0, n, parts + 1).astype(int).tolist()
-    spans = [((a, b),) for a, b in pairwise(edges)]
-    if shuffled:  # two spans in each part, the later one first
-        edges = np.linspace(0, n, 2 * parts + 1).astype(int).tolist()
-        pieces = list(pairwise(edges))
-        spans = [(pieces[-1 - k], pieces[k]) for k in range(parts)]
-    return Layout(InlineCluster(), [Home(f"worker-{k % workers}", 1) for k in range(parts)], spans)
+def even_layout(n, parts, workers=2):
+    return layout_of(even_spans(n, parts), workers)
 
 
 def problem(share, kind="gaussian", n=N):
@@ -40,18 +34,12 @@ def problem(share, kind="gaussian", n=N):
     return z, y, weight
 
 
-def both(z, y, weight, layout):
-    sent = None if weight is None else BlockVector.of(layout, weight)
-    here, there = HostSpace(), BlockSpace()
-    return (here, here.labels(y, weight)), (there, there.labels(BlockVector.of(layout, y), sent))
-
-
 def check(z, y, weight, layout, widths=(0.0, 1e-9, 0.1, 5.0), curved=True):
     """Compare with the host. Every derivative is a sum over the other class, so its error is relative to its weight there.
 
     1e-12 of it is a few thousand roundings: those of running sums over 1e5 rows, in blocks of other lengths.
     """
-    (host, here), (space, there) = both(z, y, weight, layout)
+    (host, here), (space, there) = both_spaces(y, weight, layout)
     blocks = BlockVector.of(layout, z)
     s = np.ones(len(z)) if weight is None else weight
     other = s * np.where(y > 0, here.negative, here.positive)
@@ -76,35 +64,35 @@ def check(z, y, weight, layout, widths=(0.0, 1e-9, 0.1, 5.0), curved=True):
             assert (np.abs(a - b) <= 1e-12 * other).all(), width
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("parts", [1, 2, 4, 5, 9, 20])
+@each(["parts", "weighted"], tiered(product([1, 2, 4, 5, 9, 20], [False, True]), strength=1))
 def test_any_number_of_parts(parts, weighted):
     """Up to four parts every one adds what the others send; beyond, keys and sums are merged in a tree."""
     z, y, weight = problem(0.1)
-    check(z, y, weight if weighted else None, layout_of(N, parts, workers=3))
+    check(z, y, weight if weighted else None, even_layout(N, parts, workers=3))
 
 
-@pytest.mark.parametrize("parts", [3, 9])
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 1.0])
+@each(["share", "parts"], tiered(product([0.0, 0.5, 0.9, 1.0], [3, 9]), strength=1))
 def test_either_class_may_be_the_smaller(share, parts):
     """A share of 0 or 1 leaves a single key."""
     z, y, weight = problem(share)
     for own in (None, weight):
-        check(z, y, own, layout_of(N, parts), widths=(0.0, 0.1))
+        check(z, y, own, even_layout(N, parts), widths=(0.0, 0.1))
 
 
-@pytest.mark.parametrize("parts", [4, 9])
-@pytest.mark.parametrize("kind", ["ties", "all equal", "by class"])
+@each(["kind", "parts"], tiered(product(["ties", "all equal", "by class"], [4, 9]), strength=1))
 def test_ties_and_parts_without_a_class(kind, parts):
     z, y, weight = problem(0.2, kind)
     for own in (None, weight):
-        check(z, y, own, layout_of(N, parts), widths=(0.0, 1e-9, 0.3))
+        check(z, y, own, even_layout(N, parts), widths=(0.0, 1e-9, 0.3))
 
 
 def test_spans_out_of_order():
+    """Two spans in each part, the later one first."""
     z, y, weight = problem(0.3)
+    pieces = list(pairwise(np.linspace(0, N, 7).astype(int).tolist()))
+    spans = [(pieces[-1 - k], pieces[k]) for k in range(3)]
     for own in (None, weight):
-        check(z, y, own, layout_of(N, 3, shuffled=True), widths=(0.1,))
+        check(z, y, own, layout_of(spans), widths=(0.1,))
 
 
 def test_small_problems_against_all_pairs():
@@ -116,9 +104,9 @@ def test_small_problems_against_all_pairs():
         y[0], y[1] = 1, -1
         z, s = np.round(rng.standard_normal(n), 1 if seed % 3 else 6), rng.integers(0, 3, n).astype(float)
         for parts in (1, 3, 7):
-            layout = layout_of(n, parts)
+            layout = even_layout(n, parts)
             for weight in (None, s):
-                _, (space, there) = both(z, y, weight, layout)
+                _, (space, there) = both_spaces(y, weight, layout)
                 own = np.ones(n) if weight is None else weight
                 for width in (0.0, 0.25):
                     got = space.pair_sums(BlockVector.of(layout, z), there, width)
@@ -131,7 +119,7 @@ def test_small_problems_against_all_pairs():
                         np.testing.assert_allclose(np.asarray(got.grad), grad, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("workers", "most"), [(2, 8 * N / 20), (8, 4 * 8 * (N // 100) * 7 + 2000)])
+@each(["workers", "most"], [(2, 8 * N / 20), (8, 4 * 8 * (N // 100) * 7 + 2000)])
 def test_bytes_of_an_evaluation(workers, most):
     """With 1 % positives on two workers a value with its gradient moves at most 1/20 of what the scores would be.
 
@@ -139,9 +127,9 @@ def test_bytes_of_an_evaluation(workers, most):
     """
     y = np.where(np.arange(N) % 100 == 0, 1, -1)
     z = np.random.default_rng(0).standard_normal(N)
-    layout = layout_of(N, workers, workers)
-    space = BlockSpace()
-    labels, blocks = space.labels(BlockVector.of(layout, y)), BlockVector.of(layout, z)
+    layout = even_layout(N, workers, workers)
+    _, (space, labels) = both_spaces(y, None, layout)
+    blocks = BlockVector.of(layout, z)
     before = layout.cluster.bytes
     made = space.pair_sums(blocks, labels, 0.1, 1.0 / N)
     assert 0.0 < layout.cluster.bytes - before <= most
@@ -151,11 +139,12 @@ def test_bytes_of_an_evaluation(workers, most):
     assert layout.cluster.bytes - before <= most, "numbers came with the evaluation, and the gradient stays"
 
 
-@pytest.mark.parametrize(("operation", "times"), [("pair_sums", 20), ("balance_sums", 10)])
+@each(["operation", "times"], [("pair_sums", 20), ("balance_sums", 10)])
 def test_gathering_is_the_reference_and_moves_far_more(operation, times):
-    z, y, _ = problem(0.01)
-    layout = layout_of(N, 4)
-    (_, _), (space, labels) = both(z, y, None, layout)
+    n = 100_000  # fewer rows would be sent by the k-section, too
+    z, y, _ = problem(0.01, n=n)
+    layout = even_layout(n, 4)
+    _, (space, labels) = both_spaces(y, None, layout)
     arguments = (0.1, 1.0) if operation == "pair_sums" else (1.0, 0.1, 1.0)
     bytes_moved, results = [], []
     for call in (lambda *a: getattr(space, operation)(*a), lambda *a: space.by_gathering(operation, *a)):

@@ -1,25 +1,25 @@
 """`smallest_reaching` against a sort of all entries: the same entry, whatever the entries, weights and parts are."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
-from counted_rounds import layout_of
-from hypothesis import given, settings
+from block_layouts import both_spaces, even_spans, in_blocks, layout_of
+from hypothesis import given
 from hypothesis import strategies as st
 
+from loops import each
 from scoreline.distributed import BlockVector, selection
 from scoreline.distributed import balance as block_balance
-from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.distributed.selection import intervals, smallest_reaching
-from scoreline.scores import HostSpace
+from tiers import TIER, examples, tiered
 
 
-def found(values, weight, target, parts=3, layout=None):
+def found(values, weight, target, parts=3):
     """Return the entry, and in how many rounds it was found."""
-    layout = layout or layout_of(len(values), parts)
-    sent = None if weight is None else BlockVector.of(layout, weight)
-    entry = smallest_reaching(BlockVector.of(layout, values), sent, target)
+    layout = layout_of(even_spans(len(values), parts))
+    entry = smallest_reaching(in_blocks(layout, values), in_blocks(layout, weight), target)
     return entry, layout.cluster.rounds
 
 
@@ -47,11 +47,7 @@ def few_at_a_time(monkeypatch, few=3, count=8, sample=16):
     monkeypatch.setattr(block_balance, "INTERVALS", count)
 
 
-@pytest.fixture(params=["as it is", "many rounds"])
-def rounds(request, monkeypatch):
-    if request.param == "many rounds":
-        few_at_a_time(monkeypatch)
-    return request.param
+ROUNDS = ("few", "many")  # "few" must come first: constants that are changed stay so until the end of a test
 
 
 RNG = np.random.default_rng(5)
@@ -86,10 +82,11 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("kind", WEIGHTS)
-@pytest.mark.parametrize("name", ENTRIES)
-def test_exact_sums_give_the_entry_of_a_sort(name, kind, rounds):
+@each(["rounds", "name", "kind"], tiered(product(ROUNDS, ENTRIES, WEIGHTS), strength=1))
+def test_exact_sums_give_the_entry_of_a_sort(rounds, name, kind, monkeypatch):
     """Counts and integer weights have exact sums, so that no tolerance is needed."""
+    if rounds == "many":
+        few_at_a_time(monkeypatch)
     values = ENTRIES[name]
     weight = WEIGHTS[kind](len(values))
     total = float(len(values) if weight is None else weight.sum())
@@ -99,13 +96,14 @@ def test_exact_sums_give_the_entry_of_a_sort(name, kind, rounds):
             assert found(values, weight, target, parts)[0] == sorted_reference(values, weight, target), target
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e-320, 1e300])
-@pytest.mark.parametrize("name", ENTRIES)
-def test_real_weights_give_an_entry_that_rounding_allows(name, scale, rounds):
+@each(["rounds", "name", "scale"], tiered(product(ROUNDS, ENTRIES, [1.0, 1e-200, 1e-320, 1e300]), strength=1))
+def test_real_weights_give_an_entry_that_rounding_allows(rounds, name, scale, monkeypatch):
     """Targets are partial sums themselves, in the order of a sort: whether they are reached is decided by last digits.
 
     Squares of the small and of the large weights leave the range of floats. The small ones are curvatures of a logistic loss.
     """
+    if rounds == "many":
+        few_at_a_time(monkeypatch)
     values = ENTRIES[name]
     rng = np.random.default_rng(len(values))
     weight = rng.random(len(values)) * (rng.random(len(values)) < 0.8) * scale
@@ -120,7 +118,7 @@ def test_sums_in_another_order_end(monkeypatch):
     """Targets that one order of summation reaches and another misses must not send the search back and forth."""
     few_at_a_time(monkeypatch)
     rng = np.random.default_rng(0)
-    for n in (50, 400):
+    for n in (50,) if TIER == "quick" else (50, 400):
         values, weight = rng.standard_normal(n), 10.0 ** rng.uniform(-3, 3, n)
         order = np.argsort(values)
         for running in (np.cumsum(weight[order]), weight.sum() - np.cumsum(weight[order][::-1])[::-1]):
@@ -129,7 +127,7 @@ def test_sums_in_another_order_end(monkeypatch):
                     assert_reached_up_to_rounding(values, weight, around, found(values, weight, around)[0])
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data())
 def test_any_entries_and_counts(data):
     finite = st.floats(-1.7e308, 1.7e308)
@@ -146,13 +144,15 @@ def test_any_entries_and_counts(data):
         assert found(values, weight, target, parts)[0] == sorted_reference(values, weight, target)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_selection_with_empty_parts(weighted, rounds):
+@each(["rounds", "weighted"], list(product(ROUNDS, [False, True])))
+def test_a_selection_with_empty_parts(rounds, weighted, monkeypatch):
     """A mask may select nothing in a part: the entries of the others count."""
+    if rounds == "many":
+        few_at_a_time(monkeypatch)
     rng = np.random.default_rng(1)
     values, weight = rng.standard_normal(900), rng.integers(0, 3, 900).astype(float)
     mask = (np.arange(900) >= 300) & (rng.random(900) < 0.4)
-    layout = layout_of(900, 3)
+    layout = layout_of(even_spans(900, 3))
     chosen, sent = BlockVector.of(layout, values)[mask], BlockVector.of(layout, weight)[mask] if weighted else None
     own = weight[mask] if weighted else None
     total = own.sum() if weighted else np.count_nonzero(mask)
@@ -162,7 +162,7 @@ def test_a_selection_with_empty_parts(weighted, rounds):
     assert np.isnan(smallest_reaching(nothing, None, 1.0))
 
 
-@pytest.mark.parametrize("place", [0, 299, 600])
+@each("place", [0, 299, 600])
 def test_nan_is_not_passed_over(place):
     """Whichever part has it."""
     values = np.random.default_rng(2).standard_normal(900)
@@ -170,7 +170,7 @@ def test_nan_is_not_passed_over(place):
     assert np.isnan(found(values, None, 450.0)[0])
 
 
-LARGE = 300_000
+LARGE = 100_000 if TIER == "quick" else 300_000
 SMOOTH = {
     "gaussian": lambda rng: rng.standard_normal(LARGE),
     "sorted": lambda rng: np.sort(rng.standard_normal(LARGE)),
@@ -180,8 +180,7 @@ SMOOTH = {
 }
 
 
-@pytest.mark.parametrize("parts", [1, 4, 9])
-@pytest.mark.parametrize("name", SMOOTH)
+@each(["name", "parts"], tiered(product(SMOOTH, [1, 4, 9]), strength=1))
 def test_three_rounds_as_a_rule(name, parts):
     """One for the sample, one for counts, one for what is left in an interval; few bytes a part in each."""
     rng = np.random.default_rng(3)
@@ -189,16 +188,16 @@ def test_three_rounds_as_a_rule(name, parts):
     for own in (None, weight):
         total = LARGE if own is None else own.sum()
         for share in (0.001, 0.1, 0.5, 0.99):
-            target, layout = float(np.floor(share * total)), layout_of(LARGE, parts)
-            sent = None if own is None else BlockVector.of(layout, own)
-            vector, before = BlockVector.of(layout, values), layout.cluster.bytes
+            target, layout = float(np.floor(share * total)), layout_of(even_spans(LARGE, parts))
+            sent, vector = in_blocks(layout, own), in_blocks(layout, values)
+            before = layout.cluster.bytes
             assert smallest_reaching(vector, sent, target) == sorted_reference(values, own, target)
             assert layout.cluster.rounds <= 3
             # The sample has at most twice SAMPLE pairs; a part answers with at most FEW pairs, or INTERVALS counts.
             assert layout.cluster.bytes - before <= 16 * 2 * 4096 + 2 * parts * 17_000
 
 
-@pytest.mark.parametrize("name", ["half tiny, half huge", "ties", "all equal", "600 decades"])
+@each("name", ["half tiny, half huge", "ties", "all equal", "600 decades"])
 def test_rounds_of_entries_that_no_sample_foresees(name):
     """Even intervals would need a hundred rounds for 600 decades; intervals of equally many floats need seven at most."""
     rng = np.random.default_rng(4)
@@ -214,8 +213,8 @@ def test_rounds_of_entries_that_no_sample_foresees(name):
         assert rounds <= 1 + selection.EVEN_ROUNDS + 7 + 1
 
 
-@pytest.mark.parametrize(
-    ("low", "high"), [(-1.0, 1.0), (-1.7e308, 1.7e308), (0.0, 5e-324), (1.0, np.nextafter(1.0, 2.0)), (-1e-300, 1e300)]
+@each(
+    ["low", "high"], [(-1.0, 1.0), (-1.7e308, 1.7e308), (0.0, 5e-324), (1.0, np.nextafter(1.0, 2.0)), (-1e-300, 1e300)]
 )
 def test_intervals_rise_and_stay_inside(low, high):
     for even in (True, False):
@@ -227,17 +226,16 @@ def test_intervals_rise_and_stay_inside(low, high):
         assert len(edges) == selection.INTERVALS + 1
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-220])
-@pytest.mark.parametrize("weighted", [False, True])
+@each("scale", [1.0, 1e-220])
+@each("weighted", [False, True])
 def test_significant_rows_are_those_of_the_host(weighted, scale):
     """Rows of negligible curvature are left out by both spaces alike, also where all curvatures are tiny."""
     rng = np.random.default_rng(6)
     n = 5000
     y, s = np.where(rng.random(n) < 0.3, 1, -1), rng.integers(0, 3, n).astype(float)
     x = scale * np.exp(-10.0 * rng.random(n)) * (s if weighted else 1.0)
-    layout, space, host = layout_of(n, 3), BlockSpace(), HostSpace()
-    here = host.labels(y, s if weighted else None)
-    there = space.labels(BlockVector.of(layout, y), BlockVector.of(layout, s) if weighted else None)
+    layout = layout_of(even_spans(n, 3))
+    (host, here), (space, there) = both_spaces(y, s if weighted else None, layout)
     for negligible in (0.0, 1e-6, 1e-3, 0.1, 1.0):
         expected = host.significant(x, here, negligible)
         assert np.array_equal(np.asarray(space.significant(BlockVector.of(layout, x), there, negligible)), expected)
