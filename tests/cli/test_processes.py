@@ -1,7 +1,5 @@
 """The program in a process of its own: closed pipes and files, full disks, Ctrl-C, kill -9."""
 
-import errno
-import io
 import json
 import os
 import signal
@@ -13,9 +11,15 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+from loops import each
 from scoreline.classifier import load_model
-from scoreline.cli.main import main
 
+pytestmark = pytest.mark.slow
+VERBS_THAT_PRINT = {
+    "predict": ("predict", "model.npz", "payments.csv"),
+    "export": ("export", "model.npz", "--to", "json"),
+    "info": ("info", "payments.csv", "--label", "outcome"),
+}
 TRAIN = ("train", "payments.csv", "--label", "outcome")
 LONG = ("train", "large.npz", "--alpha", "1e-9", "--tol", "1e-12", "--max-iter", "1000000")
 # A million slow steps, which no processor does before the signal comes; `smoothed` ends by rounding after some seconds.
@@ -63,8 +67,7 @@ def waited_for(process, path=None, seconds=60.0):
         time.sleep(0.01)
 
 
-def test_a_reader_that_leaves_early_is_no_error(begun, scoreline):
-    scoreline(*TRAIN)
+def test_a_reader_that_leaves_early_is_no_error(begun, model):
     for arguments in (("predict", "model.npz", "payments.csv"), ("measures",), ("--help",)):
         process = begun(*arguments)
         process.stdout.close()
@@ -79,8 +82,9 @@ def test_messages_that_nobody_reads_do_not_stop_the_work(begun, folder):
     assert (folder / "model.npz").exists()
 
 
-@pytest.mark.parametrize("closed", [0, 1, 2])
+@each("closed", [0, 1, 2])
 def test_closed_streams(begun, folder, closed):
+    (folder / "model.npz").unlink(missing_ok=True)
     process = begun(*TRAIN, "--test", "today.csv", "--json", preexec_fn=lambda: os.close(closed))
     out, err = process.communicate(timeout=60)
     if process.returncode and closed == 2:
@@ -94,35 +98,16 @@ def test_closed_streams(begun, folder, closed):
         assert json.loads(out)["model"] == "model.npz"
 
 
-def test_predictions_to_a_closed_standard_output_fail(begun, scoreline):
-    scoreline(*TRAIN)
+def test_predictions_to_a_closed_standard_output_fail(begun, model):
     process = begun("predict", "model.npz", "payments.csv", preexec_fn=lambda: os.close(1))
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "--out" in err
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "info", "measures", "export"])
-def test_results_need_a_standard_output(scoreline, monkeypatch, capsys, verb):
-    scoreline(*TRAIN)
-    monkeypatch.setattr(sys, "stdout", None)
-    assert main([*VERBS_THAT_PRINT[verb], "--json"]) == 1
-    assert "standard output is closed" in capsys.readouterr().err
-
-
-VERBS_THAT_PRINT = {
-    "predict": ("predict", "model.npz", "payments.csv"),
-    "export": ("export", "model.npz", "--to", "json"),
-    "evaluate": ("evaluate", "model.npz", "payments.csv", "--label", "outcome"),
-    "info": ("info", "payments.csv", "--label", "outcome"),
-    "measures": ("measures",),
-}
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_standard_output_on_a_full_disk(begun, scoreline, program, unbuffered):
-    scoreline(*TRAIN)
+@each("unbuffered", ["", "1"])
+def test_standard_output_on_a_full_disk(begun, model, program, unbuffered):
     for verb in ("predict", "export"):
         with open("/dev/full", "w") as full:
             process = begun(*VERBS_THAT_PRINT[verb], stdout=full, env={**program[1], "PYTHONUNBUFFERED": unbuffered})
@@ -133,39 +118,7 @@ def test_standard_output_on_a_full_disk(begun, scoreline, program, unbuffered):
         assert "Exception" not in err
 
 
-class FullDisk(io.RawIOBase):
-    """A raw stream that takes some bytes, the last of them by a short write, and then no more."""
-
-    def __init__(self, room):
-        super().__init__()
-        self.room = room
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        if not self.room:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        taken = min(len(data), self.room)
-        self.room -= taken
-        return taken
-
-
-@pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("verb", VERBS_THAT_PRINT)
-def test_a_short_write_to_an_unbuffered_standard_output_is_an_error(scoreline, monkeypatch, capsys, verb, form):
-    scoreline(*TRAIN)
-    arguments = [*VERBS_THAT_PRINT[verb], *(["--json"] if form == "json" else [])]
-    # As PYTHONUNBUFFERED=1 makes it: text straight to a raw stream, whose short writes Python ignores.
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(FullDisk(10), "utf-8", write_through=True))
-    assert main(arguments) == 1
-    assert not sys.stdout.closed  # it belongs to the caller
-    err = capsys.readouterr().err
-    assert "standard output: No space left" in err
-    assert "predictions" not in err
-
-
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@each("unbuffered", ["", "1"])
 def test_classes_that_the_encoding_of_standard_output_lacks(begun, scoreline, folder, program, unbuffered):
     text = (folder / "payments.csv").read_text().replace("fraud", "Betrügerei")
     (folder / "payments.csv").write_text(text, encoding="utf-8")
@@ -186,30 +139,15 @@ def test_classes_that_the_encoding_of_standard_output_lacks(begun, scoreline, fo
     assert "Betrügerei" in (folder / "out.csv").read_text(encoding="utf-8")
 
 
-def test_all_of_an_unbuffered_standard_output_is_written(begun, scoreline, program, folder):
-    scoreline(*TRAIN)
+def test_all_of_an_unbuffered_standard_output_is_written(begun, scoreline, program, model):
     process = begun(*VERBS_THAT_PRINT["predict"], env={**program[1], "PYTHONUNBUFFERED": "1"})
     assert process.communicate(timeout=60)[0] == scoreline(*VERBS_THAT_PRINT["predict"])[1]
     assert process.returncode == 0
 
 
-def test_a_write_that_fails_when_the_file_is_closed_is_an_error(scoreline, monkeypatch, capsys, folder):
-    scoreline(*TRAIN)
-
-    def full(handle):
-        really(handle)
-        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
-
-    really = os.close
-    with (folder / "out.csv").open("w") as file, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", file)
-        patch.setattr("scoreline.cli.output.os.close", full)
-        assert main(["measures"]) == 1
-    assert f"standard output: {os.strerror(errno.EDQUOT)}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@each("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_the_best_model_so_far(begun, folder, large, number):
+    (folder / "model.npz").unlink(missing_ok=True)
     process = begun(*ENDLESS)
     waited_for(process)
     process.send_signal(number)
@@ -222,22 +160,9 @@ def test_ctrl_c_saves_the_best_model_so_far(begun, folder, large, number):
     assert clf.lower_bound_ <= clf.objective_
 
 
-def test_ctrl_c_while_reading_leaves_nothing(begun, folder, scoreline, monkeypatch):
-    def pressed(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("scoreline.cli.reading.read_data", pressed)
-    code, out, err = scoreline(*TRAIN)
-    assert (code, out, err) == (130, "", "scoreline: error: interrupted\n")
-    assert not (folder / "model.npz").exists()
-
-
-@pytest.mark.slow
 def test_kill_and_run_again_ends_with_the_same_bits(begun, folder, large):
-    fit = (
-        *LONG[:-1],
-        "1000",
-    )  # iterations: enough for the first checkpoint, which is written after ten seconds at most
+    # Iterations: enough for the first checkpoint, which is written after ten seconds at most.
+    fit = (*LONG[:-1], "1000")
     assert begun(*fit, "--out", "whole.npz", "--checkpoint", "whole.ckpt").wait(300) == 0
     process = begun(*fit, "--out", "killed.npz", "--checkpoint", "killed.ckpt")
     waited_for(process, folder / "killed.ckpt")
@@ -270,10 +195,8 @@ def small_disk(tmp_path_factory):
         subprocess.run(["umount", place], check=True)
 
 
-@pytest.mark.slow
-def test_a_full_disk_leaves_what_was_there(small_disk, scoreline):
+def test_a_full_disk_leaves_what_was_there(small_disk, scoreline, model):
     disk = small_disk
-    assert scoreline(*TRAIN)[0] == 0
     for arguments in (
         (*TRAIN, "--out", disk / "old"),
         (*TRAIN, "--report", disk / "old"),
