@@ -1,4 +1,4 @@
-"""ONNX says what the classifier says: labels by the cut, scores in double, probabilities."""
+"""ONNX says what the classifier says: labels by the threshold, scores in double, probabilities."""
 
 import json
 

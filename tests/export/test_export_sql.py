@@ -46,7 +46,7 @@ def test_families_of_measures(measure):
     check(clf, X, run_sql(to_sql(clf, "t"), "t", X_NAMES, X.tolist()))
 
 
-def test_the_cut_serves_the_measure():
+def test_the_threshold_serves_the_measure():
     """Two measures, one model, other classes."""
     X, y = rows()
     clf = MeasureClassifier("f1", scaling="standard").fit(X, y)
