@@ -20,6 +20,7 @@ VERBS_THAT_PRINT = {
     "export": ("export", "model.npz", "--to", "json"),
     "info": ("info", "payments.csv", "--label", "outcome"),
 }
+PATIENCE = 600.0  # seconds, so that a busy machine fails no test; only a process that hangs takes as long
 TRAIN = ("train", "payments.csv", "--label", "outcome")
 LONG = ("train", "large.npz", "--alpha", "1e-9", "--tol", "1e-12", "--max-iter", "1000000")
 # A million slow steps, which no processor does before the signal comes; `smoothed` ends by rounding after some seconds.
@@ -53,7 +54,7 @@ def large(folder):
     )
 
 
-def waited_for(process, path=None, seconds=60.0):
+def waited_for(process, path=None, seconds=PATIENCE):
     """Wait until training is under way: until it has said what it has read, or a file is there."""
     if path is None:
         assert "read 20,000 rows" in process.stderr.readline()
@@ -71,14 +72,14 @@ def test_a_reader_that_leaves_early_is_no_error(begun, model):
     for arguments in (("predict", "model.npz", "payments.csv"), ("measures",), ("--help",)):
         process = begun(*arguments)
         process.stdout.close()
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
         assert "rror" not in process.stderr.read()
 
 
 def test_messages_that_nobody_reads_do_not_stop_the_work(begun, folder):
     process = begun(*TRAIN, "--test", "today.csv")
     process.stderr.close()
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
     assert (folder / "model.npz").exists()
 
 
@@ -86,7 +87,7 @@ def test_messages_that_nobody_reads_do_not_stop_the_work(begun, folder):
 def test_closed_streams(begun, folder, closed):
     (folder / "model.npz").unlink(missing_ok=True)
     process = begun(*TRAIN, "--test", "today.csv", "--json", preexec_fn=lambda: os.close(closed))
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     if process.returncode and closed == 2:
         bare = [sys.executable, "-c", "import numpy.f2py"]
         if subprocess.run(bare, preexec_fn=lambda: os.close(2), check=False).returncode:
@@ -100,7 +101,7 @@ def test_closed_streams(begun, folder, closed):
 
 def test_predictions_to_a_closed_standard_output_fail(begun, model):
     process = begun("predict", "model.npz", "payments.csv", preexec_fn=lambda: os.close(1))
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "--out" in err
 
@@ -111,7 +112,7 @@ def test_standard_output_on_a_full_disk(begun, model, program, unbuffered):
     for verb in ("predict", "export"):
         with open("/dev/full", "w") as full:
             process = begun(*VERBS_THAT_PRINT[verb], stdout=full, env={**program[1], "PYTHONUNBUFFERED": unbuffered})
-            err = process.communicate(timeout=60)[1]
+            err = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 1
         assert "standard output: No space left" in err
         assert "Traceback" not in err
@@ -126,22 +127,22 @@ def test_classes_that_the_encoding_of_standard_output_lacks(begun, scoreline, fo
     env = {**program[1], "PYTHONIOENCODING": "ascii", "PYTHONUNBUFFERED": unbuffered}
     for verb in ("predict", "export"):  # programs read these: an escape would be another class
         process = begun(*VERBS_THAT_PRINT[verb], env=env)
-        err = process.communicate(timeout=60)[1]
+        err = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 1
         assert "standard output has the encoding ascii, which has no 'ü'" in err.replace("\\xfc", "ü")
         assert "PYTHONIOENCODING=utf-8, or name a file with --out" in err
     process = begun(*VERBS_THAT_PRINT["info"], env=env)  # people read this
-    out = process.communicate(timeout=60)[0]
+    out = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0
     assert "Betr\\xfcgerei" in out
     process = begun(*VERBS_THAT_PRINT["predict"], "--out", "out.csv", env=env)
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
     assert "Betrügerei" in (folder / "out.csv").read_text(encoding="utf-8")
 
 
 def test_all_of_an_unbuffered_standard_output_is_written(begun, scoreline, program, model):
     process = begun(*VERBS_THAT_PRINT["predict"], env={**program[1], "PYTHONUNBUFFERED": "1"})
-    assert process.communicate(timeout=60)[0] == scoreline(*VERBS_THAT_PRINT["predict"])[1]
+    assert process.communicate(timeout=PATIENCE)[0] == scoreline(*VERBS_THAT_PRINT["predict"])[1]
     assert process.returncode == 0
 
 
@@ -151,7 +152,7 @@ def test_ctrl_c_saves_the_best_model_so_far(begun, folder, large, number):
     process = begun(*ENDLESS)
     waited_for(process)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "the best model so far is saved in model.npz" in err
     assert "interrupted after" in out
@@ -163,13 +164,13 @@ def test_ctrl_c_saves_the_best_model_so_far(begun, folder, large, number):
 def test_kill_and_run_again_ends_with_the_same_bits(begun, folder, large):
     # Iterations: enough for the first checkpoint, which is written after ten seconds at most.
     fit = (*LONG[:-1], "1000")
-    assert begun(*fit, "--out", "whole.npz", "--checkpoint", "whole.ckpt").wait(300) == 0
+    assert begun(*fit, "--out", "whole.npz", "--checkpoint", "whole.ckpt").wait(PATIENCE) == 0
     process = begun(*fit, "--out", "killed.npz", "--checkpoint", "killed.ckpt")
     waited_for(process, folder / "killed.ckpt")
     process.kill()
-    process.wait(60)
+    process.wait(PATIENCE)
     assert not (folder / "killed.npz").exists()
-    assert begun(*fit, "--out", "killed.npz", "--checkpoint", "killed.ckpt").wait(300) == 0
+    assert begun(*fit, "--out", "killed.npz", "--checkpoint", "killed.ckpt").wait(PATIENCE) == 0
     whole, killed = load_model(folder / "whole.npz"), load_model(folder / "killed.npz")
     assert np.array_equal(whole.coef_, killed.coef_)
     assert np.array_equal(whole.intercept_, killed.intercept_)
