@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
 import sys
 
 import numpy as np
 import pytest
 
 from scoreline.cli.main import main
+
+TRAIN = ("train", "payments.csv", "--label", "outcome", "--positive", "fraud")
 
 
 def write_payments(path, rows, seed, countries=("AT", "DE", "US")):
@@ -24,21 +27,45 @@ def write_payments(path, rows, seed, countries=("AT", "DE", "US")):
     path.write_text("amount,night,country,outcome\n" + "\n".join(lines) + "\n")
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A working folder with payments.csv, today.csv and two.svm."""
-    monkeypatch.chdir(tmp_path)
-    write_payments(tmp_path / "payments.csv", 300, 0)
-    write_payments(tmp_path / "today.csv", 100, 1, ("DE", "US", "CH"))
+@pytest.fixture(scope="session")
+def written(tmp_path_factory):
+    """Return a folder with payments.csv, today.csv and two.svm, of which tests get copies."""
+    place = tmp_path_factory.mktemp("written")
+    write_payments(place / "payments.csv", 300, 0)
+    write_payments(place / "today.csv", 100, 1, ("DE", "US", "CH"))
     rng = np.random.default_rng(2)
     X = rng.integers(0, 2, (200, 6))
     y = np.where(X[:, 0] + X[:, 1] + rng.normal(0, 0.7, 200) > 1.2, 1, -1)
-    (tmp_path / "two.svm").write_text(
+    (place / "two.svm").write_text(
         "".join(
             f"{t:+d} " + " ".join(f"{j + 1}:1" for j in np.flatnonzero(x)) + "\n" for x, t in zip(X, y, strict=True)
         )
     )
+    return place
+
+
+@pytest.fixture(scope="session")
+def trained(written, tmp_path_factory):
+    """Return the path of a model of payments.csv that ranks fraud."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(written)
+        path = tmp_path_factory.mktemp("trained") / "model.npz"
+        assert main([*TRAIN, "--out", str(path), "--quiet"]) == 0
+    return path
+
+
+@pytest.fixture
+def folder(written, tmp_path, monkeypatch):
+    """A working folder with payments.csv, today.csv and two.svm."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def model(folder, trained):
+    """The name of a model of payments.csv, in the working folder."""
+    return shutil.copy(trained, folder / "model.npz").name
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import io
 from pathlib import Path
 
 import numpy as np
-import pytest
 
+from loops import each
 from scoreline import MeasureClassifierCV, load_model
 from scoreline.io import read_data
 
@@ -49,7 +49,7 @@ def test_early_stopping(as_json):
     assert load_model("model.npz").history_["validation"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (("--alpha", "auto", "--dask", "local"), "--alpha auto and --dask"),
@@ -70,7 +70,7 @@ def test_options_that_do_not_go_together(options, message, capsys, scoreline):
     assert message in err
 
 
-@pytest.mark.parametrize("alpha", ["1e-3", "auto"])
+@each("alpha", ["1e-3", "auto"])
 def test_heavy_tails_are_named_by_column(scoreline, folder, alpha):
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((400, 2))

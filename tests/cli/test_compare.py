@@ -6,6 +6,7 @@ import io
 import shlex
 import threading
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from loops import each
 from scoreline import MeasureClassifierCV, load_model
 from scoreline.cli import output as cli_output
 from scoreline.cli.compare import train_command
@@ -44,12 +46,14 @@ module = importlib.import_module("scoreline.model_selection.trials")  # the pack
 
 @pytest.fixture(scope="module")
 def cancer():
-    return load_breast_cancer(return_X_y=True)
+    """Every second row and ten columns, so that boosted trees are quick."""
+    X, y = load_breast_cancer(return_X_y=True)
+    return X[::2, :10], y[::2]
 
 
 @pytest.fixture(scope="module")
 def found(cancer):
-    return compare(*cancer, "roc_auc", solvers=["moments"], splits=4, alphas=(1e-2, 1e-4), random_state=3)
+    return compare(*cancer, "roc_auc", solvers=["moments"], splits=3, alphas=(1e-2, 1e-4), random_state=3)
 
 
 def test_intervals_are_those_of_the_docstring(found):
@@ -69,6 +73,7 @@ def test_intervals_are_those_of_the_docstring(found):
         assert c.difference == pytest.approx((mean, mean - reach, mean + reach))
 
 
+@pytest.mark.slow
 def test_logistic_regression_is_what_scikit_learn_gives(cancer, found):
     X, y = cancer
     rng = np.random.RandomState(3)
@@ -115,6 +120,7 @@ def nearly_ample():
     return X, (X[:, 0] + rng.logistic(0.0, 1.0, 550) > 1.5).astype(int)
 
 
+@pytest.mark.slow
 def test_methods_are_those_that_cross_validation_tries_on_all_rows(nearly_ample, monkeypatch):
     """On the 385 training rows of a split alone, solver="auto" would not take amp."""
     trained = []
@@ -142,6 +148,7 @@ def test_a_sample_does_not_change_the_methods(nearly_ample):
     assert found.contenders[0].solver == "amp"
 
 
+@pytest.mark.slow
 def test_alphas_and_risks_are_those_of_the_cross_validated_classifier(cancer, monkeypatch):
     grids = []
     original = module.baselines.penalty_decisions
@@ -167,8 +174,8 @@ def test_alphas_and_risks_are_those_of_the_cross_validated_classifier(cancer, mo
 
 
 def test_the_same_seed_gives_the_same_values(cancer, found):
-    again = compare(*cancer, "roc_auc", solvers=["moments"], splits=4, alphas=(1e-2, 1e-4), random_state=3)
-    other = compare(*cancer, "roc_auc", solvers=["moments"], splits=4, alphas=(1e-2, 1e-4), random_state=4)
+    again = compare(*cancer, "roc_auc", solvers=["moments"], splits=3, alphas=(1e-2, 1e-4), random_state=3)
+    other = compare(*cancer, "roc_auc", solvers=["moments"], splits=3, alphas=(1e-2, 1e-4), random_state=4)
     assert [c.values for c in again.contenders] == [c.values for c in found.contenders]
     assert [c.values for c in other.contenders] != [c.values for c in found.contenders]
 
@@ -182,7 +189,7 @@ def judged(found, *contenders):
     return made, *_verdict(found.measure, made), *_tree_verdict(made, 0.4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shift", "kind", "words"),
     [(0.0, "tie", "No clear difference"), (0.01, "pays", "pays here"), (-0.01, "loses", "does not pay")],
 )
@@ -220,7 +227,8 @@ def test_the_correction_makes_an_interval_wider(found):
     assert widths[0] < widths[1]
 
 
-@pytest.mark.parametrize("methods", [1, 4])
+@pytest.mark.slow
+@each("methods", [1, 4])
 def test_chance_rarely_makes_the_best_of_several_methods_differ(methods):
     """No method is better than the baseline; splits share rows, so that their differences are correlated."""
     trials, splits, ratio = 4000, 10, 0.3 / 0.7
@@ -229,8 +237,8 @@ def test_chance_rarely_makes_the_best_of_several_methods_differ(methods):
     d = np.sqrt(shared) * rng.standard_normal((trials, methods, 1))
     d = d + np.sqrt(1.0 - shared) * rng.standard_normal((trials, methods, splits))
     wrong, uncorrected = 0, 0
-    for each in d:
-        best = each[np.argmax(each.mean(axis=1))]
+    for trial in d:
+        best = trial[np.argmax(trial.mean(axis=1))]
         _, low, high = paired_difference(best, np.zeros(splits), ratio, methods)
         wrong += low > 0.0 or high < 0.0
         uncorrected += paired_difference(best, np.zeros(splits), ratio)[1] > 0.0
@@ -240,7 +248,7 @@ def test_chance_rarely_makes_the_best_of_several_methods_differ(methods):
         assert uncorrected / trials > 0.05 + error, "the correction is needed"
 
 
-@pytest.mark.parametrize(
+@each(
     ("shift", "wins", "words"),
     [
         (0.1, True, "use them unless you need a linear model"),
@@ -263,6 +271,7 @@ def test_boosted_trees_have_a_sentence_of_their_own(found, shift, wins, words):
     assert sentence.endswith(f"{words}.")
 
 
+@pytest.mark.slow
 def test_boosted_trees_win_where_the_classes_are_rings(as_json, folder):
     X, y = make_gaussian_quantiles(n_samples=400, n_features=2, n_classes=2, random_state=0)
     lines = [f"{a},{b},{label}" for (a, b), label in zip(X, y, strict=True)]
@@ -300,7 +309,7 @@ def test_the_threshold_of_trees_is_tuned_for_count_based_measures_only(cancer):
     np.testing.assert_array_equal(decision_values(tuned, X) >= 0.0, tuned.predict(X))
 
 
-@pytest.mark.parametrize("features", [20, 1001])
+@each("features", [20, 1001])
 def test_trees_are_left_out_for_many_sparse_features_and_that_is_said(features):
     rng = np.random.default_rng(0)
     X = sp.random_array((60, features), density=0.1, format="csr", random_state=rng)
@@ -312,7 +321,7 @@ def test_trees_are_left_out_for_many_sparse_features_and_that_is_said(features):
             "most 1,000 are converted)."]) == (features > 1000)  # fmt: skip
 
 
-@pytest.mark.parametrize("solvers", [None, ["stamp"]])
+@each("solvers", [None, ["stamp"]])
 def test_slow_solvers_are_left_out_for_many_features_unless_named(solvers):
     rng = np.random.default_rng(0)
     X = sp.random_array((60, 1001), density=0.1, format="csr", random_state=rng)
@@ -323,7 +332,7 @@ def test_slow_solvers_are_left_out_for_many_features_unless_named(solvers):
     assert (f"{line} Pass solvers=['amp', 'stamp'] to include them." in found.notes) == (solvers is None)
 
 
-def test_the_alpha_of_a_tuned_threshold_is_judged_at_thresholds_of_the_other_folds():
+def test_a_tuned_threshold_is_judged_at_thresholds_of_other_folds():
     truth = np.array([True, True, False, False])
     shifted, mixed = np.array([5.0, 4.0, 3.0, 2.0]), np.array([1.0, -1.0, 1.0, -1.0])
     folds = [[mixed, shifted], [mixed, shifted]]
@@ -332,6 +341,7 @@ def test_the_alpha_of_a_tuned_threshold_is_judged_at_thresholds_of_the_other_fol
     assert means[1e-4] == 1.0 > means[1e-2]
 
 
+@pytest.mark.slow
 def test_a_solver_that_fails_is_named_and_the_rest_goes_on(scoreline, as_json, folder):
     arguments = ("compare", "payments.csv", "--label", "outcome", "--measure", "mcc", "--solvers", "moments")
     code, out, err = scoreline(*arguments, "--splits", 2, "--alphas", "1e-3", "--report", "r.html")
@@ -362,7 +372,7 @@ def test_a_baseline_that_fails_on_one_split_is_not_the_best(cancer, monkeypatch)
     assert next(c for c in result.contenders if c.name == PLAIN).difference is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "why"),
     [
         (BASELINE, "every baseline failed: logistic regression: no luck"),
@@ -377,17 +387,18 @@ def test_all_models_of_a_kind_fail(cancer, monkeypatch, kind, why):
             raise ValueError("no luck")
         return original(trial, contender, part)
 
-    monkeypatch.setattr(module.Trial, "run", never)
-    with pytest.raises(ValueError, match=why):
-        compare(*cancer, splits=2, alphas=(1e-3,))
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Trial, "run", never)
+        with pytest.raises(ValueError, match=why):
+            compare(*cancer, splits=2, alphas=(1e-3,))
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_a_mapped_folder_is_compared_like_memory(cancer, tmp_path, sparse):
     X, y = cancer
     X = sp.csr_matrix(np.where(X > np.median(X, axis=0), X, 0.0)) if sparse else X
-    mapped = open_mapped(convert((X, y), tmp_path / "d"))
-    for rows in (200_000, 300):
+    mapped = open_mapped(convert((X, y), tmp_path / ("sparse" if sparse else "dense")))
+    for rows in (200_000, 200):
         one = compare(X, y, splits=2, alphas=(1e-3,), max_rows=rows)
         two = compare(mapped.X, mapped.y, splits=2, alphas=(1e-3,), max_rows=rows)
         assert one.train_rows + one.test_rows == min(rows, len(y))
@@ -395,8 +406,11 @@ def test_a_mapped_folder_is_compared_like_memory(cancer, tmp_path, sparse):
             assert a.values == pytest.approx(b.values, abs=1e-6)
 
 
-@pytest.mark.parametrize("measure", ["roc_auc", "f1", "average_precision", "mcc"])
-@pytest.mark.parametrize("case", ["few", "one column", "ten rows", "all equal"])
+HARD = ["few", "one column", "ten rows", "all equal"]
+
+
+@pytest.mark.slow
+@each(("measure", "case"), list(product(["roc_auc", "f1", "average_precision", "mcc"], HARD)))
 def test_hard_data_end_with_a_result(scoreline, folder, measure, case):
     rng = np.random.default_rng(5)
     n, p = (10, 2) if case == "ten rows" else (150, 1 if case == "one column" else 3)
@@ -414,14 +428,12 @@ def test_hard_data_end_with_a_result(scoreline, folder, measure, case):
     assert (folder / "r.html").exists()
 
 
-def test_too_few_rows_in_the_sample(cancer):
-    X, y = cancer
-    rare = np.arange(len(y)) < 5
+def test_too_few_rows_in_the_sample():
     with pytest.raises(ValueError, match="got 1 among the max_rows=100 sampled"):
-        compare(X, rare, max_rows=100)
+        compare(np.zeros((569, 2)), np.arange(569) < 5, max_rows=100)
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"test_share": 1.0},
@@ -438,7 +450,8 @@ def test_wrong_arguments(cancer, wrong):
         compare(*cancer, **wrong)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each(
     ("measure", "extra"),
     [
         ("f1", ()),
@@ -510,15 +523,15 @@ def test_the_time_limit_ends_the_splits(cancer, monkeypatch):
     assert compare(*cancer, splits=3, alphas=(1e-2,), max_time=1e5).splits == 3
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.1, ""), (4.0, "about 20 seconds"), (30.0, "about 3 minutes"), (4000.0, "about 5.6 hours")]
+@each(
+    ("seconds", "words"), [(0.1, ""), (10.0, "about 20 seconds"), (75.0, "about 3 minutes"), (1e4, "about 5.6 hours")]
 )
 def test_the_estimated_time_is_told_beforehand(cancer, monkeypatch, seconds, words):
     events = []
     monkeypatch.setattr(module, "_seconds_per_split", lambda *_: seconds)
-    compare(*cancer, splits=5, alphas=(1e-2,), note=events.append, progress=lambda done, *_: events.append(done))
+    compare(*cancer, splits=2, alphas=(1e-2,), note=events.append, progress=lambda done, *_: events.append(done))
     told = [k for k, event in enumerate(events) if isinstance(event, str)]
-    assert [events[k] for k in told] == ([f"This will take {words}: 5 splits of 4 models."] if words else [])
+    assert [events[k] for k in told] == ([f"This will take {words}: 2 splits of 4 models."] if words else [])
     assert not any(events[:1] + events[: max(told, default=0)][:1]), "it comes before the first fit"
 
 
@@ -565,7 +578,7 @@ def test_progress_goes_on_within_a_long_fit(monkeypatch):
     assert all(line.startswith("comparing: boosted trees (3 of 20), ") and line.endswith(" s") for line in printed)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+@each("error", [KeyboardInterrupt, ValueError])
 def test_the_ticker_ends_with_the_work(monkeypatch, error):
     monkeypatch.setattr(cli_output, "EVERY", 0.001)
     monkeypatch.setattr("sys.stderr", Lines(1))
@@ -592,7 +605,8 @@ def test_quiet_has_no_ticker_and_no_notes(monkeypatch, scoreline):
     assert "This will take about 34 minutes" in err
 
 
-@pytest.mark.parametrize("scaling", ["robust", "quantile"])
+@pytest.mark.slow
+@each("scaling", ["robust", "quantile"])
 def test_scaling_for_heavy_tails_is_that_of_all_linear_models(scaling):
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((300, 3))
@@ -607,7 +621,8 @@ def test_scaling_for_heavy_tails_is_that_of_all_linear_models(scaling):
         assert mapped > plain + 0.02  # 0.80 to 0.86 with quantile, and 0.83 with robust
 
 
-def test_the_grid_of_the_baselines_is_widened_where_the_best_alpha_is_at_its_edge():
+@pytest.mark.slow
+def test_the_grid_of_the_baselines_is_widened_at_its_edge():
     """A feature of size 1e-3 beside one of size 1 needs a penalty far below 1e-6 where nothing is scaled."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((400, 2))
@@ -617,6 +632,7 @@ def test_the_grid_of_the_baselines_is_widened_where_the_best_alpha_is_at_its_edg
     assert min(baseline.alphas) < 1e-6
 
 
+@pytest.mark.slow
 def test_a_cost_that_folds_choose_is_that_of_the_judged_model():
     rng = np.random.default_rng(0)
     n, p = 300, 1000

@@ -1,12 +1,14 @@
 """What `info` says about data, beside counts by plain Python."""
 
 from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from loops import each
 from scoreline import MeasureClassifier
 from scoreline.io import convert, open_mapped
 from scoreline.report.facts import describe
@@ -36,15 +38,19 @@ def tables():
     yield "distinct", rng.standard_normal((400, 3))
 
 
-@pytest.mark.parametrize("storage", ["dense", "fortran", "csr", "mapped", "mapped csr"])
-@pytest.mark.parametrize(("name", "X"), list(tables()), ids=[name for name, _ in tables()])
-def test_counts(tmp_path, name, X, storage):
+STORAGES = ["dense", "fortran", "csr", "mapped", "mapped csr"]
+TABLES = dict(tables())
+
+
+@each(("name", "storage"), list(product(TABLES, STORAGES)))
+def test_counts(tmp_path, name, storage):
+    X = TABLES[name]
     y = np.random.default_rng(1).integers(0, 2, len(X))
     given = {"fortran": np.asfortranarray, "csr": sp.csr_matrix, "mapped csr": sp.csr_matrix}.get(storage, np.asarray)(
         X
     )
     if storage.startswith("mapped"):
-        given = open_mapped(convert((given, y), tmp_path / "d")).X
+        given = open_mapped(convert((given, y), tmp_path / f"{name} {storage}")).X
     numbers = describe(given, y).numbers
     again, torn = counted(X, y)
     assert numbers["duplicate_rows"] == again
@@ -88,7 +94,7 @@ def test_heavy_tails_are_named_with_the_scaling_to_use(tmp_path):
     assert not any("heavy" in text for text in light.warnings + light.advice)
 
 
-@pytest.mark.parametrize(
+@each(
     ("positives", "word"),
     [(11, "accuracy of 89.0%"), (30, "accuracy of 70.0%"), (45, "are balanced"), (60, "are balanced")],
 )

@@ -2,23 +2,38 @@
 
 import json
 import shlex
+import shutil
 
 import numpy as np
 import pytest
 
+from loops import each
 from scoreline import MeasureClassifier, load_model
+from scoreline.cli.main import main
 from scoreline.io import open_mapped, read_data
 
 LABEL = ("--label", "outcome")
 
 
-@pytest.fixture
-def files(scoreline, folder):
+@pytest.fixture(scope="module")
+def converted(written, tmp_path_factory):
     """Training folders with labels as text and with a positive class, and a test folder with an encoding of its own."""
-    assert scoreline("convert", "payments.csv", "plain", *LABEL)[0] == 0
-    assert scoreline("convert", "payments.csv", "marked", *LABEL, "--positive", "fine")[0] == 0
-    assert scoreline("convert", "today.csv", "other", *LABEL)[0] == 0
-    return folder
+    place = tmp_path_factory.mktemp("converted")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(written)
+        for name, source, *options in (
+            ("plain", "payments.csv"),
+            ("marked", "payments.csv", "--positive", "fine"),
+            ("other", "today.csv"),
+        ):
+            assert main(["convert", source, str(place / name), *LABEL, *options]) == 0
+    return place
+
+
+@pytest.fixture
+def files(folder, converted):
+    """The working folder with the converted folders."""
+    return shutil.copytree(converted, folder, dirs_exist_ok=True)
 
 
 def reached_by(as_json, *arguments):
@@ -33,14 +48,14 @@ def expected_test(**arguments):
 
 
 @pytest.mark.filterwarnings("ignore:today.csv. unseen categories")
-@pytest.mark.parametrize("training", ["plain", "marked"])
+@each("training", ["plain", "marked"])
 def test_a_folder_tested_on_a_table_needs_no_option(files, as_json, training):
     expected = expected_test(**({"positive": "fine"} if training == "marked" else {}))
     assert reached_by(as_json, training, "--test", "today.csv") == pytest.approx(expected, abs=1e-9)
     assert reached_by(as_json, training, "--test", "today.csv", *LABEL) == pytest.approx(expected, abs=1e-9)
 
 
-def test_options_are_for_the_test_table_where_the_training_rows_are_a_folder(files, as_json, scoreline):
+def test_options_are_for_the_test_table_if_a_folder_is_trained_on(files, as_json, scoreline):
     text = (files / "today.csv").read_text()
     (files / "renamed.csv").write_text(text.replace("outcome", "result", 1).replace(",", ";").replace("CH", "?"))
     expected = reached_by(as_json, "marked", "--test", "today.csv")
@@ -54,8 +69,9 @@ def test_options_are_for_the_test_table_where_the_training_rows_are_a_folder(fil
     assert "--label was settled when marked was converted" in err
 
 
-@pytest.mark.parametrize("training", ["plain", "marked"])
-def test_a_folder_tested_on_a_folder(files, as_json, scoreline, training):
+@each("training", ["plain", "marked"])
+def test_a_folder_tested_on_a_folder(files, converted, as_json, scoreline, training):
+    shutil.copytree(converted / "other", files / "other", dirs_exist_ok=True)
     code, _, err = scoreline("train", training, "--test", "other")
     assert code == 1
     assert "other has other features than the model was trained with" in err
@@ -85,7 +101,7 @@ def test_a_table_tested_on_a_folder(files, as_json, scoreline):
     assert reached_by(as_json, "payments.csv", *LABEL, "--test", "other") == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("training", ["payments.csv", "plain", "marked"])
+@each("training", ["payments.csv", "plain", "marked"])
 def test_models_are_evaluated_on_and_predict_tables_and_folders(files, as_json, scoreline, training):
     assert scoreline("train", training, *(LABEL if training == "payments.csv" else ()))[0] == 0
     for verb in ("evaluate", "predict"):
@@ -93,7 +109,7 @@ def test_models_are_evaluated_on_and_predict_tables_and_folders(files, as_json, 
         assert code == 1
         command = shlex.split(err.partition("same encoding: ")[2])
         assert command == ["scoreline", "convert", "today.csv", "other", "--like", "model.npz", "--overwrite"]
-    assert scoreline("convert", "today.csv", "encoded", "--like", "model.npz")[0] == 0
+    assert scoreline("convert", "today.csv", "encoded", "--like", "model.npz", "--overwrite")[0] == 0
     values = [as_json("evaluate", "model.npz", file)["values"]["roc_auc"] for file in ("today.csv", "encoded")]
     assert values[0] == pytest.approx(values[1])
     scores = [as_json("predict", "model.npz", file)["scores"] for file in ("today.csv", "encoded")]

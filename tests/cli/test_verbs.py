@@ -7,20 +7,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
+from loops import each
 from scoreline.classifier import load_model
 from scoreline.cli.parser import VERBS
 from scoreline.io import read_data
+from tiers import TIER
 
 TRAIN = ("train", "payments.csv", "--label", "outcome", "--positive", "fraud")
 
 
-@pytest.fixture
-def model(scoreline):
-    assert scoreline(*TRAIN)[0] == 0
-    return "model.npz"
-
-
-@pytest.mark.parametrize("verb", VERBS)
+@each("verb", VERBS)
 def test_help_has_examples_of_the_verb(scoreline, verb):
     code, out, _ = scoreline(verb, "--help")
     assert code == 0
@@ -125,14 +121,14 @@ def test_evaluate_counts(as_json, model):
     assert found["flagged"] == called.sum()
 
 
-@pytest.mark.parametrize(
-    ("measure", "param", "label"),
-    [
-        ("recall_at_precision", "precision=0.97", "recall at precision >= 0.97"),
-        ("tpr_at_fpr", "fpr=0.02", "tpr at fpr <= 0.02"),
-        ("precision_at_recall", "recall=0.3", "precision at recall >= 0.3"),
-    ],
-)
+POINTS = [
+    ("recall_at_precision", "precision=0.97", "recall at precision >= 0.97"),
+    ("tpr_at_fpr", "fpr=0.02", "tpr at fpr <= 0.02"),
+    ("precision_at_recall", "recall=0.3", "precision at recall >= 0.3"),
+]
+
+
+@each(("measure", "param", "label"), POINTS[: 1 if TIER == "quick" else None])
 def test_operating_points_state_their_target(scoreline, as_json, folder, measure, param, label):
     options = ("--label", "outcome", "--positive", "fraud", "--measure", measure, "--measure-param", param)
     assert scoreline("train", "payments.csv", *options, "--out", "point.npz", "--report", "point.html")[0] == 0
@@ -156,9 +152,9 @@ def test_operating_points_state_their_target(scoreline, as_json, folder, measure
     assert label in scoreline("info", "point.npz")[1]
 
 
-@pytest.mark.parametrize("positive", [(), ("--positive", "fraud")])
+@each("positive", [(), ("--positive", "fraud")])
 def test_a_converted_folder_serves_every_verb(scoreline, as_json, model, positive):
-    made = as_json("convert", "payments.csv", "payments", "--label", "outcome", *positive)
+    made = as_json("convert", "payments.csv", "payments", "--label", "outcome", *positive, "--overwrite")
     assert made["rows"] == 300
     assert as_json("info", "payments")["rows"] == 300
     assert as_json("train", "payments", "--out", "p.npz")["objective"] == load_model(model).objective_
@@ -186,7 +182,7 @@ def test_libsvm_text_through_all_verbs(scoreline, as_json):
     assert predicted == {"-1", "1"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("negative", "positive"), [("0", "1"), ("False", "True"), ("no", "yes"), ("0.0", "1.0"), ("0", "1.5"), ("-1", "1")]
 )
 def test_labels_of_any_kind(scoreline, as_json, folder, negative, positive):
@@ -214,7 +210,7 @@ def test_measures(scoreline, as_json):
     assert {"moments", "amp"} <= {info["name"] for info in as_json("measures", "--solvers")["solvers"]}
 
 
-@pytest.mark.parametrize("arguments", [("measures",), ("measures", "--solvers")])
+@each("arguments", [("measures",), ("measures", "--solvers")])
 def test_research_is_listed_last(scoreline, as_json, arguments):
     (listed,) = as_json(*arguments).values()
     usual, research = scoreline(*arguments)[1].split("\n\n  research ")
@@ -222,12 +218,13 @@ def test_research_is_listed_last(scoreline, as_json, arguments):
     assert [line.split()[0] for line in research.splitlines()[1:]] == [i["name"] for i in listed if i["research"]]
 
 
-@pytest.mark.parametrize("name", ["breast-cancer", "digits"])
+@each("name", ["breast-cancer", "digits"])
 def test_built_in_data(as_json, name):
     assert as_json("train", f"demo:{name}", "--out", "d.npz")["train"] > 0.9
     assert as_json("evaluate", "d.npz", f"demo:{name}")["values"]["roc_auc"] > 0.9
 
 
+@pytest.mark.slow
 def test_pages_have_no_script_whatever_the_names_are(scoreline, folder):
     rng = np.random.default_rng(0)
     path = folder / "größe[bold].csv"

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from loops import each
+
 TRAIN = ("train", "payments.csv", "--label", "outcome")
 COMPARE = ("compare", "payments.csv", "--label", "outcome")
 
@@ -112,7 +114,7 @@ def state(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize(("arguments", "words"), USAGE)
+@each(("arguments", "words"), USAGE)
 def test_wrong_usage(odd_files, scoreline, arguments, words):
     before = state(odd_files)
     code, out, err = scoreline(*arguments)
@@ -122,7 +124,7 @@ def test_wrong_usage(odd_files, scoreline, arguments, words):
     assert state(odd_files) == before
 
 
-@pytest.mark.parametrize(("arguments", "words"), FAILURES)
+@each(("arguments", "words"), FAILURES)
 def test_failures(odd_files, scoreline, arguments, words):
     before = state(odd_files)
     code, out, err = scoreline(*arguments)

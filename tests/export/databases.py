@@ -9,10 +9,12 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
 from export_models import quoted, run_sql
+
+from tiers import TIER
 
 
 def _create(table, columns, types):
@@ -22,7 +24,8 @@ def _create(table, columns, types):
 
 def run_duckdb(statement, table, columns, values, types=None):
     """Return the columns of the result by name, as `run_sql` does."""
-    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed; the extra test has it")
+    import duckdb
+
     with duckdb.connect(":memory:") as connection:
         connection.execute(_create(table, columns, types or ["DOUBLE"] * len(columns)))
         if values:
@@ -65,23 +68,14 @@ class Postgres:
 
     def psql(self, script):
         """Return what psql prints; an error of the server is a RuntimeError."""
-        options = [
+        command = [
+            self.programs / "psql",
             "-h",
             self.folder,
-            "-U",
-            "postgres",
-            "-d",
-            "postgres",
-            "-X",
-            "-q",
-            "-A",
-            "-t",
-            "-v",
-            "ON_ERROR_STOP=1",
+            *["-U", "postgres", "-d", "postgres", "-X", "-q", "-A", "-t"],
         ]
-        found = subprocess.run(
-            [self.programs / "psql", *map(str, options)], input=script, capture_output=True, text=True, encoding="utf-8"
-        )
+        command += ["-v", "ON_ERROR_STOP=1"]
+        found = subprocess.run(command, input=script, capture_output=True, text=True, encoding="utf-8")
         if found.returncode:
             raise RuntimeError(found.stderr)
         return found.stdout
@@ -105,24 +99,31 @@ def _cell(value):
     return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value)
 
 
-@functools.cache
-def _server():
-    """Return a server that runs until this process ends, or None where there is no PostgreSQL."""
+def _programs():
+    """Return the folder of PostgreSQL's programs, or None where it is not installed."""
     initdb = shutil.which("initdb")
     found = [Path(initdb).resolve()] if initdb else sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
-        return None
-    server = Postgres(found[-1].parent)
+    return found[-1].parent if found else None
+
+
+@functools.cache
+def _server():
+    """Return a server that runs until this process ends."""
+    server = Postgres(_programs())
     atexit.register(server.stop)
     return server
 
 
 def run_postgresql(statement, table, columns, values, types=None):
     """Return the columns of the result by name, as `run_sql` does; NaN and infinities are texts."""
-    server = _server()
-    if server is None:
-        pytest.skip("PostgreSQL is not installed: initdb is neither in PATH nor in /usr/lib/postgresql")
-    return server.run(statement, table, columns, values, types)
+    return _server().run(statement, table, columns, values, types)
 
 
-DATABASES = {"sqlite": run_sql, "duckdb": run_duckdb, "postgresql": run_postgresql}
+MISSING = {}  # reasons why a database is not tried
+if find_spec("duckdb") is None:
+    MISSING[run_duckdb] = "DuckDB is not installed; the extra test has it"
+if _programs() is None:
+    MISSING[run_postgresql] = "PostgreSQL is not installed: initdb is neither in PATH nor in /usr/lib/postgresql"
+DATABASES = [run for run in (run_sql, run_duckdb, run_postgresql) if run not in MISSING]
+if TIER == "quick":
+    DATABASES = [run_sql]

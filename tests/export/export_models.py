@@ -1,5 +1,7 @@
 """Classifiers to export, and other programs that run what was exported."""
 
+import copy
+import functools
 import importlib.util
 import sqlite3
 from pathlib import Path
@@ -43,17 +45,22 @@ def made(coef, intercept=0.0, classes=(0, 1), calibration=None, cls=MeasureClass
     return clf
 
 
-def trained(measure="f1", labels="text", search=False, calibrated=False, **parameters):
+def trained(measure="f1", labels="text", search=False, calibrated=False, **measure_params):
     """Return a trained classifier and its rows."""
-    X, positive = rows()
-    y = np.where(positive, *np.array(LABELS[labels])[::-1])
-    if search:
-        clf = MeasureClassifierCV(measure, alphas=[1e-1, 1e-2], cv=3, scaling="standard", **parameters).fit(X, y)
-    else:
-        clf = MeasureClassifier(measure, scaling="standard", **parameters).fit(X, y)
+    clf = copy.copy(_trained(measure, labels, search, *measure_params.items()))
     if calibrated:
         clf.calibration_ = CALIBRATION
-    return clf, X
+    return clf, rows()[0]
+
+
+@functools.cache
+def _trained(measure, labels, search, *measure_params):
+    X, positive = rows()
+    y = np.where(positive, *np.array(LABELS[labels])[::-1])
+    given = {"measure_params": dict(measure_params) or None, "scaling": "standard"}
+    if search:
+        return MeasureClassifierCV(measure, alphas=[1e-1, 1e-2], cv=3, **given).fit(X, y)
+    return MeasureClassifier(measure, **given).fit(X, y)
 
 
 def probability(clf, X):

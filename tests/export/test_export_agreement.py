@@ -1,12 +1,11 @@
 """Every format says what predict says, for encodings and rows that are drawn at random."""
 
 import json
-from importlib.util import find_spec
 
 import numpy as np
-from databases import run_duckdb
-from export_models import encoded, example, made, onnx_columns, probability, run_onnx, run_sql
-from hypothesis import HealthCheck, given, settings
+from databases import DATABASES, run_postgresql
+from export_models import encoded, example, made, onnx_columns, probability, run_onnx
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreline.export import to_json, to_onnx, to_sql
@@ -14,9 +13,10 @@ from scoreline.io import Encoding
 from scoreline.io.columns import Column
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import ColumnMap
+from tiers import examples
 
 DEPLOY = example()
-DATABASES = [run_sql, run_duckdb] if find_spec("duckdb") else [run_sql]
+QUICK_DATABASES = [run for run in DATABASES if run is not run_postgresql]  # whose sessions take a tenth of a second
 WEIGHTS = st.sampled_from([0.0, 1.0, -2.5, 0.1, 1e3, -1e-3]) | st.floats(-100.0, 100.0).map(lambda x: round(x, 6))
 NUMBERS = st.sampled_from([0.0, -0.0, 1.0, -1.5, 1e6, 0.1]) | st.floats(-1e4, 1e4)
 WORDS = ("red", "it's", "Red", "", "?", "none", "nan", "007", "1.2.0", "ö")
@@ -72,7 +72,7 @@ def missing_in_onnx(column, cell):
     return null or (column.plain and cell in UNLISTED)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(80)
 @given(table=tables())
 def test_all_formats_agree_with_predict(table):
     encoding, model, rows = table
@@ -103,7 +103,7 @@ def test_all_formats_agree_with_predict(table):
     np.testing.assert_allclose([DEPLOY.probability(document, score) for score in by_hand], chances, **nearly)
 
     types = ["DOUBLE PRECISION" if column.kind == "number" else "TEXT" for column in encoding.columns]
-    for run in DATABASES:
+    for run in QUICK_DATABASES:
         found = run(to_sql(clf, "t", keep=[]), "t", names, rows, types)
         check(found["score"], found["prediction"])
         np.testing.assert_allclose(found["probability"], chances, **nearly)

@@ -9,34 +9,36 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from loops import each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.export import register_with_skl2onnx, to_json, to_onnx, to_sql
 from scoreline.io import Encoding
 from scoreline.io.columns import Column
 
-EXPORTS = {"onnx": to_onnx, "json": to_json, "sql": lambda clf, **options: to_sql(clf, "t", **options)}
+
+def to_table(clf, **options):
+    return to_sql(clf, "t", **options)
 
 
-@pytest.fixture(params=EXPORTS)
-def export(request):
-    return EXPORTS[request.param]
+EXPORTS = [to_onnx, to_json, to_table]
 
 
+@each("export", EXPORTS)
 def test_not_trained(export):
     for clf in (MeasureClassifier(), MeasureClassifierCV()):
         with pytest.raises(NotFittedError):
             export(clf)
 
 
-@pytest.mark.parametrize(
-    "clf", [LogisticRegression(), make_pipeline(MeasureClassifier()), None], ids=lambda clf: type(clf).__name__
-)
+@each("export", EXPORTS)
+@each("clf", [LogisticRegression(), make_pipeline(MeasureClassifier()), None])
 def test_other_estimators(export, clf):
     with pytest.raises(TypeError, match=f"clf is a {type(clf).__name__}, expected .*register_with_skl2onnx"):
         export(clf)
 
 
-@pytest.mark.parametrize(
+@each("export", EXPORTS)
+@each(
     ("classes", "words"),
     [
         (np.array([b"a", b"b"]), "b'a'"),
@@ -53,6 +55,7 @@ def test_classes_that_others_do_not_have(export, classes, words):
         export(clf)
 
 
+@each("export", EXPORTS)
 def test_encodings(export):
     two = Encoding([Column("a", "number"), Column("b", "number")])
     with pytest.raises(ValueError, match="encoding has 2 features, the classifier 1"):
@@ -61,7 +64,7 @@ def test_encodings(export):
         export(made([1.0]), encoding={})
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "words"),
     [
         ({"dialect": "mysq"}, "Did you mean 'mysql'"),
@@ -111,9 +114,7 @@ def test_onnx_types_and_files(tmp_path):
             export(made([1.0]), tmp_path / "no" / "m")
 
 
-@pytest.mark.parametrize(
-    ("module", "call"), [("onnx", lambda: to_onnx(made([1.0]))), ("skl2onnx", register_with_skl2onnx)]
-)
+@each(("module", "call"), [("onnx", lambda: to_onnx(made([1.0]))), ("skl2onnx", register_with_skl2onnx)])
 def test_packages_that_are_missing(monkeypatch, module, call):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"needs {module}.*pip install 'scoreline\[onnx\]'"):

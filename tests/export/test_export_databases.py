@@ -4,15 +4,20 @@ import math
 
 import numpy as np
 import pytest
-from databases import DATABASES, run_duckdb, run_postgresql
+from databases import DATABASES, MISSING, run_duckdb, run_postgresql
 from export_models import encoded, made, run_sql
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from loops import each
 from scoreline.export import to_sql
 from scoreline.io import Encoding
 from scoreline.io.columns import Column
+from tiers import examples
 
+in_duckdb, in_postgresql = (
+    pytest.mark.skipif(run in MISSING, reason=MISSING.get(run, "")) for run in (run_duckdb, run_postgresql)
+)
 NAN, INF = math.nan, math.inf
 FILLED = Encoding([Column("a", "number", (), 2.0)], impute="mean")
 CODES = Encoding([Column("a", "category", ("0", "1.5", "3", "?"), "?")], impute="mean")
@@ -21,10 +26,10 @@ TEXTS = Encoding([Column("a", "category", ("x", "yy", "?"), "?")], impute="mean"
 DATES = Encoding([Column("a", "category", ("2020-01-31", "2021-12-01", "?"), "?")], impute="mean")
 
 
-@pytest.fixture(params=DATABASES)
-def database(request):
-    """Return the function that runs a statement in one of the databases."""
-    return DATABASES[request.param]
+@pytest.mark.slow
+def test_every_database_is_there():
+    if MISSING:
+        pytest.skip("; ".join(MISSING.values()))
 
 
 def scores(database, encoding, coef, kind, values, **options):
@@ -33,7 +38,8 @@ def scores(database, encoding, coef, kind, values, **options):
     return database(statement, "t", ["a"], [(value,) for value in values], [kind]).get("score", [])
 
 
-@pytest.mark.parametrize(
+@each("database", DATABASES)
+@each(
     ("kind", "values", "expected"),
     [
         ("INTEGER", [0, 3, None], [0.5, 5.0, 3.5]),
@@ -48,6 +54,7 @@ def test_types_of_numbers(database, kind, values, expected):
     assert scores(database, FILLED, [1.5], kind, values) == expected
 
 
+@each("database", DATABASES)
 def test_truth_values(database):
     """BOOLEAN in the table, numbers or categories in training."""
     given = [True, False, None]
@@ -66,7 +73,8 @@ def test_booleans_must_be_columns_of_truth_values():
         to_sql(made([1.0], encoding_=FILLED), "t", booleans="a")
 
 
-@pytest.mark.parametrize(
+@each("database", DATABASES)
+@each(
     ("encoding", "kind", "values", "expected"),
     [
         (CODES, "INTEGER", [0, 3, 7, None], [1.0, 4.0, 0.0, 8.0]),
@@ -87,17 +95,21 @@ def test_types_of_categories(database, encoding, kind, values, expected):
     assert scores(database, encoding, coef, kind, values) == [0.5 + value for value in expected]
 
 
+@pytest.mark.slow
+@in_postgresql
 def test_padded_text_of_postgresql():
     """CHAR(5) holds "x    "; as text it is "x"."""
     assert scores(run_postgresql, TEXTS, [1.0, 2.0, 4.0], "CHAR(5)", ["x", "none"]) == [1.5, 4.5]
 
 
+@each("database", DATABASES)
 def test_nan_is_missing_where_null_is(database):
     assert scores(database, FILLED, [1.5], "DOUBLE PRECISION", [1.0, NAN, None]) == [2.0, 3.5, 3.5]
     indicator = Encoding([Column("a", "number", (), 2.0, indicator=True)], impute="mean")
     assert scores(database, indicator, [1.5, 10.0], "DOUBLE PRECISION", [1.0, NAN, None]) == [2.0, 13.5, 13.5]
 
 
+@each("database", DATABASES)
 def test_a_score_that_is_no_finite_number_has_no_prediction(database):
     """NaN is larger than any number in PostgreSQL and DuckDB, so that it was predicted positive."""
     clf = made([1.0], 0.5, ("no", "yes"), calibration=[1.0, 0.0])
@@ -107,6 +119,7 @@ def test_a_score_that_is_no_finite_number_has_no_prediction(database):
     assert [value is None for value in found["probability"]] == [False, True, True, True, True, False, False]
 
 
+@each("database", DATABASES)
 def test_probabilities_do_not_underflow(database):
     """EXP of less than -745 is an error in PostgreSQL."""
     clf = made([1.0], 3.0, calibration=[2.0, 6.0])
@@ -116,6 +129,7 @@ def test_probabilities_do_not_underflow(database):
     np.testing.assert_allclose(found, np.exp(-np.logaddexp(0.0, -logits)), rtol=1e-12, atol=1e-303)
 
 
+@each("database", DATABASES)
 def test_wide_tables_and_long_names(database):
     """PostgreSQL cuts names off after 63 bytes, in the table as in the statement."""
     rng = np.random.default_rng(0)
@@ -126,6 +140,7 @@ def test_wide_tables_and_long_names(database):
     np.testing.assert_allclose(found["score"], X @ clf.coef_[0] + 0.1, rtol=0, atol=1e-12)
 
 
+@each("database", DATABASES)
 def test_many_categories(database):
     names = tuple(f"c{k}" for k in range(2000))
     values = ["c0", "c1999", "c7", "new", None]
@@ -134,7 +149,8 @@ def test_many_categories(database):
     assert found == [1.5, 2000.5, 8.5, 2001.5, 0.5]
 
 
-@pytest.mark.parametrize("classes", [(False, True), (0, 1), (0.5, 1.5), ("it's", 'ö "yes" \\')], ids=str)
+@each("database", DATABASES)
+@each("classes", [(False, True), (0, 1), (0.5, 1.5), ("it's", 'ö "yes" \\')])
 def test_classes(database, classes):
     found = database(to_sql(made([1.0], 0.0, classes), "t"), "t", ["x0"], [[1.0], [-1.0]])
     assert found["prediction"] == [classes[1], classes[0]]
@@ -146,7 +162,9 @@ ODD = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.slow
+@in_duckdb
+@examples(60)
 @given(
     name=(TEXT | ODD).filter(bool),
     categories=st.lists(TEXT | ODD, min_size=1, max_size=4, unique=True),
@@ -167,6 +185,8 @@ def check_any_text(database, name, categories, values):
     assert found["prediction"] == [clf.classes_[int(score > 0)] for score in expected]
 
 
+@pytest.mark.slow
+@in_postgresql
 def test_any_text_is_only_text_in_postgresql():
     """One statement for many texts, because a session of psql takes a tenth of a second."""
     odd = ["'", "''", '"', "\\", "\\'", "--", ";", "`", "');--", "%", "_", "NULL", "\\n", "{}", "$1", "?", ":a", ":'a'"]
@@ -175,7 +195,9 @@ def test_any_text_is_only_text_in_postgresql():
         check_any_text(run_postgresql, name, odd, [None, "x", ""])
 
 
-@pytest.mark.parametrize("dialect", ["mysql", "bigquery"])
+@pytest.mark.slow
+@in_duckdb
+@each("dialect", ["mysql", "bigquery"])
 def test_other_dialects_are_read_as_they_are_meant(dialect):
     """No such database is at hand; sqlglot reads their grammar, and DuckDB runs what it translates."""
     sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed; the extra test has it")

@@ -6,19 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from export_models import LABELS, example, made, probability, size, trained
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from loops import each
 from scoreline import CountMeasure
 from scoreline.export import to_json
 from scoreline.io import Encoding
 from scoreline.io.columns import Column, shorter
+from tiers import examples
 
 DEPLOY = example()
 
 
-@pytest.mark.parametrize("calibrated", [False, True])
-@pytest.mark.parametrize(("labels", "search"), [*((name, False) for name in LABELS), ("text", True)])
+@each("calibrated", [False, True])
+@each(("labels", "search"), [*((name, False) for name in LABELS), ("text", True)])
 def test_features(tmp_path, labels, search, calibrated):
     clf, X = trained("f1", labels, search, calibrated)
     made_of = to_json(clf, tmp_path / "m.json")
@@ -67,7 +69,7 @@ def test_columns_with_an_indicator_and_other_texts():
         assert DEPLOY.score(document, {"size": value, "color": color}) == 1.0 + expected
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.text("0123456789.-eTRUtrue+", max_size=6), max_size=20))
 def test_the_shortest_text_is_that_of_the_encoding(texts):
     import pyarrow as pa

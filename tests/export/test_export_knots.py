@@ -4,10 +4,10 @@ import json
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from databases import DATABASES
 from export_models import encoded, made, onnx_columns, run_onnx
 
+from loops import each
 from scoreline.export import to_json, to_onnx, to_sql
 from scoreline.io import Encoding
 from scoreline.io.columns import Column
@@ -24,12 +24,6 @@ KNOTS = [CURVE, None, CLIP, None, None, None]  # of a, whether it is missing, b,
 COEF = [1.5, -0.7, 2.0, 0.3, -0.4, 0.9]
 CELLS = [-1e6, -2.0, -1.0, -0.5, 0.0, 0.3, 0.5, 2.5, 3.0, 7.0, 1e6]
 ROWS = [(a, b, "x", 1.0) for a in [*CELLS, None] for b in CELLS] + [(1.0, 2.0, None, None)]
-
-
-@pytest.fixture(params=DATABASES)
-def database(request):
-    """Return the function that runs a statement in one of the databases."""
-    return DATABASES[request.param]
 
 
 class Maps:
@@ -81,6 +75,7 @@ def test_json():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
+@each("database", DATABASES)
 def test_sql(database):
     fit, expected = model()
     types = ["DOUBLE PRECISION", "DOUBLE PRECISION", "TEXT", "DOUBLE PRECISION"]
@@ -100,7 +95,7 @@ def test_onnx_columns():
     assert not found["valid"].any()
 
 
-@pytest.mark.parametrize("count", [2, 3, 200])
+@each("count", [2, 3, 200])
 def test_onnx_features(count):
     """Also a curve of many quantiles, where errors could add up."""
     rng = np.random.default_rng(0)

@@ -1,13 +1,13 @@
-"""ONNX says what the classifier says: labels by the cut, scores in double, probabilities."""
+"""ONNX says what the classifier says: labels by the threshold, scores in double, probabilities."""
 
 import json
 
 import numpy as np
 import onnx
-import pytest
 import scipy.sparse as sp
 from export_models import LABELS, made, probability, rows, run_onnx, size, trained
 
+from loops import each
 from scoreline import MeasureClassifier
 from scoreline.export import to_onnx
 from scoreline.io import Encoding, read_data
@@ -30,17 +30,17 @@ def check(clf, X, model):
     return found
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("measure", MEASURES, ids=str)
+@each("dtype", ["float32", "float64"])
+@each("measure", MEASURES)
 def test_every_family_of_measures(measure, dtype):
     name, params = measure if isinstance(measure, tuple) else (measure, None)
-    clf, X = trained(name, measure_params=params)
+    clf, X = trained(name, **(params or {}))
     found = check(clf, X.astype(dtype), to_onnx(clf, dtype=dtype))
     assert found.keys() == {"label", "score", "valid"}
 
 
-@pytest.mark.parametrize("calibrated", [False, True])
-@pytest.mark.parametrize(("labels", "search"), [*((name, False) for name in LABELS), ("text", True), ("bool", True)])
+@each("calibrated", [False, True])
+@each(("labels", "search"), [*((name, False) for name in LABELS), ("text", True), ("bool", True)])
 def test_labels_of_every_kind(labels, search, calibrated):
     clf, X = trained("f1", labels, search, calibrated)
     found = check(clf, X, to_onnx(clf, dtype="float64"))

@@ -7,9 +7,11 @@ from export_models import rows
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from loops import each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.measures import get_measure
 
+pytestmark = pytest.mark.slow
 X, Y = rows(300)
 
 
@@ -56,20 +58,20 @@ def check(clf, loaded):
     assert vars(loaded).keys() == vars(clf).keys()
 
 
-@pytest.mark.parametrize("name", FITS)
+@each("name", FITS)
 @pytest.mark.filterwarnings("ignore")
 def test_fits(name):
     clf = FITS[name]().set_params(scaling="standard").fit(X, Y)
     check(clf, round_trip(clf))
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@each("name", STREAMS)
 def test_streams_go_on(name):
     clf = streamed(FITS[name]())
     loaded = round_trip(clf)
     check(clf, loaded)
-    for each in (clf, loaded):
-        each.partial_fit(X[200:], Y[200:])
+    for fitted in (clf, loaded):
+        fitted.partial_fit(X[200:], Y[200:])
     check(clf, loaded)
 
 

@@ -1,5 +1,6 @@
 """Pages for the tests: an easy data set, a hard one, and one with a single positive among the test rows."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -17,7 +18,11 @@ NASTY = "<script>alert('x')</script> & \"$\\frac$\" _name\x00\u202e"
 
 
 # Verdicts, differences and seconds are made up: what is tested is how they are shown.
-def content_of(clf, rival, data, title, kind, verdict, **changes):
+def content_of(*made_of, **changes):
+    return PageContent(**(parts_of(*made_of) | changes))
+
+
+def parts_of(clf, rival, data, title, kind, verdict):
     X, y, X_test, y_test, names = data
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -37,7 +42,7 @@ def content_of(clf, rival, data, title, kind, verdict, **changes):
         }
         for k, name in enumerate(decisions)
     ]
-    given = {
+    return {
         "title": title,
         "verdict": verdict,
         "verdict_kind": kind,
@@ -60,18 +65,18 @@ def content_of(clf, rival, data, title, kind, verdict, **changes):
         "column_scale": np.asarray(X).std(axis=0),
         "created": "2024-05-01 12:00 UTC, scoreline 0.1",
     }
-    return PageContent(**(given | changes))
 
 
 def logistic(**params):
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, **params))
 
 
-def easy(**changes):
+@functools.cache
+def easy_parts():
     X, y, names = *load_breast_cancer(return_X_y=True), [str(n) for n in load_breast_cancer().feature_names]
     X, X_test, y, y_test = train_test_split(X, y, stratify=y, random_state=0)
     label = np.array(["malignant", "benign"])  # as scikit-learn codes them; the larger name is positive
-    return content_of(
+    return parts_of(
         MeasureClassifier("f1", scaling="standard"),
         {"LogisticRegression": logistic(), "LogisticRegression, balanced": logistic(class_weight="balanced")},
         (X, label[y], X_test, label[y_test], names),
@@ -79,25 +84,25 @@ def easy(**changes):
         "tie",
         "Training for F1 makes no difference here: 0.958 beside 0.953 for logistic regression, with a 95 % interval of the "
         "difference from -0.02 to 0.03.",
-        **changes,
     )
 
 
-def hard(**changes):
+@functools.cache
+def hard_parts():
     X, y = make_imbalanced(20_000, random_state=0)
     X, X_test, y, y_test = train_test_split(X, y, stratify=y, random_state=0)
-    return content_of(
+    return parts_of(
         MeasureClassifier("roc_auc", alpha=1e-3, scaling="standard"),
         {"LogisticRegression": logistic()},
         (X, y, X_test, y_test, None),
         "payments.csv: fraud",
         "pays",
         "Training for the ROC area gains 2.6 points over logistic regression, with a 95 % interval of 1.0 to 4.2.",
-        **changes,
     )
 
 
-def degenerate(**changes):
+@functools.cache
+def degenerate_parts():
     """One positive among the test rows, one feature with a name of a stranger, a rival with one score for all."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 1))
@@ -113,15 +118,26 @@ def degenerate(**changes):
 
     long = "a name of a model that is as long as names of files of strangers may be, 80 letters"
     names = [NASTY + " and then some more letters until there are eighty of them or a few more"]
-    return content_of(
+    return parts_of(
         MeasureClassifier("mcc", scaling="standard"),
         {long: Constant(), NASTY: Constant()},
         (X, y, X_test, y_test.astype(int), names),
         f"tiny.csv {NASTY}",
         "loses",
         f"One positive row is not enough to compare anything {NASTY}.",
-        **changes,
     )
+
+
+def easy(**changes):
+    return PageContent(**(easy_parts() | changes))
+
+
+def hard():
+    return PageContent(**hard_parts())
+
+
+def degenerate(**changes):
+    return PageContent(**(degenerate_parts() | changes))
 
 
 EXAMPLES = {"easy": easy, "hard": hard, "degenerate": degenerate}

@@ -1,18 +1,19 @@
 """Displays: the arrays are those of scikit-learn and of brute force, and any data can be drawn."""
 
+import subprocess
+import sys
+from itertools import product
+
 import numpy as np
 import pytest
+from matplotlib import pyplot
 from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402
-
-from scoreline import MeasureClassifier, MeasureClassifierCV  # noqa: E402
-from scoreline.measures import all_measures, get_measure  # noqa: E402
-from scoreline.report import (  # noqa: E402
+from loops import each
+from scoreline import MeasureClassifier, MeasureClassifierCV
+from scoreline.measures import all_measures, get_measure
+from scoreline.report import (
     ConvergenceDisplay,
     GapDisplay,
     PrecisionRecallDisplay,
@@ -23,15 +24,10 @@ from scoreline.report import (  # noqa: E402
     WeightsDisplay,
     plot_alpha_path,
 )
+from tiers import tiered
 
 OF_SCORES = [RocDisplay, PrecisionRecallDisplay, ThresholdDisplay, ScoreDistributionDisplay, ReliabilityDisplay]
 NAME = "$\\frac{<script>" + "a name of eighty letters " * 3 + "\x00_"
-
-
-@pytest.fixture(autouse=True)
-def _closed_figures():
-    yield
-    pyplot.close("all")
 
 
 def sample(n=300, share=0.3, seed=0, ties=False):
@@ -59,8 +55,7 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("name", DATA)
-@pytest.mark.parametrize("kind", OF_SCORES)
+@each(("kind", "name"), tiered(product(OF_SCORES, DATA), strength=1))
 @pytest.mark.filterwarnings("error")
 def test_any_scores_can_be_drawn(kind, name):
     y, z = DATA[name]
@@ -74,10 +69,11 @@ def test_any_scores_can_be_drawn(kind, name):
     assert "nan" not in words.replace("nance", "")
     for line in ax.get_lines():
         assert np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all()
+    pyplot.close("all")
 
 
-@pytest.mark.parametrize("kind", OF_SCORES)
-@pytest.mark.parametrize(
+@each("kind", OF_SCORES)
+@each(
     ("y", "z", "message"),
     [
         ([0, 1], [0.0, np.nan], "finite, got nan in row 1"),
@@ -91,7 +87,7 @@ def test_bad_input_is_named(kind, y, z, message):
         kind.from_predictions(y, z)
 
 
-@pytest.mark.parametrize("ties", [False, True])
+@each("ties", [False, True])
 def test_curves_are_those_of_scikit_learn(ties):
     y, z = sample(ties=ties)
     roc, pr = RocDisplay.from_predictions(y, z), PrecisionRecallDisplay.from_predictions(y, z)
@@ -106,7 +102,7 @@ def test_curves_are_those_of_scikit_learn(ties):
     assert pr.points["model"] == (np.mean(z[y] > 0), np.mean(y[z > 0]))
 
 
-def test_several_models_have_their_areas_in_the_legend_whatever_they_are_called():
+def test_the_legend_has_areas_of_models_of_any_name():
     y, z = sample()
     display = RocDisplay.from_predictions(y, {"_hidden": z, NAME: -z, "$a$": z}).plot()
     display.figure_.canvas.draw()
@@ -121,8 +117,8 @@ def test_several_models_have_their_areas_in_the_legend_whatever_they_are_called(
 COUNTED = sorted(name for name, kind in all_measures().items() if not kind.uses_order)
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("measure", COUNTED)
+@each("ties", [False, True])
+@each("measure", COUNTED)
 def test_measure_at_each_threshold_is_the_measure_of_its_predictions(measure, ties):
     y, z = sample(n=80, ties=ties)
     display = ThresholdDisplay.from_predictions(y, z, measure=measure)
@@ -153,7 +149,8 @@ def test_a_measure_that_is_nowhere_defined_is_said_to_be():
     assert "No threshold" in display.describe()
 
 
-@pytest.mark.parametrize("kind", OF_SCORES)
+@pytest.mark.slow
+@each("kind", OF_SCORES)
 def test_a_million_rows_leave_a_small_picture(kind, tmp_path):
     y, z = sample(n=1_000_000, share=0.01)
     display = kind.from_predictions(y, z).plot()
@@ -221,7 +218,7 @@ def test_bins_of_reliability_hold_all_rows_with_wilson_intervals():
     assert len(ReliabilityDisplay.from_predictions(*DATA["equal scores"]).rows) == 1
 
 
-@pytest.mark.parametrize("name", ["usual", "ties", "one positive", "equal scores"])
+@each("name", ["usual", "ties", "one positive", "equal scores"])
 def test_bins_stand_at_their_mean_probability(name):
     y, z = DATA[name]
     P = 1.0 / (1.0 + np.exp(-(0.5 * z - 1.0)))
@@ -284,7 +281,7 @@ def test_convergence_is_drawn_from_the_history():
         display.plot(x="time")
 
 
-@pytest.mark.parametrize(("measure", "solver"), [("roc_auc", "moments"), ("gmean", "spade"), ("f1", "stamp")])
+@each(("measure", "solver"), [("roc_auc", "moments"), ("gmean", "spade"), ("f1", "stamp")])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_no_certificate_is_said_in_words(measure, solver):
     clf, _, _ = fitted(measure, solver)
@@ -297,7 +294,7 @@ def test_no_certificate_is_said_in_words(measure, solver):
     assert "no gap" in gap.describe()
 
 
-@pytest.mark.parametrize(
+@each(
     "history",
     [
         {},
@@ -312,6 +309,7 @@ def test_any_history_can_be_drawn(history):
     for display in (ConvergenceDisplay(history), GapDisplay(history, tol=0.01)):
         display.plot().figure_.canvas.draw()
         assert "nan" not in display.describe()
+    pyplot.close("all")
 
 
 def test_long_histories_are_thinned():
@@ -336,7 +334,7 @@ def test_largest_weights_come_first_with_their_names():
             WeightsDisplay.from_estimator(clf, **bad)
 
 
-@pytest.mark.parametrize("coef", [[0.0], [2.0], [-2.0], [1e-300, 0.0], list(np.linspace(-1, 1, 1000))])
+@each("coef", [[0.0], [2.0], [-2.0], [1e-300, 0.0], list(np.linspace(-1, 1, 1000))])
 @pytest.mark.filterwarnings("error")
 def test_any_weights_can_be_drawn(coef):
     clf, _, _ = fitted()
@@ -345,6 +343,7 @@ def test_any_weights_can_be_drawn(coef):
     display.figure_.canvas.draw()
     assert max((len(text.get_text()) for text in display.ax_.get_yticklabels()), default=0) <= 24
     assert display.describe().endswith(".")
+    pyplot.close("all")
 
 
 def test_the_path_shows_means_errors_folds_and_the_choice():
@@ -362,9 +361,7 @@ def test_the_path_shows_means_errors_folds_and_the_choice():
     assert ax.get_ylabel() == "roc_auc of rows left out"
 
 
+@pytest.mark.slow
 def test_nothing_of_matplotlib_is_imported_before_a_figure_is_drawn():
-    import subprocess
-    import sys
-
     line = "import sys, scoreline.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", line]).returncode == 0

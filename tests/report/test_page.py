@@ -4,20 +4,21 @@ import itertools
 import re
 from html.parser import HTMLParser
 
+import matplotlib
 import numpy as np
 import pytest
+from examples import EXAMPLES, NASTY, content_of, degenerate, easy
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
+from loops import each
+from scoreline import MeasureClassifier
+from scoreline.report import PageContent, write_page
+from scoreline.report.html_parts import table
+from scoreline.report.page import page_text
+from scoreline.report.palette import DARK, LIGHT
+from scoreline.report.wording import clean, distinct_digits, percent, rate, shorten
+from tiers import TIER
 
-from examples import EXAMPLES, NASTY, content_of, degenerate, easy  # noqa: E402
-
-from scoreline import MeasureClassifier  # noqa: E402
-from scoreline.report import PageContent, write_page  # noqa: E402
-from scoreline.report.page import page_text  # noqa: E402
-from scoreline.report.palette import DARK, LIGHT  # noqa: E402
-from scoreline.report.wording import clean, distinct_digits, percent, rate, shorten  # noqa: E402
-
+WITHOUT_CERTIFICATE = [("roc_auc", "moments"), ("gmean", "spade"), ("f1", "stamp")][: 1 if TIER == "quick" else None]
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
@@ -54,7 +55,7 @@ def pages():
     return {name: page_text(make()) for name, make in EXAMPLES.items()}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@each("name", EXAMPLES)
 def test_a_page_is_one_small_safe_document(pages, name):
     text = pages[name]
     outline = Outline(text)
@@ -73,7 +74,7 @@ def test_a_page_is_one_small_safe_document(pages, name):
     assert "nan" not in re.sub(r"[a-z]*nan[a-z]+", "", re.sub(r"<[^>]*>", "", text).lower())
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@each("name", EXAMPLES)
 def test_a_page_has_the_marks_that_assistive_programs_need(pages, name):
     text = pages[name]
     outline = Outline(text)
@@ -93,8 +94,7 @@ def test_a_page_has_the_marks_that_assistive_programs_need(pages, name):
     assert '<a class="skip" href="#main">' in text
     assert ":focus-visible" in text
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
-    for tag in ("table",):
-        assert outline.tags.count(tag) == text.count('class="scroll"'), "each table scrolls in a container of its own"
+    assert outline.tags.count("table") == text.count('class="scroll"'), "each table scrolls in a container of its own"
 
 
 def test_the_verdict_comes_first_and_sections_follow_in_order(pages):
@@ -148,16 +148,13 @@ def test_class_names_are_escaped_too():
     assert "called &lt;script&gt;yes" in text
 
 
-def test_the_same_content_gives_the_same_bytes(tmp_path):
-    content = easy()
-    first, second = (write_page(tmp_path / name, content).read_bytes() for name in ("a.html", "b.html"))
-    assert first == second
+def test_the_same_content_gives_the_same_bytes(pages, tmp_path):
     with matplotlib.rc_context({"font.size": 30.0, "axes.facecolor": "red", "svg.fonttype": "path"}):
-        assert write_page(tmp_path / "c.html", content).read_bytes() == first, "the user's style does not matter"
+        written = write_page(tmp_path / "again.html", easy()).read_bytes()
+    assert written == pages["easy"].encode(), "nor does the user's style matter"
 
 
-@pytest.mark.parametrize(("measure", "solver"), [("roc_auc", "moments"), ("gmean", "spade"), ("f1", "stamp")])
-@pytest.mark.filterwarnings("ignore::UserWarning")
+@each(("measure", "solver"), WITHOUT_CERTIFICATE)
 def test_a_page_without_certificate_says_so(measure, solver):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 3))
@@ -172,14 +169,18 @@ def test_a_page_without_certificate_says_so(measure, solver):
     assert 'id="reproduce"' not in text
 
 
-@pytest.mark.parametrize("measure", ["prbep", "recall_at_precision", "accuracy"])
-def test_pages_of_other_measures_and_of_one_class(measure):
+@pytest.mark.slow
+@each(
+    ("measure", "classes"),
+    list(itertools.product(["prbep", "recall_at_precision", "accuracy"], [(0, 1), (0,), (1,)])),
+)
+def test_pages_of_other_measures_and_of_one_class(measure, classes):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 3))
     y = (X[:, 0] + rng.standard_normal(200) > 0).astype(int)
     clf = MeasureClassifier(measure, scaling="standard", max_iter=3)
-    for rows in (y >= 0, y == 1, y == 0):
-        Outline(page_text(content_of(clf, {}, (X, y, X[rows], y[rows], None), "t", "model", "v")))
+    rows = np.isin(y, classes)
+    Outline(page_text(content_of(clf, {}, (X, y, X[rows], y[rows], None), "t", "model", "v")))
 
 
 def test_a_fit_that_was_stopped_says_what_is_still_open():
@@ -194,6 +195,7 @@ def test_a_fit_that_was_stopped_says_what_is_still_open():
     assert "Weights are in the units of their columns" in text
 
 
+@pytest.mark.slow
 def test_a_page_of_a_million_rows_is_small():
     rng = np.random.default_rng(0)
     truth = rng.random(1_000_000) < 0.02
@@ -203,8 +205,7 @@ def test_a_page_of_a_million_rows_is_small():
 
 
 def test_long_tables_are_folded():
-    rows = [{"model": f"m{k}", "value": f"{k}.0"} for k in range(40)]
-    text = page_text(easy(table=rows))
+    text = table([{"model": f"m{k}", "value": f"{k}.0"} for k in range(40)], "Models")
     assert "<summary>All 40 rows</summary>" in text
     Outline(text)
 
@@ -248,7 +249,7 @@ TEXT = ["ink", "muted", "link", "good", "even", "bad"]
 DRAWN = ["above", "below", *(f"model-{k}" for k in range(1, 7))]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@each("scheme", ["light", "dark"])
 def test_contrast_of_the_colours_in_the_page(pages, scheme):
     sheet = pages["easy"].split("<style>")[1].split("</style>")[0]
     start = sheet.index(":root") if scheme == "light" else sheet.index("prefers-color-scheme: dark")

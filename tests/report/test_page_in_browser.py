@@ -1,19 +1,17 @@
 """The page in a browser: three widths, light and dark, on paper; nothing overflows, nothing is cut off, nothing is said."""
 
+import itertools
 import os
 from pathlib import Path
 
 import pytest
+from devtools import Browser, find_browser
+from examples import EXAMPLES
+
+from loops import each
+from scoreline.report import write_page
 
 pytestmark = pytest.mark.slow
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from devtools import Browser, find_browser  # noqa: E402
-from examples import EXAMPLES  # noqa: E402
-
-from scoreline.report import write_page  # noqa: E402
-
 WIDTHS = (360, 768, 1280)
 # Words of the page and of its figures that lie outside of their figure, or upon each other.
 BAD_LABELS = """
@@ -75,9 +73,7 @@ def pages(tmp_path_factory):
     return {name: write_page(folder / f"{name}.html", make()) for name, make in EXAMPLES.items()}
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", EXAMPLES)
+@each(("name", "width", "dark"), list(itertools.product(EXAMPLES, WIDTHS, [False, True])))
 def test_a_page_fits(browser, pages, tmp_path, name, width, dark):
     browser.open(pages[name], width, dark=dark)
     assert browser.value("document.documentElement.scrollWidth") <= width, "the page must not scroll sideways"
@@ -96,7 +92,7 @@ def test_a_page_fits(browser, pages, tmp_path, name, width, dark):
     assert picture.stat().st_size > 50_000, "an empty page is smaller"
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@each("name", EXAMPLES)
 def test_paper_is_white_with_dark_ink_even_in_the_dark(browser, pages, name):
     browser.open(pages[name], 794, dark=True, media="print")  # A4 at 96 dots an inch
     assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

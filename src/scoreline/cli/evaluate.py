@@ -36,7 +36,8 @@ def run(options: Any, output: Output) -> None:
     scores = clf.decision_function(data.X)
     own = get_measure(clf.measure, clf.measure_params)
     predicted = scores > 0
-    counts = {n: int(np.count_nonzero((truth == t) & (predicted == q))) for n, t, q in COUNTS}
+    cells = {"tp": truth & predicted, "fp": ~truth & predicted, "fn": truth & ~predicted, "tn": ~truth & ~predicted}
+    counts = {name: int(np.count_nonzero(rows)) for name, rows in cells.items()}
     flagged = counts["tp"] + counts["fp"]
     measures = {own.name: own, **{name: kind() for name, kind in all_measures().items() if name != own.name}}
     rates = {
@@ -64,10 +65,7 @@ def run(options: Any, output: Output) -> None:
     output.table([("other measures", "value"), *table[3:]], right=(1,))
 
 
-COUNTS = (("tp", True, True), ("fp", False, True), ("fn", True, False), ("tn", False, False))
-
-
-def positive_rows(labels: Any, classes: Any, marked: bool = False) -> Any:
+def positive_rows(labels: Any, classes: Any, marked: bool) -> Any:
     """Return which rows are of the positive class of a model, whatever type its labels have here.
 
     `marked`: labels of True and False stand for the class that --positive has named, here or when the rows were converted.

@@ -127,7 +127,7 @@ def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
         if clf.status_ == "interrupted":
             output.note(f"interrupted: the best model so far is saved in {options.out}")
             return 130
-        output.text(f"{_measure_name(clf)} on the training rows: {reached:.4f}")
+        output.text(f"{clf.measure} on the training rows: {reached:.4f}")
         _evaluate(options, output, clf, data, tested)
         return 0
     except KeyboardInterrupt:
@@ -148,7 +148,7 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
     if options.alpha == "auto" and clf.status_ != "interrupted":
         table = clf.cv_results_
         left_out = max(table["mean_test_score"][table["alpha"] == clf.alpha_])
-        output.text(f"alpha {clf.alpha:g} by the {_measure_name(clf)} of rows left out, {left_out:.4f}")
+        output.text(f"alpha {clf.alpha:g} by the {clf.measure} of rows left out, {left_out:.4f}")
     output.text(_sentence(clf, seconds))
     if clf.rejected_ is not None:
         output.text(f"{clf.solver_} was kept: {clf.rejected_}")
@@ -161,7 +161,7 @@ def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dat
         in_words = y.dtype == bool and clf.classes_.dtype != bool
         value = clf.score(tested.X, clf.classes_[y.astype(int)] if in_words else y)
         output.results(test=value)
-        output.text(f"{_measure_name(clf)} on {options.test}: {value:.4f}")
+        output.text(f"{clf.measure} on {options.test}: {value:.4f}")
     output.text(f"saved in {options.out}")
     if options.report:
         from scoreline.cli.pages import training_page
@@ -242,10 +242,6 @@ def name_classes(clf: Any, data: Dataset) -> None:
     """Give classes their names back: with --positive the labels were True and False while training."""
     if data.class_names is not None and clf.classes_.dtype == bool:
         clf.classes_ = np.array(data.class_names)
-
-
-def _measure_name(clf: Any) -> str:
-    return clf.measure if isinstance(clf.measure, str) else clf.measure.name
 
 
 def _sentence(clf: Any, seconds: float) -> str:

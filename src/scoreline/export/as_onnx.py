@@ -110,9 +110,8 @@ def register_with_skl2onnx() -> None:
     """Teach skl2onnx to convert MeasureClassifier and MeasureClassifierCV, alone or inside pipelines.
 
     Call it once, before `skl2onnx.to_onnx`. The outputs are those that skl2onnx gives every classifier: the label, by the
-    threshold that serves the measure, and a table with a column for each class: probabilities if the classifier was
-    trained with
-    `probability=True`, else (or with the option `raw_scores`) -score and score. They have the type of the input; sums
+    threshold that serves the measure, and a table with a column for each class: probabilities if the classifier was trained
+    with `probability=True`, else (or with the option `raw_scores`) -score and score. They have the type of the input; sums
     are of doubles. skl2onnx's OneVsRestClassifier and others derive classes from this table: docs/deploy.md says what
     to pass for them.
 
@@ -191,16 +190,20 @@ def _onnx_model(onnx: Any, model: LinearModel, kind: int, columns: bool) -> Any:
         constants,
         doc_string="label is the second class where score > 0, the first where score <= 0, and no class where valid is false",
     )
-    from scoreline import __version__
-
-    domains = [helper.make_opsetid("", OPSET)]
-    if any(isinstance(term, CategoryTerm) for term in terms):
-        domains.append(helper.make_opsetid(ML_DOMAIN, ML_OPSET))
-    producer = {"producer_name": "scoreline", "producer_version": __version__}
-    proto = helper.make_model(graph, opset_imports=domains, ir_version=FORMAT, **producer)
+    proto = _with_versions(helper, graph, any(isinstance(term, CategoryTerm) for term in terms))
     helper.set_model_props(proto, _metadata(model, columns))
     onnx.checker.check_model(proto)
     return proto
+
+
+def _with_versions(helper: Any, graph: Any, has_categories: bool) -> Any:
+    from scoreline import __version__
+
+    domains = [helper.make_opsetid("", OPSET)]
+    if has_categories:
+        domains.append(helper.make_opsetid(ML_DOMAIN, ML_OPSET))
+    producer = {"producer_name": "scoreline", "producer_version": __version__}
+    return helper.make_model(graph, opset_imports=domains, ir_version=FORMAT, **producer)
 
 
 def _metadata(model: LinearModel, columns: bool) -> dict[str, str]:

@@ -35,15 +35,15 @@ SURE, NEVER = 40.0, -700.0  # beyond, a sigmoid is 1 to the last bit, or exp wou
 class Dialect:
     """How a database writes what standard SQL leaves open, or what it does otherwise.
 
-    `backslash`: one in a text means something; `doubled`: a quote inside a text is written twice, not with a backslash;
+    `name_escapes` and `text_escapes` are what characters become inside a quoted name or text;
     `double` and `varchar` are types of CAST, None where numbers with an exponent are doubles anyway; `trimmed` takes
     characters from the end of a text; `cast_compares_exactly`: a column cast to text is compared letter by letter, also if
     the column is.
     """
 
     quote: str
-    backslash: bool
-    doubled: bool
+    name_escapes: dict[str, str]
+    text_escapes: dict[str, str]
     double: str | None
     varchar: str
     trimmed: str
@@ -52,16 +52,12 @@ class Dialect:
     def name(self, name: str) -> str:
         """Return an identifier, quoted so that nothing in it can end it."""
         check_name(name)
-        if not self.doubled:
-            return self.quote + _slashed(name, self.quote) + self.quote
-        return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
+        return _quoted(name, self.quote, self.name_escapes)
 
     def text(self, text: str) -> str:
         """Return a literal, quoted so that nothing in it can end it."""
         check_text("a category or class", text)
-        if not self.doubled:
-            return "'" + _slashed(text, "'") + "'"
-        return "'" + (text.replace("\\", "\\\\") if self.backslash else text).replace("'", "''") + "'"
+        return _quoted(text, "'", self.text_escapes)
 
     def value(self, value: Any) -> str:
         """Return a class as a literal."""
@@ -92,18 +88,18 @@ def number(value: float) -> str:
     return text if "e" in text else text + "e0"
 
 
-def _slashed(text: str, quote: str) -> str:
-    """Return text with backslashes before what would end it, and line ends, which may not occur, spelled."""
-    for plain, escaped in (("\\", "\\\\"), (quote, "\\" + quote), ("\n", "\\n"), ("\r", "\\r")):
-        text = text.replace(plain, escaped)
-    return text
+def _quoted(text: str, quote: str, escapes: dict[str, str]) -> str:
+    return quote + "".join(escapes.get(letter, letter) for letter in text) + quote
 
 
 RTRIM = "RTRIM({text}, {end})"
+SLASHES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r"}  # BigQuery allows no line ends inside quotes
 DIALECTS = {
-    "ansi": Dialect('"', False, True, "DOUBLE PRECISION", "VARCHAR", RTRIM, True),
-    "mysql": Dialect("`", True, True, None, "CHAR", "TRIM(TRAILING {end} FROM {text})", False),
-    "bigquery": Dialect("`", True, False, None, "STRING", RTRIM, True),
+    "ansi": Dialect('"', {'"': '""'}, {"'": "''"}, "DOUBLE PRECISION", "VARCHAR", RTRIM, True),
+    "mysql": Dialect(
+        "`", {"`": "``"}, {"'": "''", "\\": "\\\\"}, None, "CHAR", "TRIM(TRAILING {end} FROM {text})", False
+    ),
+    "bigquery": Dialect("`", {**SLASHES, "`": "\\`"}, {**SLASHES, "'": "\\'"}, None, "STRING", RTRIM, True),
 }
 
 
@@ -120,13 +116,12 @@ def to_sql(
 ) -> str:
     """Return a SELECT statement that scores the rows of a table: score, prediction, and probability if there is one.
 
-    The prediction is by the threshold that serves the measure. With an encoding the statement reads the columns of
-    the table as they
-    are: categories become a CASE, and missing values (NULL, and NaN in a column of numbers) what they were in training. Where
-    they were an error, and where the score is infinite, prediction and probability are NULL. Features of coefficient 0 are not
-    read. A statement holds one term per feature or category and reads up to 32,767 columns; databases have their own limits
-    (SQLite 2,000 columns). Wide sparse data belong into a table of (row, feature, value): docs/deploy.md has the statement for
-    it.
+    The prediction is by the threshold that serves the measure. With an encoding the statement reads the columns of the table
+    as they are: categories become a CASE, and missing values (NULL, and NaN in a column of numbers) what they were in
+    training. Where they were an error, and where the score is infinite, prediction and probability are NULL. Features of
+    coefficient 0 are not read. A statement holds one term per feature or category and reads up to 32,767 columns; databases
+    have their own limits (SQLite 2,000 columns). Wide sparse data belong into a table of (row, feature, value):
+    docs/deploy.md has the statement for it.
 
     Parameters
     ----------
@@ -138,7 +133,7 @@ def to_sql(
         Columns of the table, one for each feature, or for each column of the encoding. By default the names that training
         saw, or x0, x1, ...
     keep : str or sequence of str, default="*"
-        Columns to have beside the results: all, or those named, like ["id"].
+        Columns to keep next to the results: all, or those named, like ["id"].
     outputs : sequence of str, default=("score", "prediction", "probability")
         Names of the results.
     dialect : {"ansi", "mysql", "bigquery"}, default="ansi"

@@ -34,7 +34,7 @@ class ScoreDisplay(Display):
         Parameters
         ----------
         y_true, scores : array of n labels, array of n numbers
-            The truth, and decision values that are cut at 0.
+            The truth, and decision values, whose threshold is 0.
         **options : dict
             The other parameters of the class.
 
@@ -77,7 +77,7 @@ class ScoreDisplay(Display):
 
 
 class CurveDisplay(ScoreDisplay):
-    """One curve for each model, and the point where its decision values are cut."""
+    """One curve for each model, and the point of its decision threshold."""
 
     title: ClassVar[str]
     area_name: ClassVar[str]
@@ -253,7 +253,7 @@ class ThresholdDisplay(ScoreDisplay):
     Parameters
     ----------
     y_true, scores : array of n labels, array of n numbers
-        The truth, and decision values that are cut at 0.
+        The truth, and decision values, whose threshold is 0.
     measure : str or Measure
         A measure of counts; for any other, precision, recall and F1 are shown.
     measure_params : dict, optional
@@ -382,7 +382,7 @@ class ScoreDistributionDisplay(ScoreDisplay):
     Parameters
     ----------
     y_true, scores : array of n labels, array of n numbers
-        The truth, and decision values that are cut at 0.
+        The truth, and decision values, whose threshold is 0.
     pos_label : label, optional
         The positive class; None means y_true > 0.
     class_names : pair of str
@@ -475,7 +475,7 @@ class ReliabilityDisplay(ScoreDisplay):
     Parameters
     ----------
     y_true, scores : array of n labels, array of n numbers
-        The truth, and decision values that are cut at 0.
+        The truth, and decision values, whose threshold is 0.
     pos_label : label, optional
         The positive class; None means y_true > 0.
     n_bins : int
@@ -561,8 +561,8 @@ class ReliabilityDisplay(ScoreDisplay):
         else:
             line = ax.axhline(100.0 * self.base, color=MUTED, linewidth=1.0, dashes=(2.0, 2.0))
             entries.append((line, f"all rows: {percent(self.base)}"))
-            cut = len(place) + 0.5 - float(self.above_threshold.sum())
-            line = ax.axvline(cut, color=INK, linewidth=1.0, dashes=(4.0, 2.0))
+            boundary = len(place) + 0.5 - float(self.above_threshold.sum())
+            line = ax.axvline(boundary, color=INK, linewidth=1.0, dashes=(4.0, 2.0))
             entries.append((line, "the threshold: called positive to the right"))
             ax.set_xticks(place, [str(int(p)) for p in place])
             ax.set_xlim(0.35, len(place) + 0.65)
@@ -576,7 +576,7 @@ class ReliabilityDisplay(ScoreDisplay):
 
 
 class Levels(NamedTuple):
-    """The different scores from the top down, and the positive and negative rows at or above each, and above the cut at 0."""
+    """The different scores from the top down, with the positive and negative rows at or above each, and above the threshold."""
 
     scores: FloatArray
     tp: FloatArray
