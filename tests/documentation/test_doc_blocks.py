@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 ELSEWHERE = {
     "datasets.md": "downloads",
     "gpu.md": "needs PyTorch and a device; tests/device",
@@ -17,7 +17,7 @@ ELSEWHERE = {
     "tutorial.md": "tests/cli/test_tutorial.py",
     "deploy.md": "tests/export/test_export_json.py",
     "many_classes.md": "tests/estimators/test_classifier_many_classes.py",
-    **dict.fromkeys(("quickstart.md", "imbalanced.md", "compare.md"), "with its output in tests/test_doc_outputs.py"),
+    **dict.fromkeys(("quickstart.md", "imbalanced.md", "compare.md"), "tests/documentation/test_doc_outputs.py"),
 }
 PAGES = sorted(page.name for page in DOCS.glob("*.md") if "```python\n" in page.read_text(encoding="utf-8"))
 

@@ -13,13 +13,13 @@ from sklearn.metrics import roc_auc_score
 
 from scoreline import MeasureClassifier
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from rivals import summary
 from rivals.base import COUNTS, MEASURES, Binary, Linear, Rival
 from rivals.protocol import Rows, split_of, work
 from rivals.registry import all_rivals
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "side_by_side.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "side_by_side.py"
 RIVALS = all_rivals()
 THERE = [name for name, rival in RIVALS.items() if rival.missing() is None]
 LOGISTIC = [name for name in THERE if "ogisti" in name and "snapml" not in name and "SGD" not in name]

@@ -12,7 +12,7 @@ from scoreline.operators import CompressedOperator, DenseOperator
 from scoreline.risks.registry import all_risks
 from scoreline.solvers.registry import all_solvers
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import kernel_cases
 import kernel_storages
 import revisions
