@@ -1,6 +1,6 @@
 """
-Rare fraud: where to threshold
-========================
+Rare fraud: choose a threshold
+==============================
 
 Three payments in a hundred are fraud. A model gives each a score; somebody has to say above which score a payment is
 stopped. Trained for F1, the model comes with a threshold that serves F1. Another wish, "every second stop must be right",
