@@ -26,7 +26,13 @@ def blocks(name):
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("name", [page for page in PAGES if page not in ELSEWHERE])
+LONG = {"alpha.md", "cutting_planes.md", "rows.md"}  # more than a second each
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in PAGES if page not in ELSEWHERE],
+)
 def test_blocks_run(name, tmp_path, monkeypatch):
     import matplotlib
 

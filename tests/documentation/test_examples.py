@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOT_RUN = "not run when this page is built"  # said by examples that need a cluster or a device
 ELSEWHERE = [path for path in EXAMPLES if NOT_RUN in path.read_text(encoding="utf-8")]
-LONG = {"does_it_pay", "many_classes", "own_measure"}  # 10 to 45 seconds each; the others together need 8
+LONG = {"does_it_pay", "fourier_features", "lower_bounds", "many_classes", "own_measure"}  # more than a second each
 
 
 def named(paths):
