@@ -14,7 +14,14 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOT_RUN = "not run when this page is built"  # said by examples that need a cluster or a device
 ELSEWHERE = [path for path in EXAMPLES if NOT_RUN in path.read_text(encoding="utf-8")]
-LONG = {"does_it_pay", "fourier_features", "lower_bounds", "many_classes", "own_measure"}  # more than a second each
+LONG = {
+    "does_it_pay",
+    "fourier_features",
+    "lower_bounds",
+    "many_classes",
+    "own_measure",
+    "probabilities",
+}  # a second or more each
 
 
 def named(paths):

@@ -9,7 +9,10 @@ import pytest
 FIT = """
 import sys
 import numpy as np
-import scoreline, scoreline.io, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
+import scoreline
+assert "scoreline.solvers" in sys.modules
+assert not {"scoreline.distributed", "scoreline.gpu"} & set(sys.modules)  # rooms on demand
+import scoreline.io, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
 X = np.random.default_rng(0).standard_normal((200, 3))
 clf = scoreline.MeasureClassifier().fit(X, X[:, 0] > 0)
 clf.score(X, X[:, 0] > 0)
