@@ -54,7 +54,7 @@ def test_blocks_run(name, tmp_path, monkeypatch):
     }  # fmt: skip
     for block in blocks(name):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # short data and few iterations: pages show calls, not results
             exec(compile(block, name, "exec"), names)
 
 

@@ -15,7 +15,7 @@ def refuse(event, arguments):
         raise RuntimeError(f"{event} {arguments}")
 
 sys.addaudithook(refuse)
-warnings.simplefilter("ignore")
+warnings.simplefilter("ignore")  # only connections matter here
 import numpy as np
 import scoreline
 

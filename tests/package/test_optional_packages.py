@@ -32,11 +32,12 @@ def without_distributed(monkeypatch):
 
 
 def test_without_dask_the_install_line(without_distributed, tmp_path, capsys):
+    import dask.array as da
+
     from scoreline import MeasureClassifier
     from scoreline.cli.main import main
     from scoreline.distributed import open_on_workers
 
-    da = pytest.importorskip("dask.array")
     line = r"pip install 'scoreline\[dask\]'"
     with pytest.raises(ImportError, match=line):
         MeasureClassifier().fit(da.zeros((10, 2)), np.arange(10) % 2)
