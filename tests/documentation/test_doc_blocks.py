@@ -26,7 +26,7 @@ def blocks(name):
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
 
 
-LONG = {"alpha.md", "cutting_planes.md", "rows.md"}  # more than a second each
+LONG = {"alpha.md", "cutting_planes.md", "extend.md", "rows.md"}  # more than a second each
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def public_objects():
 def needs_sections(path):
     value = importlib.import_module(path.rpartition(".")[0])
     value = getattr(value, path.rpartition(".")[2])
-    return inspect.isfunction(value) or path.startswith("scoreline.fitting")
+    return inspect.isfunction(value) or path.startswith(("scoreline.classifier", "scoreline.model_selection"))
 
 
 def violations(path, codes):
