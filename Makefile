@@ -15,7 +15,7 @@ help:
 	@echo "make test-cpus  the quick tests as other processors run them (CPUS=\"generic haswell\", TESTS=tests/solvers)"
 	@echo "make test-busy  tests of threads, signals and time limits beside four busy processes (ARGS=--speed 0.1)"
 	@echo "make coverage   branches that tests take, kernels uncompiled (an hour on two cores)"
-	@echo "make mutants    do tests see changes of risks and measures? (hours; ARGS=--max-children 16)"
+	@echo "make mutants    which changes of risks and measures each tier notices (hours; ARGS=\"--sample 100\")"
 	@echo "make fuzz       hostile files and arguments, coverage-guided (ARGS=--seconds 600)"
 	@echo "make lint       ruff, mypy"
 	@echo "make bench      the figures of the README and the docs"
@@ -78,9 +78,7 @@ coverage: $(VENV)/core $(VENV)/test $(VENV)/quality
 	@$(BIN)/python .ci/coverage.py
 
 mutants: $(VENV)/core $(VENV)/test $(VENV)/quality
-	@mkdir -p mutants/src  # Python forgets a folder of PYTHONPATH that is not there when it starts
-	@PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/mutants/src" $(BIN)/mutmut run $(ARGS)
-	@$(BIN)/mutmut results
+	@$(BIN)/python .ci/mutants.py $(ARGS)
 
 fuzz: $(VENV)/core $(VENV)/cli $(VENV)/fuzz
 	@$(BIN)/python fuzz/run.py $(ARGS)

@@ -21,7 +21,7 @@ TESTS = (
     "tests/cli/test_processes.py", "tests/concurrency", "tests/data/test_named.py", "tests/estimators/test_checkpoints.py",
     "tests/estimators/test_early_stopping.py", "tests/kernels/test_kernel_parallel.py",
     "tests/kernels/test_kernel_processes.py", "tests/limits", "tests/risks/test_contingency_risk.py",
-    "tests/test_revisions.py",
+    "tests/benchmarks/test_revisions.py",
 )  # fmt: skip
 
 

@@ -150,7 +150,7 @@ def fits(library: str, rng: Any, n: int = 60_000, p: int = 30) -> Iterator[tuple
             # From 0 without a Hessian: when one is made depends on what it costs, which differs.
             plain = {"init": "zero", **({"precondition": False} if risk in ("roc_area", "prbep", "hinge") else {})}
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore")  # five iterations do not converge
                 first = [
                     MeasureClassifier(**options, solver="auto", solver_params=plain, max_iter=5).fit(X, y)
                     for X in (here, sent(there, library))

@@ -115,7 +115,7 @@ def on_a9a(alphas, most, seconds):
         for name, solver_class in SOLVERS.items():
             objective = Objective(as_operator(X), FreeInterceptHingeRisk().prepare(y), alpha)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore")  # stopped by max_iter or max_time
                 options = {"abs_tol": float(LEVELS[-1]), "max_iter": most, "max_time": seconds}
                 history = solver_class(**options).solve(objective).history
             gaps = np.array(history["objective"]) - np.array(history["lower_bound"])

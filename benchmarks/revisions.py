@@ -177,13 +177,13 @@ class Side:
             raise Problem(f"{self.name}: its process ended, see above; asked for {what} {details or ''}") from None
 
     def close(self) -> None:
-        self._process.stdin.close()  # type: ignore[union-attr]
+        self._process.stdin.close()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()  # type: ignore[union-attr]
+        self._process.stdout.close()
 
 
 def serve(suite: Path, scores: int) -> None:

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import itertools
+import shutil
 from contextlib import contextmanager
 
 import pytest
@@ -16,11 +17,12 @@ def for_each(names, cases):
     """Return a decorator that runs a test once per case and reports every case that failed, by its values.
 
     The arguments are those of `pytest.mark.parametrize`: names ("solver, measure" or a tuple of names) and the cases, one
-    value or one tuple each. Decorators may be stacked. Each case has an empty `tmp_path`, an empty `caplog` and a
-    `monkeypatch` of its own.
+    value or one tuple each. If the cases are a dictionary, its keys name them. Decorators may be stacked. Each case has an
+    empty `tmp_path`, an empty `caplog` and a `monkeypatch` of its own.
     """
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    cases = [tuple(values) if len(names) > 1 else (values,) for values in cases]
+    labels = list(cases) if isinstance(cases, dict) else None
+    cases = [tuple(values) if len(names) > 1 else (values,) for values in (cases.values() if labels else cases)]
     assert cases, f"there is no case of {', '.join(names)}"
 
     def decorate(test):
@@ -29,8 +31,9 @@ def for_each(names, cases):
             failures = []
             for number, values in enumerate(cases):
                 own = dict(zip(names, values, strict=True))
+                label = labels[number] if labels else ", ".join(f"{name}={shown(value)}" for name, value in own.items())
                 try:
-                    with case(", ".join(f"{name}={shown(value)}" for name, value in own.items())):
+                    with case(label):
                         _run(test, args, dict(fixtures), own, number)
                 except FAILURES as failure:
                     failures.append(failure)
@@ -68,6 +71,12 @@ def case(name):
     except FAILURES as error:
         error.add_note(f"case: {name}")
         raise
+
+
+def copies(folder, names):
+    """Yield each name of a case with a copy of the folder, which may be damaged."""
+    for number, name in enumerate(names):
+        yield name, shutil.copytree(folder, folder.with_name(f"{folder.name} {number}"))
 
 
 def shown(value):

@@ -17,11 +17,11 @@ MEASURES = RANKING + COUNTS
 
 
 class Linear(NamedTuple):
-    """Scores are X w + b. `cut` says that b is a threshold chosen for the measure; else the protocol sets one."""
+    """Scores are X w + b. `threshold` says that b is a threshold chosen for the measure; else the protocol sets one."""
 
     w: np.ndarray
     b: float = 0.0
-    cut: bool = False
+    threshold: bool = False
 
 
 class Rival(ABC):

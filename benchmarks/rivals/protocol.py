@@ -55,7 +55,7 @@ def _narrow(X: Any) -> Any:
 
 def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Callable[[dict[str, Any]], None]) -> None:
     """Do one job; every finding is told as soon as it is there."""
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # loose tolerances and few iterations are among the efforts
     _warm_up(rival, rows, measures)
     inner = Rows(*_inner(rows))
     part = rival.prepare(inner.X, inner.y)

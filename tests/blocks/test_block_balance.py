@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from block_layouts import both_spaces, even_spans, in_blocks, layout_of
 
-from loops import each
+from cases import for_each
 from scoreline import kernels
 from scoreline.distributed import balance as block_balance
 from scoreline.distributed import selection
@@ -87,7 +87,7 @@ def excess_before(places, y, s, base, width):
     return float(moved[y > 0].sum() - moved[y < 0].sum())
 
 
-@each(["rounds", "name", "share"], tiered([(rounds, *case) for rounds in ROUNDS for case in CASES], strength=1))
+@for_each(["rounds", "name", "share"], tiered([(rounds, *case) for rounds in ROUNDS for case in CASES], strength=1))
 def test_bias_is_that_of_the_kernel(rounds, name, share, monkeypatch):
     """Counts and integer weights have exact sums: the same base bit for bit. Its shift has the roundings of sums over rows."""
     if rounds == "many":
@@ -119,7 +119,7 @@ def test_bias_is_that_of_the_kernel(rounds, name, share, monkeypatch):
                 )
 
 
-@each(["name", "share"], tiered(CASES, strength=1))
+@for_each(["name", "share"], tiered(CASES, strength=1))
 def test_sums_and_gradients_are_those_of_the_host(name, share):
     """Both betas balance to rounding, so they differ by no more than two roundings of the sums, over the weight on the ramp."""
     y = labels_with(share, N)
@@ -184,7 +184,7 @@ def test_small_constants_make_many_rounds(monkeypatch):
     assert rounds_of_the_shift() >= 3
 
 
-@each("parts", [1, 2, 7])
+@for_each("parts", [1, 2, 7])
 def test_gaussian_scores_take_few_rounds(parts):
     """Three for the selection, at most two more for the root where the ramp holds many rows."""
     y = labels_with(0.2, N)
@@ -196,7 +196,7 @@ def test_gaussian_scores_take_few_rounds(parts):
         assert cluster.rounds - before <= 5
 
 
-@each("row", [0, N // 2, N - 1])
+@for_each("row", [0, N // 2, N - 1])
 def test_nan_reaches_the_sums(row):
     """A solver that has left the range of floats must learn of it, whichever part has the NaN."""
     y = labels_with(0.2, N)

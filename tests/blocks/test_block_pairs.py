@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from block_layouts import both_spaces, even_spans, layout_of
 
-from loops import each
+from cases import for_each
 from scoreline.distributed import BlockVector
 from tiers import TIER, tiered
 
@@ -64,14 +64,14 @@ def check(z, y, weight, layout, widths=(0.0, 1e-9, 0.1, 5.0), curved=True):
             assert (np.abs(a - b) <= 1e-12 * other).all(), width
 
 
-@each(["parts", "weighted"], tiered(product([1, 2, 4, 5, 9, 20], [False, True]), strength=1))
+@for_each(["parts", "weighted"], tiered(product([1, 2, 4, 5, 9, 20], [False, True]), strength=1))
 def test_any_number_of_parts(parts, weighted):
     """Up to four parts every one adds what the others send; beyond, keys and sums are merged in a tree."""
     z, y, weight = problem(0.1)
     check(z, y, weight if weighted else None, even_layout(N, parts, workers=3))
 
 
-@each(["share", "parts"], tiered(product([0.0, 0.5, 0.9, 1.0], [3, 9]), strength=1))
+@for_each(["share", "parts"], tiered(product([0.0, 0.5, 0.9, 1.0], [3, 9]), strength=1))
 def test_either_class_may_be_the_smaller(share, parts):
     """A share of 0 or 1 leaves a single key."""
     z, y, weight = problem(share)
@@ -79,7 +79,7 @@ def test_either_class_may_be_the_smaller(share, parts):
         check(z, y, own, even_layout(N, parts), widths=(0.0, 0.1))
 
 
-@each(["kind", "parts"], tiered(product(["ties", "all equal", "by class"], [4, 9]), strength=1))
+@for_each(["kind", "parts"], tiered(product(["ties", "all equal", "by class"], [4, 9]), strength=1))
 def test_ties_and_parts_without_a_class(kind, parts):
     z, y, weight = problem(0.2, kind)
     for own in (None, weight):
@@ -119,7 +119,7 @@ def test_small_problems_against_all_pairs():
                         np.testing.assert_allclose(np.asarray(got.grad), grad, rtol=1e-12, atol=1e-12)
 
 
-@each(["workers", "most"], [(2, 8 * N / 20), (8, 4 * 8 * (N // 100) * 7 + 2000)])
+@for_each(["workers", "most"], [(2, 8 * N / 20), (8, 4 * 8 * (N // 100) * 7 + 2000)])
 def test_bytes_of_an_evaluation(workers, most):
     """With 1 % positives on two workers a value with its gradient moves at most 1/20 of what the scores would be.
 
@@ -139,7 +139,7 @@ def test_bytes_of_an_evaluation(workers, most):
     assert layout.cluster.bytes - before <= most, "numbers came with the evaluation, and the gradient stays"
 
 
-@each(["operation", "times"], [("pair_sums", 20), ("balance_sums", 10)])
+@for_each(["operation", "times"], [("pair_sums", 20), ("balance_sums", 10)])
 def test_gathering_is_the_reference_and_moves_far_more(operation, times):
     n = 100_000  # fewer rows would be sent by the k-section, too
     z, y, _ = problem(0.01, n=n)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from block_layouts import between, in_blocks, layout_of
 
-from loops import each
+from cases import for_each
 from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.risks.registry import all_risks
 from tiers import TIER, tiered
@@ -46,7 +46,7 @@ def problem(seed, n=60):
     return z, y, s
 
 
-@each(["risk", "cut"], tiered(product(VARIANTS, LAYOUTS), strength=1))
+@for_each(["risk", "cut"], tiered(product(VARIANTS, LAYOUTS), strength=1))
 def test_risks_are_those_of_the_host(risk, cut):
     for seed in SEEDS:
         z, y, s = problem(seed)

@@ -6,7 +6,7 @@ import block_layouts
 import numpy as np
 import pytest
 
-from loops import each
+from cases import for_each
 from scoreline import CountMeasure
 from scoreline.distributed import best_threshold as module
 from scoreline.measures import OperatingPoint, best_threshold, get_measure, robust_threshold
@@ -50,7 +50,7 @@ def room_for(few, monkeypatch):
     monkeypatch.setattr(module, "EDGES", 16 if few == 4 else EDGES)
 
 
-@each(["few", "name"], tiered(product(FEW, MEASURES), strength=1))
+@for_each(["few", "name"], tiered(product(FEW, MEASURES), strength=1))
 def test_light_rows_do_not_drown_in_heavy_ones(few, name, monkeypatch):
     """Weights over twenty decades: what lies below a threshold is no difference of two sums."""
     room_for(few, monkeypatch)
@@ -63,7 +63,7 @@ def test_light_rows_do_not_drown_in_heavy_ones(few, name, monkeypatch):
         assert there.value == pytest.approx(here.value, rel=1e-12)
 
 
-@each(["few", "name"], tiered(product(FEW, MEASURES), strength=1))
+@for_each(["few", "name"], tiered(product(FEW, MEASURES), strength=1))
 def test_the_threshold_is_that_in_memory(few, name, monkeypatch):
     """With room for four rows only, ranges are split again and again."""
     room_for(few, monkeypatch)
@@ -83,7 +83,7 @@ def test_the_threshold_is_that_in_memory(few, name, monkeypatch):
             assert not levels[0] <= there.threshold <= levels[-1] or len(levels) == 1
 
 
-@each("name", [n for n in MEASURES if issubclass(all_measures()[n], CountsBasedMeasure)])
+@for_each("name", [n for n in MEASURES if issubclass(all_measures()[n], CountsBasedMeasure)])
 def test_a_robust_threshold_of_few_rows_is_that_in_memory(name):
     measure = get_measure(name)
     for seed in range(6):
@@ -108,7 +108,7 @@ def test_a_robust_threshold_of_many_rows_sends_few(monkeypatch):
     assert there.value == pytest.approx(here.value, abs=2e-3)
 
 
-@each("name", MEASURES)
+@for_each("name", MEASURES)
 def test_measures_of_scores_in_blocks(name):
     measure = get_measure(name)
     for seed in range(9):
@@ -128,7 +128,7 @@ def functions_of(name):
             yield type(measure)(confidence=confidence).threshold_objective
 
 
-@each("name", [n for n in MEASURES if all_measures()[n].rises])
+@for_each("name", [n for n in MEASURES if all_measures()[n].rises])
 def test_objectives_rise_with_true_and_fall_with_false_positives(name):
     """`rises` is what bounds rest on: all counts of up to seven positives and nine negatives, and large ones."""
     for plus, minus in ((1, 1), (7, 9), (1, 12), (12, 1), (1000, 30)):
@@ -173,7 +173,7 @@ def test_many_rows_move_little():
         assert scores.layout.cluster.bytes - before < 8 * len(z) / 2
 
 
-@each(["few", "name"], list(product(FEW, ["f1", "precision_at_k", "roc_auc"])))
+@for_each(["few", "name"], list(product(FEW, ["f1", "precision_at_k", "roc_auc"])))
 def test_ties_are_those_in_memory(few, name, monkeypatch):
     """Levels with roundings around them: no threshold among the scores of a level, whichever parts they are in."""
     monkeypatch.setattr(module, "FEW", few)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from block_layouts import layout_of
 
-from loops import each
+from cases import for_each
 from scoreline.distributed import BlockVector, Every, Parts, Ref, added
 from scoreline.distributed import cluster as _cluster
 from scoreline.distributed.blocks import SMALL
@@ -67,7 +67,7 @@ ELEMENTWISE = {
 }
 
 
-@each("name", ELEMENTWISE)
+@for_each("name", ELEMENTWISE)
 @every_cut
 def test_elementwise_functions_are_numpys(name, cut):
     layout = layout_of(SPANS[cut])
@@ -333,8 +333,8 @@ def joined(*texts):
     return "(" + " ".join(texts) + ")"
 
 
-@each("workers", [1, 3, 30])
-@each("parts", [1, 2, 7, 8, 9, 23])
+@for_each("workers", [1, 3, 30])
+@for_each("parts", [1, 2, 7, 8, 9, 23])
 def test_folding_keeps_the_order_of_the_parts(parts, workers):
     """Sums of floats depend on the order: those of a worker first, then eight workers at a time, as parts come."""
     layout = layout_of([((k, k + 1),) for k in range(parts)], workers=workers)
@@ -348,7 +348,7 @@ def test_folding_keeps_the_order_of_the_parts(parts, workers):
     assert text == level[0]
 
 
-@each("parts", [1, 4, 5, 20])
+@for_each("parts", [1, 4, 5, 20])
 def test_totals_add_all_parts(parts):
     layout = layout_of([((k, k + 1),) for k in range(parts)], workers=3)
     total = layout.total(16.0, np.full, 2, Parts(float(k) for k in range(parts)))

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from block_layouts import layout_of
 
-from loops import each
+from cases import for_each
 from scoreline.distributed import BlockVector, Ref
 from scoreline.distributed.cluster import InlineCluster
 from scoreline.distributed.parts_operator import PartsOperator
@@ -102,7 +102,7 @@ def made(kind, X, cut, storage, folders):
     return KINDS[kind](X, CUTS[cut], make)
 
 
-@each(["kind", "storage", "cut"], tiered(product(KINDS, STORAGES, CUTS)))
+@for_each(["kind", "storage", "cut"], tiered(product(KINDS, STORAGES, CUTS)))
 def test_contract(kind, storage, cut, folders):
     X = rows_of(np.float32 if "32" in storage else np.float64)
     operator = made(kind, X, cut, storage, folders)
@@ -134,7 +134,7 @@ WRAPPERS = {
 }
 
 
-@each(
+@for_each(
     ["name", "kind", "storage", "cut"],
     tiered(product(WRAPPERS, KINDS, ["dense", "csr", "float32"], ["uneven", "out of order", "many"])),
 )
@@ -157,7 +157,7 @@ def far(dtype=np.float64):
     return X.astype(dtype)
 
 
-@each(
+@for_each(
     ["cut", "kind", "storage", "intercept"],
     tiered(product(["uneven", "out of order", "many"], KINDS, ["dense", "csr", "mapped"], [False, True])),
 )
@@ -202,7 +202,7 @@ def test_standard_scaling_of_columns_far_from_zero(cut, kind, storage, intercept
     np.testing.assert_allclose(np.asarray(operator.diagonal_leverages(diagonal, weight)), own, rtol=1e-12)
 
 
-@each(["far_away", "kind", "cut"], tiered(product([False, True], KINDS, CUTS)))
+@for_each(["far_away", "kind", "cut"], tiered(product([False, True], KINDS, CUTS)))
 def test_moments_and_statistics_are_those_of_one_matrix(far_away, kind, cut, folders):
     """Parts are merged as Chan, Golub and LeVeque do: nothing is lost far from 0, and 18 parts make a tree."""
     X = far() if far_away else rows_of()
@@ -237,7 +237,7 @@ def test_moments_and_statistics_are_those_of_one_matrix(far_away, kind, cut, fol
     )
 
 
-@each(["kind", "storage", "cut", "value"], tiered(product(KINDS, ["dense", "csr"], CUTS, [np.nan, np.inf, -np.inf])))
+@for_each(["kind", "storage", "cut", "value"], tiered(product(KINDS, ["dense", "csr"], CUTS, [np.nan, np.inf, -np.inf])))
 def test_inspect_names_the_row_of_x(kind, storage, cut, value, folders):
     """Of whole X, whichever part, span and piece has it; of several one of them, and the first where parts are in order."""
     for row in (0, 2, 5, 30, 31, 39, 40, N - 1):
@@ -251,7 +251,7 @@ def test_inspect_names_the_row_of_x(kind, storage, cut, value, folders):
     assert place == (7, 2) or (place == (N - 1, 4) and cut == "out of order")
 
 
-@each(["kind", "cut", "storage"], tiered(product(KINDS, CUTS, ["dense", "csr", "mapped csr"])))
+@for_each(["kind", "cut", "storage"], tiered(product(KINDS, CUTS, ["dense", "csr", "mapped csr"])))
 def test_blocks_cross_parts(kind, cut, storage, folders):
     X = rows_of()
     operator = made(kind, X, cut, storage, folders)
@@ -261,7 +261,7 @@ def test_blocks_cross_parts(kind, cut, storage, folders):
         assert np.array_equal(block.toarray() if sp.issparse(block) else block, X[start:stop])
 
 
-@each("kind", KINDS)
+@for_each("kind", KINDS)
 def test_dense_and_sparse_pieces_together(kind):
     X, kinds = rows_of(), iter([np.asarray, sp.csr_array] * 3)
     operator = KINDS[kind](X, CUTS["out of order"], lambda rows: as_operator(next(kinds)(rows)))
@@ -269,7 +269,7 @@ def test_dense_and_sparse_pieces_together(kind):
     check_operator(operator, X)
 
 
-@each("kind", KINDS)
+@for_each("kind", KINDS)
 def test_facts_are_means_over_the_rows(kind):
     X = rows_of()
     dense, sparse = (
@@ -283,7 +283,7 @@ def test_facts_are_means_over_the_rows(kind):
     assert dense.gram_passes() > 0.0
 
 
-@each("kind", KINDS)
+@for_each("kind", KINDS)
 def test_pieces_must_have_the_same_columns(kind):
     widths = iter([5, 4, 5, 5])
     with pytest.raises(ValueError, match=r"\[4, 5\] columns"):
@@ -326,7 +326,7 @@ def test_vectors_in_the_blocks_of_x():
         operator.matvec_rows(np.ones(P), np.arange(3))
 
 
-@each("cut", ["uneven", "many"])
+@for_each("cut", ["uneven", "many"])
 def test_bytes_of_products(cut):
     """Coefficients go to every part and come back from it, or in a tree from every worker; n scores never do."""
     operator = in_parts(rows_of(), CUTS[cut], as_operator)
@@ -348,7 +348,7 @@ def test_a_part_may_be_wrapped_where_it_is():
     )
 
 
-@each("blocks", [1, 2, 3, 4, 5, 9])
+@for_each("blocks", [1, 2, 3, 4, 5, 9])
 def test_blocks_of_a_worker_become_few_parts_that_share_its_threads(blocks):
     """Equal blocks of half a gigabyte: at most four parts, no block lost, and together all threads but what does not divide."""
     from scoreline.distributed.dask_operator import arranged

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from block_layouts import between
 
-from loops import each
+from cases import for_each
 from scoreline.distributed import Layout, Ref
 from scoreline.distributed.balance import Kinks
 from scoreline.distributed.cluster import Home, InlineCluster
@@ -73,7 +73,7 @@ def counted(operator, call):
 
 
 # 40,000 coefficients are sent to each worker once.
-@each(["shape", "p"], [(shape, p) for shape in SHAPES for p in (P, 40_000) if p == P or shape.parts <= 8])
+@for_each(["shape", "p"], [(shape, p) for shape in SHAPES for p in (P, 40_000) if p == P or shape.parts <= 8])
 def test_bytes_of_products(shape, p):
     operator = operator_of(shape)[0] if p == P else wide_operator_of(shape, p)
     moved, z = counted(operator, lambda: operator.matvec(np.ones(p)))
@@ -86,7 +86,7 @@ def wide_operator_of(shape, p):
     return in_parts(shape, range(0, 2 * shape.parts + 1, 2), [rows] * shape.parts)
 
 
-@each(["shape", "risk", "parents"], list(product(SHAPES, model.RISKS, [0, 2])))
+@for_each(["shape", "risk", "parents"], list(product(SHAPES, model.RISKS, [0, 2])))
 def test_bytes_of_evaluations(shape, risk, parents):
     operator, y = operator_of(shape)
     made = get_risk(risk).prepare(y, None, BlockSpace())
@@ -118,7 +118,7 @@ def looks_of(replies):
     return found
 
 
-@each("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_bytes_of_weighted_keys(shape):
     operator, y = operator_of(shape)
     weight = operator.aligned(np.ones(N))
@@ -128,7 +128,7 @@ def test_bytes_of_weighted_keys(shape):
     assert moved == model.roc_bytes(POSITIVES, shape, 0, weighted=True)
 
 
-@each("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_bytes_of_moments_and_the_look_through_x(shape):
     operator, y = operator_of(shape)
     assert counted(operator, lambda: operator.class_moments(y))[0] == model.moments_bytes(P, shape)
@@ -164,14 +164,14 @@ def seconds(risk, shape, machine):
     return sum(model.simulate(model.phases(risk, PROBLEM, shape, machine), shape, machine, repeats=5).values())
 
 
-@each(["risk", "shape"], CASES)
+@for_each(["risk", "shape"], CASES)
 def test_without_stragglers_it_is_the_closed_form(risk, shape):
     machine = model.Machine(round=0.012, step=0.0045, task=0.0005, link=1e9, memory=5e9)
     expected = model.closed_form(model.phases(risk, PROBLEM, shape, machine), machine)
     assert seconds(risk, shape, machine) == pytest.approx(expected)
 
 
-@each(["risk", "shape"], CASES)
+@for_each(["risk", "shape"], CASES)
 def test_more_of_what_costs_is_never_faster(risk, shape):
     base = seconds(risk, shape, ROUGH)
     for name in ("round", "step", "task", "row_seconds", "slow_factor"):

@@ -9,7 +9,7 @@ from block_layouts import both_spaces, even_spans, in_blocks, layout_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loops import each
+from cases import for_each
 from scoreline.distributed import BlockVector, selection
 from scoreline.distributed import balance as block_balance
 from scoreline.distributed.selection import intervals, smallest_reaching
@@ -82,7 +82,7 @@ WEIGHTS = {
 }
 
 
-@each(["rounds", "name", "kind"], tiered(product(ROUNDS, ENTRIES, WEIGHTS), strength=1))
+@for_each(["rounds", "name", "kind"], tiered(product(ROUNDS, ENTRIES, WEIGHTS), strength=1))
 def test_exact_sums_give_the_entry_of_a_sort(rounds, name, kind, monkeypatch):
     """Counts and integer weights have exact sums, so that no tolerance is needed."""
     if rounds == "many":
@@ -96,7 +96,7 @@ def test_exact_sums_give_the_entry_of_a_sort(rounds, name, kind, monkeypatch):
             assert found(values, weight, target, parts)[0] == sorted_reference(values, weight, target), target
 
 
-@each(["rounds", "name", "scale"], tiered(product(ROUNDS, ENTRIES, [1.0, 1e-200, 1e-320, 1e300]), strength=1))
+@for_each(["rounds", "name", "scale"], tiered(product(ROUNDS, ENTRIES, [1.0, 1e-200, 1e-320, 1e300]), strength=1))
 def test_real_weights_give_an_entry_that_rounding_allows(rounds, name, scale, monkeypatch):
     """Targets are partial sums themselves, in the order of a sort: whether they are reached is decided by last digits.
 
@@ -144,7 +144,7 @@ def test_any_entries_and_counts(data):
         assert found(values, weight, target, parts)[0] == sorted_reference(values, weight, target)
 
 
-@each(["rounds", "weighted"], list(product(ROUNDS, [False, True])))
+@for_each(["rounds", "weighted"], list(product(ROUNDS, [False, True])))
 def test_a_selection_with_empty_parts(rounds, weighted, monkeypatch):
     """A mask may select nothing in a part: the entries of the others count."""
     if rounds == "many":
@@ -162,7 +162,7 @@ def test_a_selection_with_empty_parts(rounds, weighted, monkeypatch):
     assert np.isnan(smallest_reaching(nothing, None, 1.0))
 
 
-@each("place", [0, 299, 600])
+@for_each("place", [0, 299, 600])
 def test_nan_is_not_passed_over(place):
     """Whichever part has it."""
     values = np.random.default_rng(2).standard_normal(900)
@@ -180,7 +180,7 @@ SMOOTH = {
 }
 
 
-@each(["name", "parts"], tiered(product(SMOOTH, [1, 4, 9]), strength=1))
+@for_each(["name", "parts"], tiered(product(SMOOTH, [1, 4, 9]), strength=1))
 def test_three_rounds_as_a_rule(name, parts):
     """One for the sample, one for counts, one for what is left in an interval; few bytes a part in each."""
     rng = np.random.default_rng(3)
@@ -197,7 +197,7 @@ def test_three_rounds_as_a_rule(name, parts):
             assert layout.cluster.bytes - before <= 16 * 2 * 4096 + 2 * parts * 17_000
 
 
-@each("name", ["half tiny, half huge", "ties", "all equal", "600 decades"])
+@for_each("name", ["half tiny, half huge", "ties", "all equal", "600 decades"])
 def test_rounds_of_entries_that_no_sample_foresees(name):
     """Even intervals would need a hundred rounds for 600 decades; intervals of equally many floats need seven at most."""
     rng = np.random.default_rng(4)
@@ -213,7 +213,7 @@ def test_rounds_of_entries_that_no_sample_foresees(name):
         assert rounds <= 1 + selection.EVEN_ROUNDS + 7 + 1
 
 
-@each(
+@for_each(
     ["low", "high"], [(-1.0, 1.0), (-1.7e308, 1.7e308), (0.0, 5e-324), (1.0, np.nextafter(1.0, 2.0)), (-1e-300, 1e300)]
 )
 def test_intervals_rise_and_stay_inside(low, high):
@@ -226,8 +226,8 @@ def test_intervals_rise_and_stay_inside(low, high):
         assert len(edges) == selection.INTERVALS + 1
 
 
-@each("scale", [1.0, 1e-220])
-@each("weighted", [False, True])
+@for_each("scale", [1.0, 1e-220])
+@for_each("weighted", [False, True])
 def test_significant_rows_are_those_of_the_host(weighted, scale):
     """Rows of negligible curvature are left out by both spaces alike, also where all curvatures are tiny."""
     rng = np.random.default_rng(6)

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from loops import each
+from cases import for_each
 from scoreline.classifier import load_model
 from scoreline.io import read_data
 
@@ -54,7 +54,7 @@ def test_sql_on_the_raw_table(scoreline, model):
     check_sql(scoreline, model, "today.csv", {"amount": "REAL", "night": "INTEGER"})
 
 
-@each("impute", ["mean", "zero"])
+@for_each("impute", ["mean", "zero"])
 def test_sql_with_categories_numbers_as_texts_and_missing_values(scoreline, folder, impute):
     rng = np.random.default_rng(0)
 
@@ -75,7 +75,7 @@ def test_sql_with_categories_numbers_as_texts_and_missing_values(scoreline, fold
     check_sql(scoreline, "model.npz", "new.csv", {"amount": "REAL"}, missing=("?",))
 
 
-@each(("negative", "positive"), [("0", "1"), ("False", "True"), ("no", "yes"), ("0", "1.5")])
+@for_each(("negative", "positive"), [("0", "1"), ("False", "True"), ("no", "yes"), ("0", "1.5")])
 def test_labels_of_any_kind(scoreline, folder, negative, positive):
     rng = np.random.default_rng(3)
     x = rng.standard_normal(60)
@@ -153,7 +153,7 @@ def test_sql_options(scoreline, as_json, model, folder):
     assert (folder / "s.sql").read_text() == out
 
 
-@each(
+@for_each(
     ("arguments", "code", "words"),
     [
         (("--to", "onnx"), 2, "name a file with --out"),

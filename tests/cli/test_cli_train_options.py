@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifierCV, load_model
 from scoreline.io import read_data
 
@@ -49,7 +49,7 @@ def test_early_stopping(as_json):
     assert load_model("model.npz").history_["validation"]
 
 
-@each(
+@for_each(
     ("options", "message"),
     [
         (("--alpha", "auto", "--dask", "local"), "--alpha auto and --dask"),
@@ -70,7 +70,7 @@ def test_options_that_do_not_go_together(options, message, capsys, scoreline):
     assert message in err
 
 
-@each("alpha", ["1e-3", "auto"])
+@for_each("alpha", ["1e-3", "auto"])
 def test_heavy_tails_are_named_by_column(scoreline, folder, alpha):
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((400, 2))

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifierCV, load_model
 from scoreline.cli import output as cli_output
 from scoreline.cli.compare import train_command
@@ -189,7 +189,7 @@ def judged(found, *contenders):
     return made, *_verdict(found.measure, made), *_tree_verdict(made, 0.4)
 
 
-@each(
+@for_each(
     ("shift", "kind", "words"),
     [(0.0, "tie", "No clear difference"), (0.01, "pays", "pays here"), (-0.01, "loses", "does not pay")],
 )
@@ -228,7 +228,7 @@ def test_the_correction_makes_an_interval_wider(found):
 
 
 @pytest.mark.slow
-@each("methods", [1, 4])
+@for_each("methods", [1, 4])
 def test_chance_rarely_makes_the_best_of_several_methods_differ(methods):
     """No method is better than the baseline; splits share rows, so that their differences are correlated."""
     trials, splits, ratio = 4000, 10, 0.3 / 0.7
@@ -248,7 +248,7 @@ def test_chance_rarely_makes_the_best_of_several_methods_differ(methods):
         assert uncorrected / trials > 0.05 + error, "the correction is needed"
 
 
-@each(
+@for_each(
     ("shift", "wins", "words"),
     [
         (0.1, True, "use them unless you need a linear model"),
@@ -309,7 +309,7 @@ def test_the_threshold_of_trees_is_tuned_for_count_based_measures_only(cancer):
     np.testing.assert_array_equal(decision_values(tuned, X) >= 0.0, tuned.predict(X))
 
 
-@each("features", [20, 1001])
+@for_each("features", [20, 1001])
 def test_trees_are_left_out_for_many_sparse_features_and_that_is_said(features):
     rng = np.random.default_rng(0)
     X = sp.random_array((60, features), density=0.1, format="csr", random_state=rng)
@@ -321,7 +321,7 @@ def test_trees_are_left_out_for_many_sparse_features_and_that_is_said(features):
             "most 1,000 are converted)."]) == (features > 1000)  # fmt: skip
 
 
-@each("solvers", [None, ["stamp"]])
+@for_each("solvers", [None, ["stamp"]])
 def test_slow_solvers_are_left_out_for_many_features_unless_named(solvers):
     rng = np.random.default_rng(0)
     X = sp.random_array((60, 1001), density=0.1, format="csr", random_state=rng)
@@ -372,7 +372,7 @@ def test_a_baseline_that_fails_on_one_split_is_not_the_best(cancer, monkeypatch)
     assert next(c for c in result.contenders if c.name == PLAIN).difference is None
 
 
-@each(
+@for_each(
     ("kind", "why"),
     [
         (BASELINE, "every baseline failed: logistic regression: no luck"),
@@ -393,7 +393,7 @@ def test_all_models_of_a_kind_fail(cancer, monkeypatch, kind, why):
             compare(*cancer, splits=2, alphas=(1e-3,))
 
 
-@each("sparse", [False, True])
+@for_each("sparse", [False, True])
 def test_a_mapped_folder_is_compared_like_memory(cancer, tmp_path, sparse):
     X, y = cancer
     X = sp.csr_matrix(np.where(X > np.median(X, axis=0), X, 0.0)) if sparse else X
@@ -410,7 +410,7 @@ HARD = ["few", "one column", "ten rows", "all equal"]
 
 
 @pytest.mark.slow
-@each(("measure", "case"), list(product(["roc_auc", "f1", "average_precision", "mcc"], HARD)))
+@for_each(("measure", "case"), list(product(["roc_auc", "f1", "average_precision", "mcc"], HARD)))
 def test_hard_data_end_with_a_result(scoreline, folder, measure, case):
     rng = np.random.default_rng(5)
     n, p = (10, 2) if case == "ten rows" else (150, 1 if case == "one column" else 3)
@@ -433,7 +433,7 @@ def test_too_few_rows_in_the_sample():
         compare(np.zeros((569, 2)), np.arange(569) < 5, max_rows=100)
 
 
-@each(
+@for_each(
     "wrong",
     [
         {"test_share": 1.0},
@@ -451,7 +451,7 @@ def test_wrong_arguments(cancer, wrong):
 
 
 @pytest.mark.slow
-@each(
+@for_each(
     ("measure", "extra"),
     [
         ("f1", ()),
@@ -523,7 +523,7 @@ def test_the_time_limit_ends_the_splits(cancer, monkeypatch):
     assert compare(*cancer, splits=3, alphas=(1e-2,), max_time=1e5).splits == 3
 
 
-@each(
+@for_each(
     ("seconds", "words"), [(0.1, ""), (10.0, "about 20 seconds"), (75.0, "about 3 minutes"), (1e4, "about 5.6 hours")]
 )
 def test_the_estimated_time_is_told_beforehand(cancer, monkeypatch, seconds, words):
@@ -578,7 +578,7 @@ def test_progress_goes_on_within_a_long_fit(monkeypatch):
     assert all(line.startswith("comparing: boosted trees (3 of 20), ") and line.endswith(" s") for line in printed)
 
 
-@each("error", [KeyboardInterrupt, ValueError])
+@for_each("error", [KeyboardInterrupt, ValueError])
 def test_the_ticker_ends_with_the_work(monkeypatch, error):
     monkeypatch.setattr(cli_output, "EVERY", 0.001)
     monkeypatch.setattr("sys.stderr", Lines(1))
@@ -606,7 +606,7 @@ def test_quiet_has_no_ticker_and_no_notes(monkeypatch, scoreline):
 
 
 @pytest.mark.slow
-@each("scaling", ["robust", "quantile"])
+@for_each("scaling", ["robust", "quantile"])
 def test_scaling_for_heavy_tails_is_that_of_all_linear_models(scaling):
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((300, 3))

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.io import convert, open_mapped
 from scoreline.report.facts import describe
@@ -42,7 +42,7 @@ STORAGES = ["dense", "fortran", "csr", "mapped", "mapped csr"]
 TABLES = dict(tables())
 
 
-@each(("name", "storage"), list(product(TABLES, STORAGES)))
+@for_each(("name", "storage"), list(product(TABLES, STORAGES)))
 def test_counts(tmp_path, name, storage):
     X = TABLES[name]
     y = np.random.default_rng(1).integers(0, 2, len(X))
@@ -94,7 +94,7 @@ def test_heavy_tails_are_named_with_the_scaling_to_use(tmp_path):
     assert not any("heavy" in text for text in light.warnings + light.advice)
 
 
-@each(
+@for_each(
     ("positives", "word"),
     [(11, "accuracy of 89.0%"), (30, "accuracy of 70.0%"), (45, "are balanced"), (60, "are balanced")],
 )

@@ -7,7 +7,7 @@ import shlex
 import numpy as np
 import pytest
 
-from loops import each
+from cases import for_each
 from scoreline import load_model
 from scoreline.cli.output import as_options
 
@@ -99,7 +99,7 @@ def test_info_still_fails_for_other_reasons(scoreline, orders):
     assert "charge" in err
 
 
-@each("verb", ["info", "train"])
+@for_each("verb", ["info", "train"])
 def test_a_column_that_names_rows_is_pointed_out(scoreline, orders, verb):
     code, _, err = scoreline(verb, orders, *LABEL, "--impute", "mean")
     assert code == 0
@@ -150,7 +150,7 @@ def test_predict_keeps_a_key(scoreline, as_json, orders, folder):
     assert found["key"][:2] == ["o,0", "o,1"]
 
 
-@each(("keep", "why"), [("kex", "Did you mean 'key'"), ("score", "rename it"), ("key,nothing", "nothing")])
+@for_each(("keep", "why"), [("kex", "Did you mean 'key'"), ("score", "rename it"), ("key,nothing", "nothing")])
 def test_what_cannot_be_kept_is_said(scoreline, orders, folder, keep, why):
     text = (folder / orders).read_text().replace("age", "score", 1)
     (folder / "other.csv").write_text(text)

@@ -11,7 +11,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from loops import each
+from cases import for_each
 from scoreline.classifier import load_model
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def test_messages_that_nobody_reads_do_not_stop_the_work(begun, folder):
     assert (folder / "model.npz").exists()
 
 
-@each("closed", [0, 1, 2])
+@for_each("closed", [0, 1, 2])
 def test_closed_streams(begun, folder, closed):
     (folder / "model.npz").unlink(missing_ok=True)
     process = begun(*TRAIN, "--test", "today.csv", "--json", preexec_fn=lambda: os.close(closed))
@@ -107,7 +107,7 @@ def test_predictions_to_a_closed_standard_output_fail(begun, model):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-@each("unbuffered", ["", "1"])
+@for_each("unbuffered", ["", "1"])
 def test_standard_output_on_a_full_disk(begun, model, program, unbuffered):
     for verb in ("predict", "export"):
         with open("/dev/full", "w") as full:
@@ -119,7 +119,7 @@ def test_standard_output_on_a_full_disk(begun, model, program, unbuffered):
         assert "Exception" not in err
 
 
-@each("unbuffered", ["", "1"])
+@for_each("unbuffered", ["", "1"])
 def test_classes_that_the_encoding_of_standard_output_lacks(begun, scoreline, folder, program, unbuffered):
     text = (folder / "payments.csv").read_text().replace("fraud", "Betrügerei")
     (folder / "payments.csv").write_text(text, encoding="utf-8")
@@ -146,7 +146,7 @@ def test_all_of_an_unbuffered_standard_output_is_written(begun, scoreline, progr
     assert process.returncode == 0
 
 
-@each("number", [signal.SIGINT, signal.SIGTERM])
+@for_each("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_the_best_model_so_far(begun, folder, large, number):
     (folder / "model.npz").unlink(missing_ok=True)
     process = begun(*ENDLESS)

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, load_model
 from scoreline.cli.main import main
 from scoreline.io import open_mapped, read_data
@@ -48,7 +48,7 @@ def expected_test(**arguments):
 
 
 @pytest.mark.filterwarnings("ignore:today.csv. unseen categories")
-@each("training", ["plain", "marked"])
+@for_each("training", ["plain", "marked"])
 def test_a_folder_tested_on_a_table_needs_no_option(files, as_json, training):
     expected = expected_test(**({"positive": "fine"} if training == "marked" else {}))
     assert reached_by(as_json, training, "--test", "today.csv") == pytest.approx(expected, abs=1e-9)
@@ -69,7 +69,7 @@ def test_options_are_for_the_test_table_if_a_folder_is_trained_on(files, as_json
     assert "--label was settled when marked was converted" in err
 
 
-@each("training", ["plain", "marked"])
+@for_each("training", ["plain", "marked"])
 def test_a_folder_tested_on_a_folder(files, converted, as_json, scoreline, training):
     shutil.copytree(converted / "other", files / "other", dirs_exist_ok=True)
     code, _, err = scoreline("train", training, "--test", "other")
@@ -101,7 +101,7 @@ def test_a_table_tested_on_a_folder(files, as_json, scoreline):
     assert reached_by(as_json, "payments.csv", *LABEL, "--test", "other") == pytest.approx(expected)
 
 
-@each("training", ["payments.csv", "plain", "marked"])
+@for_each("training", ["payments.csv", "plain", "marked"])
 def test_models_are_evaluated_on_and_predict_tables_and_folders(files, as_json, scoreline, training):
     assert scoreline("train", training, *(LABEL if training == "payments.csv" else ()))[0] == 0
     for verb in ("evaluate", "predict"):

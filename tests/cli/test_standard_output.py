@@ -5,7 +5,7 @@ import io
 import os
 import sys
 
-from loops import each
+from cases import for_each
 from scoreline.cli.main import main
 
 TRAIN = ("train", "payments.csv", "--label", "outcome")
@@ -18,7 +18,7 @@ VERBS_THAT_PRINT = {
 }
 
 
-@each("verb", ["evaluate", "info", "measures", "export"])
+@for_each("verb", ["evaluate", "info", "measures", "export"])
 def test_results_need_a_standard_output(model, monkeypatch, capsys, verb):
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", None)
@@ -44,8 +44,8 @@ class FullDisk(io.RawIOBase):
         return taken
 
 
-@each("options", [(), ("--json",)])
-@each("verb", VERBS_THAT_PRINT)
+@for_each("options", [(), ("--json",)])
+@for_each("verb", VERBS_THAT_PRINT)
 def test_a_short_write_to_standard_output_is_an_error(model, monkeypatch, capsys, verb, options):
     # As PYTHONUNBUFFERED=1 makes it: text straight to a raw stream, whose short writes Python ignores.
     with monkeypatch.context() as patch:

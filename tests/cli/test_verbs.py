@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score
 
-from loops import each
+from cases import for_each
 from scoreline.classifier import load_model
 from scoreline.cli.parser import VERBS
 from scoreline.io import read_data
@@ -16,7 +16,7 @@ from tiers import TIER
 TRAIN = ("train", "payments.csv", "--label", "outcome", "--positive", "fraud")
 
 
-@each("verb", VERBS)
+@for_each("verb", VERBS)
 def test_help_has_examples_of_the_verb(scoreline, verb):
     code, out, _ = scoreline(verb, "--help")
     assert code == 0
@@ -128,7 +128,7 @@ POINTS = [
 ]
 
 
-@each(("measure", "param", "label"), POINTS[: 1 if TIER == "quick" else None])
+@for_each(("measure", "param", "label"), POINTS[: 1 if TIER == "quick" else None])
 def test_operating_points_state_their_target(scoreline, as_json, folder, measure, param, label):
     options = ("--label", "outcome", "--positive", "fraud", "--measure", measure, "--measure-param", param)
     assert scoreline("train", "payments.csv", *options, "--out", "point.npz", "--report", "point.html")[0] == 0
@@ -152,7 +152,7 @@ def test_operating_points_state_their_target(scoreline, as_json, folder, measure
     assert label in scoreline("info", "point.npz")[1]
 
 
-@each("positive", [(), ("--positive", "fraud")])
+@for_each("positive", [(), ("--positive", "fraud")])
 def test_a_converted_folder_serves_every_verb(scoreline, as_json, model, positive):
     made = as_json("convert", "payments.csv", "payments", "--label", "outcome", *positive, "--overwrite")
     assert made["rows"] == 300
@@ -182,7 +182,7 @@ def test_libsvm_text_through_all_verbs(scoreline, as_json):
     assert predicted == {"-1", "1"}
 
 
-@each(
+@for_each(
     ("negative", "positive"), [("0", "1"), ("False", "True"), ("no", "yes"), ("0.0", "1.0"), ("0", "1.5"), ("-1", "1")]
 )
 def test_labels_of_any_kind(scoreline, as_json, folder, negative, positive):
@@ -210,7 +210,7 @@ def test_measures(scoreline, as_json):
     assert {"moments", "amp"} <= {info["name"] for info in as_json("measures", "--solvers")["solvers"]}
 
 
-@each("arguments", [("measures",), ("measures", "--solvers")])
+@for_each("arguments", [("measures",), ("measures", "--solvers")])
 def test_research_is_listed_last(scoreline, as_json, arguments):
     (listed,) = as_json(*arguments).values()
     usual, research = scoreline(*arguments)[1].split("\n\n  research ")
@@ -218,7 +218,7 @@ def test_research_is_listed_last(scoreline, as_json, arguments):
     assert [line.split()[0] for line in research.splitlines()[1:]] == [i["name"] for i in listed if i["research"]]
 
 
-@each("name", ["breast-cancer", "digits"])
+@for_each("name", ["breast-cancer", "digits"])
 def test_built_in_data(as_json, name):
     assert as_json("train", f"demo:{name}", "--out", "d.npz")["train"] > 0.9
     assert as_json("evaluate", "d.npz", f"demo:{name}")["values"]["roc_auc"] > 0.9

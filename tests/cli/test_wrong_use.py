@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from loops import each
+from cases import for_each
 
 TRAIN = ("train", "payments.csv", "--label", "outcome")
 COMPARE = ("compare", "payments.csv", "--label", "outcome")
@@ -114,7 +114,7 @@ def state(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@each(("arguments", "words"), USAGE)
+@for_each(("arguments", "words"), USAGE)
 def test_wrong_usage(odd_files, scoreline, arguments, words):
     before = state(odd_files)
     code, out, err = scoreline(*arguments)
@@ -124,7 +124,7 @@ def test_wrong_usage(odd_files, scoreline, arguments, words):
     assert state(odd_files) == before
 
 
-@each(("arguments", "words"), FAILURES)
+@for_each(("arguments", "words"), FAILURES)
 def test_failures(odd_files, scoreline, arguments, words):
     before = state(odd_files)
     code, out, err = scoreline(*arguments)

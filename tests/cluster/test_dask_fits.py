@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from made_rows import labels, rows
 from sklearn.metrics import roc_auc_score
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.distributed import open_on_workers
 from scoreline.io import convert
@@ -94,7 +94,7 @@ def traced(X, y, measure, risk, solver, **options):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@each("case", CASES)
+@for_each("case", CASES)
 def test_iterates_are_those_in_memory(client, storage, case, tmp_path):
     X, y, blocks = sets()
     folder = tmp_path / "-".join(case)
@@ -228,7 +228,7 @@ def test_scores_stay_on_the_workers(client):
     assert moved.max() <= 10 * 8 * n / 20
 
 
-@each(["solver", "measure"], [("spade", "gmean"), ("stamp", "f1")])
+@for_each(["solver", "measure"], [("spade", "gmean"), ("stamp", "f1")])
 def test_row_methods_send_workers_only_what_can_be_sent(client, solver, measure):
     """Those who watch a run (a model for Ctrl-C, early stopping, callbacks) stay here: they could not be pickled."""
     X, y, blocks = sets()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fitted_bits import CASES, SMALL_CHUNKS, problem, run_script, work
 
-from loops import each
+from cases import for_each
 from scoreline.io import convert, open_mapped
 from scoreline.operators import DenseOperator, as_operator
 from scoreline.runtime import parallel
@@ -303,7 +303,7 @@ threading.Thread(target=later).start()
 
 
 @pytest.mark.slow
-@each("used", [False, True])
+@for_each("used", [False, True])
 def test_a_fit_when_python_is_about_to_end(used, tmp_path):
     assert ended(f"atexit.register(lambda: print(right()))\nif {used}:\n    fit(2)\n", tmp_path) == "True"
 
@@ -319,7 +319,7 @@ threading._threading_atexits.insert(0, lambda: print(pools._shutdown, right())) 
 
 
 @pytest.mark.slow
-@each("threads", [1, 2])
+@for_each("threads", [1, 2])
 def test_python_ends_while_daemons_are_inside_kernels(threads, tmp_path):
     """They wrote tracebacks about pools that take no work any more."""
     script = f"""

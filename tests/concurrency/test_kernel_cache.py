@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from loops import each
+from cases import for_each
 from scoreline.runtime.compile import kernel
 from tiers import TIER
 
@@ -92,7 +92,7 @@ DAMAGE = {
 }
 
 
-@each(("ending", "damage"), [("nbc", "half")] if TIER == "quick" else itertools.product(("nbi", "nbc"), DAMAGE))
+@for_each(("ending", "damage"), [("nbc", "half")] if TIER == "quick" else itertools.product(("nbi", "nbc"), DAMAGE))
 def test_damaged_files_are_made_again(ending, damage, cached, tmp_path):
     shutil.rmtree(tmp_path / "cache", ignore_errors=True)
     assert cached()(WHOLE) == 6.0

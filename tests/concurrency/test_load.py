@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from fitted_bits import CASES, SMALL_CHUNKS, digest, fit, problem, run_script, work
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV, kernels, load_model
 from scoreline.io import convert, open_mapped
 from scoreline.operators import DenseOperator, as_operator
@@ -46,7 +46,7 @@ def test_a_hundred_fits_on_a_hundred_threads():
 @pytest.mark.slow
 def test_a_hundred_tasks_on_three_workers(tmp_path):
     script = f"""
-from loops import each
+from cases import for_each
 from tiers import TIER
 from fitted_bits import work
 FEW = {FEW!r}
@@ -65,7 +65,7 @@ if __name__ == "__main__":
 def test_a_hundred_processes_at_once(tmp_path):
     script = f"""
 import os
-from loops import each
+from cases import for_each
 from tiers import TIER
 from fitted_bits import work
 FEW = {FEW!r}
@@ -161,7 +161,7 @@ def test_all_loops_are_run(tmp_path):
 
 
 @linux
-@each("name", ("fit", "failing_inside") if TIER == "quick" else LOOPS)
+@for_each("name", ("fit", "failing_inside") if TIER == "quick" else LOOPS)
 @pytest.mark.filterwarnings("ignore")
 def test_nothing_is_left_behind(name, tmp_path):
     """Live Python objects, open files, threads and files on disk are as many after thirty calls as after ten."""
@@ -207,7 +207,7 @@ def test_two_thousand_fits_take_the_memory_of_two_hundred(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@each("name", LOOPS)
+@for_each("name", LOOPS)
 def test_bytes_do_not_grow_in_loops(name, tmp_path):
     """Less than half a vector of n = 200 for every call; what Python and NumPy keep of small objects fills up at first.
 
@@ -232,8 +232,8 @@ def test_bytes_do_not_grow_in_loops(name, tmp_path):
         tracemalloc.stop()
 
 
-@each("threads", [1, 3])
-@each("how", ["well", "labels", "callback", "interrupted", "kernel"])
+@for_each("threads", [1, 3])
+@for_each("how", ["well", "labels", "callback", "interrupted", "kernel"])
 def test_x_is_let_go_at_once(how, threads, monkeypatch):
     """No cache, no pool and no cycle of a traceback keeps X: it goes with the last name for it, without Python's collector."""
     fit(*problem(300, 5), n_jobs=threads)  # what it loads and compiles is not of interest

@@ -9,7 +9,7 @@ import pytest
 from fitted_bits import SMALL_CHUNKS, fit, problem, run_script
 from joblib import Parallel, cpu_count, delayed
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.runtime import parallel
 
@@ -50,7 +50,7 @@ class Watched:
         return {name for name in self.names if name.startswith("scoreline")}
 
 
-@each("threads", [1, 2, 5])
+@for_each("threads", [1, 2, 5])
 def test_a_fit_uses_as_many_threads_as_it_is_given(threads, monkeypatch):
     with monkeypatch.context() as patch:
         watched = Watched(patch)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from fitted_bits import CASES, SMALL_CHUNKS, SOME, STORAGES, THREADS, bits, digest, fit, problem, run_script
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.io import convert, open_mapped
 from scoreline.objective import Objective
@@ -75,7 +75,7 @@ def test_every_solver_and_risk_on_any_number_of_threads(kind, small_chunks):
         assert small_chunks, f"{solver}, {risk}: several threads had nothing to do"
 
 
-@each("case", SOME)
+@for_each("case", SOME)
 def test_every_measure_and_solver_of_the_estimator(case, small_chunks):
     small_chunks.clear()
     X, y = problem(700)
@@ -85,7 +85,7 @@ def test_every_measure_and_solver_of_the_estimator(case, small_chunks):
     assert small_chunks
 
 
-@each("measure", ["f1"] if TIER == "quick" else ["roc_auc", "f1", "accuracy"])
+@for_each("measure", ["f1"] if TIER == "quick" else ["roc_auc", "f1", "accuracy"])
 def test_probabilities_and_cross_validation(measure):
     X, y = problem(500)
     for options in ({"probability": True}, {"threshold": "holdout", "class_weight": "balanced", "scaling": "standard"}):
@@ -101,7 +101,7 @@ def test_probabilities_and_cross_validation(measure):
     assert len({search.cv_results_["mean_test_score"].tobytes() for search in searches}) == 1
 
 
-@each(("case", "storage"), tiered(itertools.product(STREAMS, ["C", "csr_float32"]), strength=1))
+@for_each(("case", "storage"), tiered(itertools.product(STREAMS, ["C", "csr_float32"]), strength=1))
 def test_streams(case, storage):
     X, y = problem(900)
     X = STORAGES[storage](X)

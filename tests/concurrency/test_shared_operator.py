@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.io import convert, open_mapped
 from scoreline.operators import ScaledOperator, as_operator
@@ -29,7 +29,7 @@ def mapped(X, y, folder):
     return open_mapped(folder / "mapped").X
 
 
-@each("kind", ["scaled"] if TIER == "quick" else ["dense", "sparse", "scaled", "mapped"])
+@for_each("kind", ["scaled"] if TIER == "quick" else ["dense", "sparse", "scaled", "mapped"])
 def test_fits_that_share_an_operator_give_the_same_bits(kind, tmp_path):
     X, y = rows()
     inner = as_operator(sp.csr_matrix(X) if kind == "sparse" else X)
@@ -50,7 +50,7 @@ def test_fits_that_share_an_operator_give_the_same_bits(kind, tmp_path):
         assert all(found == alone for found in pool.map(fit, range(8)))
 
 
-@each("sparse", [False, True])
+@for_each("sparse", [False, True])
 def test_a_fit_on_a_mapped_operator_opens_no_file_again(sparse, tmp_path):
     tmp_path = tmp_path / f"sparse_{sparse}"
     tmp_path.mkdir()

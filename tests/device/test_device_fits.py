@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, list_measures, load_model
 from scoreline.gpu.backend import Backend, backend_of
 from scoreline.measures import get_measure
@@ -49,7 +49,7 @@ def to_host(z):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each(["measure", "weighted"], tiered(product(MEASURES, [False, True]), strength=1))
+@for_each(["measure", "weighted"], tiered(product(MEASURES, [False, True]), strength=1))
 def test_every_measure_trains_as_on_the_host(measure, weighted, library):
     X, y = problem()
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float) if weighted else None
@@ -81,7 +81,7 @@ PAIRS = [
 ]
 
 
-@each(["solver", "risk"], tiered(PAIRS, strength=1))
+@for_each(["solver", "risk"], tiered(PAIRS, strength=1))
 def test_every_solver_trains_every_risk_as_on_the_host(solver, risk):
     known = {info.name: info for info in list_measures()}
     measure = next(m for m in MEASURES if risk in known[m].risks)
@@ -104,7 +104,7 @@ FIRST_ITERATIONS = {  # a measure that each risk trains for
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each(["risk", "sparse"], tiered(product(FIRST_ITERATIONS, [False, True]), strength=1))
+@for_each(["risk", "sparse"], tiered(product(FIRST_ITERATIONS, [False, True]), strength=1))
 def test_the_first_iterations_of_float32_are_those_of_the_host(risk, sparse, library):
     """Sums are those of float64 whatever X is stored in: 1e-11 after five iterations; J at the end within both gaps."""
     X, y = problem(3000, 12)
@@ -124,7 +124,7 @@ def test_the_first_iterations_of_float32_are_those_of_the_host(risk, sparse, lib
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each("scaling", [None, "maxabs", "standard"])
+@for_each("scaling", [None, "maxabs", "standard"])
 def test_moments(scaling, library):
     X, y = problem()
     for measure in ("roc_auc", "accuracy", "balanced_accuracy"):
@@ -139,7 +139,7 @@ def test_moments(scaling, library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each(
+@for_each(
     "options",
     [
         {"threshold": "holdout"}, {"threshold": "none"}, {"class_weight": "balanced"},
@@ -162,7 +162,7 @@ def test_starts_on_samples(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each("kind", ["text", "bool", "floats", "column", "list", "minus"])
+@for_each("kind", ["text", "bool", "floats", "column", "list", "minus"])
 def test_labels_of_any_kind(kind, library):
     X, y = problem(300)
     here = {
@@ -274,7 +274,7 @@ def test_wrong_use_is_explained(library):
 
 
 @HAS_TORCH
-@each("sparse", [False, True])
+@for_each("sparse", [False, True])
 def test_device_moves_host_data_there_and_the_model_is_the_same(sparse):
     X, y = problem()
     X = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from loops import each
+from cases import for_each
 from scoreline.gpu import kernels, kernels_generic
 from scoreline.gpu.backend import Backend, backend_of
 from scoreline.gpu.csr_operator import CsrDeviceOperator
@@ -63,8 +63,8 @@ def test_arrays_of_cupy_are_lent_to_triton(installed):
     assert (found.own.array, found.theirs.array) == (np.ndarray, STRICT)
 
 
-@each("library", ["cupy", "torch"])
-@each(["names", "cuda"], [(("cupy",), True), (("cupy", "torch"), True), (("cupy", "torch", "triton"), False)])
+@for_each("library", ["cupy", "torch"])
+@for_each(["names", "cuda"], [(("cupy",), True), (("cupy", "torch"), True), (("cupy", "torch", "triton"), False)])
 def test_without_triton_the_generic_functions_are_used_and_logged(library, names, cuda, installed, caplog):
     """For tensors of PyTorch and arrays of CuPy alike, with one line in the log."""
     installed(*names, cuda=cuda)
@@ -112,7 +112,7 @@ def test_lent_products_are_right_and_come_back_as_arrays_of_the_lender(lent):
 
 
 @lends_all_arrays
-@each("weighted", [False, True])
+@for_each("weighted", [False, True])
 def test_lent_look_ups_are_right(weighted, lent):
     """Records of arrays go there and back too: all pairs, one by one."""
     own, backend = lent
@@ -189,8 +189,8 @@ def test_operators_whose_arrays_are_lent_keep_the_contract(lender):
 
 
 @lends_all_arrays
-@each("name", ["roc_area", "roc_area_squared", "prbep", "logistic"])
-@each("weighted", [False, True])
+@for_each("name", ["roc_area", "roc_area_squared", "prbep", "logistic"])
+@for_each("weighted", [False, True])
 def test_risks_of_lent_scores_are_those_of_the_host(name, weighted, lender):
     rng = np.random.default_rng(3)
     z, y = rng.standard_normal(50), np.where(rng.random(50) < 0.3, 1, -1)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from device_arrays import LIBRARIES, sent
 from scipy.sparse.linalg import aslinearoperator
 
-from loops import each
+from cases import for_each
 from scoreline.gpu import convert as device_convert
 from scoreline.gpu import csr_operator as device_csr
 from scoreline.gpu import operator as device
@@ -62,7 +62,7 @@ def entries(X):
     return X.toarray() if sp.issparse(X) else X
 
 
-@each("storage", STORAGES)
+@for_each("storage", STORAGES)
 def test_contract(storage, library):
     X = STORAGES[storage]()
     operator = as_operator(sent(X, library))
@@ -71,8 +71,8 @@ def test_contract(storage, library):
     check_operator(InterceptOperator(operator, 2.0), np.hstack([entries(X), np.full((X.shape[0], 1), 2.0)]))
 
 
-@each("far", [0.0, 1e6])
-@each("storage", ["C", "float32", "CSR"])
+@for_each("far", [0.0, 1e6])
+@for_each("storage", ["C", "float32", "CSR"])
 def test_scaled_columns(storage, far, library):
     """Columns of mean 1e6 are centred before they are squared."""
     X = entries(STORAGES[storage]()).astype(np.float64) + far
@@ -99,7 +99,7 @@ def test_scaled_columns(storage, far, library):
     np.testing.assert_allclose(operator.square_rmatvec(weight), host.square_rmatvec(weight), rtol=1e-6, atol=1e-6)
 
 
-@each("storage", ["C", "F float32", "CSR", "CSR float32"])
+@for_each("storage", ["C", "F float32", "CSR", "CSR float32"])
 def test_statistics_and_moments(storage, library):
     X = STORAGES[storage]()
     operator, host = as_operator(sent(X, library)), as_operator(entries(X).astype(np.float64))
@@ -165,7 +165,7 @@ def test_vectors_that_lie_apart_are_read_as_they_are(library):
     np.testing.assert_allclose(np.asarray(part.matvec(np.ones(P - 2))), X[1:20, 2:].sum(axis=1), rtol=1e-12)
 
 
-@each("value", [np.nan, np.inf, -np.inf])
+@for_each("value", [np.nan, np.inf, -np.inf])
 def test_nan_and_infinity_are_found(value, library):
     X = dense()
     X[17, 4] = value
@@ -231,7 +231,7 @@ def test_results_can_be_written_to_where_the_library_lends_read_only(library, mo
 
 
 @pytest.mark.skipif("torch" not in LIBRARIES, reason="device= moves data by PyTorch or CuPy")
-@each("storage", STORAGES)
+@for_each("storage", STORAGES)
 def test_host_data_move_block_by_block(storage):
     X = STORAGES[storage]()
     host = as_operator(X)

@@ -6,7 +6,7 @@ from device_arrays import LIBRARIES, vector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loops import each
+from cases import for_each
 from scoreline.gpu import score_space
 from scoreline.gpu.score_space import Space as DeviceSpace
 from scoreline.risks.registry import all_risks
@@ -34,7 +34,7 @@ def problem(seed, n=60):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each("risk", VARIANTS)
+@for_each("risk", VARIANTS)
 def test_risks_are_those_of_the_host(risk, library):
     """Derivatives on a ramp are differences of running sums over its width: a part of 1e-12 / width of their sum."""
     for seed in range(8):
@@ -134,8 +134,8 @@ def test_pairs_of_any_scores(seed, spread, width, margin):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each("kind", ["normal", "sorted", "ties", "equal", "heavy tails"])
-@each("weighted", [False, True])
+@for_each("kind", ["normal", "sorted", "ties", "equal", "heavy tails"])
+@for_each("weighted", [False, True])
 def test_selection_by_a_sample_is_exact(kind, weighted, library, monkeypatch):
     monkeypatch.setattr(score_space, "SAMPLE", 64)
     rng = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from device_arrays import LIBRARIES, vector
 
-from loops import each
+from cases import for_each
 from scoreline import list_measures
 from scoreline.gpu import best_threshold as device_threshold
 from scoreline.measures import best_threshold, get_measure, robust_threshold
@@ -23,7 +23,7 @@ def rows(seed, n=3000, kind=0):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_thresholds_and_values_are_those_of_the_host(measure, library, monkeypatch):
     monkeypatch.setattr(device_threshold, "FEW", 50)
     monkeypatch.setattr(device_threshold, "EDGES", 32)
@@ -43,7 +43,7 @@ def test_thresholds_and_values_are_those_of_the_host(measure, library, monkeypat
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_light_rows_do_not_drown_in_heavy_ones(measure, library, monkeypatch):
     """Weights over twenty decades: what lies below a threshold is no difference of two sums."""
     monkeypatch.setattr(device_threshold, "FEW", 5)
@@ -87,7 +87,7 @@ def test_a_function_of_counts_that_may_fall_is_judged_at_every_threshold(library
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each("name", ["f1", "precision_at_k", "roc_auc"])
+@for_each("name", ["f1", "precision_at_k", "roc_auc"])
 def test_ties_are_those_in_memory(library, name):
     for seed in range(3):
         rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from device_arrays import LIBRARIES, vector
 
-from loops import each
+from cases import for_each
 from scoreline.gpu.vector import DeviceVector
 from scoreline.runtime.vectors import as_vector
 
@@ -37,7 +37,7 @@ ELEMENTWISE = {
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@each("name", ELEMENTWISE)
+@for_each("name", ELEMENTWISE)
 def test_functions_of_entries(name, library):
     wanted = ELEMENTWISE[name](X, K)
     got = ELEMENTWISE[name](vector(X, library), vector(K, library))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from tiers import tiered
 
@@ -63,7 +63,7 @@ def fit(X, y, **params):
         return MeasureClassifier(**params).fit(X, y)
 
 
-@each(("storage", "measure"), tiered(itertools.product(STORAGES, MEASURES), strength=1))
+@for_each(("storage", "measure"), tiered(itertools.product(STORAGES, MEASURES), strength=1))
 def test_the_first_iterations_agree(storage, measure):
     options = {"measure": measure, "tol": 1e-9, "max_iter": 5}
     if storage == "LinearOperator":  # it has no blocks of rows to make a Hessian of
@@ -82,7 +82,7 @@ def test_the_first_iterations_agree(storage, measure):
     np.testing.assert_allclose(*bounds, rtol=1e-8, atol=2e-12)
 
 
-@each(("storage", "measure"), tiered(itertools.product(STORAGES, MEASURES), strength=1))
+@for_each(("storage", "measure"), tiered(itertools.product(STORAGES, MEASURES), strength=1))
 def test_the_objectives_agree_within_the_gaps(storage, measure):
     reference = reference_fit(measure, tol=1e-3, max_iter=5000)
     other = fit(STORAGES[storage](X), Y, measure=measure, tol=1e-3)
@@ -97,7 +97,7 @@ def test_the_objectives_agree_within_the_gaps(storage, measure):
         np.testing.assert_allclose(reference.decision_function(STORAGES[storage](X)), decision, rtol=1e-12, atol=1e-13)
 
 
-@each(
+@for_each(
     ("storage", "scaling", "measure"),
     tiered(
         itertools.product([s for s in STORAGES if s != "LinearOperator"], ["maxabs", "standard"], MEASURES), strength=1
@@ -110,7 +110,7 @@ def test_scaled_first_iterations_agree(storage, scaling, measure):
     np.testing.assert_allclose(other.coef_, reference.coef_, rtol=1e-8)  # as above
 
 
-@each("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_data_that_float32_rounds(measure):
     rng = np.random.default_rng(1)
     A = rng.standard_normal((200, 8))
@@ -125,7 +125,7 @@ def test_data_that_float32_rounds(measure):
     np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-8)
 
 
-@each(("storage", "measure"), tiered(itertools.product(["C", "csr_array", "LinearOperator"], MEASURES), strength=1))
+@for_each(("storage", "measure"), tiered(itertools.product(["C", "csr_array", "LinearOperator"], MEASURES), strength=1))
 def test_permuted_rows(storage, measure):
     order = np.random.default_rng(3).permutation(len(Y))
     make = STORAGES[storage]
@@ -135,7 +135,7 @@ def test_permuted_rows(storage, measure):
     np.testing.assert_allclose(permuted.intercept_, reference.intercept_, rtol=1e-8, atol=1e-10)
 
 
-@each("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_permuted_columns_permute_the_coefficients(measure):
     order = np.random.default_rng(4).permutation(X.shape[1])
     reference = reference_fit(measure)
@@ -143,7 +143,7 @@ def test_permuted_columns_permute_the_coefficients(measure):
     np.testing.assert_allclose(permuted.coef_, reference.coef_[:, order], rtol=1e-8)  # as for rows
 
 
-@each(("storage", "measure"), tiered(itertools.product(["C", "csr_array", "LinearOperator"], MEASURES), strength=1))
+@for_each(("storage", "measure"), tiered(itertools.product(["C", "csr_array", "LinearOperator"], MEASURES), strength=1))
 def test_stacked_data_are_the_same_problem(storage, measure):
     make = STORAGES[storage]
     stacked, labels = np.vstack([X, X]), np.r_[Y, Y]
@@ -156,7 +156,7 @@ def test_stacked_data_are_the_same_problem(storage, measure):
     assert abs(once.objective_ - double.objective_) <= once.gap_ + double.gap_
 
 
-@each("measure", ["roc_auc", "accuracy"])  # PRBEP looks at one class
+@for_each("measure", ["roc_auc", "accuracy"])  # PRBEP looks at one class
 def test_swapped_classes_mirror_the_model(measure):
     reference = reference_fit(measure)
     mirrored = fit(-X, 1 - Y, measure=measure, tol=1e-9, max_iter=5)

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.export import register_with_skl2onnx, to_json, to_onnx, to_sql
 from scoreline.io import Encoding
@@ -23,22 +23,22 @@ def to_table(clf, **options):
 EXPORTS = [to_onnx, to_json, to_table]
 
 
-@each("export", EXPORTS)
+@for_each("export", EXPORTS)
 def test_not_trained(export):
     for clf in (MeasureClassifier(), MeasureClassifierCV()):
         with pytest.raises(NotFittedError):
             export(clf)
 
 
-@each("export", EXPORTS)
-@each("clf", [LogisticRegression(), make_pipeline(MeasureClassifier()), None])
+@for_each("export", EXPORTS)
+@for_each("clf", [LogisticRegression(), make_pipeline(MeasureClassifier()), None])
 def test_other_estimators(export, clf):
     with pytest.raises(TypeError, match=f"clf is a {type(clf).__name__}, expected .*register_with_skl2onnx"):
         export(clf)
 
 
-@each("export", EXPORTS)
-@each(
+@for_each("export", EXPORTS)
+@for_each(
     ("classes", "words"),
     [
         (np.array([b"a", b"b"]), "b'a'"),
@@ -55,7 +55,7 @@ def test_classes_that_others_do_not_have(export, classes, words):
         export(clf)
 
 
-@each("export", EXPORTS)
+@for_each("export", EXPORTS)
 def test_encodings(export):
     two = Encoding([Column("a", "number"), Column("b", "number")])
     with pytest.raises(ValueError, match="encoding has 2 features, the classifier 1"):
@@ -64,7 +64,7 @@ def test_encodings(export):
         export(made([1.0]), encoding={})
 
 
-@each(
+@for_each(
     ("options", "words"),
     [
         ({"dialect": "mysq"}, "Did you mean 'mysql'"),
@@ -114,7 +114,7 @@ def test_onnx_types_and_files(tmp_path):
             export(made([1.0]), tmp_path / "no" / "m")
 
 
-@each(("module", "call"), [("onnx", lambda: to_onnx(made([1.0]))), ("skl2onnx", register_with_skl2onnx)])
+@for_each(("module", "call"), [("onnx", lambda: to_onnx(made([1.0]))), ("skl2onnx", register_with_skl2onnx)])
 def test_packages_that_are_missing(monkeypatch, module, call):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"needs {module}.*pip install 'scoreline\[onnx\]'"):

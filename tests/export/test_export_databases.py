@@ -9,7 +9,7 @@ from export_models import encoded, made, run_sql
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loops import each
+from cases import for_each
 from scoreline.export import to_sql
 from scoreline.io import Encoding
 from scoreline.io.columns import Column
@@ -38,8 +38,8 @@ def scores(database, encoding, coef, kind, values, **options):
     return database(statement, "t", ["a"], [(value,) for value in values], [kind]).get("score", [])
 
 
-@each("database", DATABASES)
-@each(
+@for_each("database", DATABASES)
+@for_each(
     ("kind", "values", "expected"),
     [
         ("INTEGER", [0, 3, None], [0.5, 5.0, 3.5]),
@@ -54,7 +54,7 @@ def test_types_of_numbers(database, kind, values, expected):
     assert scores(database, FILLED, [1.5], kind, values) == expected
 
 
-@each("database", DATABASES)
+@for_each("database", DATABASES)
 def test_truth_values(database):
     """BOOLEAN in the table, numbers or categories in training."""
     given = [True, False, None]
@@ -73,8 +73,8 @@ def test_booleans_must_be_columns_of_truth_values():
         to_sql(made([1.0], encoding_=FILLED), "t", booleans="a")
 
 
-@each("database", DATABASES)
-@each(
+@for_each("database", DATABASES)
+@for_each(
     ("encoding", "kind", "values", "expected"),
     [
         (CODES, "INTEGER", [0, 3, 7, None], [1.0, 4.0, 0.0, 8.0]),
@@ -102,14 +102,14 @@ def test_padded_text_of_postgresql():
     assert scores(run_postgresql, TEXTS, [1.0, 2.0, 4.0], "CHAR(5)", ["x", "none"]) == [1.5, 4.5]
 
 
-@each("database", DATABASES)
+@for_each("database", DATABASES)
 def test_nan_is_missing_where_null_is(database):
     assert scores(database, FILLED, [1.5], "DOUBLE PRECISION", [1.0, NAN, None]) == [2.0, 3.5, 3.5]
     indicator = Encoding([Column("a", "number", (), 2.0, indicator=True)], impute="mean")
     assert scores(database, indicator, [1.5, 10.0], "DOUBLE PRECISION", [1.0, NAN, None]) == [2.0, 13.5, 13.5]
 
 
-@each("database", DATABASES)
+@for_each("database", DATABASES)
 def test_a_score_that_is_no_finite_number_has_no_prediction(database):
     """NaN is larger than any number in PostgreSQL and DuckDB, so that it was predicted positive."""
     clf = made([1.0], 0.5, ("no", "yes"), calibration=[1.0, 0.0])
@@ -119,7 +119,7 @@ def test_a_score_that_is_no_finite_number_has_no_prediction(database):
     assert [value is None for value in found["probability"]] == [False, True, True, True, True, False, False]
 
 
-@each("database", DATABASES)
+@for_each("database", DATABASES)
 def test_probabilities_do_not_underflow(database):
     """EXP of less than -745 is an error in PostgreSQL."""
     clf = made([1.0], 3.0, calibration=[2.0, 6.0])
@@ -129,7 +129,7 @@ def test_probabilities_do_not_underflow(database):
     np.testing.assert_allclose(found, np.exp(-np.logaddexp(0.0, -logits)), rtol=1e-12, atol=1e-303)
 
 
-@each("database", DATABASES)
+@for_each("database", DATABASES)
 def test_wide_tables_and_long_names(database):
     """PostgreSQL cuts names off after 63 bytes, in the table as in the statement."""
     rng = np.random.default_rng(0)
@@ -140,7 +140,7 @@ def test_wide_tables_and_long_names(database):
     np.testing.assert_allclose(found["score"], X @ clf.coef_[0] + 0.1, rtol=0, atol=1e-12)
 
 
-@each("database", DATABASES)
+@for_each("database", DATABASES)
 def test_many_categories(database):
     names = tuple(f"c{k}" for k in range(2000))
     values = ["c0", "c1999", "c7", "new", None]
@@ -149,8 +149,8 @@ def test_many_categories(database):
     assert found == [1.5, 2000.5, 8.5, 2001.5, 0.5]
 
 
-@each("database", DATABASES)
-@each("classes", [(False, True), (0, 1), (0.5, 1.5), ("it's", 'ö "yes" \\')])
+@for_each("database", DATABASES)
+@for_each("classes", [(False, True), (0, 1), (0.5, 1.5), ("it's", 'ö "yes" \\')])
 def test_classes(database, classes):
     found = database(to_sql(made([1.0], 0.0, classes), "t"), "t", ["x0"], [[1.0], [-1.0]])
     assert found["prediction"] == [classes[1], classes[0]]
@@ -197,7 +197,7 @@ def test_any_text_is_only_text_in_postgresql():
 
 @pytest.mark.slow
 @in_duckdb
-@each("dialect", ["mysql", "bigquery"])
+@for_each("dialect", ["mysql", "bigquery"])
 def test_other_dialects_are_read_as_they_are_meant(dialect):
     """No such database is at hand; sqlglot reads their grammar, and DuckDB runs what it translates."""
     sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed; the extra test has it")

@@ -9,7 +9,7 @@ from export_models import LABELS, example, made, probability, size, trained
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loops import each
+from cases import for_each
 from scoreline import CountMeasure
 from scoreline.export import to_json
 from scoreline.io import Encoding
@@ -19,8 +19,8 @@ from tiers import examples
 DEPLOY = example()
 
 
-@each("calibrated", [False, True])
-@each(("labels", "search"), [*((name, False) for name in LABELS), ("text", True)])
+@for_each("calibrated", [False, True])
+@for_each(("labels", "search"), [*((name, False) for name in LABELS), ("text", True)])
 def test_features(tmp_path, labels, search, calibrated):
     clf, X = trained("f1", labels, search, calibrated)
     made_of = to_json(clf, tmp_path / "m.json")

@@ -7,7 +7,7 @@ import numpy as np
 from databases import DATABASES
 from export_models import encoded, made, onnx_columns, run_onnx
 
-from loops import each
+from cases import for_each
 from scoreline.export import to_json, to_onnx, to_sql
 from scoreline.io import Encoding
 from scoreline.io.columns import Column
@@ -75,7 +75,7 @@ def test_json():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
-@each("database", DATABASES)
+@for_each("database", DATABASES)
 def test_sql(database):
     fit, expected = model()
     types = ["DOUBLE PRECISION", "DOUBLE PRECISION", "TEXT", "DOUBLE PRECISION"]
@@ -95,7 +95,7 @@ def test_onnx_columns():
     assert not found["valid"].any()
 
 
-@each("count", [2, 3, 200])
+@for_each("count", [2, 3, 200])
 def test_onnx_features(count):
     """Also a curve of many quantiles, where errors could add up."""
     rng = np.random.default_rng(0)

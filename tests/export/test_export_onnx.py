@@ -7,7 +7,7 @@ import onnx
 import scipy.sparse as sp
 from export_models import LABELS, made, probability, rows, run_onnx, size, trained
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.export import to_onnx
 from scoreline.io import Encoding, read_data
@@ -30,8 +30,8 @@ def check(clf, X, model):
     return found
 
 
-@each("dtype", ["float32", "float64"])
-@each("measure", MEASURES)
+@for_each("dtype", ["float32", "float64"])
+@for_each("measure", MEASURES)
 def test_every_family_of_measures(measure, dtype):
     name, params = measure if isinstance(measure, tuple) else (measure, None)
     clf, X = trained(name, **(params or {}))
@@ -39,8 +39,8 @@ def test_every_family_of_measures(measure, dtype):
     assert found.keys() == {"label", "score", "valid"}
 
 
-@each("calibrated", [False, True])
-@each(("labels", "search"), [*((name, False) for name in LABELS), ("text", True), ("bool", True)])
+@for_each("calibrated", [False, True])
+@for_each(("labels", "search"), [*((name, False) for name in LABELS), ("text", True), ("bool", True)])
 def test_labels_of_every_kind(labels, search, calibrated):
     clf, X = trained("f1", labels, search, calibrated)
     found = check(clf, X, to_onnx(clf, dtype="float64"))

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from export_models import encoded, made, onnx_columns, probability, run_onnx
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.export import to_onnx
 from scoreline.io import Encoding, read_data
@@ -89,7 +89,7 @@ def test_columns_that_cannot_change_the_score_are_no_inputs():
     assert run_columns(clf, ROWS)["score"].tolist() == [1.0] * 5
 
 
-@each("dtype", ["float32", "float64"])
+@for_each("dtype", ["float32", "float64"])
 def test_types_of_numbers(dtype):
     clf = made([1.0], encoding_=Encoding([Column("a", "number")]))
     found = run_onnx(to_onnx(clf, dtype=dtype), {"a": np.array([[16_777_217.0]], dtype=dtype)})
@@ -140,11 +140,11 @@ def test_inputs_are_columns_or_features():
         to_onnx(clf, inputs="column")
 
 
-@each(
+@for_each(
     ("classes", "label"),
     [(("no", "yes"), ""), ((0, 1), SMALLEST), ((0.0, 1.0), np.nan), ((False, True), False)],
 )
-@each("value", [np.nan, np.inf, -np.inf])
+@for_each("value", [np.nan, np.inf, -np.inf])
 def test_rows_that_predict_refuses_have_no_label(classes, label, value):
     clf = made([1.0, -2.0], 0.5, classes, calibration=[1.0, 0.0])
     X = np.array([[1.0, 2.0], [value, 1.0], [2.0, 1.0]])

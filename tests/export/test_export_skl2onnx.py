@@ -15,7 +15,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.export import register_with_skl2onnx
 
@@ -35,9 +35,9 @@ def pairs(found):
     return label, table
 
 
-@each("dtype", ["float32", "float64"])
-@each("calibrated", [False, True])
-@each("labels", sorted(set(LABELS) - {"fraction"}))
+@for_each("dtype", ["float32", "float64"])
+@for_each("calibrated", [False, True])
+@for_each("labels", sorted(set(LABELS) - {"fraction"}))
 def test_label_and_table(labels, calibrated, dtype):
     clf, X = trained("f1", labels, calibrated=calibrated)
     X = X.astype(dtype)
@@ -51,7 +51,7 @@ def test_label_and_table(labels, calibrated, dtype):
     np.testing.assert_allclose(table[:, 0] + table[:, 1], float(calibrated), rtol=0, atol=3e-7)
 
 
-@each("calibrated", [False, True])
+@for_each("calibrated", [False, True])
 def test_options(calibrated):
     clf, X = trained("f1", "text", calibrated=calibrated)
     X = X.astype(np.float32)
@@ -70,7 +70,7 @@ def test_options(calibrated):
     assert list(outputs(zipmap=False, output_class_labels=True).values())[2].tolist() == list(LABELS["text"])
 
 
-@each("dtype", [np.int64, np.int32, np.bool_])
+@for_each("dtype", [np.int64, np.int32, np.bool_])
 def test_rows_that_are_no_floats(dtype):
     X = np.random.default_rng(0).integers(0, 2, (60, 4)).astype(dtype)
     clf = MeasureClassifier("f1").fit(X.astype(float), (X[:, 0] > 0) & (X[:, 1] > 0))
@@ -85,7 +85,7 @@ def test_labels_that_skl2onnx_has_not():
         skl2onnx.to_onnx(clf, X[:1], options=PLAIN)
 
 
-@each("make", [MeasureClassifier, lambda m: MeasureClassifierCV(m, alphas=[0.1, 0.01], cv=3)])
+@for_each("make", [MeasureClassifier, lambda m: MeasureClassifierCV(m, alphas=[0.1, 0.01], cv=3)])
 def test_pipeline(make):
     _, X = trained()
     y = np.where(X[:, 0] > 0, "b", "a")
@@ -167,7 +167,7 @@ WRAPPED = {
 }
 
 
-@each("name", WRAPPED)
+@for_each("name", WRAPPED)
 @pytest.mark.filterwarnings("ignore")
 def test_wrappers_of_scikit_learn(name):
     make, labels, options = WRAPPED[name]

@@ -7,7 +7,7 @@ from export_models import rows
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.measures import get_measure
 
@@ -58,14 +58,14 @@ def check(clf, loaded):
     assert vars(loaded).keys() == vars(clf).keys()
 
 
-@each("name", FITS)
+@for_each("name", FITS)
 @pytest.mark.filterwarnings("ignore")
 def test_fits(name):
     clf = FITS[name]().set_params(scaling="standard").fit(X, Y)
     check(clf, round_trip(clf))
 
 
-@each("name", STREAMS)
+@for_each("name", STREAMS)
 def test_streams_go_on(name):
     clf = streamed(FITS[name]())
     loaded = round_trip(clf)

@@ -9,7 +9,7 @@ from export_models import LABELS, encoded, made, probability, rows, run_sql, siz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.export import to_json, to_sql
 from scoreline.io import Encoding
@@ -29,8 +29,8 @@ def check(clf, X, found):
     assert found["prediction"] == clf.classes_[(np.array(found["score"]) > 0).astype(int)].tolist()
 
 
-@each("calibrated", [False, True])
-@each(("labels", "search"), [*((name, False) for name in LABELS), ("text", True)])
+@for_each("calibrated", [False, True])
+@for_each(("labels", "search"), [*((name, False) for name in LABELS), ("text", True)])
 def test_labels_of_every_kind(labels, search, calibrated):
     clf, X = trained("f1", labels, search, calibrated)
     found = run_sql(to_sql(clf, "t"), "t", X_NAMES, X.tolist())
@@ -40,7 +40,7 @@ def test_labels_of_every_kind(labels, search, calibrated):
         np.testing.assert_allclose(found["probability"], probability(clf, X), rtol=1e-12, atol=0)
 
 
-@each("measure", ["roc_auc", "accuracy", "gmean", "average_precision", "prbep"])
+@for_each("measure", ["roc_auc", "accuracy", "gmean", "average_precision", "prbep"])
 def test_families_of_measures(measure):
     clf, X = trained(measure)
     check(clf, X, run_sql(to_sql(clf, "t"), "t", X_NAMES, X.tolist()))
@@ -81,7 +81,7 @@ def test_probabilities_are_stable():
     assert found[-1] is None
 
 
-@each("search", [False, True])
+@for_each("search", [False, True])
 def test_predict_proba(search):
     X, y = rows()
     options = {"scaling": "standard", "probability": True, "random_state": 0}
@@ -91,13 +91,13 @@ def test_predict_proba(search):
     np.testing.assert_allclose(found["probability"], clf.predict_proba(X)[:, 1], rtol=1e-11, atol=1e-300)
 
 
-@each("number", [5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 1e22, 123456789.0, -1e-5, 2.0**-1074 * 3])
+@for_each("number", [5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 1e22, 123456789.0, -1e-5, 2.0**-1074 * 3])
 def test_numbers_read_back_to_the_same_double(number):
     assert run_sql(to_sql(made([0.0], number), "t"), "t", ["x0"], [[1.0]])["score"] == [number]
     assert run_sql(to_sql(made([number]), "t"), "t", ["x0"], [[1.0]])["score"] == [number]
 
 
-@each("p", [49, 50, 51, 1500])
+@for_each("p", [49, 50, 51, 1500])
 def test_wide_tables(p):
     """SQLite's expressions may be 1000 deep; its tables have 2000 columns."""
     rng = np.random.default_rng(0)
@@ -158,7 +158,7 @@ def check_encoded(encoding, values, coef):
 COLORS = ("blue", "it's", "red", "?")
 
 
-@each("impute", ["mean", "zero"])
+@for_each("impute", ["mean", "zero"])
 def test_categories_and_missing_values(impute):
     columns = [
         Column("size", "number", (), 2.5),
@@ -182,7 +182,7 @@ def test_categories_and_missing_values(impute):
     assert found["score"][0] == found["score"][1]
 
 
-@each("coef", [[1.0, 2.0, 3.0], [1.0, 0.0, 3.0]])
+@for_each("coef", [[1.0, 2.0, 3.0], [1.0, 0.0, 3.0]])
 def test_missing_values_that_were_an_error_have_no_score(coef):
     encoding = Encoding([Column("size", "number"), Column("color", "category", ("blue", "red"))])
     clf = made(coef, encoding_=encoding)
@@ -231,7 +231,7 @@ NUMBERS += [
 ]
 
 
-@each(
+@for_each(
     "categories",
     [
         ("0", "3", "1.5", "1e5"),
@@ -241,8 +241,8 @@ NUMBERS += [
         (),
     ],
 )
-@each("fill", ["?", None])
-@each("other", [False, True])
+@for_each("fill", ["?", None])
+@for_each("other", [False, True])
 def test_texts_that_are_written_like_numbers(categories, fill, other):
     """3.0 is the category 3 and True is true, but codes like 03 and 1.2.0 are texts."""
     if not categories and fill is None and not other:
@@ -252,7 +252,7 @@ def test_texts_that_are_written_like_numbers(categories, fill, other):
     check_encoded(encoding, [(text,) for text in NUMBERS], np.arange(1.0, encoding.n_features + 1.0))
 
 
-@each("coef", [[2.0, 0.5, -1.0, 0.0, 8.0], [0.0, -0.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 3.0, 3.0]])
+@for_each("coef", [[2.0, 0.5, -1.0, 0.0, 8.0], [0.0, -0.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 3.0, 3.0]])
 def test_indicators_and_other_texts(coef):
     columns = [Column("size", "number", (), 2.5, indicator=True)]
     columns += [Column("color", "category", ("blue", "?"), "?", other=True)]
@@ -260,7 +260,7 @@ def test_indicators_and_other_texts(coef):
     check_encoded(Encoding(columns, impute="mean"), values, coef)
 
 
-@each("kind", ["INTEGER", "REAL", "TEXT"])
+@for_each("kind", ["INTEGER", "REAL", "TEXT"])
 def test_codes_that_the_database_holds_as_numbers(kind):
     clf = made([1.0, 2.0, 4.0], encoding_=Encoding([Column("code", "category", ("0", "3", "1.5"))]))
     values = [0, 3, 7] if kind == "INTEGER" else [0.0, 3.0, 7.0]

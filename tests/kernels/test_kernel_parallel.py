@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loops import each
+from cases import for_each
 from scoreline import kernels
 from scoreline.operators import as_operator
 from scoreline.risks import LogisticRisk, RocAreaRisk
@@ -40,8 +40,8 @@ def test_no_rows_make_one_empty_chunk():
     assert parallel.even_bounds(0, 1).tolist() == [0, 0]
 
 
-@each("threads", [0, 1, 2, 3, 7])
-@each("n_chunks", [1, 2, 3, 16, 64])
+@for_each("threads", [0, 1, 2, 3, 7])
+@for_each("n_chunks", [1, 2, 3, 16, 64])
 def test_every_chunk_is_run_once(n_chunks, threads):
     seen = []
     with parallel.thread_limit(threads):
@@ -63,7 +63,7 @@ def test_several_threads_really_work():
     assert len(names) == 2
 
 
-@each("bad", [0, 9, 15])
+@for_each("bad", [0, 9, 15])
 def test_an_error_in_a_chunk_comes_through_and_the_pool_goes_on(bad):
     def kernel(first, last):
         if first <= bad < last:
@@ -93,7 +93,7 @@ def test_thread_limits_nest_and_end():
     assert parallel.current_threads() == before
 
 
-@each("missing", [0, 1, 100])
+@for_each("missing", [0, 1, 100])
 def test_negative_limits_count_from_all_threads(missing):
     with parallel.thread_limit(-1 - missing):
         assert parallel.current_threads() == max(1, parallel.available_threads() - missing)

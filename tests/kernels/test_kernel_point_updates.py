@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from loops import each
+from cases import for_each
 from scoreline.kernels import point_updates
 from scoreline.kernels.dual_regions import GMEAN, HMEAN, MIN, QMEAN, project_dual
 from scoreline.kernels.point_updates import ERROR, FBETA, JACCARD
@@ -96,7 +96,7 @@ def test_projections_are_the_nearest_points(name, cap):
         assert away <= np.linalg.norm(grid - point, axis=1).min() + 1e-12 * (away + 1.0)
 
 
-@each(("name", "cap"), REGIONS[1:])  # a segment has no inside
+@for_each(("name", "cap"), REGIONS[1:])  # a segment has no inside
 def test_points_inside_are_not_moved(name, cap):
     rng = np.random.default_rng(3)
     inside = [q for q in rng.uniform(0.0, 2.0, (400, 2)) if outside(name, cap, *q) <= -1e-6]
@@ -105,7 +105,7 @@ def test_points_inside_are_not_moved(name, cap):
         assert project_dual(DUALS[name], a, b, cap) == (a, b)
 
 
-@each(
+@for_each(
     ("name", "cap", "point", "expected"),
     [
         ("min", 0.0, (1.1588, 2.0985), (0.03015, 0.96985)),
@@ -328,7 +328,7 @@ def weights_for(kind, n):
 CASES = [(s, "some") for s in STORAGES] + [("c", "none"), ("csr_int32", "none")]
 
 
-@each(("case", "name", "paper", "radius"), tiered(itertools.product(CASES, DUALS, (True, False), (SMALL, 1.0, LARGE))))
+@for_each(("case", "name", "paper", "radius"), tiered(itertools.product(CASES, DUALS, (True, False), (SMALL, 1.0, LARGE))))
 def test_spade_follows_its_literal_version(case, name, paper, radius):
     storage, weighted = case
     X, y = data()
@@ -344,7 +344,7 @@ def test_spade_follows_its_literal_version(case, name, paper, radius):
         assert constant != 0.0 or state.v[-1] == 0.0
 
 
-@each(("case", "name", "paper", "radius"), tiered(itertools.product(CASES, STAMPS, (True, False), (SMALL, 1.0, LARGE))))
+@for_each(("case", "name", "paper", "radius"), tiered(itertools.product(CASES, STAMPS, (True, False), (SMALL, 1.0, LARGE))))
 def test_stamp_follows_its_literal_version(case, name, paper, radius):
     storage, weighted = case
     X, y = data(seed=1)
@@ -362,8 +362,8 @@ def test_stamp_follows_its_literal_version(case, name, paper, radius):
         np.testing.assert_allclose(state.numbers[places], (tp, fp, tp + fn, fp + tn), rtol=1e-14)
 
 
-@each("radius", [1e-8, 1e-4, SMALL])
-@each("paper", [True, False])
+@for_each("radius", [1e-8, 1e-4, SMALL])
+@for_each("paper", [True, False])
 def test_writing_out_the_weights_anew_keeps_iterates_and_their_mean(paper, radius):
     """Steps far longer than the ball shrink the scale below TINY_SCALE again and again."""
     X, y = data(seed=2)
@@ -405,7 +405,7 @@ TRACES = [
 ]
 
 
-@each(("name", "X", "mean", "dual"), TRACES)
+@for_each(("name", "X", "mean", "dual"), TRACES)
 def test_the_literal_version_has_the_reference_trace(name, X, mean, dual):
     """The trace knows the share of positives and averages iterates before their update; the rest is what the kernel does."""
     y = np.array([1, -1, -1, 1, -1, -1, 1, -1, -1, -1])
@@ -442,7 +442,7 @@ def stamp_row(sign, kind, beta, counts, epoch):
     return state.numbers
 
 
-@each(
+@for_each(
     ("kind", "beta", "counts", "level", "ratio"),
     [
         (FBETA, 1.0, (4, 9, 3, 9), 0.4, 0.25),
@@ -468,7 +468,7 @@ def test_the_level_is_the_measure_of_the_epoch_and_sets_the_weights(kind, beta, 
     assert stamp_row(-1, kind, beta, before, rows + 1.0)[point_updates.BETA] == START[kind](beta)[1]
 
 
-@each("count", [0, 1, 2, 7, 1000])
+@for_each("count", [0, 1, 2, 7, 1000])
 def test_shuffled_orders_are_permutations_that_depend_on_the_seed(count):
     order = shuffled(np.uint64(5), count, np.uint64(1))
     assert order.dtype == np.uint64

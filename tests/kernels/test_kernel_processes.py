@@ -7,7 +7,7 @@ import sys
 import joblib
 import pytest
 
-from loops import each
+from cases import for_each
 from scoreline.runtime import parallel
 
 LIMITS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
@@ -53,13 +53,13 @@ def test_import_is_free_of_numba(tmp_path):
 
 
 @pytest.mark.slow
-@each("variable", LIMITS)
+@for_each("variable", LIMITS)
 def test_limits_of_the_environment_are_respected(variable, tmp_path):
     script = "from scoreline.runtime import parallel; print(parallel.available_threads(), parallel.current_threads())"
     assert run(script, tmp_path, **{variable: "1"}) == "1 1"
 
 
-@each(
+@for_each(
     ("omp", "numba", "expected"),
     [
         ("", "", CPUS),
@@ -79,7 +79,7 @@ def test_limits_that_are_not_counts_are_ignored(omp, numba, expected, monkeypatc
     assert parallel.available_threads() == expected
 
 
-@each("variable", LIMITS)
+@for_each("variable", LIMITS)
 def test_a_limit_that_is_ignored_is_named_once(variable, monkeypatch):
     for name in LIMITS:
         monkeypatch.delenv(name, raising=False)

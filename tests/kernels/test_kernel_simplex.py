@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loops import each
+from cases import for_each
 from scoreline.kernels.simplex import maximise
 from tiers import TIER, examples
 
@@ -133,7 +133,7 @@ def starts(k, seed=0):
         yield t / t.sum()
 
 
-@each("name", PROBLEMS)
+@for_each("name", PROBLEMS)
 def test_the_value_is_that_of_an_interior_point_solver_from_every_start(name):
     planes, c = PROBLEMS[name]
     gram = planes @ planes.T
@@ -146,8 +146,8 @@ def test_the_value_is_that_of_an_interior_point_solver_from_every_start(name):
         assert gap <= SMALL * scale, "it must not stop before that"
 
 
-@each("factor", [1e-8, 1e8])
-@each("name", ["two planes", "sixty planes", "sixty planes of rank 10", "a zero plane"])
+@for_each("factor", [1e-8, 1e8])
+@for_each("name", ["two planes", "sixty planes", "sixty planes of rank 10", "a zero plane"])
 def test_a_gram_of_another_size(name, factor):
     planes, c = PROBLEMS[name]
     planes = np.sqrt(factor) * planes
@@ -171,7 +171,7 @@ def test_the_size_of_the_problem_does_not_matter():
 
 
 @pytest.mark.slow
-@each(("kind", "p"), [(gaussian, 40), (below_a_risk, 40)])
+@for_each(("kind", "p"), [(gaussian, 40), (below_a_risk, 40)])
 def test_a_thousand_planes(kind, p):
     planes, c = kind(1000, p)
     gram = planes @ planes.T
@@ -197,7 +197,7 @@ def test_planes_that_come_one_by_one_from_the_mixture_before():
     assert abs(last - independent_optimum(planes, c)) <= 1e-9 * scale_of(planes @ planes.T, c)  # as above
 
 
-@each("changes", [0, 1, 2, 5, 10])
+@for_each("changes", [0, 1, 2, 5, 10])
 def test_a_run_cut_short_says_what_is_left(changes):
     planes, c = PROBLEMS["sixty planes of rank 10"]
     gram = planes @ planes.T
@@ -299,7 +299,7 @@ def test_no_support_is_better(problem):
     assert abs(value(t, gram, c) - over_all_supports(gram, c)) <= 1e-9 * scale
 
 
-@each("seed", range(1 if TIER == "quick" else 6))
+@for_each("seed", range(1 if TIER == "quick" else 6))
 def test_many_small_problems_end_at_their_optimum(seed):
     """Two hundred each of many shapes: rounding meets every branch sooner or later."""
     rng = np.random.default_rng(seed)
@@ -330,7 +330,7 @@ def test_many_small_problems_end_at_their_optimum(seed):
         assert gap <= SMALL * scale_of(gram, c)
 
 
-@each("tiny", [2.0**-24, 1e-7, 1e-6, 3e-9])
+@for_each("tiny", [2.0**-24, 1e-7, 1e-6, 3e-9])
 def test_planes_that_are_nearly_dependent(tiny):
     """Rounding moves the sum of the weights by 1e-9 there: the gap must be that of the weights after they were put right."""
     planes = np.array([[-1.0, 0.0, 0.0, 0.0], [-1.0, -1.0, tiny, 0.0], [-1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])

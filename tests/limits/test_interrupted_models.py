@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline import classifier as classifier_module
 from scoreline.classifier import load_model
@@ -89,7 +89,7 @@ def assert_usable(clf, X, y):
     assert 0.0 < np.mean(clf.predict(X)) < 1.0
 
 
-@each("phase", ("threshold", "rows one by one, held out") if TIER == "quick" else PHASES)
+@for_each("phase", ("threshold", "rows one by one, held out") if TIER == "quick" else PHASES)
 def test_every_phase_leaves_a_model(phase, monkeypatch, tmp_path):
     options, *where = PHASES[phase]
     X, y = rows(80_000, 20) if "init" in options else rows()
@@ -107,8 +107,8 @@ def test_every_phase_leaves_a_model(phase, monkeypatch, tmp_path):
     assert np.array_equal(load_model(tmp_path / "model.npz").predict(X), clf.predict(X))
 
 
-@each("n_jobs", [1] if TIER == "quick" else [1, 2])
-@each("phase", ["final fit"] if TIER == "quick" else FOLDS)
+@for_each("n_jobs", [1] if TIER == "quick" else [1, 2])
+@for_each("phase", ["final fit"] if TIER == "quick" else FOLDS)
 def test_every_phase_of_a_search_leaves_a_model(phase, n_jobs, monkeypatch, tmp_path):
     options, *where = FOLDS[phase]
     X, y = rows(2000)
@@ -124,7 +124,7 @@ def test_every_phase_of_a_search_leaves_a_model(phase, n_jobs, monkeypatch, tmp_
     assert np.array_equal(load_model(tmp_path / "model.npz").predict(X), clf.predict(X))
 
 
-@each("options", [{"class_weight": "balanced"}, {"class_weight": {False: 1.0, True: 50.0}}, {"threshold": "none"}])
+@for_each("options", [{"class_weight": "balanced"}, {"class_weight": {False: 1.0, True: 50.0}}, {"threshold": "none"}])
 def test_the_threshold_of_an_interrupted_model_is_that_of_the_fit(options, monkeypatch):
     X, y = rows()
     whole = MeasureClassifier(**options).fit(X, y)

@@ -18,7 +18,7 @@ from limited_fits import CASES, SOME, classifier, rows
 from sklearn.exceptions import ConvergenceWarning
 
 import scoreline
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline import classifier as classifier_module
 from scoreline.fitting.model import all_at_once
@@ -152,14 +152,14 @@ def test_ctrl_c_at_many_lines(group):
 
 
 @pytest.mark.slow
-@each("options", [{"probability": True}, {"scaling": "standard", "threshold": "holdout"}])
-@each("measure", ["roc_auc", "f1"])
+@for_each("options", [{"probability": True}, {"scaling": "standard", "threshold": "holdout"}])
+@for_each("measure", ["roc_auc", "f1"])
 def test_ctrl_c_with_probabilities_and_rows_held_out(measure, options):
     check_interrupts((measure, "auto"), LINES, **options)
 
 
 @pytest.mark.slow
-@each("case", [("roc_auc", "auto"), ("roc_auc", "moments"), ("f1", "stamp")])
+@for_each("case", [("roc_auc", "auto"), ("roc_auc", "moments"), ("f1", "stamp")])
 def test_ctrl_c_at_each_of_the_last_lines(case):
     """Where the attributes are set: of the old fit or of the new one, never of both."""
     X, y = rows()
@@ -193,7 +193,7 @@ def test_attributes_come_all_at_once_or_not_at_all():
     assert vars(one) == {"b": 3}
 
 
-@each("error", [KeyboardInterrupt, ValueError])
+@for_each("error", [KeyboardInterrupt, ValueError])
 def test_what_comes_when_the_model_is_set_already(error, monkeypatch):
     """While probabilities are learnt: Ctrl-C leaves the model, marked as interrupted; an error leaves what was there before."""
 
@@ -237,8 +237,8 @@ def press_once(monkeypatch):
             monkeypatch.setattr(cls, name, watched(getattr(cls, name)))
 
 
-@each("case", [case for case in SOME if case[1] != "auto"])
-@each("folds", [False, True])
+@for_each("case", [case for case in SOME if case[1] != "auto"])
+@for_each("folds", [False, True])
 def test_x_is_let_go_after_ctrl_c(case, folds, monkeypatch):
     """At once, not when Python looks for circles: the user may need the memory now."""
     X, y = rows()

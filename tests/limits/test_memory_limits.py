@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import scoreline.runtime.memory as own
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.fitting import memory
 from scoreline.fitting.plan import Request, Shape, plan
@@ -64,7 +64,7 @@ def test_a_container_of_the_first_version(machine):
     assert own.memory_left() == 10_000
 
 
-@each(("name", "text"), [("memory.max", "max"), ("memory/memory.limit_in_bytes", str(2**63 - 4096))])
+@for_each(("name", "text"), [("memory.max", "max"), ("memory/memory.limit_in_bytes", str(2**63 - 4096))])
 def test_a_container_without_limit(machine, name, text):
     (machine / "group" / name).write_text(text + "\n")
     assert own.memory_limit() == 1100 * 1024
@@ -99,7 +99,7 @@ def test_a_machine_that_says_nothing(machine, monkeypatch):
     assert own.memory_limit() == math.inf
 
 
-@each(("size", "words"), [(2.5e9, "2.5 GB"), (1e6, "1 MB"), (999.0, "0.999 kB")])
+@for_each(("size", "words"), [(2.5e9, "2.5 GB"), (1e6, "1 MB"), (999.0, "0.999 kB")])
 def test_sizes_in_words(size, words):
     assert own.in_words(size) == words
 
@@ -119,7 +119,7 @@ def short(monkeypatch):
     return given
 
 
-@each("name", sorted(all_solvers()))
+@for_each("name", sorted(all_solvers()))
 def test_a_fit_that_can_never_be_is_refused(name, short):
     """For every solver: before anything is computed, and the classifier stays as it was."""
     short(100.0, 50.0)
@@ -226,7 +226,7 @@ def test_estimates_are_those_of_real_fits(name):
 # ------------------------------------------------------------------------------------------------------------ it runs out
 
 
-@each("make", [MeasureClassifier, lambda: MeasureClassifierCV(alphas=[1e-3, 1e-2], cv=2)])
+@for_each("make", [MeasureClassifier, lambda: MeasureClassifierCV(alphas=[1e-3, 1e-2], cv=2)])
 def test_a_memory_error_becomes_advice_once(make, monkeypatch):
     X, y = rows()
     clf = make().fit(X, y)
@@ -286,7 +286,7 @@ else:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
-@each("room", [10**6, 10**8])
+@for_each("room", [10**6, 10**8])
 @pytest.mark.parametrize("measure", ["roc_auc", "f1", "accuracy"])
 def test_a_process_with_too_little_memory_says_so_and_goes_on(measure, room):
     line = [sys.executable, "-c", LIMITED, measure, str(room)]

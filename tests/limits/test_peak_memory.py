@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from loops import for_each
+from cases import for_each
 
 pytestmark = pytest.mark.slow
 

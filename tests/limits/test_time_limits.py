@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import numpy as np
 from limited_fits import SOME, classifier, rows
 
-from loops import each
+from cases import for_each
 from scoreline.fitting import interim
 from scoreline.operators import as_operator
 
@@ -26,7 +26,7 @@ def fitted(case, monkeypatch, **options):
     return clf, operator.n_passes
 
 
-@each("case", SOME)
+@for_each("case", SOME)
 def test_a_fit_ends_within_an_iteration_of_its_time(case, monkeypatch):
     """An iteration is what the whole fit takes for its longest."""
     whole, full = fitted(case, monkeypatch)

@@ -20,7 +20,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from looped import each
+from cases import for_each
 from scoreline.measures import all_measures, class_average, get_measure, get_scorer
 
 AVERAGES = ["macro", "weighted", "micro"]
@@ -78,7 +78,7 @@ def test_the_same_as_scikit_learns_scorers(iris, labels):
         np.testing.assert_allclose(got, cross_val_score(clf, X, Y, scoring=rival, cv=3), rtol=0, atol=1e-13)
 
 
-@each(
+@for_each(
     "clf",
     [
         MultiOutputClassifier(LOGISTIC),
@@ -159,7 +159,7 @@ def test_folds_without_a_class(iris):
     assert value == pytest.approx(np.mean(area), abs=1e-15)
 
 
-@each("average", AVERAGES)
+@for_each("average", AVERAGES)
 def test_a_class_that_is_missing_from_training_is_ranked_by_chance(iris, average):
     X, y = iris
     known = y != "versicolor"

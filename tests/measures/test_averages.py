@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn import metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
-from looped import each
+from cases import for_each
 from scoreline import CountMeasure
 from scoreline.measures import all_measures, class_average, get_measure
 from tiers import examples
@@ -92,7 +92,7 @@ def columns(y, predicted, scores, measure):
     return y, scores if measure.uses_order else np.where(predicted, 1.0, -1.0)
 
 
-@each("name", EVERY)
+@for_each("name", EVERY)
 @examples(12)
 @given(rows=labelled(), weighted=st.booleans())
 def test_every_measure_is_that_of_its_two_class_problems(name, rows, weighted):
@@ -113,8 +113,8 @@ def test_every_measure_is_that_of_its_two_class_problems(name, rows, weighted):
     same(class_average(name, y, response, "micro", sample_weight=row_weight), expected)
 
 
-@each("average", AVERAGES)
-@each("name", EVERY)
+@for_each("average", AVERAGES)
+@for_each("name", EVERY)
 @examples(6)
 @given(rows=labelled(), seed=st.integers(0, 1000))
 def test_weights_are_repeated_rows_and_no_weight_is_no_row(name, average, rows, seed):
@@ -129,7 +129,7 @@ def test_weights_are_repeated_rows_and_no_weight_is_no_row(name, average, rows, 
     same(got, class_average(name, y[index], response[index], average))
 
 
-@each("name", RANKINGS)
+@for_each("name", RANKINGS)
 def test_classes_name_the_columns_in_any_order(name):
     y = np.array(["b", "a", "c", "b", "a", "c", "c"])
     scores = np.random.default_rng(0).standard_normal((7, 3)).round(1)
@@ -142,7 +142,7 @@ def test_classes_name_the_columns_in_any_order(name):
         same(turned, class_average(name, y, scores, average))
 
 
-@each("average", AVERAGES)
+@for_each("average", AVERAGES)
 def test_classes_choose_what_counts_are_averaged_over(average):
     rng = np.random.default_rng(1)
     y, predicted = rng.integers(0, 4, 50), rng.integers(0, 4, 50)
@@ -151,7 +151,7 @@ def test_classes_choose_what_counts_are_averaged_over(average):
         same(class_average("f1", y, predicted, average, classes=classes), expected)
 
 
-@each("name", RANKINGS)
+@for_each("name", RANKINGS)
 def test_a_class_without_rows_has_no_ranking_and_is_left_out(name):
     """Where scikit-learn's macro ROC area is NaN and its average precision counts 0."""
     y, scores = np.array([0, 1, 0, 1, 1]), np.random.default_rng(0).standard_normal((5, 3))
@@ -168,8 +168,8 @@ def test_a_class_without_rows_has_no_ranking_and_is_left_out(name):
     same(class_average(name, y, scores, "micro", classes=[0, 1, 2]), pooled)
 
 
-@each("average", ["macro", "weighted", "micro"])
-@each("name", RANKINGS)
+@for_each("average", ["macro", "weighted", "micro"])
+@for_each("name", RANKINGS)
 def test_labels_that_no_row_has_leave_nothing_to_average(name, average):
     with pytest.warns(UndefinedMetricWarning, match="class 0, 1.*no average"):
         assert np.isnan(class_average(name, np.zeros((4, 2)), np.arange(8.0).reshape(4, 2), average))
@@ -184,7 +184,7 @@ def test_a_label_that_every_row_has_is_left_out_of_the_roc_area():
     assert class_average("average_precision", Y, scores, "none")[0] == 1.0  # needs positives only
 
 
-@each("average", AVERAGES)
+@for_each("average", AVERAGES)
 def test_counts_of_absent_classes_are_those_of_scikit_learn(average):
     # Class 2 is predicted only, class 3 is true only; nobody speaks of class 4.
     y, predicted = np.array([0, 0, 1, 3]), np.array([0, 2, 1, 1])
@@ -196,8 +196,8 @@ def test_counts_of_absent_classes_are_those_of_scikit_learn(average):
         same(class_average(name, Y, P, average), expected)
 
 
-@each("average", AVERAGES)
-@each("name", EVERY)
+@for_each("average", AVERAGES)
+@for_each("name", EVERY)
 def test_labels_in_columns_may_be_sparse(name, average):
     rng = np.random.default_rng(2)
     Y, scores = (rng.random((30, 4)) < 0.4).astype(int), rng.standard_normal((30, 4))
@@ -211,7 +211,7 @@ def test_labels_in_columns_may_be_sparse(name, average):
     )
 
 
-@each("name", RANKINGS)
+@for_each("name", RANKINGS)
 def test_equal_scores_and_a_single_row_of_a_class(name):
     y = np.array([0, 1, 1, 2, 2, 2])
     level = class_average(name, y, np.full((6, 3), 0.25), "none")
@@ -271,7 +271,7 @@ def test_a_measure_that_is_nan_for_a_class_is_left_out():
         assert class_average(hits, y, predicted, "weighted") == 1.0
 
 
-@each("arguments, message", [
+@for_each("arguments, message", [
         (("f1", [0, 1, 2], [0, 1, 2], "macros"), "average='macros' is unknown.*Did you mean 'macro'"),
         (("f2", [0, 1, 2], [0, 1, 2]), "measure='f2' is unknown"),
         (("f1", [0, 1, 2], [0, 1]), "y_true has 3 rows and y_pred 2"),

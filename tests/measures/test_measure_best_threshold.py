@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from looped import each
+from cases import for_each
 from scoreline.measures import best_threshold, get_measure
 from tiers import examples
 
@@ -138,8 +138,8 @@ def test_midpoints():
     assert tuned == (4.5, 1.0)
 
 
-@each("level", [0.0, 1.0, -3.5, 1e300, -1e300, 5e-324, 1e-310])
-@each("positives", [1, 4])
+@for_each("level", [0.0, 1.0, -3.5, 1e300, -1e300, 5e-324, 1e-310])
+@for_each("positives", [1, 4])
 def test_all_scores_equal(level, positives):
     y = np.where(np.arange(5) < positives, 1, -1)
     z = np.full(5, level)
@@ -148,7 +148,7 @@ def test_all_scores_equal(level, positives):
     assert ((z > tuned.threshold) == (positives == 4)).all()
 
 
-@each("scale", [1e-320, 1e-300, 1e-8, 1.0, 1e8, 1e150, 1e300])
+@for_each("scale", [1e-320, 1e-300, 1e-8, 1.0, 1e8, 1e150, 1e300])
 def test_the_ends_are_beyond_the_scores(scale):
     z = scale * np.array([3.0, 2.0, 1.0, -2.0])
     everything = best_threshold(np.array([1, -1, 1, 1]), z, lambda tp, fp, fn, tn: tp)
@@ -193,8 +193,8 @@ def test_thresholds_beyond_the_ends_ignore_repeats_and_weightless_rows():
     assert once == best_threshold(np.r_[y, 1, 1], np.r_[z, 1e6, -1e6], nothing, np.array([1.0, 1.0, 0.0, 0.0]))
 
 
-@each("block", [1, 2, 3, 7])
-@each("weighted", [False, True])
+@for_each("block", [1, 2, 3, 7])
+@for_each("weighted", [False, True])
 def test_the_size_of_blocks_does_not_matter(monkeypatch, block, weighted):
     rng = np.random.default_rng(block)
     for _ in range(20):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from looped import each
+from cases import for_each
 from scoreline import CountMeasure, MeasureClassifier, MeasureClassifierCV
 from scoreline.measures import AtKMeasure, all_measures, best_threshold, get_measure, get_scorer
 from scoreline.measures.base import CountsBasedMeasure
@@ -55,9 +55,9 @@ def test_there_is_a_reference_for_every_count_measure():
     assert set(REFERENCES) == set(COUNT_NAMES)
 
 
-@each("seed", range(2 if TIER == "quick" else 8))
-@each("weighted", [False, True])
-@each("name", COUNT_NAMES)
+@for_each("seed", range(2 if TIER == "quick" else 8))
+@for_each("weighted", [False, True])
+@for_each("name", COUNT_NAMES)
 def test_count_measures(name, weighted, seed):
     y, z, s = problem(seed)
     weight = s if weighted else None
@@ -68,15 +68,15 @@ def test_count_measures(name, weighted, seed):
         assert get_measure(name).value(y, z - threshold, weight) == pytest.approx(expected, abs=1e-14)
 
 
-@each("beta", [0.2, 0.5, 2.0, 7.0])
+@for_each("beta", [0.2, 0.5, 2.0, 7.0])
 def test_fbeta_of_any_beta(beta):
     y, z, s = problem(1)
     expected = metrics.fbeta_score(y, z > 0, beta=beta, sample_weight=s)
     assert get_measure("fbeta", {"beta": beta}).value(y, z, s) == pytest.approx(expected, abs=1e-14)
 
 
-@each("seed", range(5))
-@each("weighted", [False, True])
+@for_each("seed", range(5))
+@for_each("weighted", [False, True])
 def test_ranking_measures(weighted, seed):
     y, z, s = problem(seed)
     weight = s if weighted else None
@@ -99,7 +99,7 @@ def top_share(y, z, k, orders=4000, seed=0):
     return total / orders
 
 
-@each("k", [1, 5, 17, 59])
+@for_each("k", [1, 5, 17, 59])
 def test_at_k_without_ties_counts_the_top(k):
     rng = np.random.default_rng(2)
     y, z = rng.integers(0, 2, 60), rng.standard_normal(60)
@@ -131,7 +131,7 @@ def test_k_as_a_share_and_beyond_all_rows():
     assert get_measure("recall_at_k", {"k": 1000}).value(y, z) == 1.0
 
 
-@each("name", sorted(all_measures()))
+@for_each("name", sorted(all_measures()))
 def test_weights_are_repeats(name):
     y, z, s = problem(6)
     rows = np.repeat(np.arange(len(y)), s.astype(int))
@@ -139,7 +139,7 @@ def test_weights_are_repeats(name):
     assert measure.value(y, z, s) == pytest.approx(measure.value(y[rows], z[rows]), abs=1e-13)
 
 
-@each("name", sorted(all_measures()))
+@for_each("name", sorted(all_measures()))
 @examples(60)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 40), digits=st.integers(0, 2), weighted=st.booleans())
 def test_the_best_threshold_beats_every_other(name, seed, n, digits, weighted):
@@ -200,7 +200,7 @@ def test_count_measure_of_a_profit_matrix():
     assert "profit" in repr(get_scorer(profit))
 
 
-@each(
+@for_each(
     "func, message",
     [
         (lambda tp, fp, fn: tp, "func failed on arrays"),
@@ -223,8 +223,8 @@ def odds_of_hits(tp, fp, fn, tn):
 
 
 @pytest.mark.filterwarnings("error")
-@each("rule", ["auto", "train", "holdout", "none"])
-@each("solver", ["auto", "newton", "plugin"])
+@for_each("rule", ["auto", "train", "holdout", "none"])
+@for_each("solver", ["auto", "newton", "plugin"])
 def test_count_measure_gets_arrays_everywhere(rule, solver):
     measure = CountMeasure(odds_of_hits, name="odds of hits")
     rng = np.random.default_rng(11)
@@ -236,7 +236,7 @@ def test_count_measure_gets_arrays_everywhere(rule, solver):
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@each("func", [lambda tp, fp, fn, tn: 1.0 / fp, lambda tp, fp, fn, tn: np.log(tp) - np.log(fp)])
+@for_each("func", [lambda tp, fp, fn, tn: 1.0 / fp, lambda tp, fp, fn, tn: np.log(tp) - np.log(fp)])
 def test_count_measure_may_be_infinite_for_some_counts(func):
     measure = CountMeasure(func, name="infinite")
     rng = np.random.default_rng(12)
@@ -251,7 +251,7 @@ def test_count_measure_may_be_infinite_for_some_counts(func):
 
 
 @pytest.mark.filterwarnings("error")
-@each("shape", [(), (1,), (5,), (2, 3)])
+@for_each("shape", [(), (1,), (5,), (2, 3)])
 def test_user_functions_of_counts_get_flat_float_arrays_of_their_own(shape):
     calls = []
 
@@ -282,7 +282,7 @@ def test_best_threshold_calls_a_function_like_a_count_measure():
         best_threshold(y, z, lambda tp, fp, fn, tn: tp.sum())
 
 
-@each(
+@for_each(
     "name, params, message",
     [
         ("fbeta", {"beta": 0}, "beta=0"),
@@ -300,7 +300,7 @@ def test_parameters_of_measures_are_checked(name, params, message):
         get_measure(name, params)
 
 
-@each("name", sorted(all_measures()))
+@for_each("name", sorted(all_measures()))
 def test_every_measure_can_be_trained(name):
     rng = np.random.default_rng(9)
     X = rng.standard_normal((300, 4))

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from looped import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.measures import best_threshold, get_measure, robust_threshold
 
@@ -37,7 +37,7 @@ def scores(seed=0, n=500, share=0.3, distance=1.5):
     return y, distance * (y > 0) + rng.standard_normal(n)
 
 
-@each("name", list(POINTS))
+@for_each("name", list(POINTS))
 def test_the_chance_is_that_of_a_second_sample(name):
     """The rate behind the first sample is unknown: drawn from what that sample says of it, then a second sample."""
     rng, measure, trials = np.random.default_rng(0), point(name), 400
@@ -51,7 +51,7 @@ def test_the_chance_is_that_of_a_second_sample(name):
         assert float(measure.chance(*counts(name, successes, trials))) == pytest.approx(kept, abs=0.05)
 
 
-@each("name", list(POINTS))
+@for_each("name", list(POINTS))
 def test_the_chance_rises_with_successes_and_is_one_half_at_the_limit(name):
     measure, trials = point(name), 100.0
     successes = np.arange(50.0, 101.0)
@@ -70,7 +70,7 @@ def test_the_chance_is_0_without_trials_and_certain_at_a_limit_of_1():
     assert strict.chance(tp, fp, 3.0 + 0 * tp, 90.0 - fp).tolist() == [1.0, 0.0]
 
 
-@each("name", list(POINTS))
+@for_each("name", list(POINTS))
 def test_doubling_all_counts_makes_a_kept_constraint_safer(name):
     kept = counts(name, 95.0, 100.0)
     measure = point(name)
@@ -78,8 +78,8 @@ def test_doubling_all_counts_makes_a_kept_constraint_safer(name):
     assert measure.chance(*(2.0 * c for c in kept)) > measure.chance(*kept)
 
 
-@each("seed", range(5))
-@each("find", [best_threshold, robust_threshold])
+@for_each("seed", range(5))
+@for_each("find", [best_threshold, robust_threshold])
 def test_higher_confidence_predicts_fewer_or_as_many_positives(find, seed):
     y, z = scores(seed)
     before = len(y)
@@ -91,7 +91,7 @@ def test_higher_confidence_predicts_fewer_or_as_many_positives(find, seed):
     assert before < np.count_nonzero(z > find(y, z, point("recall_at_precision", 0.7, 0.5)).threshold)
 
 
-@each("name", list(POINTS))
+@for_each("name", list(POINTS))
 def test_confidence_is_kept_where_some_threshold_reaches_it(name):
     y, z = scores(1, n=2000, distance=2.0)
     for confidence in (0.6, 0.9, 0.99):
@@ -103,7 +103,7 @@ def test_confidence_is_kept_where_some_threshold_reaches_it(name):
         assert best_threshold(y, z, measure).value == measure.value(y, z - threshold) > 0.0
 
 
-@each("name", list(POINTS))
+@for_each("name", list(POINTS))
 def test_even_odds_are_the_plain_constraint_and_reports_ignore_confidence(name):
     y, z = scores(2)
     plain = point(name)
@@ -112,7 +112,7 @@ def test_even_odds_are_the_plain_constraint_and_reports_ignore_confidence(name):
     assert point(name, confidence=0.99).value(y, z - 1.0) == plain.value(y, z - 1.0)
 
 
-@each("name", list(POINTS))
+@for_each("name", list(POINTS))
 def test_without_confidence_target_times_chance_is_maximised(name):
     y, z = scores(3)
     measure = point(name)
@@ -125,8 +125,8 @@ def test_without_confidence_target_times_chance_is_maximised(name):
     assert 0.9 * best < robust_threshold(y, z, measure).value <= best * (1.0 + 1e-12)
 
 
-@each("name", list(POINTS))
-@each("confidence", [0, -0.5, 1, 1.0, 95, np.nan, "high", True])
+@for_each("name", list(POINTS))
+@for_each("confidence", [0, -0.5, 1, 1.0, 95, np.nan, "high", True])
 def test_bad_confidence_is_refused(name, confidence):
     with pytest.raises(ValueError, match=r"confidence=.* must be (below 1, or None|a finite number greater than 0)"):
         get_measure(name, {"confidence": confidence})
@@ -141,7 +141,7 @@ def hopeless():
     return y, z
 
 
-@each("weighted", [False, True])
+@for_each("weighted", [False, True])
 def test_a_constraint_out_of_reach_gets_the_closest_threshold(weighted):
     y, z = hopeless()
     measure = point("recall_at_precision", 0.6)
@@ -174,8 +174,8 @@ def test_unreached_names_the_constraint_and_the_best_rate():
     assert "the closest reaches 0.75" in point("recall_at_precision", 0.8).unreached(y, z, weight)
 
 
-@each("limit", [1e-9, 0.3, 1.0])
-@each("name", ["precision_at_recall", "tpr_at_fpr"])
+@for_each("limit", [1e-9, 0.3, 1.0])
+@for_each("name", ["precision_at_recall", "tpr_at_fpr"])
 def test_recall_and_false_positive_rate_can_always_be_kept(name, limit):
     """Calling everything positive has recall 1, calling nothing positive no false positive."""
     y, z = hopeless()
@@ -189,7 +189,7 @@ def twins():
     return np.r_[X, X], np.r_[np.ones(100, dtype=int), np.zeros(100, dtype=int)]
 
 
-@each("rule", ["auto", "train", "holdout"])
+@for_each("rule", ["auto", "train", "holdout"])
 def test_the_classifier_warns_of_a_constraint_out_of_reach(rule):
     X, y = twins()
     clf = MeasureClassifier("recall_at_precision", {"precision": 0.99}, threshold=rule, random_state=0)
@@ -218,7 +218,7 @@ def test_the_classifier_does_not_warn_where_the_constraint_is_kept():
 
 
 @pytest.mark.slow
-@each(
+@for_each(
     "name, limit, solver",
     [
         ("recall_at_precision", 0.7, "auto"),

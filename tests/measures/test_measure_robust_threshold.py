@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from looped import each
+from cases import for_each
 from scoreline.measures import CountMeasure, best_threshold, get_measure, robust_threshold
 
 MEASURES = {
@@ -75,9 +75,9 @@ def weights(kind, rng, n):
     return w
 
 
-@each("ties", [False, True])
-@each("kind", [None, "integer", "real"])
-@each("measure", MEASURES)
+@for_each("ties", [False, True])
+@for_each("kind", [None, "integer", "real"])
+@for_each("measure", MEASURES)
 def test_the_threshold_is_the_best_of_blurred_counts(measure, kind, ties):
     for seed in range(20):
         y, z, rng = rows(seed, ties)
@@ -93,8 +93,8 @@ def test_the_threshold_is_the_best_of_blurred_counts(measure, kind, ties):
         assert tuned.value == pytest.approx(whole[0], rel=1e-12, abs=1e-12)
 
 
-@each("block", [1, 2, 7])
-@each("kind", [None, "real"])
+@for_each("block", [1, 2, 7])
+@for_each("kind", [None, "real"])
 def test_the_size_of_blocks_does_not_matter(monkeypatch, block, kind):
     for seed in range(10):
         y, z, rng = rows(seed, ties=seed % 2 == 0)
@@ -106,8 +106,8 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block, kind):
             assert tuned == robust_threshold(y, z, measure, w)
 
 
-@each("ties", [False, True])
-@each("measure", MEASURES)
+@for_each("ties", [False, True])
+@for_each("measure", MEASURES)
 def test_whole_weights_are_repeats_and_weight_zero_is_no_row(measure, ties):
     for seed in range(15):
         y, z, rng = rows(seed, ties)
@@ -131,7 +131,7 @@ def test_the_order_of_rows_does_not_matter():
             assert robust_threshold(y, z, measure) == robust_threshold(y[order], z[order], measure)
 
 
-@each("measure", MEASURES)
+@for_each("measure", MEASURES)
 def test_the_threshold_moves_and_grows_with_the_scores(measure):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(300) < 0.2, 1, -1)
@@ -145,8 +145,8 @@ def test_the_threshold_moves_and_grows_with_the_scores(measure):
         assert moved.value == tuned.value
 
 
-@each("offset", [1e9, -1e9])
-@each("spread", [1.0, 1e-3])
+@for_each("offset", [1e9, -1e9])
+@for_each("spread", [1.0, 1e-3])
 def test_scores_far_from_zero_compared_with_their_spread(offset, spread):
     rng = np.random.default_rng(4)
     y = np.where(rng.random(400) < 0.3, 1, -1)
@@ -158,8 +158,8 @@ def test_scores_far_from_zero_compared_with_their_spread(offset, spread):
     assert 0.97 * best <= far.value <= best + 1e-12
 
 
-@each("level", [0.0, 1.0, -3.5, 1e6, 1e-10])
-@each("positives", [1, 4])
+@for_each("level", [0.0, 1.0, -3.5, 1e6, 1e-10])
+@for_each("positives", [1, 4])
 def test_all_scores_equal(level, positives):
     y, z = np.where(np.arange(5) < positives, 1, -1), np.full(5, level)
     tuned = robust_threshold(y, z, MEASURES["accuracy"])
@@ -169,7 +169,7 @@ def test_all_scores_equal(level, positives):
     assert (z > everything.threshold).all()
 
 
-@each("weighted", [False, True])
+@for_each("weighted", [False, True])
 def test_one_row_of_each_class(weighted):
     y, w = np.array([1, -1]), np.array([2.0, 0.5]) if weighted else None
     right = robust_threshold(y, np.array([2.0, 1.0]), MEASURES["accuracy"], w)
@@ -200,7 +200,7 @@ def test_robust_thresholds_of_repeated_samples_vary_less():
     assert np.std(robust) < 0.85 * np.std(best)
 
 
-@each("distance", [1.5, 2.0, 3.0])
+@for_each("distance", [1.5, 2.0, 3.0])
 def test_held_out_rows_get_a_better_f1_than_with_the_best_threshold(distance):
     def true_f1(threshold):
         tp, fp = 0.1 * norm.sf(threshold - distance), 0.9 * norm.sf(threshold)
@@ -231,7 +231,7 @@ def test_bad_input_is_refused():
         robust_threshold(y, z, never)
 
 
-@each("scale", [1e-300, 1e-15, 1e200])
+@for_each("scale", [1e-300, 1e-15, 1e200])
 def test_scores_of_any_size_give_the_same_predictions(scale):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(200) < 0.3, 1, -1)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looped import each
+from cases import for_each
 from scoreline.measures import best_threshold, get_measure, score_sketch
 from scoreline.measures.score_sketch import RecentScores, ScoreSketch
 from tiers import examples
@@ -112,7 +112,7 @@ def test_ranks_of_few_levels_are_off_by_the_stated_error_at_most(rows, block):
         assert largest_shift(sketch, numbers, weights) <= sketch.rank_error + ROUNDING
 
 
-@each("blocks", [1, 2, 4, 8, 16])
+@for_each("blocks", [1, 2, 4, 8, 16])
 def test_the_error_is_half_a_point_for_every_compression(small, blocks):
     """2^d blocks are compressed d + 1 times each; the stated error must have all of them, as the true one may."""
     numbers = np.random.default_rng(0).standard_normal(blocks * 3 * small)
@@ -146,8 +146,8 @@ def test_one_huge_block_is_stood_for_by_its_quantiles():
     assert points.mean() == pytest.approx(numbers.mean(), abs=0.5)
 
 
-@each("weights", WEIGHTS)
-@each("numbers", KINDS)
+@for_each("weights", WEIGHTS)
+@for_each("numbers", KINDS)
 def test_all_numbers_are_kept_up_to_the_size_of_a_part(small, numbers, weights):
     rng = np.random.default_rng(0)
     z, w = numbers(rng, small), weights(rng, small)
@@ -192,7 +192,7 @@ def test_what_was_added_is_not_changed_and_not_kept_as_it_lies(small):
     assert [column.tolist() for column in sketch.points()] == [[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
 
 
-@each("order", ORDERS)
+@for_each("order", ORDERS)
 def test_the_error_stays_small_in_any_order_of_a_long_stream(order):
     """Half a percent is what the docstring promises up to a billion; 200 000 numbers stay below 0.2 %."""
     numbers = np.random.default_rng(1).standard_normal(200_000)
@@ -273,8 +273,8 @@ def test_the_later_half_is_held_and_an_eighth_and_a_block_more_at_most(sizes, we
             assert np.array_equal(points, np.sort(scores[mine])), "the scores of the later blocks and no others"
 
 
-@each("measure", ["f1", "gmean", "accuracy", "min_tpr_tnr"])
-@each("weighted", [False, True])
+@for_each("measure", ["f1", "gmean", "accuracy", "min_tpr_tnr"])
+@for_each("weighted", [False, True])
 def test_the_threshold_is_the_best_of_the_later_scores(measure, weighted):
     """Up to SIZE scores of a class in a generation nothing is lost; counts of integer weights are exact in any order."""
     recent, blocks = RecentScores(), []
@@ -300,7 +300,7 @@ def test_early_scores_have_no_say_in_the_threshold():
     assert abs(recent.best_threshold(get_measure("gmean")).threshold) < 2.0
 
 
-@each("side", [-1, 1])
+@for_each("side", [-1, 1])
 def test_a_class_that_the_later_half_lacks_is_kept(side):
     recent, rng = RecentScores(), np.random.default_rng(0)
     blocks = [(np.array([side] * 5), rng.standard_normal(5), None)]
@@ -333,9 +333,9 @@ def value_if_off(measure, counts, sums, off):
     return float(measure.from_counts(tp, fp, sums[0] - tp, sums[1] - fp))
 
 
-@each("measure", ["f1", "gmean"])
-@each("weighted", [False, True])
-@each("size", [16, 64, 2048])
+@for_each("measure", ["f1", "gmean"])
+@for_each("weighted", [False, True])
+@for_each("size", [16, 64, 2048])
 def test_a_compressed_threshold_is_as_good_as_its_error_allows(monkeypatch, measure, weighted, size):
     monkeypatch.setattr(score_sketch, "SIZE", size)
     measure, recent, blocks = get_measure(measure), RecentScores(), []

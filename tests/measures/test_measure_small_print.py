@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from looped import each
+from cases import for_each
 from scoreline.distributed import BlockVector, Layout
 from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.measures import best_threshold, get_measure
@@ -27,8 +27,8 @@ def drawn(seed, n=60):
     return y, z, rng.integers(0, 4, n).astype(float) + (np.arange(n) < 2)
 
 
-@each("elsewhere", [False, True])
-@each("want, side", [("all", -1), ("none", 1)])
+@for_each("elsewhere", [False, True])
+@for_each("want, side", [("all", -1), ("none", 1)])
 def test_beyond_the_ends_a_threshold_is_half_a_mean_distance_away(want, side, elsewhere):
     """Five scores from 1 to 9: two units apart in the mean, so one unit beyond."""
     z, y = np.array([1.0, 2.0, 4.0, 8.0, 9.0]), np.array([1, -1, 1, -1, 1])
@@ -48,8 +48,8 @@ def test_equal_scores_get_a_threshold_one_below_or_above():
     assert best_threshold(y, z, lambda tp, fp, fn, tn: fn + tn).threshold == 4.0
 
 
-@each("seed", range(5))
-@each("name", POINTS)
+@for_each("seed", range(5))
+@for_each("name", POINTS)
 def test_operating_points_of_weighted_rows_are_those_of_repeated_ones(name, seed):
     y, z, weight = drawn(seed)
     rows = np.repeat(np.arange(len(y)), weight.astype(int))
@@ -60,7 +60,7 @@ def test_operating_points_of_weighted_rows_are_those_of_repeated_ones(name, seed
         assert own.unreached(y, z, weight) == own.unreached(y[rows], z[rows])
 
 
-@each("name", POINTS)
+@for_each("name", POINTS)
 def test_a_point_that_no_threshold_reaches_says_how_near_the_best_comes(name):
     """Scores the wrong way round: the words hold the closest rate, or the chance, of all thresholds."""
     y, z, _ = drawn(0)
@@ -76,8 +76,8 @@ def test_a_point_that_no_threshold_reaches_says_how_near_the_best_comes(name):
         assert f"the closest reaches {np.max(measure.rate(*counts)):.3g}" in said
 
 
-@each("confidence", [None, 0.8])
-@each("name", POINTS)
+@for_each("confidence", [None, 0.8])
+@for_each("name", POINTS)
 def test_the_careful_value_puts_kept_thresholds_first(name, confidence):
     """With a confidence it is the robust value; without, any threshold that keeps the limit is above any that does not."""
     measure = get_measure(name, {"confidence": confidence})

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from looped import each
+from cases import for_each
 from scoreline import list_measures, list_solvers
 from scoreline.measures import Measure, all_measures, get_measure, get_scorer
 from scoreline.measures.scorer import ScoreFunction
@@ -70,7 +70,7 @@ def test_integer_weights_are_repeats_and_zero_weights_are_absence(rows, name):
     )
 
 
-@each("name", sorted(all_measures()))
+@for_each("name", sorted(all_measures()))
 def test_range_and_perfection(name):
     measure = get_measure(name)
     low, high = measure.range
@@ -116,7 +116,7 @@ def data():
     return X, np.array(["bad", "good"])[y]
 
 
-@each("estimator", [LogisticRegression(), GaussianNB(), make_pipeline(StandardScaler(), LogisticRegression())])
+@for_each("estimator", [LogisticRegression(), GaussianNB(), make_pipeline(StandardScaler(), LogisticRegression())])
 def test_scorers_work_in_cross_val_score(data, estimator):
     X, y = data
     assert hasattr(estimator, "decision_function") != isinstance(estimator, GaussianNB)

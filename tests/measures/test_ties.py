@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looped import each
+from cases import for_each
 from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.registry import all_measures
 from scoreline.measures.ties import TIE, clearly_above, first_best
@@ -28,8 +28,8 @@ def few_levels(seed, n=200, levels=12):
     return y, np.round(rng.standard_normal(n) + 0.5 * y, 1)[rng.integers(0, n, n)] + rng.choice([0.0, 3.0, -1e3])
 
 
-@each("name", COUNTS)
-@each("find", [best_threshold, robust_threshold])
+@for_each("name", COUNTS)
+@for_each("find", [best_threshold, robust_threshold])
 def test_rounding_of_scores_moves_no_threshold(name, find):
     measure = get_measure(name)
     for seed in range(6):
@@ -43,7 +43,7 @@ def test_rounding_of_scores_moves_no_threshold(name, find):
             assert np.array_equal(rounded(z, noise) > other.threshold, z > exact.threshold)
 
 
-@each("base", [1.0, -1.0, 1e-300, 1e300, 3e7])
+@for_each("base", [1.0, -1.0, 1e-300, 1e300, 3e7])
 def test_neighbouring_floats_are_tied(base):
     z = np.array([np.nextafter(base, np.inf), base])
     assert best_threshold(np.array([1, -1]), z, "accuracy").value == 0.5
@@ -92,7 +92,7 @@ def test_values_that_differ_by_rounding_are_equal():
     assert clearly_above(0.0, -np.inf)
 
 
-@each("heavy", [1e14, 1e18])
+@for_each("heavy", [1e14, 1e18])
 def test_heavy_weights_do_not_switch_the_rule_off(heavy):
     y, z = few_levels(0)
     weight = np.full(len(y), heavy)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from scipy.special import ndtr, ndtri
 
-from loops import each
+from cases import for_each
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import (
     CLIP_SPREADS,
@@ -55,7 +55,7 @@ def share(values, value):
     return (sum(v < value for v in values) + 0.5 * sum(v == value for v in values)) / len(values)
 
 
-@each("storage", ["dense", "csr", "csc"])
+@for_each("storage", ["dense", "csr", "csc"])
 @given(table=TABLES)
 @examples(100)
 def test_limits_and_quantiles_are_those_of_repeated_rows(storage, table):
@@ -72,7 +72,7 @@ def test_limits_and_quantiles_are_those_of_repeated_rows(storage, table):
         np.testing.assert_allclose(middle[j], [share(values, v) for v in found[j]], rtol=1e-14)  # one division
 
 
-@each("kind", ["robust", "quantile"])
+@for_each("kind", ["robust", "quantile"])
 @given(table=TABLES)
 @examples(100)
 def test_maps_are_piecewise_linear_monotone_and_keep_zero(kind, table):
@@ -112,8 +112,8 @@ def test_what_is_not_finite_becomes_nan():
     assert np.isnan(column_map.transform(np.array([[np.nan, np.inf], [-np.inf, 1.0]]))).tolist() == [[1, 1], [1, 0]]
 
 
-@each("kind", ["robust", "quantile"])
-@each("storage", ["dense", "csr", "float32"])
+@for_each("kind", ["robust", "quantile"])
+@for_each("storage", ["dense", "csr", "float32"])
 def test_the_operator_keeps_the_contract(storage, kind):
     rng = np.random.default_rng(0)
     X = np.where(rng.random((40, 7)) < 0.6, rng.standard_cauchy((40, 7)), 0.0)
@@ -173,7 +173,7 @@ def test_the_median_spread_of_a_symmetric_column_is_its_quartile():
     assert (low[0], high[0]) == (-50.0, 50.0)  # six times 25 lies beyond the range, which is the limit then
 
 
-@each("kind", ["robust", "quantile"])
+@for_each("kind", ["robust", "quantile"])
 def test_features_that_no_sampled_row_has_are_kept(kind, monkeypatch):
     """5,000 rare words in one row each, of which most are not in a sample of 512 rows."""
     monkeypatch.setattr("scoreline.operators.column_maps.Sample.of.__func__.__defaults__", (1 << 10,))
@@ -185,7 +185,7 @@ def test_features_that_no_sampled_row_has_are_kept(kind, monkeypatch):
     assert (ColumnMap.learn(as_operator(dense), kind).transform(dense) == dense).all()
 
 
-@each("kind", ["robust", "quantile"])
+@for_each("kind", ["robust", "quantile"])
 def test_the_sample_is_of_rows_with_weight(kind, monkeypatch):
     monkeypatch.setattr("scoreline.operators.column_maps.Sample.of.__func__.__defaults__", (1 << 10,))
     X = np.random.default_rng(0).standard_normal((60_000, 3))
@@ -196,7 +196,7 @@ def test_the_sample_is_of_rows_with_weight(kind, monkeypatch):
     assert all(340 <= first < last for first, last in _spans(np.flatnonzero(weight), 8, len(weight)))
 
 
-@each("kind", ["robust", "quantile"])
+@for_each("kind", ["robust", "quantile"])
 def test_entries_that_name_the_same_place_are_one_value(kind):
     X = np.random.default_rng(0).standard_cauchy((50, 4))
     column_map = ColumnMap.learn(as_operator(X), kind)

@@ -20,7 +20,7 @@ from storages import (
     mostly_zero,
 )
 
-from loops import each
+from cases import for_each
 from scoreline.operators import (
     DenseOperator,
     InterceptOperator,
@@ -34,7 +34,7 @@ from scoreline.testing import check_operator
 from tiers import TIER
 
 
-@each("name", DENSE)
+@for_each("name", DENSE)
 def test_dense_storage_keeps_the_contract(name):
     X = DENSE[name]()
     # An error of 1e-12 relative to sum |x w| is 60 roundings per term: other orders of summation pass, float32 sums fail.
@@ -42,7 +42,7 @@ def test_dense_storage_keeps_the_contract(name):
     check_operator(as_operator(X), np.asarray(X).astype(np.float64), rtol=1e-11 if name == "denormal" else 1e-12)
 
 
-@each(
+@for_each(
     ("name", "expected"),
     [
         ("c", DenseOperator),
@@ -73,7 +73,7 @@ def test_the_contract_accepts_constant_columns():
     check_operator(as_operator(X), X)
 
 
-@each("name", SPARSE_NAMES)
+@for_each("name", SPARSE_NAMES)
 def test_sparse_storage_keeps_the_contract(name):
     X = SPARSE[name]()
     kept = X.copy() if X.format in ("csr", "csc") else None
@@ -92,13 +92,13 @@ def test_read_only_sparse_arrays_are_accepted():
     check_operator(as_operator(X), X.toarray())
 
 
-@each("name", FRAMES)
+@for_each("name", FRAMES)
 def test_frames_keep_the_contract(name):
     X = FRAMES[name]()
     check_operator(as_operator(X), np.asarray(X.to_numpy()).astype(np.float64))
 
 
-@each("name", COMPUTED)
+@for_each("name", COMPUTED)
 def test_computed_matrices_keep_the_contract(name):
     operator, dense = COMPUTED[name]()
     # The features themselves are sums computed by BLAS and by a dot product: a few roundings of angles of size 10.
@@ -131,8 +131,8 @@ def test_fourier_features_of_new_rows_are_those_of_training():
     assert np.abs(other.matvec(w) - new.matvec(w)).max() > 0.1
 
 
-@each("inner", inner_operators())
-@each("name", WRAPPERS)
+@for_each("inner", inner_operators())
+@for_each("name", WRAPPERS)
 def test_wrappers_keep_the_contract(name, inner):
     make, dense = inner_operators()[inner]
     wrap, apply = WRAPPERS[name]
@@ -142,8 +142,8 @@ def test_wrappers_keep_the_contract(name, inner):
     assert operator.capabilities == operator.inner.capabilities
 
 
-@each("make", [np.asarray, sp.csr_matrix, sp.csc_array])
-@each("name", WRAPPERS)
+@for_each("make", [np.asarray, sp.csr_matrix, sp.csc_array])
+@for_each("name", WRAPPERS)
 def test_wrappers_over_float32_keep_float64_accuracy(name, make):
     A = mostly_zero(dtype=np.float32)
     wrap, apply = WRAPPERS[name]
@@ -159,7 +159,7 @@ def test_wrappers_count_passes_on_both_operators():
     assert inner.n_passes == outer.inner.n_passes == outer.n_passes == 2 + (N // 2) / N
 
 
-@each("name", WRAPPERS)
+@for_each("name", WRAPPERS)
 def test_unwrap_gives_the_same_scores_on_the_inner_matrix(name):
     inner = as_operator(gaussian())
     operator = WRAPPERS[name][0](inner)
@@ -172,7 +172,7 @@ def test_unwrap_gives_the_same_scores_on_the_inner_matrix(name):
     np.testing.assert_allclose(inner.matvec(coef) + intercept, operator.matvec(w) + b, rtol=0, atol=1e-12)
 
 
-@each("name", ("f", "csr") if TIER == "quick" else LARGE)
+@for_each("name", ("f", "csr") if TIER == "quick" else LARGE)
 def test_several_chunks_and_threads_keep_the_contract(name):
     X = LARGE[name]()
     operator = as_operator(X)
@@ -181,7 +181,7 @@ def test_several_chunks_and_threads_keep_the_contract(name):
     check_operator(operator, dense_array(X))
 
 
-@each("inner", ["c", "csr"])
+@for_each("inner", ["c", "csr"])
 def test_wrappers_over_several_chunks(inner):
     X = LARGE[inner]()
     dense = dense_array(X)

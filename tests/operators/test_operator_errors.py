@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from loops import each
+from cases import for_each
 from scoreline.io.sources import ArraySource
 from scoreline.operators import CompressedOperator, InterceptOperator, RandomFourierFeatures, as_operator
 from scoreline.operators.wrappers import scaled
@@ -47,7 +47,7 @@ REFUSED = {
 }
 
 
-@each("name", REFUSED)
+@for_each("name", REFUSED)
 def test_unusable_input_is_refused(name):
     make, message = REFUSED[name]
     with pytest.raises(ValueError, match=f"(?s){message}"):
@@ -75,9 +75,9 @@ FRAMES = {
 }
 
 
-@each("alone", [False, True])
-@each("frame", FRAMES)
-@each("name", UNUSABLE)
+@for_each("alone", [False, True])
+@for_each("frame", FRAMES)
+@for_each("name", UNUSABLE)
 def test_a_column_that_is_not_numeric_is_named_with_its_type(name, frame, alone):
     values, kind = UNUSABLE[name]
     numbers = {} if alone else {"a": [1.0, 2.0]}
@@ -88,7 +88,7 @@ def test_a_column_that_is_not_numeric_is_named_with_its_type(name, frame, alone)
         ArraySource(X)
 
 
-@each("frame", FRAMES)
+@for_each("frame", FRAMES)
 def test_decimals_and_truth_values_of_frames_are_numbers(frame):
     table = pa.table({"a": [Decimal("0.5"), Decimal("2.5")], "b": [True, False]})
     assert as_operator(FRAMES[frame](table)).matvec([1.0, 10.0]).tolist() == [10.5, 2.5]
@@ -100,13 +100,13 @@ def test_a_lazy_frame_says_how_to_collect_it():
             use(pl.DataFrame({"a": [1.0]}).lazy())
 
 
-@each("entry", [np.datetime64("2024-01-01"), np.timedelta64(3, "s")])
+@for_each("entry", [np.datetime64("2024-01-01"), np.timedelta64(3, "s")])
 def test_dates_among_objects_do_not_become_numbers(entry):
     with pytest.raises(TypeError, match=type(entry).__name__):
         as_operator(np.array([[entry], [1.0]], dtype=object))
 
 
-@each("entry", [1j, None, {}, [1]])
+@for_each("entry", [1j, None, {}, [1]])
 def test_objects_that_are_not_numbers_are_refused(entry):
     X = np.empty((2, 2), dtype=object)
     X[:] = 1.0
@@ -142,9 +142,9 @@ STORAGES = {
 }
 
 
-@each("value", [np.nan, np.inf, -np.inf])
-@each("place", [(0, 0), (0, 8), (12, 0), (12, 8), (7, 3)])
-@each("name", STORAGES)
+@for_each("value", [np.nan, np.inf, -np.inf])
+@for_each("place", [(0, 0), (0, 8), (12, 0), (12, 8), (7, 3)])
+@for_each("name", STORAGES)
 def test_the_place_of_a_nonfinite_entry_is_named(name, place, value):
     A = np.random.default_rng(0).standard_normal((13, 9))
     A[place] = value
@@ -153,15 +153,15 @@ def test_the_place_of_a_nonfinite_entry_is_named(name, place, value):
     assert as_operator(STORAGES[name](A), check_finite=False).shape == A.shape
 
 
-@each("name", ["c", "f", "every_second_column", "csr", "csc"])
-@each("place", [(0, 0), (1499, 100), (2999, 199)])
+@for_each("name", ["c", "f", "every_second_column", "csr", "csc"])
+@for_each("place", [(0, 0), (1499, 100), (2999, 199)])
 def test_the_place_is_right_in_matrices_of_several_chunks(name, place):
     A = np.random.default_rng(0).standard_normal((3000, 200))
     A[place] = np.nan
     assert as_operator(STORAGES[name](A), check_finite=False).inspect() == place
 
 
-@each("name", STORAGES)
+@for_each("name", STORAGES)
 def test_finite_matrices_pass_the_check(name):
     largest = {"c32": 3e38, "float16": 6e4}.get(name, 1.7e308)
     A = np.full((13, 9), largest)
@@ -193,8 +193,8 @@ MALFORMED = {
 }
 
 
-@each("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array])
-@each("name", MALFORMED)
+@for_each("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array])
+@for_each("name", MALFORMED)
 def test_malformed_compressed_matrices_are_refused(name, make):
     X = make(np.random.default_rng(0).standard_normal((5, 4)))
     MALFORMED[name](X)
@@ -233,8 +233,8 @@ WRONG_CALLS = {
 }
 
 
-@each("operator", OPERATORS)
-@each("name", WRONG_CALLS)
+@for_each("operator", OPERATORS)
+@for_each("name", WRONG_CALLS)
 def test_wrong_lengths_and_rows_are_refused_before_a_pass(name, operator):
     call, error, message = WRONG_CALLS[name]
     X = OPERATORS[operator]()
@@ -261,8 +261,8 @@ MISSING = {
 }
 
 
-@each("wrapped", [False, True])
-@each("name", MISSING)
+@for_each("wrapped", [False, True])
+@for_each("name", MISSING)
 def test_a_missing_capability_is_refused_before_a_pass(name, wrapped):
     inner = as_operator(aslinearoperator(np.eye(3)))
     operator = InterceptOperator(inner) if wrapped else inner

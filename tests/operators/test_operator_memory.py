@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from storages import gaussian
 
-from loops import each
+from cases import for_each
 from scoreline.operators import as_operator
 from tiers import examples
 
@@ -27,8 +27,8 @@ VIEWS = {
 }
 
 
-@each("dtype", ["<f4", "<f8", ">f4", ">f8"])
-@each("name", VIEWS)
+@for_each("dtype", ["<f4", "<f8", ">f4", ">f8"])
+@for_each("name", VIEWS)
 def test_float_arrays_are_not_copied(name, dtype, caplog):
     X = VIEWS[name](gaussian(dtype=dtype))
     with caplog.at_level(logging.INFO, logger="scoreline"):
@@ -49,9 +49,9 @@ def test_dense_operators_see_later_changes_of_the_array():
         assert (operator.matvec(np.ones(operator.shape[1])) == 2.0 * operator.shape[1]).all()
 
 
-@each("dtype", [np.float32, np.float64])
-@each("index", [np.int32, np.int64])
-@each("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array])
+@for_each("dtype", [np.float32, np.float64])
+@for_each("index", [np.int32, np.int64])
+@for_each("make", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array])
 def test_compressed_matrices_are_not_copied(make, index, dtype, caplog):
     X = make(np.where(gaussian() > 0, gaussian(), 0.0).astype(dtype))
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
@@ -113,8 +113,8 @@ SKIPPING = {
 }
 
 
-@each("n", [1, 5, 37, 3001])
-@each("name", SKIPPING)
+@for_each("n", [1, 5, 37, 3001])
+@for_each("name", SKIPPING)
 def test_rows_of_multiplier_zero_are_not_read(name, n):
     rng = np.random.default_rng(n)
     A = rng.standard_normal((n, 100))
@@ -148,7 +148,7 @@ EQUAL_ROWS = {
 }
 
 
-@each("name", EQUAL_ROWS)
+@for_each("name", EQUAL_ROWS)
 @examples(30)
 @given(n=st.integers(1, 40), p=st.integers(1, 70), seed=st.integers(0, 1000))
 def test_equal_rows_have_equal_scores_to_the_bit(name, n, p, seed):
@@ -160,8 +160,8 @@ def test_equal_rows_have_equal_scores_to_the_bit(name, n, p, seed):
     assert len(np.unique(operator.matvec_rows(w, rng.integers(0, n, n + 3)))) == 1
 
 
-@each("name", EQUAL_ROWS)
-@each("n", [1999, 3001, 3002, 3003, 9001])
+@for_each("name", EQUAL_ROWS)
+@for_each("n", [1999, 3001, 3002, 3003, 9001])
 def test_equal_rows_have_equal_scores_across_chunks(name, n):
     rng = np.random.default_rng(n)
     operator = as_operator(EQUAL_ROWS[name](np.tile(rng.standard_normal(203), (n, 1))))

@@ -25,7 +25,7 @@ from storages import (
     with_slack,
 )
 
-from loops import each
+from cases import for_each
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.runtime import parallel
@@ -90,14 +90,14 @@ def check_storage(operator, A, rtol=1e-12):
 # ---- every storage
 
 
-@each("name", DENSE)
+@for_each("name", DENSE)
 def test_dense_storages(name):
     A = np.asarray(DENSE[name]()).astype(np.float64)
     # Denormal numbers of size 1e-310 have 13 digits, and their squares are 0.
     check_storage(as_operator(DENSE[name]()), A, rtol=1e-11 if name == "denormal" else 1e-12)
 
 
-@each("name", SPARSE_NAMES)
+@for_each("name", SPARSE_NAMES)
 def test_sparse_storages(name):
     X = SPARSE[name]()
     kept = X.copy() if X.format in ("csr", "csc") else None
@@ -109,12 +109,12 @@ def test_sparse_storages(name):
         assert np.array_equal(X.data[:stored], kept.data[:stored]), "the caller's matrix was changed"
 
 
-@each("name", FRAMES)
+@for_each("name", FRAMES)
 def test_frames(name):
     check_storage(as_operator(FRAMES[name]()), np.asarray(FRAMES[name]().to_numpy()).astype(np.float64))
 
 
-@each("name", COMPUTED)
+@for_each("name", COMPUTED)
 def test_computed_matrices(name):
     operator, A = COMPUTED[name]()
     if "row_blocks" in operator.capabilities:
@@ -126,8 +126,8 @@ def test_computed_matrices(name):
     assert operator.n_passes == 0.0
 
 
-@each("inner", [name for name in inner_operators() if name != "linear"])
-@each("name", WRAPPERS)
+@for_each("inner", [name for name in inner_operators() if name != "linear"])
+@for_each("name", WRAPPERS)
 def test_wrappers(name, inner):
     make, dense = inner_operators()[inner]
     wrap, apply = WRAPPERS[name]
@@ -146,7 +146,7 @@ def test_the_constant_column_of_an_intercept_has_no_spread():
         assert not part.scatter[:, -1].any()
 
 
-@each("make", [np.asarray, sp.csr_array, sp.csc_matrix])
+@for_each("make", [np.asarray, sp.csr_array, sp.csc_matrix])
 def test_numpy_mean_and_cov(make):
     rng = np.random.default_rng(0)
     A = np.where(rng.random((500, 6)) < 0.5, rng.standard_normal((500, 6)), 0.0)
@@ -165,7 +165,7 @@ def test_numpy_mean_and_cov(make):
 # ---- weights
 
 
-@each("name", CONVERSIONS)
+@for_each("name", CONVERSIONS)
 def test_weights_are_repeated_rows(name):
     rng = np.random.default_rng(2)
     A = np.where(rng.random((300, 7)) < 0.6, 1.0 + rng.standard_normal((300, 7)), 0.0)
@@ -179,8 +179,8 @@ def test_weights_are_repeated_rows(name):
         np.testing.assert_allclose(a.covariance, b.covariance, rtol=0, atol=1e-13)
 
 
-@each("outlier", [1.0, 1e8, 1e200])
-@each("name", CONVERSIONS)
+@for_each("outlier", [1.0, 1e8, 1e200])
+@for_each("name", CONVERSIONS)
 def test_rows_of_weight_zero_are_not_there(name, outlier):
     """Whatever they hold: a weight of 0 is how rows are left out."""
     rng = np.random.default_rng(3)
@@ -194,7 +194,7 @@ def test_rows_of_weight_zero_are_not_there(name, outlier):
     check_moments(got, A[~out], sign[~out], weight[~out])
 
 
-@each("name", CONVERSIONS)
+@for_each("name", CONVERSIONS)
 def test_a_class_without_rows_is_empty(name):
     A = np.random.default_rng(4).standard_normal((30, 3))
     got = as_operator(CONVERSIONS[name](A)).class_moments(np.ones(30))
@@ -207,7 +207,7 @@ def test_a_class_without_rows_is_empty(name):
     assert as_operator(CONVERSIONS[name](A)).class_moments(sign, weight).negative.weight == 0.0
 
 
-@each("name", CONVERSIONS)
+@for_each("name", CONVERSIONS)
 def test_one_positive_row(name):
     A = np.random.default_rng(5).standard_normal((50, 4))
     sign = np.where(np.arange(50) == 17, 1, -1)
@@ -279,8 +279,8 @@ def int64(X):
     return X
 
 
-@each("weighted", ["none", "integer", "fraction"])
-@each("name", FAR)
+@for_each("weighted", ["none", "integer", "fraction"])
+@for_each("name", FAR)
 def test_covariances_survive_means_of_a_million_deviations(name, weighted):
     A, sign = far_columns()
     rng = np.random.default_rng(1)
@@ -290,7 +290,7 @@ def test_covariances_survive_means_of_a_million_deviations(name, weighted):
     check_relative(as_operator(FAR[name](A)).class_moments(sign, weight), A, sign, weight)
 
 
-@each("name", FAR)
+@for_each("name", FAR)
 def test_far_columns_beside_sparse_and_empty_ones_and_empty_rows(name):
     A, sign = far_columns()
     rng = np.random.default_rng(6)
@@ -303,7 +303,7 @@ def test_far_columns_beside_sparse_and_empty_ones_and_empty_rows(name):
     check_relative(as_operator(FAR[name](A)).class_moments(sign), A, sign)
 
 
-@each("name", ["c", "f", "strided", "csr", "csc", "csr_duplicates"])
+@for_each("name", ["c", "f", "strided", "csr", "csc", "csr_duplicates"])
 def test_far_columns_in_float32(name):
     """Entries are rounded to float32 once; what follows is float64."""
     A, sign = far_columns(far=1e3)
@@ -315,7 +315,7 @@ def test_far_columns_in_float32(name):
     check_relative(operator.class_moments(sign), A.astype(float), sign)
 
 
-@each("name", FAR)
+@for_each("name", FAR)
 def test_far_columns_under_wrappers(name):
     A, sign = far_columns(n=500)
     center, scale = A.mean(axis=0), 1.0 / A.std(axis=0)
@@ -330,7 +330,7 @@ def test_far_columns_under_wrappers(name):
         assert part.mean[-1] == 2.0
 
 
-@each("name", FAR)
+@for_each("name", FAR)
 def test_a_constant_column_has_no_spread(name):
     A = np.random.default_rng(7).standard_normal((1000, 3))
     A[:, 1], A[:, 2] = 0.1, 1e8
@@ -344,7 +344,7 @@ def test_a_constant_column_has_no_spread(name):
 # ---- chunks and threads
 
 
-@each("name", LARGE)
+@for_each("name", LARGE)
 def test_several_chunks_have_the_same_bits_for_any_number_of_threads(name):
     X = LARGE[name]()
     A = dense_array(X)
@@ -411,8 +411,8 @@ def merged(parts, p):
     return total
 
 
-@each("far", [0.0, 1e6])
-@each("size", [1, 7, 400, 1999])
+@for_each("far", [0.0, 1e6])
+@for_each("size", [1, 7, 400, 1999])
 def test_parts_in_any_order_give_the_whole(size, far):
     A, sign = far_columns(n=700 if size == 1 else 2000, far=far)
     weight = np.random.default_rng(1).integers(0, 3, len(A)).astype(float)
@@ -543,8 +543,8 @@ def test_linear_operators_have_no_moments():
         as_operator(aslinearoperator(np.eye(3))).class_moments(np.array([1, -1, 1]))
 
 
-@each("weighted", [False, True])
-@each("storage", sorted(CONVERSIONS))
+@for_each("weighted", [False, True])
+@for_each("storage", sorted(CONVERSIONS))
 def test_some_rows_as_an_operator_have_their_own_moments(storage, weighted):
     rng = np.random.default_rng(3)
     A = np.round(rng.standard_normal((40, 4)), 1) * (rng.random((40, 4)) < 0.6)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from storages import DENSE, SPARSE, WRAPPERS, N, dense_array, gaussian, mostly_zero
 
-from loops import each
+from cases import for_each
 from scoreline.operators import RandomFourierFeatures, as_operator
 
 SOME_WRAPPERS = ("intercept_tenth", "scaled", "centred")
@@ -37,14 +37,14 @@ def check(operator, expected, atol=0.0):
         np.testing.assert_allclose(read_back(arrays, range(start, stop), p), expected[start:stop], rtol=0, atol=atol)
 
 
-@each("name", STORAGES)
+@for_each("name", STORAGES)
 def test_rows_can_be_read_back_and_passes_count_their_share(name):
     X = STORAGES[name]()
     # Entries that name the same place are added in the order in which they are stored, or in another one.
     check(as_operator(X), dense_array(X), atol=1e-14 if "duplicates" in name else 0.0)
 
 
-@each("name", ["c", "f", "c32", "every_second_row", "columns_3_to_9", "csr_array_int32", "csr_array_int64"])
+@for_each("name", ["c", "f", "c32", "every_second_row", "columns_3_to_9", "csr_array_int32", "csr_array_int64"])
 def test_matrices_that_lie_row_by_row_are_not_copied(name):
     X = STORAGES[name]()
     arrays = as_operator(X).row_arrays(2, 5)
@@ -52,8 +52,8 @@ def test_matrices_that_lie_row_by_row_are_not_copied(name):
     assert np.shares_memory(arrays.values, X.data if sp.issparse(X) else X)
 
 
-@each("storage", ["c", "f", "c32", "reversed_columns", "csr_array_int32", "csr_array_int64", "csr_array_32"])
-@each("name", SOME_WRAPPERS)
+@for_each("storage", ["c", "f", "c32", "reversed_columns", "csr_array_int32", "csr_array_int64", "csr_array_32"])
+@for_each("name", SOME_WRAPPERS)
 def test_wrapped_rows_can_be_read_back(name, storage):
     wrap, apply = WRAPPERS[name]
     X = STORAGES[storage]()
@@ -61,7 +61,7 @@ def test_wrapped_rows_can_be_read_back(name, storage):
     check(operator, apply(dense_array(X)), atol=1e-14)  # products and differences may be taken in another order
 
 
-@each("name", WRAPPERS)
+@for_each("name", WRAPPERS)
 def test_rows_of_a_wrapper_count_on_both_operators(name):
     inner = as_operator(gaussian())
     outer = WRAPPERS[name][0](inner)

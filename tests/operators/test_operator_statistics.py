@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from storages import CONVERSIONS
 
-from loops import each
+from cases import for_each
 from scoreline.operators import ScaledOperator, as_operator
 from scoreline.operators.wrappers import scaled
 from scoreline.runtime import parallel
@@ -17,9 +17,9 @@ def exact(A, s):
     return mean.astype(float), ((s[:, None] * (A - mean) ** 2).sum(axis=0) / s.sum()).astype(float)
 
 
-@each("seed", range(6))
-@each("weighted", ["none", "integer", "fraction"])
-@each("name", CONVERSIONS)
+@for_each("seed", range(6))
+@for_each("weighted", ["none", "integer", "fraction"])
+@for_each("name", CONVERSIONS)
 def test_variance_survives_a_large_mean(name, weighted, seed):
     rng = np.random.default_rng(seed)
     n = 1000
@@ -33,15 +33,15 @@ def test_variance_survives_a_large_mean(name, weighted, seed):
     assert np.array_equal(got.max_abs, A[slice(None) if weight is None else weight > 0].max(axis=0))
 
 
-@each("name", CONVERSIONS)
+@for_each("name", CONVERSIONS)
 def test_variance_survives_a_large_mean_in_several_chunks(name):
     A = -1e8 + np.random.default_rng(0).standard_normal((6000, 100))
     got = as_operator(CONVERSIONS[name](A)).column_statistics()
     np.testing.assert_allclose(got.variance, exact(A, np.ones(6000))[1], rtol=1e-6)
 
 
-@each("seed", range(6))
-@each("name", CONVERSIONS)
+@for_each("seed", range(6))
+@for_each("name", CONVERSIONS)
 def test_a_constant_column_has_no_spread_whatever_the_weights(name, seed):
     A = np.full((1000, 2), 1e8)
     A[:, 1] = 0.1
@@ -52,7 +52,7 @@ def test_a_constant_column_has_no_spread_whatever_the_weights(name, seed):
     assert (scaled(as_operator(CONVERSIONS[name](A)), "standard", weight).scale == 0.0).all()
 
 
-@each("name", CONVERSIONS)
+@for_each("name", CONVERSIONS)
 def test_weighted_statistics_of_columns_with_zeros(name):
     rng = np.random.default_rng(1)
     A = np.where(rng.random((400, 5)) < 0.3, 3.0 + rng.standard_normal((400, 5)), 0.0)
@@ -68,7 +68,7 @@ def test_weighted_statistics_of_columns_with_zeros(name):
     assert np.array_equal(got.max_abs, np.abs(A[weight > 0]).max(axis=0))
 
 
-@each("name", CONVERSIONS)
+@for_each("name", CONVERSIONS)
 def test_statistics_have_the_same_bits_for_any_number_of_threads(name):
     operator = as_operator(CONVERSIONS[name](np.random.default_rng(2).standard_normal((4000, 150))))
     weight = np.random.default_rng(3).random(4000)
@@ -80,7 +80,7 @@ def test_statistics_have_the_same_bits_for_any_number_of_threads(name):
         assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@each("name", CONVERSIONS)
+@for_each("name", CONVERSIONS)
 def test_scaling_equals_scikit_learn(name):
     A = np.where(np.random.default_rng(4).random((50, 6)) < 0.5, 0.0, 5 + np.random.default_rng(5).random((50, 6)))
     A[:, 2], A[:, 3] = 0.0, 0.1

@@ -10,7 +10,7 @@ from matplotlib import pyplot
 from scipy.stats import binomtest
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.measures import all_measures, get_measure
 from scoreline.report import (
@@ -55,7 +55,7 @@ DATA = {
 }
 
 
-@each(("kind", "name"), tiered(product(OF_SCORES, DATA), strength=1))
+@for_each(("kind", "name"), tiered(product(OF_SCORES, DATA), strength=1))
 @pytest.mark.filterwarnings("error")
 def test_any_scores_can_be_drawn(kind, name):
     y, z = DATA[name]
@@ -72,8 +72,8 @@ def test_any_scores_can_be_drawn(kind, name):
     pyplot.close("all")
 
 
-@each("kind", OF_SCORES)
-@each(
+@for_each("kind", OF_SCORES)
+@for_each(
     ("y", "z", "message"),
     [
         ([0, 1], [0.0, np.nan], "finite, got nan in row 1"),
@@ -87,7 +87,7 @@ def test_bad_input_is_named(kind, y, z, message):
         kind.from_predictions(y, z)
 
 
-@each("ties", [False, True])
+@for_each("ties", [False, True])
 def test_curves_are_those_of_scikit_learn(ties):
     y, z = sample(ties=ties)
     roc, pr = RocDisplay.from_predictions(y, z), PrecisionRecallDisplay.from_predictions(y, z)
@@ -117,8 +117,8 @@ def test_the_legend_has_areas_of_models_of_any_name():
 COUNTED = sorted(name for name, kind in all_measures().items() if not kind.uses_order)
 
 
-@each("ties", [False, True])
-@each("measure", COUNTED)
+@for_each("ties", [False, True])
+@for_each("measure", COUNTED)
 def test_measure_at_each_threshold_is_the_measure_of_its_predictions(measure, ties):
     y, z = sample(n=80, ties=ties)
     display = ThresholdDisplay.from_predictions(y, z, measure=measure)
@@ -150,7 +150,7 @@ def test_a_measure_that_is_nowhere_defined_is_said_to_be():
 
 
 @pytest.mark.slow
-@each("kind", OF_SCORES)
+@for_each("kind", OF_SCORES)
 def test_a_million_rows_leave_a_small_picture(kind, tmp_path):
     y, z = sample(n=1_000_000, share=0.01)
     display = kind.from_predictions(y, z).plot()
@@ -218,7 +218,7 @@ def test_bins_of_reliability_hold_all_rows_with_wilson_intervals():
     assert len(ReliabilityDisplay.from_predictions(*DATA["equal scores"]).rows) == 1
 
 
-@each("name", ["usual", "ties", "one positive", "equal scores"])
+@for_each("name", ["usual", "ties", "one positive", "equal scores"])
 def test_bins_stand_at_their_mean_probability(name):
     y, z = DATA[name]
     P = 1.0 / (1.0 + np.exp(-(0.5 * z - 1.0)))
@@ -281,7 +281,7 @@ def test_convergence_is_drawn_from_the_history():
         display.plot(x="time")
 
 
-@each(("measure", "solver"), [("roc_auc", "moments"), ("gmean", "spade"), ("f1", "stamp")])
+@for_each(("measure", "solver"), [("roc_auc", "moments"), ("gmean", "spade"), ("f1", "stamp")])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_no_certificate_is_said_in_words(measure, solver):
     clf, _, _ = fitted(measure, solver)
@@ -294,7 +294,7 @@ def test_no_certificate_is_said_in_words(measure, solver):
     assert "no gap" in gap.describe()
 
 
-@each(
+@for_each(
     "history",
     [
         {},
@@ -334,7 +334,7 @@ def test_largest_weights_come_first_with_their_names():
             WeightsDisplay.from_estimator(clf, **bad)
 
 
-@each("coef", [[0.0], [2.0], [-2.0], [1e-300, 0.0], list(np.linspace(-1, 1, 1000))])
+@for_each("coef", [[0.0], [2.0], [-2.0], [1e-300, 0.0], list(np.linspace(-1, 1, 1000))])
 @pytest.mark.filterwarnings("error")
 def test_any_weights_can_be_drawn(coef):
     clf, _, _ = fitted()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from examples import EXAMPLES, NASTY, content_of, degenerate, easy
 
-from loops import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.report import PageContent, write_page
 from scoreline.report.html_parts import table
@@ -55,7 +55,7 @@ def pages():
     return {name: page_text(make()) for name, make in EXAMPLES.items()}
 
 
-@each("name", EXAMPLES)
+@for_each("name", EXAMPLES)
 def test_a_page_is_one_small_safe_document(pages, name):
     text = pages[name]
     outline = Outline(text)
@@ -74,7 +74,7 @@ def test_a_page_is_one_small_safe_document(pages, name):
     assert "nan" not in re.sub(r"[a-z]*nan[a-z]+", "", re.sub(r"<[^>]*>", "", text).lower())
 
 
-@each("name", EXAMPLES)
+@for_each("name", EXAMPLES)
 def test_a_page_has_the_marks_that_assistive_programs_need(pages, name):
     text = pages[name]
     outline = Outline(text)
@@ -154,7 +154,7 @@ def test_the_same_content_gives_the_same_bytes(pages, tmp_path):
     assert written == pages["easy"].encode(), "nor does the user's style matter"
 
 
-@each(("measure", "solver"), WITHOUT_CERTIFICATE)
+@for_each(("measure", "solver"), WITHOUT_CERTIFICATE)
 def test_a_page_without_certificate_says_so(measure, solver):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 3))
@@ -170,7 +170,7 @@ def test_a_page_without_certificate_says_so(measure, solver):
 
 
 @pytest.mark.slow
-@each(
+@for_each(
     ("measure", "classes"),
     list(itertools.product(["prbep", "recall_at_precision", "accuracy"], [(0, 1), (0,), (1,)])),
 )
@@ -249,7 +249,7 @@ TEXT = ["ink", "muted", "link", "good", "even", "bad"]
 DRAWN = ["above", "below", *(f"model-{k}" for k in range(1, 7))]
 
 
-@each("scheme", ["light", "dark"])
+@for_each("scheme", ["light", "dark"])
 def test_contrast_of_the_colours_in_the_page(pages, scheme):
     sheet = pages["easy"].split("<style>")[1].split("</style>")[0]
     start = sheet.index(":root") if scheme == "light" else sheet.index("prefers-color-scheme: dark")

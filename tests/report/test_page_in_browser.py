@@ -8,7 +8,7 @@ import pytest
 from devtools import Browser, find_browser
 from examples import EXAMPLES
 
-from loops import each
+from cases import for_each
 from scoreline.report import write_page
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def pages(tmp_path_factory):
     return {name: write_page(folder / f"{name}.html", make()) for name, make in EXAMPLES.items()}
 
 
-@each(("name", "width", "dark"), list(itertools.product(EXAMPLES, WIDTHS, [False, True])))
+@for_each(("name", "width", "dark"), list(itertools.product(EXAMPLES, WIDTHS, [False, True])))
 def test_a_page_fits(browser, pages, tmp_path, name, width, dark):
     browser.open(pages[name], width, dark=dark)
     assert browser.value("document.documentElement.scrollWidth") <= width, "the page must not scroll sideways"
@@ -92,7 +92,7 @@ def test_a_page_fits(browser, pages, tmp_path, name, width, dark):
     assert picture.stat().st_size > 50_000, "an empty page is smaller"
 
 
-@each("name", EXAMPLES)
+@for_each("name", EXAMPLES)
 def test_paper_is_white_with_dark_ink_even_in_the_dark(browser, pages, name):
     browser.open(pages[name], 794, dark=True, media="print")  # A4 at 96 dots an inch
     assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

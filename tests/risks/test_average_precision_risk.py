@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from looped import each
+from cases import for_each
 from scoreline.risks import AveragePrecisionRisk
 
 EPS = np.finfo(float).eps
@@ -126,7 +126,7 @@ def test_the_risk_equals_the_reference_with_weights_and_ties():
             assert not got.grad[s == 0.0].any()
 
 
-@each("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)])
+@for_each("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)])
 def test_zero_scores_have_all_negatives_first(shape):
     y = np.repeat([1, -1], shape)
     place = np.arange(1, shape[0] + 1)
@@ -216,8 +216,8 @@ def test_a_shift_of_all_scores_changes_nothing():
         assert abs(moved.plane + moved.grad @ z - plain.value) <= 100 * EPS * (1.0 + abs(shift))
 
 
-@each("outlier", [1e4, 1e12, 1e20])
-@each("side", [1, -1])
+@for_each("outlier", [1e4, 1e12, 1e20])
+@for_each("side", [1, -1])
 def test_an_outlier_does_not_spoil_the_other_pairs(side, outlier):
     rng = np.random.default_rng(8)
     for trial in range(12):
@@ -234,7 +234,7 @@ def test_an_outlier_does_not_spoil_the_other_pairs(side, outlier):
             assert abs(Fraction(got.value) - expected) <= size
 
 
-@each("scale", [1e-150, 1e-16, 1e16, 1e150])
+@for_each("scale", [1e-150, 1e-16, 1e16, 1e150])
 def test_scores_of_any_size(scale):
     rng = np.random.default_rng(9)
     for trial in range(14):
@@ -248,8 +248,8 @@ def test_scores_of_any_size(scale):
         assert abs(Fraction(got.value) - expected) <= 16 * EPS * (1.0 + np.abs(z).max())
 
 
-@each("share", [0.01, 0.4, 0.9])
-@each("kind", ["gaussian", "separated", "near_ties"])
+@for_each("share", [0.01, 0.4, 0.9])
+@for_each("kind", ["gaussian", "separated", "near_ties"])
 def test_three_thousand_rows_equal_the_table_of_all_places(kind, share):
     """Negative number a + 1 above the positives i, i + 1, ...: the gain of every start, by sums over the table."""
     rng = np.random.default_rng(10)

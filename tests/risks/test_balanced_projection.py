@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from looped import each
+from cases import for_each
 from scoreline.risks import project_balanced
 
 
@@ -54,7 +54,7 @@ def multiplier_gap(x, v, y, high):
     return max(0.0, max(least) - min(most))
 
 
-@each("seed", range(1000))
+@for_each("seed", range(1000))
 def test_projections_keep_the_conditions_of_optimality(seed):
     v, y, s, high = case(seed)
     got = project_balanced(v, y, s, high)
@@ -65,7 +65,7 @@ def test_projections_keep_the_conditions_of_optimality(seed):
 
 
 @pytest.mark.slow
-@each("seed", range(1000))
+@for_each("seed", range(1000))
 def test_projections_are_those_of_cvxpy(seed):
     v, y, s, high = case(seed)
     got, other = project_balanced(v, y, s, high), nearest(v, y, s, high)
@@ -74,8 +74,8 @@ def test_projections_are_those_of_cvxpy(seed):
     assert close or (np.abs(got - other).max() <= 1e-5 and s @ (got - v) ** 2 <= s @ (other - v) ** 2 + 1e-12)
 
 
-@each("scale", [1e-150, 1e-8, 1.0, 1e8, 1e150])
-@each("weighted", [False, True])
+@for_each("scale", [1e-150, 1e-8, 1.0, 1e8, 1e150])
+@for_each("weighted", [False, True])
 def test_projections_of_any_scale_keep_the_conditions_of_optimality(scale, weighted):
     rng = np.random.default_rng(0)
     n, high = 1000, scale
@@ -86,7 +86,7 @@ def test_projections_of_any_scale_keep_the_conditions_of_optimality(scale, weigh
     assert multiplier_gap(x, v, y, high) <= 1e-11 * scale
 
 
-@each("v, expected", [(-3.0, 0.0), (5.0, None), (0.0, 0.0)])
+@for_each("v, expected", [(-3.0, 0.0), (5.0, None), (0.0, 0.0)])
 def test_all_or_none_active(v, expected):
     y = np.array([1, 1, -1, -1, -1])
     x = project_balanced(np.full(5, v), y)

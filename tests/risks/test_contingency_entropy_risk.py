@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from looped import each
+from cases import for_each
 from scoreline import CountMeasure, MeasureClassifier
 from scoreline.measures import get_measure
 from scoreline.objective import Objective
@@ -32,7 +32,7 @@ def data(n=150, p=5, seed=3):
     return X, np.where(X @ rng.standard_normal(p) + rng.standard_normal(n) > 1.0, 1, -1)
 
 
-@each("name", [*SHARED, *OWN])
+@for_each("name", [*SHARED, *OWN])
 def test_it_is_the_soft_maximum_over_all_labellings(name):
     z, y = rows(9, seed=1)
     measure = get_measure(name)
@@ -51,8 +51,8 @@ def test_it_is_the_soft_maximum_over_all_labellings(name):
     assert prepared.mu * np.log(len(labellings)) == pytest.approx(0.05, rel=1e-12)
 
 
-@each("within", [0.5, 0.05, 1e-3])
-@each("name", SHARED)
+@for_each("within", [0.5, 0.05, 1e-3])
+@for_each("name", SHARED)
 def test_it_lies_above_the_hinge_by_no_more_than_asked(name, within):
     for n, seed, size in ((2, 0, 1.0), (40, 1, 0.1), (40, 2, 30.0), (61, 3, 1.0)):
         z, y = rows(n, seed)
@@ -62,7 +62,7 @@ def test_it_lies_above_the_hinge_by_no_more_than_asked(name, within):
     # Without scores all labellings of equal loss count alike: the bound is nearly reached where all losses are equal.
 
 
-@each("name", [*SHARED, *OWN])
+@for_each("name", [*SHARED, *OWN])
 def test_it_bounds_the_loss_of_the_predictions(name):
     measure = get_measure(name)
     for seed in range(20):
@@ -72,8 +72,8 @@ def test_it_bounds_the_loss_of_the_predictions(name):
         assert EntropyContingencyRisk(measure).prepare(y).value(z) >= 1.0 - measure.value(y, z) - 1e-12
 
 
-@each("solver", [LbfgsSolver, AcceleratedSolver])
-@each("name", ["f1", "gmean", "mcc"])
+@for_each("solver", [LbfgsSolver, AcceleratedSolver])
+@for_each("name", ["f1", "gmean", "mcc"])
 def test_solvers_for_smooth_risks_prove_its_optimum(solver, name):
     X, y = data()
     objective = Objective(as_operator(X), EntropyContingencyRisk(name).prepare(y), 1e-2)
@@ -113,7 +113,7 @@ def test_a_function_of_ones_own_is_trained_in_units_of_its_spread():
     assert fitted.score(X, y) > 0.5 * 50.0 * (y > 0).sum()
 
 
-@each("solver", ["auto", "lbfgs", "accelerated"])
+@for_each("solver", ["auto", "lbfgs", "accelerated"])
 def test_the_estimator_trains_it(solver):
     X, y = data()
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from looped import each
+from cases import for_each
 from scoreline.measures import CountMeasure, get_measure
 from scoreline.risks import ContingencyRisk, HingeRisk, PrbepRisk
 from tiers import TIER
@@ -227,7 +227,7 @@ GOLDEN = {
 }  # fmt: skip
 
 
-@each("measure, parameters, z, y, value, flipped", GOLDEN)
+@for_each("measure, parameters, z, y, value, flipped", GOLDEN)
 def test_golden(measure, parameters, z, y, value, flipped):
     z, y = np.array(z), np.array(y)
     got = ContingencyRisk(measure, parameters).prepare(y).evaluate(z)
@@ -257,7 +257,7 @@ def test_weights_are_copies_with_ties_and_zeros(risk):
         np.testing.assert_allclose(weighted.grad, summed, rtol=0, atol=16 * EPS)
 
 
-@each("measure", ["accuracy", "balanced_accuracy", "min_tpr_tnr"])
+@for_each("measure", ["accuracy", "balanced_accuracy", "min_tpr_tnr"])
 def test_measures_that_take_real_weights_equal_all_weighted_labellings(measure):
     risk = ContingencyRisk(measure)
     assert risk.real_weights
@@ -351,8 +351,8 @@ def test_f1_is_fbeta_with_beta_one():
     assert np.array_equal(one.grad, other.grad)
 
 
-@each("measure", ["precision_at_k", "recall_at_k"])
-@each("k", [1, 2, 5, 6])
+@for_each("measure", ["precision_at_k", "recall_at_k"])
+@for_each("k", [1, 2, 5, 6])
 def test_at_k_the_risk_is_not_negative(measure, k):
     """Without the true labelling, separated scores would drive the largest value to minus infinity."""
     y = np.array([1, 1, 1, -1, -1, -1])
@@ -381,7 +381,7 @@ def test_k_beyond_the_rows_is_refused():
         assert ContingencyRisk(measure).prepare([1, -1, 1]).k == 2
 
 
-@each("name", ["mcc", "kappa", "roc_auc", "average_precision", "partial_roc_auc", "profit"])
+@for_each("name", ["mcc", "kappa", "roc_auc", "average_precision", "partial_roc_auc", "profit"])
 def test_measures_without_a_known_worst_labelling_are_refused(name):
     measure = CountMeasure(lambda tp, fp, fn, tn: tp - 2.0 * fp, name="profit") if name == "profit" else name
     with pytest.raises(ValueError, match="worst labelling") as caught:
@@ -418,7 +418,7 @@ def test_planes_lie_below_the_risk_everywhere(risk):
             assert got.plane + got.grad @ other <= prepared.value(other) + size
 
 
-@each("scale", [1e-150, 1e-16, 1e16, 1e150])
+@for_each("scale", [1e-150, 1e-16, 1e16, 1e150])
 @every_variant
 def test_scores_of_any_size(risk, scale):
     rng = np.random.default_rng(10)
@@ -433,7 +433,7 @@ def test_scores_of_any_size(risk, scale):
         assert np.isfinite(got.plane)
 
 
-@each("outlier", [1e4, 1e12, 1e20])
+@for_each("outlier", [1e4, 1e12, 1e20])
 @every_variant
 def test_outliers_do_not_spoil_the_choice_among_the_others(risk, outlier):
     """Rows far on their own side are not flipped (unless the number of flips is fixed): the others keep all their digits."""
@@ -463,8 +463,8 @@ def check_exactly(risk, z, y):
 DENSE = ["f1", "jaccard", "gmean", "hmean", "qmean"]
 
 
-@each("kind", ["gaussian", "separated", "near_ties"])
-@each("measure", DENSE)
+@for_each("kind", ["gaussian", "separated", "near_ties"])
+@for_each("measure", DENSE)
 def test_five_thousand_rows_equal_the_table_of_all_counts(measure, kind):
     rng = np.random.default_rng(12)
     n, plus = 5000, 1400

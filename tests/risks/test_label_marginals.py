@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from looped import each
+from cases import for_each
 from scoreline.measures import get_measure
 from scoreline.risks import label_marginals
 from scoreline.risks.marginals import loss_table
@@ -27,9 +27,9 @@ def enumerated(a, y, measure, params, c):
     return total, np.exp(logs - total) @ labellings
 
 
-@each("measure, params", LOSSES)
-@each("c", [0.0, 1.0, 30.0])
-@each("n", [1, 2, 5, 10])
+@for_each("measure, params", LOSSES)
+@for_each("c", [0.0, 1.0, 30.0])
+@for_each("n", [1, 2, 5, 10])
 def test_marginals_are_those_of_all_labellings(measure, params, c, n):
     rng = np.random.default_rng([n, int(c)])
     for share in (0.3, 0.8):
@@ -43,7 +43,7 @@ def test_marginals_are_those_of_all_labellings(measure, params, c, n):
         np.testing.assert_allclose(got.flipped, 0.5 * (1.0 - y * label), atol=1e-12)
 
 
-@each("measure, a, y, log_z, label", [
+@for_each("measure, a, y, log_z, label", [
         (
             "f1", [-0.3099, 0.7122, -0.9146, -0.2882, 1.2793, -0.1001, 0.9363, 0.123], [-1, 1, -1, -1, 1, 1, -1, -1],
             8.674747558318607,
@@ -69,7 +69,7 @@ def test_marginals_have_the_reference_values(measure, a, y, log_z, label):
     np.testing.assert_allclose(got.label, label, atol=1e-10)
 
 
-@each("size", [1e2, 1e4, 1e8])
+@for_each("size", [1e2, 1e4, 1e8])
 def test_large_scores_leave_finite_numbers(size):
     rng = np.random.default_rng(0)
     a, y = size * rng.standard_normal(60), np.where(rng.random(60) < 0.3, 1, -1)

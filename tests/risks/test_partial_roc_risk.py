@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from looped import each
+from cases import for_each
 from scoreline.risks import PartialRocRisk, RocAreaRisk
 from tiers import TIER
 
@@ -127,7 +127,7 @@ def test_the_risk_is_the_worst_of_all_sets_of_negatives():
             assert abs(got.plane + got.grad @ z - got.value) <= size
 
 
-@each("width", [0.0, *WIDTHS])
+@for_each("width", [0.0, *WIDTHS])
 def test_value_and_gradient_equal_exact_arithmetic(width):
     rng = np.random.default_rng(2)
     for trial in range(60):
@@ -148,7 +148,7 @@ def check_whole(z, y, s, width):
     assert abs(got.plane - expected.plane) <= size / min(1.0, width or 1.0)
 
 
-@each("width", [0.0, *WIDTHS])
+@for_each("width", [0.0, *WIDTHS])
 def test_the_whole_of_the_negatives_is_the_roc_area(width):
     rng = np.random.default_rng(3)
     for trial in range(36):
@@ -156,7 +156,7 @@ def test_the_whole_of_the_negatives_is_the_roc_area(width):
         check_whole(scores(rng, y, trial), y, weights(rng, y) if trial % 2 else None, width)
 
 
-@each("width", [0.0, 1e-3, 0.3])
+@for_each("width", [0.0, 1e-3, 0.3])
 def test_the_whole_of_the_negatives_is_the_roc_area_with_real_weights(width):
     rng = np.random.default_rng(3)
     for trial in range(12):
@@ -177,8 +177,8 @@ def test_the_whole_of_the_negatives_has_the_curvature_of_the_roc_area():
 
 
 @pytest.mark.slow
-@each("weighted", [False, True])
-@each("width", [0.1, 1.0, 4.0])
+@for_each("weighted", [False, True])
+@for_each("width", [0.1, 1.0, 4.0])
 def test_the_smoothed_risk_solves_its_quadratic_programme(width, weighted):
     import cvxpy as cp  # which takes seconds
 
@@ -205,7 +205,7 @@ def test_the_smoothed_risk_solves_its_quadratic_programme(width, weighted):
         assert abs(plane - taken.sum()) <= 1e-5
 
 
-@each("max_fpr", [1e-6, 0.25, 0.5, 0.9])
+@for_each("max_fpr", [1e-6, 0.25, 0.5, 0.9])
 def test_gradients_match_differences_with_flat_pieces_and_zero_weights(max_fpr):
     """Rounded scores and whole weights often make the highest weight exactly J, where the threshold is not unique."""
     rng = np.random.default_rng(6)
@@ -223,8 +223,8 @@ def test_gradients_match_differences_with_flat_pieces_and_zero_weights(max_fpr):
             assert abs((ends[0] - ends[1]) / (2 * step) - grad[row]) <= 2e-6, f"trial {trial}, row {row}"
 
 
-@each("width", [0.1, 1.0])
-@each("weighted", [False, True])
+@for_each("width", [0.1, 1.0])
+@for_each("weighted", [False, True])
 def test_a_plateau_of_exactly_the_weight_that_counts(weighted, width):
     """Three negatives at 4, the others at 0: for J = 3 all thresholds between the ramps serve, and only those three count."""
     y = np.array([1, -1, -1, -1, -1, 1, -1, -1, -1, -1])
@@ -242,7 +242,7 @@ def test_a_plateau_of_exactly_the_weight_that_counts(weighted, width):
     np.testing.assert_allclose(got.grad[[1, 3, 6]], expected, rtol=0, atol=32 * EPS / width)
 
 
-@each("max_fpr", [0.1, 0.5])
+@for_each("max_fpr", [0.1, 0.5])
 def test_many_rows_equal_the_reference(max_fpr):
     rng = np.random.default_rng(7)
     for trial, width in itertools.product(range(12), (0.0, 1e-3, 0.3)):
@@ -261,7 +261,7 @@ def test_many_rows_equal_the_reference(max_fpr):
             assert abs(got.plane - plane) <= size / min(1.0, width)
 
 
-@each(
+@for_each(
     "max_fpr, negatives, top",
     [(0.1, 30, 3), (0.29, 100, 29), (0.7, 10, 7), (0.1, 9, 1), (0.1, 19, 1), (0.1, 20, 2), (1e-6, 50, 1), (1.0, 7, 7)],
 )
@@ -306,7 +306,7 @@ def test_weights_are_copies_with_ties_and_zeros():
             np.testing.assert_allclose(a.grad, summed, rtol=0, atol=size / min(1.0, width or 1.0))
 
 
-@each("width", [1e-6, 1e-3])
+@for_each("width", [1e-6, 1e-3])
 def test_large_scores_and_narrow_ramps_keep_their_digits(width):
     """Scores of 1e6 that differ by less than a ramp: the differences are exact, so the ramps are known to their rounding."""
     rng = np.random.default_rng(10)
@@ -323,9 +323,9 @@ def test_large_scores_and_narrow_ramps_keep_their_digits(width):
         assert abs(Fraction(got.value) - value) <= 4 * len(y) * EPS
 
 
-@each("outlier", [1e4, 1e12, 1e150])
-@each("side", [1, -1])
-@each("width", [0.0, 1e-3, 0.5])
+@for_each("outlier", [1e4, 1e12, 1e150])
+@for_each("side", [1, -1])
+@for_each("width", [0.0, 1e-3, 0.5])
 def test_an_outlier_does_not_spoil_the_other_pairs(width, side, outlier):
     rng = np.random.default_rng(11)
     for trial in range(8):
@@ -337,8 +337,8 @@ def test_an_outlier_does_not_spoil_the_other_pairs(width, side, outlier):
             check_exactly(z, y, None, 0.5, width, magnified=4.0)
 
 
-@each("outlier", [1e4, 1e8, 1e12])
-@each("width", [1e-3, 0.5])
+@for_each("outlier", [1e4, 1e8, 1e12])
+@for_each("width", [1e-3, 0.5])
 def test_the_last_negative_that_counts_may_be_far_below_the_others(width, outlier):
     """It loses every pair, but it decides the threshold; the ramps of the other pairs must not be measured from there."""
     rng = np.random.default_rng(13)
@@ -362,7 +362,7 @@ def test_planes_lie_below_the_risk_everywhere():
             assert got.plane + got.grad @ other <= prepared.value(other) + size
 
 
-@each("max_fpr", [0, -0.1, 1.5, np.nan, np.inf, "0.1", None, True])
+@for_each("max_fpr", [0, -0.1, 1.5, np.nan, np.inf, "0.1", None, True])
 def test_a_max_fpr_that_is_no_rate_is_refused(max_fpr):
     with pytest.raises(ValueError, match="max_fpr="):
         PartialRocRisk(max_fpr)

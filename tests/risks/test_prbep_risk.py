@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from looped import each
+from cases import for_each
 from scoreline.kernels import balance
 from scoreline.measures import get_measure
 from scoreline.risks import PrbepRisk
@@ -51,7 +51,7 @@ def betas(grad, y, s):
     return -grad * y * s.sum() / (2.0 * s)
 
 
-@each("z, y, value", GOLDEN)
+@for_each("z, y, value", GOLDEN)
 def test_golden_values(z, y, value):
     z, y = np.array(z), np.array(y)
     # Sums of eight terms of size 1.
@@ -82,7 +82,7 @@ def test_the_risk_is_the_maximum_over_all_labellings(small):
     assert abs(PrbepRisk.reference(z, y)[0] - brute_force(z, y)) <= 64 * EPS
 
 
-@each("shape", [(1, 1), (1, 7), (7, 1), (4, 4), (3, 5), (5, 3)])
+@for_each("shape", [(1, 1), (1, 7), (7, 1), (4, 4), (3, 5), (5, 3)])
 def test_zero_scores_cost_the_smaller_class_over_the_positives(shape):
     y = np.repeat([1, -1], shape)
     expected = min(shape) / shape[0]
@@ -125,9 +125,9 @@ def quadratic_program(z, y, s, mu):
     return task.value, beta.value
 
 
-@each("weighted", [False, True])
-@each("width", [0.1, 1.0, 10.0])
-@each("share", [0.0, 0.4, 0.9])
+@for_each("weighted", [False, True])
+@for_each("width", [0.1, 1.0, 10.0])
+@for_each("share", [0.0, 0.4, 0.9])
 def test_the_smoothed_risk_is_the_least_over_all_biases(share, width, weighted):
     for seed in range(3):
         z, y, s = problem(25, share, seed, weighted)
@@ -138,9 +138,9 @@ def test_the_smoothed_risk_is_the_least_over_all_biases(share, width, weighted):
 
 
 @pytest.mark.slow
-@each("weighted", [False, True])
-@each("width", [0.1, 1.0, 10.0])
-@each("share", [0.0, 0.4, 0.9])
+@for_each("weighted", [False, True])
+@for_each("width", [0.1, 1.0, 10.0])
+@for_each("share", [0.0, 0.4, 0.9])
 def test_the_smoothed_risk_is_the_quadratic_program(share, width, weighted):
     for seed in range(3):
         z, y, s = problem(25, share, seed, weighted)
@@ -154,8 +154,8 @@ def test_the_smoothed_risk_is_the_quadratic_program(share, width, weighted):
         assert abs(plane - (s * beta)[y > 0].sum() / s[y > 0].sum()) <= 1e-7
 
 
-@each("mu", [10.0**k for k in range(-10, 2)])
-@each("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)])
+@for_each("mu", [10.0**k for k in range(-10, 2)])
+@for_each("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)])
 def test_zero_scores_have_a_closed_form(shape, mu):
     plus, minus = shape
     n, y = plus + minus, np.repeat([1, -1], shape)
@@ -168,8 +168,8 @@ def test_zero_scores_have_a_closed_form(shape, mu):
     np.testing.assert_allclose(grad, -2.0 / n * y * moved / np.where(y > 0, plus, minus), rtol=0, atol=4 * EPS)
 
 
-@each("weighted", [False, True])
-@each("width", [1e-4, 1e-2, 1.0, 30.0])
+@for_each("weighted", [False, True])
+@for_each("width", [1e-4, 1e-2, 1.0, 30.0])
 def test_the_gradient_is_that_of_central_differences(width, weighted):
     rng = np.random.default_rng(3)
     _, y, s = problem(40, 0.3, 3, weighted)
@@ -188,8 +188,8 @@ def test_the_gradient_is_that_of_central_differences(width, weighted):
         assert abs(difference - grad[i]) <= 0.5 * 2.0 / s.sum() * s[i] * 1e-4 + 8 * EPS * max(1.0, width) / step
 
 
-@each("weighted", [False, True])
-@each("scale", [0.0, 1e-300, 1e-8, 1.0, 1e8, 1e17, 1e150])
+@for_each("weighted", [False, True])
+@for_each("scale", [0.0, 1e-300, 1e-8, 1.0, 1e8, 1e17, 1e150])
 def test_everything_is_finite_for_all_ramps_and_scores(scale, weighted):
     for seed, share in enumerate([0.0, 0.6]):
         z, y, s = problem(40, share, seed, weighted)
@@ -208,8 +208,8 @@ def test_everything_is_finite_for_all_ramps_and_scores(scale, weighted):
             assert abs(result.value - literal) <= 40 * EPS * max(1.0, 4.0 * scale)
 
 
-@each("weighted", [False, True])
-@each("width", [0.0, 1e-10, 1e-3, 0.3, 10.0])
+@for_each("weighted", [False, True])
+@for_each("width", [0.0, 1e-10, 1e-3, 0.3, 10.0])
 def test_planes_lie_below_the_risk(width, weighted):
     rng = np.random.default_rng(0)
     for seed, share in enumerate([0.0, 0.2, 0.5, 0.9]):
@@ -298,8 +298,8 @@ VECTORS = {
 }
 
 
-@each("weighted", [False, True])
-@each("make", VECTORS)
+@for_each("weighted", [False, True])
+@for_each("make", VECTORS)
 def test_the_balance_is_a_projection(make, weighted):
     for n, share in ((2, 0.5), (3, 0.9), (30, 0.1), (30, 0.5), (31, 0.9)):
         rng = np.random.default_rng(n)
@@ -320,7 +320,7 @@ def test_the_balance_is_a_projection(make, weighted):
 
 
 @pytest.mark.slow
-@each("seed", range(4))
+@for_each("seed", range(4))
 def test_the_projection_is_that_of_cvxpy(seed):
     import cvxpy as cp  # which takes seconds
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looped import each
+from cases import for_each
 from risk_variants import RISKS
 from scoreline.measures import get_measure
 from scoreline.risks import LogisticRisk
@@ -53,14 +53,14 @@ def test_a_risk_that_depends_on_the_measure_takes_it():
     assert vars(get_risk("hinge", jaccard)) == vars(get_risk("hinge"))
 
 
-@each("name", ["roc_aera", "", None, ["hinge"]])
+@for_each("name", ["roc_aera", "", None, ["hinge"]])
 def test_unknown_names_are_refused_with_the_nearest(name):
     with pytest.raises(ValueError, match="roc_area"):
         get_risk(name)
 
 
 @every_risk
-@each("n, seed", [(12, 3)] if TIER == "quick" else [(2, 0), (3, 1), (12, 3), (40, 2)])
+@for_each("n, seed", [(12, 3)] if TIER == "quick" else [(2, 0), (3, 1), (12, 3), (40, 2)])
 def test_risks_keep_the_contract(risk, n, seed):
     check_risk(risk, n=n, seed=seed)
 
@@ -117,7 +117,7 @@ REFUSED = {
 
 
 @every_risk
-@each("y, weight, message", REFUSED)
+@for_each("y, weight, message", REFUSED)
 def test_wrong_labels_and_weights_are_refused(y, weight, message, risk):
     with pytest.raises(ValueError, match=message):
         risk.prepare(y, weight)
@@ -179,7 +179,7 @@ def test_prepare_leaves_the_risk_and_the_arrays_alone(risk):
     assert s.tolist() == weights
 
 
-@each("mu", [0.0, -1.0, math.nan, -math.inf])
+@for_each("mu", [0.0, -1.0, math.nan, -math.inf])
 @those(lambda risk: risk.smoothable)
 def test_smoothing_needs_a_positive_mu(risk, mu):
     with pytest.raises(ValueError, match=r"mu=.*positive"):
@@ -233,7 +233,7 @@ def test_the_short_forms_agree_with_evaluate(risk):
         assert math.isnan(bare.plane)
 
 
-@each(
+@for_each(
     "risk, expected",
     [("roc_area", 1.0), ("hinge", 1.0), ("squared_hinge", 0.5), ("logistic", math.log(2.0)), ("partial_roc", 1.0)],
 )
@@ -242,7 +242,7 @@ def test_the_value_of_zero_scores_is_known(risk, expected):
         assert abs(get_risk(risk).prepare(y, s).value_at_zero() - expected) <= 2 * EPS
 
 
-@each("size", [1e3, 1e4, 1e150, 1e308])
+@for_each("size", [1e3, 1e4, 1e150, 1e308])
 def test_logistic_neither_overflows_nor_loses_large_margins(size):
     z, y = np.array([size, -size, size, -size]), np.array([1, -1, -1, 1])
     with np.errstate(all="raise"):

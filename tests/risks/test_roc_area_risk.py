@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from looped import each
+from cases import for_each
 from scoreline.risks import RocAreaRisk
 from tiers import examples
 
@@ -57,7 +57,7 @@ SMOOTH = {
 }
 
 
-@each("z, y, value, counts", HARD)
+@for_each("z, y, value, counts", HARD)
 def test_golden_hard(z, y, value, counts):
     z, y, counts = (np.array(a, dtype=float) for a in (z, y, counts))
     prepared = RocAreaRisk().prepare(y)
@@ -71,7 +71,7 @@ def test_golden_hard(z, y, value, counts):
     assert abs(RocAreaRisk.reference(z, y)[0] - value) <= 1e-14
 
 
-@each("z, y, mu, value, gamma", SMOOTH)
+@for_each("z, y, mu, value, gamma", SMOOTH)
 def test_golden_smooth(z, y, mu, value, gamma):
     z, y, gamma = (np.array(a, dtype=float) for a in (z, y, gamma))
     prepared = RocAreaRisk().prepare(y)
@@ -83,8 +83,8 @@ def test_golden_smooth(z, y, mu, value, gamma):
     assert abs(plane - gamma[y > 0].sum() / pairs) <= 1e-14
 
 
-@each("width", [1e-10, 1e-3, 0.5, 1.0, 1.5, 1e3])
-@each("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)])
+@for_each("width", [1e-10, 1e-3, 0.5, 1.0, 1.5, 1e3])
+@for_each("shape", [(1, 1), (1, 9), (9, 1), (5, 5), (3, 8)])
 def test_zero_scores_have_a_closed_form(shape, width):
     """w = 0: every t is 1, so b = min(1, 1 / width) and R_mu = b - width b^2 / 2."""
     y = np.repeat([1, -1], shape)
@@ -213,10 +213,10 @@ def test_the_risk_bounds_one_minus_auc(problem):
     assert RocAreaRisk().prepare(y, s).value(z) >= 1.0 - auc - 16 * EPS
 
 
-@each("outlier", [1e4, 1e8, 1e12, 1e17, 1e150])
-@each("sign", [1, -1])
-@each("shape", [(20, 30), (30, 20)])
-@each("width", [1e-3, 0.5])
+@for_each("outlier", [1e4, 1e8, 1e12, 1e17, 1e150])
+@for_each("sign", [1, -1])
+@for_each("shape", [(20, 30), (30, 20)])
+@for_each("width", [1e-3, 0.5])
 def test_an_outlier_does_not_spoil_the_other_pairs(width, shape, sign, outlier):
     """One misranked row far away: its own pairs have ramp 1, and the ramps of all other pairs keep their digits."""
     y = np.repeat([1, -1], shape)
@@ -227,7 +227,7 @@ def test_an_outlier_does_not_spoil_the_other_pairs(width, shape, sign, outlier):
         check_against_pairs(z, y, None, width)
 
 
-@each("outlier", [1e8, 1e12])
+@for_each("outlier", [1e8, 1e12])
 def test_planes_stay_below_the_risk_beside_an_outlier(outlier):
     """What the certificate needs: c + <grad, z'> <= R(z') for moderate z'."""
     rng = np.random.default_rng(4)
@@ -242,8 +242,8 @@ def test_planes_stay_below_the_risk_beside_an_outlier(outlier):
         assert plane + grad @ other <= prepared.value(other) + 50 * EPS * (1 + abs(shift))
 
 
-@each("weighted", [False, True])
-@each("share", [0.02, 0.5, 0.95])
+@for_each("weighted", [False, True])
+@for_each("share", [0.02, 0.5, 0.95])
 def test_several_chunks_equal_the_sum_over_pairs(share, weighted):
     rng = np.random.default_rng(5)
     n = 20_000 if share == 0.02 else 2_000  # 20,000 * 16 operations make two chunks

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from looped import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.risks import SquaredRocAreaRisk
 from tiers import examples
@@ -63,8 +63,8 @@ def test_the_risk_equals_the_sum_over_pairs(data):
     check_against_pairs(z, y, data.draw(st.sampled_from([None, s])), 7.0)  # 1 + 2 max |z|
 
 
-@each("weighted", [False, True])
-@each("share", [0.05, 0.5, 0.95])
+@for_each("weighted", [False, True])
+@for_each("share", [0.05, 0.5, 0.95])
 def test_the_literal_reference_is_the_sum_over_pairs(share, weighted):
     z, y, s = problem(40, share, 1, weighted)
     value, grad, plane = SquaredRocAreaRisk.reference(z, y, s)
@@ -75,7 +75,7 @@ def test_the_literal_reference_is_the_sum_over_pairs(share, weighted):
     assert abs(plane - (value - grad @ z)) <= 400 * EPS
 
 
-@each("shape", [(1, 1), (1, 9), (9, 1), (3, 8)])
+@for_each("shape", [(1, 1), (1, 9), (9, 1), (3, 8)])
 def test_zero_scores_cost_one_half(shape):
     y = np.repeat([1, -1], shape)
     result = SquaredRocAreaRisk().prepare(y).evaluate(np.zeros(len(y)))
@@ -85,8 +85,8 @@ def test_zero_scores_cost_one_half(shape):
     assert abs(SquaredRocAreaRisk().prepare(y, np.linspace(0.1, 2.0, len(y))).value_at_zero() - 0.5) <= 8 * EPS
 
 
-@each("weighted", [False, True])
-@each("share", [0.1, 0.5, 0.9])
+@for_each("weighted", [False, True])
+@for_each("share", [0.1, 0.5, 0.9])
 def test_the_gradient_is_that_of_central_differences(share, weighted):
     z, y, s = problem(50, share, 2, weighted)
     prepared = SquaredRocAreaRisk().prepare(y, s)
@@ -112,9 +112,9 @@ def test_integer_weights_equal_repeated_rows():
     np.testing.assert_allclose(a.grad, np.bincount(rows, b.grad, 60), rtol=0, atol=90 * EPS)
 
 
-@each("offset", [0.0, 1e6, -1e9])
-@each("spread", [1e-3, 1.0, 1e3, 1e6])
-@each("share", [0.1, 0.5, 0.9])
+@for_each("offset", [0.0, 1e6, -1e9])
+@for_each("spread", [1e-3, 1.0, 1e3, 1e6])
+@for_each("share", [0.1, 0.5, 0.9])
 def test_large_spreads_and_offsets_keep_relative_accuracy(share, spread, offset):
     z, y, _ = problem(40, share, 4)
     z = z * spread + offset  # what rounding does to z here is part of the problem
@@ -122,8 +122,8 @@ def test_large_spreads_and_offsets_keep_relative_accuracy(share, spread, offset)
     check_against_pairs(z, y, None, 1.0 + np.ptp(z))
 
 
-@each("outlier", [1e4, 1e6, 1e8])
-@each("shape", [(15, 25), (25, 15)])
+@for_each("outlier", [1e4, 1e6, 1e8])
+@for_each("shape", [(15, 25), (25, 15)])
 def test_outliers_on_their_right_side_cost_no_digits(shape, outlier):
     y = np.repeat([1, -1], shape)
     z = np.random.default_rng(5).standard_normal(40)
@@ -150,7 +150,7 @@ def test_the_plane_lies_below_the_risk_and_a_shift_changes_nothing():
     assert abs(prepared.value(z + 3.0) - result.value) <= 50 * EPS * result.value
 
 
-@each("alpha", [1e-3, 1e-1])
+@for_each("alpha", [1e-3, 1e-1])
 def test_the_classifier_finds_the_minimum_of_ranksvm(alpha):
     rng = np.random.default_rng(7)
     X = rng.standard_normal((80, 4))

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from looped import each
+from cases import for_each
 from scoreline.risks import ContingencyRisk, HingeRisk, RocAreaRisk
 from scoreline.risks.ties import TIED_WITHIN
 
@@ -82,7 +82,7 @@ def test_the_default_rule_is_any_and_out_receives_the_gradient(make):
     assert smallest.evaluate(z, grad=False).grad is None
 
 
-@each("risk", [HingeRisk, RocAreaRisk])
+@for_each("risk", [HingeRisk, RocAreaRisk])
 def test_smoothed_risks_have_no_ties(risk):
     y, z = np.array([1, -1, 1, -1]), np.array([0.5, -0.5, 1.0, -1.0])
     got, expected = (risk(ties).prepare(y).evaluate(z, 0.1) for ties in ("smallest", "any"))
@@ -91,7 +91,7 @@ def test_smoothed_risks_have_no_ties(risk):
 
 
 @every_risk
-@each("ties", ["smalest", "", None, 1, "largest"])
+@for_each("ties", ["smalest", "", None, 1, "largest"])
 def test_unknown_rules_are_refused(make, ties):
     with pytest.raises(ValueError, match=r"ties=.*'any', 'smallest'"):
         make(ties)
@@ -100,7 +100,7 @@ def test_unknown_rules_are_refused(make, ties):
 # The points of the counter-examples (Zhang, Saha and Vishwanathan 2010, 2012), as scores after k steps, n rows or negatives.
 
 
-@each("k", [1, 2, 5, 7])
+@for_each("k", [1, 2, 5, 7])
 def test_the_hinge_takes_the_first_row_not_used_yet(k):
     """y z is 1 + n / k for the k rows used, 1 for the others: R = 0, and the rows at the kink are all the same."""
     n = 8
@@ -115,7 +115,7 @@ def test_the_hinge_takes_the_first_row_not_used_yet(k):
     assert abs(got.value) <= 4 * EPS
 
 
-@each("k", [1, 3, 7])
+@for_each("k", [1, 3, 7])
 def test_the_roc_area_takes_the_first_pair_not_used_yet(k):
     n = 8
     y = np.append(1, -np.ones(n, dtype=int))
@@ -127,7 +127,7 @@ def test_the_roc_area_takes_the_first_pair_not_used_yet(k):
     assert abs(got.plane - 1.0 / n) <= EPS
 
 
-@each("k", [1, 3, 6])
+@for_each("k", [1, 3, 6])
 def test_f1_flips_the_first_negative_not_used_yet(k):
     """One negative more costs -1/3 and adds 1/3 to the loss; the positive costs too much."""
     n = 8
@@ -144,7 +144,7 @@ def test_f1_flips_the_first_negative_not_used_yet(k):
     assert abs(got.value) <= TIED_WITHIN
 
 
-@each("k", [1, 3, 6])
+@for_each("k", [1, 3, 6])
 def test_prbep_flips_the_positive_and_the_first_negative_not_used_yet(k):
     n, q = 8, math.sqrt(2.0) / 4.0  # not a float: scores tie only up to rounding
     y = np.append(1, -np.ones(n - 1, dtype=int))
@@ -171,7 +171,7 @@ def test_scores_that_differ_by_less_than_a_tie_count_as_equal():
     assert np.flatnonzero(got.grad).tolist() == [1]
 
 
-@each("measure", ["accuracy", "f1", "jaccard", "gmean", "hmean", "qmean", "min_tpr_tnr", "gower_legendre", "prbep"])
+@for_each("measure", ["accuracy", "f1", "jaccard", "gmean", "hmean", "qmean", "min_tpr_tnr", "gower_legendre", "prbep"])
 def test_counts_take_the_fewest_flips_but_one_at_least(measure):
     rng = np.random.default_rng(3)
     risk, tied = ContingencyRisk(measure, ties="smallest"), 0

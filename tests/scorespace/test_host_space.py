@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from packaging.version import Version
 
-from looped import each
+from cases import for_each
 from scoreline.runtime import parallel
 from scoreline.scores import HostSpace
 
@@ -21,7 +21,7 @@ def vectors(n):
     return rng.standard_normal(n), rng.standard_normal(n)
 
 
-@each("n", LENGTHS)
+@for_each("n", LENGTHS)
 def test_combine_is_exactly_numpy(n):
     x, y = vectors(n)
     for a, b in ((1.0, 0.3), (0.0, -2.0), (-1.5, 1.0)):
@@ -29,8 +29,8 @@ def test_combine_is_exactly_numpy(n):
         assert np.array_equal(SPACE.combine(a, x, b, y), a * x + b * y)
 
 
-@each("n", [1, 7, 300_000])
-@each("place", ["new", "x", "y"])
+@for_each("n", [1, 7, 300_000])
+@for_each("place", ["new", "x", "y"])
 def test_combine_writes_where_it_is_told(n, place):
     x, y = vectors(n)
     expected = 2.0 * x - 3.0 * y
@@ -39,7 +39,7 @@ def test_combine_writes_where_it_is_told(n, place):
     assert np.array_equal(out, expected)
 
 
-@each("n", LENGTHS)
+@for_each("n", LENGTHS)
 def test_dot_is_numpy_to_rounding(n):
     x, y = vectors(n)
     # 4 roundings of sum |x y|: the worst case is n of them, but random signs cancel most, even for a million terms.
@@ -48,7 +48,7 @@ def test_dot_is_numpy_to_rounding(n):
     assert SPACE.dot(x, x) > 0.0
 
 
-@each("n", LENGTHS)
+@for_each("n", LENGTHS)
 def test_max_abs_is_exactly_numpy(n):
     x, _ = vectors(n)
     signs = np.where(np.arange(n) % 2, -1, 1)
@@ -95,7 +95,7 @@ def test_labels_hold_the_totals():
     assert SPACE.zeros(weighted).tolist() == [0.0] * 5
 
 
-@each("loss", ["hinge", "squared_hinge", "logistic"])
+@for_each("loss", ["hinge", "squared_hinge", "logistic"])
 def test_sums_without_gradient_equal_those_with(loss):
     z, y = vectors(1001)
     labels = SPACE.labels(np.where(y > 0, 1, -1), np.abs(y))
@@ -152,7 +152,7 @@ def test_change_sides_splits_the_weight_of_equals_in_their_order():
     assert bare[:4] == moved[:4]
 
 
-@each("weighted", [False, True])
+@for_each("weighted", [False, True])
 def test_change_sides_of_many_rows_is_numpy_for_one_and_two_threads(weighted):
     z, y = vectors(300_000)
     z, sign = np.round(8.0 * z) / 8.0, np.where(y > 0.5, 1, -1)
@@ -237,7 +237,7 @@ def test_reweighted_labels_have_new_totals():
     assert weighted.sign.tolist() == SIGNS.tolist()
 
 
-@each("width", [1e-9, 1e-3, 0.25, 1.0, 50.0])
+@for_each("width", [1e-9, 1e-3, 0.25, 1.0, 50.0])
 def test_soft_threshold_takes_the_amount_and_not_more(width):
     rng = np.random.default_rng(1)
     for trial in range(80):
@@ -260,7 +260,7 @@ def test_soft_threshold_takes_the_amount_and_not_more(width):
         assert amount - size <= taken <= amount + 8 * np.finfo(float).eps * total
 
 
-@each("width", [1e-9, 1e-3, 0.25, 1.0])
+@for_each("width", [1e-9, 1e-3, 0.25, 1.0])
 def test_soft_threshold_with_a_flat_piece_at_the_amount(width):
     """Rows at 4 and rows at 0 and 1: the weight of the first is the amount, but for the rounding of sums of tenths."""
     rng = np.random.default_rng(3)
@@ -289,7 +289,7 @@ FLAT = {  # the weight of the highest rows is the amount, with kinks of rows wit
 }
 
 
-@each("z, s, amount, width", FLAT)
+@for_each("z, s, amount, width", FLAT)
 def test_soft_threshold_where_rounding_tilts_a_flat_piece(z, s, amount, width):
     z, s = np.array(z), np.array(s, dtype=float)
     base, offset = SPACE.soft_threshold(z, SPACE.labels(-np.ones(len(z)), s), -1, amount, width)
@@ -319,8 +319,8 @@ def test_lifted_scores_are_no_lower_than_the_threshold():
     assert z.tolist() == [5.0, 1.0, 4.0, -7.0]
 
 
-@each("margin", [0.0, 1.0, -0.5, 3.0])
-@each("width", [0.0, 0.3])
+@for_each("margin", [0.0, 1.0, -0.5, 3.0])
+@for_each("width", [0.0, 0.3])
 def test_pair_sums_take_any_margin(width, margin):
     rng = np.random.default_rng(2)
     for share in (0.2, 0.8):
@@ -345,7 +345,7 @@ def test_pair_sums_take_any_margin(width, margin):
             np.testing.assert_allclose(got[~positive], curved.sum(axis=0), rtol=0, atol=size)
 
 
-@each("operation", ["class_scores", "change_sides", "worst_ranking", "top_share", "soft_threshold", "lifted"])
+@for_each("operation", ["class_scores", "change_sides", "worst_ranking", "top_share", "soft_threshold", "lifted"])
 def test_scores_of_the_wrong_length_are_refused(operation):
     rest = {
         "class_scores": (),

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from looped import each
+from cases import for_each
 from scoreline.risks import RocAreaRisk
 from scoreline.scores import space_for
 
 
-@each("seed", range(40))
+@for_each("seed", range(40))
 def test_weights_of_zero_leave_no_negative_curvature(seed):
     rng = np.random.default_rng(seed)
     n, width = 60, 0.5

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
-from loops import for_each, seeds
+from cases import for_each, seeds
 from scoreline.solvers.normal_model import (
     Penalised,
     Projected,

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from loops import crossed, for_each
+from cases import crossed, for_each
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.fitting.threshold import held_out_rows
 from scoreline.io import make_imbalanced

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
-from loops import crossed, for_each
+from cases import crossed, for_each
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.io import hard_for_cutting_planes
 from scoreline.objective import Objective

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from loops import for_each
+from cases import for_each
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.io import make_imbalanced
 from scoreline.measures import get_measure

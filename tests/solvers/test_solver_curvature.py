@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from loops import for_each
+from cases import for_each
 from scoreline.solvers.common.hessian import CurvatureMemory
 
 

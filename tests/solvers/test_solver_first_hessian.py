@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from loops import for_each
+from cases import for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk

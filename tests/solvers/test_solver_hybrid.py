@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.sparse.linalg import aslinearoperator
 
-from loops import crossed, for_each
+from cases import crossed, for_each
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.metrics import roc_auc_score
 
-from loops import crossed, for_each
+from cases import crossed, for_each
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
 from scoreline.risks.registry import get_risk

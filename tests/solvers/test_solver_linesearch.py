@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from loops import for_each
+from cases import for_each
 from scoreline.solvers.common.linesearch import strong_wolfe
 from tiers import examples
 

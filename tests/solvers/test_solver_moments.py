@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from loops import crossed, for_each
+from cases import crossed, for_each
 from scoreline.measures import all_measures, get_measure
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.moments import ClassMoments, Moments

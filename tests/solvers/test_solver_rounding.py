@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from loops import crossed, for_each, seeds
+from cases import crossed, for_each, seeds
 from scoreline import MeasureClassifier
 from scoreline.measures import get_measure
 from scoreline.objective import Objective

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from loops import crossed, for_each, seeds
+from cases import crossed, for_each, seeds
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.fitting.threshold import held_out_rows
 from scoreline.kernels import point_updates

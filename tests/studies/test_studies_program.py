@@ -34,22 +34,22 @@ def test_a_study_is_printed_and_written(program, tmp_path):
     assert json.loads(out)["reproduces"] is True
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        ((), 2, "required: name"),
-        (("nobody",), 2, "zhang2010"),
-        (("zhang2010", "--fast"), 2, "unrecognized arguments: --fast"),
-        (("zhang2010", "--quick", "--out", "no/x"), 1, "does not exist; make it first"),
-        (("zhang2010", "--data", "nowhere"), 1, "is not a folder"),
-    ],
-)
-def test_wrong_use(program, tmp_path, arguments, code, words):
-    found, out, err = program(*arguments)
-    assert (found, out) == (code, "")
-    assert words in err
-    assert err.startswith("scoreline: error: ")
-    assert not list(tmp_path.iterdir())
+WRONG_USE = [
+    ((), 2, "required: name"),
+    (("nobody",), 2, "zhang2010"),
+    (("zhang2010", "--fast"), 2, "unrecognized arguments: --fast"),
+    (("zhang2010", "--quick", "--out", "no/x"), 1, "does not exist; make it first"),
+    (("zhang2010", "--data", "nowhere"), 1, "is not a folder"),
+]
+
+
+def test_wrong_use(program, tmp_path):
+    for arguments, code, words in WRONG_USE:
+        found, out, err = program(*arguments)
+        assert (found, out) == (code, ""), arguments
+        assert words in err, arguments
+        assert err.startswith("scoreline: error: ")
+        assert not list(tmp_path.iterdir()), arguments
 
 
 def test_help_names_the_studies(program):

@@ -13,7 +13,7 @@ import pytest
 from exact_objectives import FORMULAS, exact_features, exact_objective, exact_risk, fraction
 from sklearn.exceptions import ConvergenceWarning
 
-from looped import each
+from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline import objective as objective_module
 from scoreline.objective import Objective, summation_error
@@ -33,7 +33,7 @@ def test_every_risk_has_an_exact_formula():
     assert set(FORMULAS) == set(all_risks()), "write the definition of a new risk into exact_objectives.py"
 
 
-@each("name", sorted(all_risks()))
+@for_each("name", sorted(all_risks()))
 def test_exact_risks_agree_with_the_reference(name):
     """The second writing of every definition is that of the risk: both are compared at random and at tied scores."""
     rng = np.random.default_rng(5)
@@ -48,7 +48,7 @@ def test_exact_risks_agree_with_the_reference(name):
             assert risk.reference(z, y, weight)[0] == pytest.approx(value, rel=1e-12, abs=1e-14)
 
 
-@each("number", [*range(ROUNDS * len(trials.PAIRS)), *FOUND])
+@for_each("number", [*range(ROUNDS * len(trials.PAIRS)), *FOUND])
 def test_bounds_are_proofs(number):
     assert not trials.run(number).wrong
 
@@ -93,8 +93,8 @@ def wide_problem(n, p):
     return rng.standard_normal((n, p)) * 10.0 ** rng.integers(-2, 3, p), np.where(np.arange(n) % 2, 1, -1)
 
 
-@each("n, p", [(2, 300), (3, 4000)])
-@each("risk", ["logistic", "hinge", "roc_area_squared"])
+@for_each("n, p", [(2, 300), (3, 4000)])
+@for_each("risk", ["logistic", "hinge", "roc_area_squared"])
 def test_far_more_features_than_rows(n, p, risk):
     """|v|^2 is a sum of p squares: its rounding is not that of n rows."""
     X, y = wide_problem(n, p)
@@ -121,7 +121,7 @@ def wrapped_coefficients(clf, X, weight, needs_intercept):
     return operator
 
 
-@each("measure, scaling", tiered(product(ESTIMATED, [None, "maxabs", "standard"]), strength=1))
+@for_each("measure, scaling", tiered(product(ESTIMATED, [None, "maxabs", "standard"]), strength=1))
 def test_estimators_report_proofs_of_the_scaled_problem(measure, scaling):
     X, y = small_rows()
     clf = MeasureClassifier(measure, scaling=scaling, alpha=1e-3, tol=1e-9, solver="auto", risk="auto", max_iter=300)

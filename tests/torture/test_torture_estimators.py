@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from torture_data import as_float64, problems, slowly_drawn
 
-from looped import each
+from cases import for_each
 from scoreline import MeasureClassifier, MeasureClassifierCV
 from scoreline.fitting.checks import check_weights
 from scoreline.measures import get_measure
@@ -127,7 +127,7 @@ def settings_of(draw, name):
     }
 
 
-@each("name", MEASURES)
+@for_each("name", MEASURES)
 @slowly_drawn(50)
 @given(data=st.data(), case=problems(max_rows=12, max_columns=4))
 def test_a_fit_is_sound_or_refused(name, data, case):
@@ -157,7 +157,7 @@ STREAMED = {
 }
 
 
-@each("solver", list(STREAMED))
+@for_each("solver", list(STREAMED))
 @slowly_drawn(100)
 @given(data=st.data(), case=problems(max_rows=12, max_columns=4), blocks=st.integers(1, 4))
 def test_a_stream_is_sound_or_refused(solver, data, case, blocks):
@@ -208,7 +208,7 @@ def test_a_search_is_sound_or_refused(name, case, scaling, probability, weighted
 
 
 @pytest.mark.slow
-@each("measure", ["roc_auc", "f1", "prbep", "average_precision", "partial_roc_auc", "gmean"])
+@for_each("measure", ["roc_auc", "f1", "prbep", "average_precision", "partial_roc_auc", "gmean"])
 def test_one_positive_among_a_million(measure):
     """The largest imbalance that a million rows have: a proof, finite coefficients, and the positive found if it is far out."""
     rng = np.random.default_rng(0)
@@ -226,7 +226,7 @@ def test_one_positive_among_a_million(measure):
         assert decision[777] == decision.max()
 
 
-@each("measure", ["accuracy", "roc_auc", "balanced_accuracy"])
+@for_each("measure", ["accuracy", "roc_auc", "balanced_accuracy"])
 def test_moments_of_one_row_a_class(measure):
     """Without any spread the direction was divided by 1e-300 before it was brought to length 1: an overflow."""
     X, y = np.array([[0.12573022, 0.64042265], [-0.13210486, 0.10490012]]), np.array([-1, 1])
@@ -270,8 +270,8 @@ def test_a_fold_that_fails_leaves_no_half_of_a_model():
     assert np.array_equal(clf.predict_proba(X), before)
 
 
-@each("scale", [1e-155, 1e-100, 1e100, 1e154])
-@each("measure", ["accuracy", "roc_auc"])
+@for_each("scale", [1e-155, 1e-100, 1e100, 1e154])
+@for_each("measure", ["accuracy", "roc_auc"])
 def test_moments_of_columns_whose_fourth_powers_leave_the_range_of_floats(scale, measure):
     """They were RuntimeWarnings, and a ridge of 0 or infinity."""
     rng = np.random.default_rng(0)

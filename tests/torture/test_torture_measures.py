@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torture_data import LARGEST, TINY, labels, scores, weights
 
-from looped import each
+from cases import for_each
 from scoreline.measures import CountMeasure, all_measures, best_threshold, class_average, get_measure, robust_threshold
 from scoreline.measures.base import CountsBasedMeasure, checked_rows
 from scoreline.measures.ranking import AtKMeasure
@@ -234,21 +234,21 @@ def check_robust(name, y, z, weight):
         assert abs(tuned.value - float(expected)) <= 8 * len(z) * EPS ** (0.5 if name in ("qmean", "gmean") else 1.0)
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 @examples(100)
 @given(case=rows_of())
 def test_values_at_any_scale(name, case):
     check_value(name, *case)
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 @examples(100)
 @given(case=rows_of())
 def test_thresholds_at_any_scale(name, case):
     check_threshold(name, *case)
 
 
-@each("name", COUNTS)
+@for_each("name", COUNTS)
 @examples(100)
 @given(case=rows_of())
 def test_robust_thresholds_at_any_scale(name, case):
@@ -269,7 +269,7 @@ def test_average_precision_and_partial_area_are_those_of_scikit_learn(case):
         assert abs(quiet(get_measure(name).value, y, z, weight) - expected) <= 8 * EPS
 
 
-@each("name", NAMES)
+@for_each("name", NAMES)
 @examples(60)
 @given(case=rows_of(kinds=("whole",)))
 def test_whole_weights_are_repeated_rows_at_any_score(name, case):
@@ -279,8 +279,8 @@ def test_whole_weights_are_repeated_rows_at_any_score(name, case):
     assert abs(measure.value(y, z, weight) - measure.value(y[rows], z[rows])) <= 8 * len(rows) * EPS
 
 
-@each("name", NAMES)
-@each("factor", [2.0**-1040, 2.0**-900, 2.0**900, 2.0**1020])
+@for_each("name", NAMES)
+@for_each("factor", [2.0**-1040, 2.0**-900, 2.0**900, 2.0**1020])
 def test_powers_of_two_in_the_weights_change_no_bit(name, factor):
     """Weights of 1e-300 and of 1e300 gave NaN, 0 or infinity, with warnings."""
     y, z = np.array([1, -1, 1, -1, -1, 1]), np.array([0.5, 0.25, -1.0, -2.0, 0.5, 3.0])
@@ -291,7 +291,7 @@ def test_powers_of_two_in_the_weights_change_no_bit(name, factor):
         assert tuned == best_threshold(y, z, measure, weight)
 
 
-@each("name", ["precision_at_k", "recall_at_k"])
+@for_each("name", ["precision_at_k", "recall_at_k"])
 def test_a_whole_k_is_a_number_of_rows_beside_weights_of_any_size(name):
     y, z = np.array([1, -1, 1, -1]), np.array([4.0, 3.0, 2.0, 1.0])
     measure = get_measure(name, {"k": 2})
@@ -301,8 +301,8 @@ def test_a_whole_k_is_a_number_of_rows_beside_weights_of_any_size(name):
     assert tiny == (pytest.approx(1e-300) if name == "precision_at_k" else 1.0)
 
 
-@each("average", ["macro", "weighted", "micro"])
-@each("name", NAMES)
+@for_each("average", ["macro", "weighted", "micro"])
+@for_each("name", NAMES)
 def test_averages_over_classes_take_weights_of_any_size(name, average):
     rng = np.random.default_rng(1)
     y, scores, weight = np.arange(12) % 3, rng.standard_normal((12, 3)), rng.integers(1, 4, 12).astype(float)
@@ -316,7 +316,7 @@ def test_averages_over_classes_take_weights_of_any_size(name, average):
         class_average(name, y, given, average, sample_weight=np.where(y == 0, 1e-300, 1e300))
 
 
-@each("name", ["mcc", "kappa"])
+@for_each("name", ["mcc", "kappa"])
 def test_light_rows_do_not_drown_in_heavy_ones(name):
     """The weight below the threshold was a difference of two sums: of 1e20 + 1 and 1e20, which left 0."""
     y, z, weight = np.array([-1, 1, 1]), np.array([0.1, -0.1, 0.6]), np.array([1.0, 1.0, 1e20])
@@ -328,8 +328,8 @@ def test_light_rows_do_not_drown_in_heavy_ones(name):
 SCALE_FREE = [name for name, m in all_measures().items() if issubclass(m, CountsBasedMeasure) and m.scale_free]
 
 
-@each("scale", [2.0**-900, 2.0**-500, 2.0**500, 2.0**900])
-@each("name", SCALE_FREE)
+@for_each("scale", [2.0**-900, 2.0**-500, 2.0**500, 2.0**900])
+@for_each("name", SCALE_FREE)
 def test_counts_of_any_size_give_the_value_of_their_shares(name, scale):
     """Products of four sums leave the range of floats; powers of two change no digit of what is right."""
     measure = get_measure(name)
@@ -339,7 +339,7 @@ def test_counts_of_any_size_give_the_value_of_their_shares(name, scale):
             assert measure.from_counts(*(scale * c for c in counts)) == measure.from_counts(*counts)
 
 
-@each("beta", [1e-200, 1e-3, 0.5, 3.0, 1e100, 1e200])
+@for_each("beta", [1e-200, 1e-3, 0.5, 3.0, 1e100, 1e200])
 def test_fbeta_of_any_beta(beta):
     """A beta of 1e200 made infinity divided by infinity."""
     measure, (tp, fp, fn, tn) = get_measure("fbeta", {"beta": beta}), (3, 2, 5, 7)
@@ -379,8 +379,8 @@ NOT_ROWS = {
 }
 
 
-@each("name", NAMES)
-@each("y, z, weight, message", NOT_ROWS)
+@for_each("name", NAMES)
+@for_each("y, z, weight, message", NOT_ROWS)
 def test_rows_that_are_malformed_are_refused(name, y, z, weight, message):
     """NaN counted as a negative prediction, rows of weight NaN or below 0 were left out, one label stood for all rows."""
     for call in (get_measure(name).value, lambda *rows: best_threshold(rows[0], rows[1], name, rows[2])):
@@ -388,8 +388,8 @@ def test_rows_that_are_malformed_are_refused(name, y, z, weight, message):
             call(np.array(y), np.array(z), None if weight is None else np.array(weight))
 
 
-@each("name", NAMES)
-@each("place", [0, 1, 2])
+@for_each("name", NAMES)
+@for_each("place", [0, 1, 2])
 def test_masked_arrays_are_refused(name, place):
     """NumPy gives the numbers below the mask."""
     rows = [np.array([1, -1, -1, 1]), np.array([0.5, 0.1, 0.7, 0.2]), np.array([1.0, 2.0, 1.0, 3.0])]
@@ -400,7 +400,7 @@ def test_masked_arrays_are_refused(name, place):
         best_threshold(rows[0], rows[1], name, rows[2])
 
 
-@each("name", ["roc_auc", "average_precision", "partial_roc_auc"])
+@for_each("name", ["roc_auc", "average_precision", "partial_roc_auc"])
 def test_infinite_scores_cannot_be_ranked(name):
     with pytest.raises(ValueError, match="finite"):
         get_measure(name).value(np.array([1, -1]), np.array([np.inf, 0.0]))

@@ -28,7 +28,7 @@ from torture_data import (
     shapes,
 )
 
-from looped import each
+from cases import for_each
 from scoreline.distributed import Layout, Ref
 from scoreline.distributed.cluster import Home, InlineCluster
 from scoreline.distributed.parts_operator import PartsOperator
@@ -239,7 +239,7 @@ MADE = {
 }
 
 
-@each("name", list(MADE))
+@for_each("name", list(MADE))
 @examples(6)
 @given(X=float_matrices(shapes(9, 5)), seed=seeds)
 def test_other_operators_at_any_scale(name, X, seed):
@@ -333,8 +333,8 @@ def test_a_coefficient_out_of_range_in_units_of_x_names_its_column():
     assert np.isfinite(coef).all()
 
 
-@each("kind", [sp.coo_matrix, sp.coo_array])
-@each("dtype", [np.int8, np.uint8, np.bool_, np.int16])
+@for_each("kind", [sp.coo_matrix, sp.coo_array])
+@for_each("dtype", [np.int8, np.uint8, np.bool_, np.int16])
 def test_small_integers_that_name_a_place_twice_do_not_wrap_around(kind, dtype):
     """SciPy adds duplicates in the type of the entries: 100 + 100 of int8 was -56."""
     entries = np.array([100, 100, 3]).astype(dtype)
@@ -395,7 +395,7 @@ def test_weights_of_any_size_give_the_same_variance():
         assert (got.mean[0], got.variance[0]) == (expected.mean[0], expected.variance[0])
 
 
-@each("make", [np.asarray, sp.csr_array, sp.csc_matrix, lambda X: X[:, ::-1]])
+@for_each("make", [np.asarray, sp.csr_array, sp.csc_matrix, lambda X: X[:, ::-1]])
 def test_a_quadratic_form_of_another_size_is_refused(make):
     """Kernels of sparse rows read past the end of a matrix that was too small."""
     operator = as_operator(make(np.eye(3)))
@@ -405,8 +405,8 @@ def test_a_quadratic_form_of_another_size_is_refused(make):
     assert operator.quadratics(np.ones((3, 3), dtype=np.int8)).tolist() == [1.0, 1.0, 1.0]
 
 
-@each("make", [sp.csr_array, sp.csc_array])
-@each("index", [np.int16, ">i4", ">i8", np.uint32])
+@for_each("make", [sp.csr_array, sp.csc_array])
+@for_each("index", [np.int16, ">i4", ">i8", np.uint32])
 def test_indices_of_any_type_of_integer(make, index):
     """Those of two bytes failed in a view of memory, foreign byte orders were called malformed."""
     X = make(np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]))
@@ -414,8 +414,8 @@ def test_indices_of_any_type_of_integer(make, index):
     assert as_operator(X).matvec([1.0, 10.0, 100.0]).tolist() == [201.0, 300.0]
 
 
-@each("weight", [[np.nan, 1.0], [-1.0, 1.0], [np.inf, 1.0]])
-@each("make", [np.asarray, sp.csr_array])
+@for_each("weight", [[np.nan, 1.0], [-1.0, 1.0], [np.inf, 1.0]])
+@for_each("make", [np.asarray, sp.csr_array])
 def test_statistics_with_weights_that_are_none_are_refused(make, weight):
     """A mean of 0 came out."""
     with pytest.raises(ValueError, match="weight must hold finite numbers"):

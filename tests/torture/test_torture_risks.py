@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torture_data import LARGEST, WEIGHTS, labels, scores, weights
 
-from looped import each
+from cases import for_each
 from risk_variants import RISKS
 from scoreline.distributed import Layout
 from scoreline.distributed.cluster import Home, InlineCluster
@@ -161,15 +161,15 @@ RATIOS = {
 }  # which counts whole numbers as rows
 
 
-@each("risk", WEIGHTED)
-@each("weight", [[9e-205, 6e-147, 1e289], [1.0, 1.0, 1e250], [5e-324, 1e-10, 1.0]])
+@for_each("risk", WEIGHTED)
+@for_each("weight", [[9e-205, 6e-147, 1e289], [1.0, 1.0, 1e250], [5e-324, 1e-10, 1.0]])
 def test_a_class_that_weighs_nothing_beside_the_other_is_refused(risk, weight):
     """Its weight became 0 or its product with the other did, and a division by it failed somewhere below."""
     with pytest.raises(ValueError, match=r"positive class a weight of .* expected a ratio of at most 1e\+100"):
         risk.prepare([1, -1, -1], weight)
 
 
-@each("risk", RATIOS)
+@for_each("risk", RATIOS)
 def test_powers_of_two_in_the_weights_change_no_bit(risk):
     y, z, s = np.array([1, -1, -1, 1]), np.array([0.3, -0.2, 0.1, -0.4]), np.array([0.25, 1.0, 4.5, 0.75])
     expected = risk.prepare(y, s).evaluate(z)
@@ -200,7 +200,7 @@ def test_a_walk_over_hundreds_of_decades_does_not_end_below_zero():
     assert (light.value, light.plane, light.grad.tolist()) == (0.0, 0.0, [0.0, 0.0])
 
 
-@each("name", [n for n in RISKS if n.startswith(("contingency", "average_precision"))])
+@for_each("name", [n for n in RISKS if n.startswith(("contingency", "average_precision"))])
 def test_scores_whose_sums_overflow_have_no_finite_value(name):
     """Differences of infinities were passed over: F1 of scores of 1.8e308 had a risk of 0, and its entropy one of 0.07."""
     y = np.array([-1, 1, 1])
@@ -220,9 +220,9 @@ def test_the_slope_of_an_entropy_of_fixed_size_balances_the_classes():
     assert abs(grad.sum()) <= 4 * EPS
 
 
-@each("width", [1e-310, 1e-300, 1e-200, 1e-100, 1e-99, 1e-50])
-@each("weight", [[1.0, 1e20], [1e-90, 1e5], [1e186, 1e216], [1e-30, 1e-120]])
-@each("risk", [PartialRocRisk(0.1), RocAreaRisk()])
+@for_each("width", [1e-310, 1e-300, 1e-200, 1e-100, 1e-99, 1e-50])
+@for_each("weight", [[1.0, 1e20], [1e-90, 1e5], [1e186, 1e216], [1e-30, 1e-120]])
+@for_each("risk", [PartialRocRisk(0.1), RocAreaRisk()])
 def test_ramps_narrower_than_weights_allow_are_none(risk, weight, width):
     """1e20 / 1e-300 was infinite and 1e-90 * 1e-300 was 0: the risk was no number, or there was a division by zero."""
     y = np.array([-1, 1])
@@ -250,7 +250,7 @@ def test_hessians_of_ramps_wider_than_floats_can_tell_are_not_known():
         assert found is None or np.isfinite(found.diagonal).all()
 
 
-@each("mu", [np.inf, np.nan, 0.0, -1.0])
+@for_each("mu", [np.inf, np.nan, 0.0, -1.0])
 def test_smoothing_needs_a_finite_positive_mu(mu):
     with pytest.raises(ValueError, match="positive number"):
         RocAreaRisk().prepare([1, -1]).smoothed(np.zeros(2), mu)
@@ -302,7 +302,7 @@ def test_a_score_that_is_no_number_shows_in_the_value(risk):
 
 
 @every_risk
-@each("dtype", [np.float16, np.float32, ">f8", np.int8, np.longdouble, bool])
+@for_each("dtype", [np.float16, np.float32, ">f8", np.int8, np.longdouble, bool])
 def test_scores_of_any_type_and_stride(risk, dtype):
     """Kernels took only native floats for the plane of a smooth risk."""
     prepared, z = risk.prepare([1, -1, -1, 1]), np.array([1, 0, 1, 0])
@@ -347,7 +347,7 @@ MILLION = {
 
 
 @pytest.mark.slow
-@each("risk", MILLION)
+@for_each("risk", MILLION)
 def test_one_positive_among_a_million(risk):
     """The literal definitions, O(n+ n-), against the fast ones: value, and a plane that touches."""
     n, rng = 10**6, np.random.default_rng(3)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torture_data import as_float64, problems, slowly_drawn
 
-from looped import each
+from cases import for_each
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks, get_risk
@@ -77,7 +77,7 @@ def cases(draw, risk):
     return made, options
 
 
-@each("solver", list(SOLVERS))
+@for_each("solver", list(SOLVERS))
 @slowly_drawn(80)
 @given(data=st.data())
 def test_a_solver_proves_or_refuses(solver, data):
@@ -90,7 +90,7 @@ def two_rows(alpha, risk, scale=0.0):
     return Objective(as_operator(scale * np.array([[1.0], [-2.0]])), get_risk(risk).prepare(np.array([1, -1])), alpha)
 
 
-@each("alpha", [1e-300, 1.0, 1e100, 1e300])
+@for_each("alpha", [1e-300, 1.0, 1e100, 1e300])
 def test_excessive_gap_without_curvature(alpha):
     """X = 0 and a strong penalty made its constant L = 0, and 1 / L a division by zero."""
     result = SOLVERS["excessive_gap"](max_iter=5).solve(two_rows(alpha, "hinge_free_intercept"))
@@ -98,8 +98,8 @@ def test_excessive_gap_without_curvature(alpha):
     assert result.lower_bound <= 1.0
 
 
-@each("name", ["bundle", "bundle_ls", "bundle_ocas"])
-@each("risk", sorted(all_risks()))
+@for_each("name", ["bundle", "bundle_ls", "bundle_ocas"])
+@for_each("risk", sorted(all_risks()))
 def test_cutting_planes_end_where_squares_leave_the_range_of_floats(name, risk):
     """-v / alpha overflowed in bundle_ls (a RuntimeWarning, then NaN); the run ends with what it has."""
     with warnings.catch_warnings():
@@ -115,8 +115,8 @@ def test_the_allowance_of_a_huge_slope_is_infinite():
     assert objective.mixture_allowance(np.array([1e300]), 1.0, 1e200) == np.inf
 
 
-@each("alpha", [1e-300, 1e-150, 1e150, 1e300])
-@each("risk", ["logistic", "squared_hinge"])
+@for_each("alpha", [1e-300, 1e-150, 1e150, 1e300])
+@for_each("risk", ["logistic", "squared_hinge"])
 def test_hybrid_with_penalties_at_the_ends_of_floats(alpha, risk):
     """The square of a promised decrease raised OverflowError, that of a tiny direction would be a division by zero."""
     X, y = np.array([[0.0], [-0.13210486], [0.64042265]]), np.array([-1, 1, 1])

@@ -11,8 +11,7 @@ cpus = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cpus)
 
 
-@pytest.mark.parametrize(("code", "n_failed"), [(0, 0), (1, 3), (2, 0)])
-def test_the_table_and_the_exit_code(code, n_failed, monkeypatch, capsys):
+def check_table(code, n_failed, monkeypatch, capsys):
     """A run that ends without a result, such as one with a wrong argument, fails as well."""
     monkeypatch.setattr(cpus, "processor_flags", lambda: cpus.AVX2)
     monkeypatch.setattr(cpus, "run_tests", lambda variables, arguments: (code, 7, n_failed))
@@ -25,6 +24,12 @@ def test_the_table_and_the_exit_code(code, n_failed, monkeypatch, capsys):
     assert table[3].startswith("skylake-avx512    skipped: this processor does not report avx512bw")
 
 
+def test_the_table_and_the_exit_code(monkeypatch, capsys):
+    for code, n_failed in ((0, 0), (1, 3), (2, 0)):
+        check_table(code, n_failed, monkeypatch, capsys)
+
+
+@pytest.mark.slow
 def test_counts_are_those_of_pytest(tmp_path, capsys):
     (tmp_path / "test_two.py").write_text("def test_a(): pass\ndef test_b(): assert False\n")
     assert cpus.run_tests({}, [str(tmp_path)]) == (1, 1, 1)

@@ -13,13 +13,13 @@ from sklearn.metrics import roc_auc_score
 
 from scoreline import MeasureClassifier
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from rivals import summary
 from rivals.base import COUNTS, MEASURES, Binary, Linear, Rival
 from rivals.protocol import Rows, split_of, work
 from rivals.registry import all_rivals
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "side_by_side.py"
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "side_by_side.py"
 RIVALS = all_rivals()
 THERE = [name for name, rival in RIVALS.items() if rival.missing() is None]
 LOGISTIC = [name for name in THERE if "ogisti" in name and "snapml" not in name and "SGD" not in name]
@@ -40,18 +40,19 @@ def test_every_rival_has_a_default_among_its_efforts():
         assert rival.default in rival.efforts, rival.name
 
 
-@pytest.mark.parametrize("name", THERE)
-def test_it_ranks(name):
+def check_ranking(name):
     X, y = rows()
     rival = RIVALS[name]
     model = rival.fit(rival.prepare(X, y), 1e-3, rival.efforts[-1], rival.measures[0])
     assert roc_auc_score(y, X @ model.w + model.b) > 0.85
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in LOGISTIC if "tuned" not in name and not name.startswith("scoreline")]
-)
-def test_the_penalty_is_the_same(name):
+def test_it_ranks():
+    for name in THERE:
+        check_ranking(name)
+
+
+def check_penalty(name):
     X, y = rows()
     rival, alpha = RIVALS[name], 1e-2
     found = rival.fit(rival.prepare(X, y), alpha, 1e-8, "roc_auc")
@@ -61,8 +62,13 @@ def test_the_penalty_is_the_same(name):
     assert np.allclose(found.w, wanted.coef_.ravel(), rtol=2e-3, atol=2e-4), name
 
 
-@pytest.mark.parametrize("measure", COUNTS)
-def test_the_tuned_threshold_is_in_the_intercept(measure):
+def test_the_penalty_is_the_same():
+    for name in LOGISTIC:
+        if "tuned" not in name and not name.startswith("scoreline"):
+            check_penalty(name)
+
+
+def check_tuned_threshold(measure):
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import TunedThresholdClassifierCV
 
@@ -78,6 +84,11 @@ def test_the_tuned_threshold_is_in_the_intercept(measure):
     ).fit(X, y)
     assert model.threshold
     assert np.array_equal(X @ model.w + model.b >= 0, wanted.predict(X) > 0)
+
+
+def test_the_tuned_threshold_is_in_the_intercept():
+    for measure in COUNTS:
+        check_tuned_threshold(measure)
 
 
 class Plain(Rival):

@@ -15,7 +15,7 @@ import scoreline.solvers.registry
 from scoreline import MeasureClassifier, list_measures, list_solvers
 from scoreline.testing import check_operator, check_risk, check_solver
 
-PAGE = Path(__file__).parents[1] / "docs" / "extend.md"
+PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
 FILE = re.compile(r"^```python\n# new file: (\w+)/(\w+)\.py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILES = {folder: (name, text) for folder, name, text in FILE.findall(PAGE.read_text(encoding="utf-8"))}
 REGISTRIES = (

@@ -5,9 +5,7 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 OTHERS = ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")
 CONF = (DOCS / "conf.py").read_text(encoding="utf-8")
@@ -19,7 +17,6 @@ PAGES = sorted(
     for page in DOCS.rglob("*.md")
     if not {"_build", *GENERATED} & set(page.relative_to(DOCS).parts)
 )
-every_page = pytest.mark.parametrize("page", [*PAGES, *OTHERS])
 
 FENCE = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})(.*?)\n(.*?)^\1\2[`~:]* *$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(`+)(.+?)\1(?!`)", re.DOTALL)
@@ -96,115 +93,125 @@ def document(page, name):
     return None
 
 
-def toctree_entries(page):
-    for _, _, body in directives(text_of(page), ("toctree",)):
+def toctree_entries(text):
+    for _, _, body in directives(text, ("toctree",)):
         for line in body.splitlines():
             if line.strip() and not line.lstrip().startswith(":"):
                 yield re.sub(r".*<(.+)>$", r"\1", line.strip())
 
 
-@every_page
-def test_links_lead_to_files_and_headings(page):
-    text, here = prose(text_of(page)), (ROOT / page).parent
-    wrong = []
+def broken_links(page, text):
+    text, here = prose(text), (ROOT / page).parent
     for target in LINK.findall(text) + DEFINED.findall(text):
         if re.match(r"[a-z][a-z0-9+.-]*:", target):
             continue  # external, below
         name, _, anchor = target.partition("#")
         path = (here / name).resolve() if name else ROOT / page
         if not (path.exists() or is_generated(path)):
-            wrong.append(f"{target}: no such file")
+            yield f"{target}: no such file"
         elif anchor and path.suffix == ".md" and anchor not in anchors(path):
-            wrong.append(f"{target}: no such heading or label; there are {sorted(anchors(path))}")
-    assert not wrong, wrong
+            yield f"{target}: no such heading or label; there are {sorted(anchors(path))}"
 
 
-@every_page
-def test_roles_and_inclusions_lead_somewhere(page):
-    text, wrong = text_of(page), []
+def broken_roles_and_inclusions(page, text):
     for role, content in ROLE.findall(FENCE.sub(lambda m: m[4] if m[2].startswith(":") else "", text)):
         target = re.sub(r".*<(.+)>$", r"\1", content, flags=re.DOTALL).strip()
         known = document(page, target) is not None if role in ("doc", "download") else target in labels()
         if not known:
-            wrong.append(f"{{{role}}}`{content}`")
+            yield f"{{{role}}}`{content}`"
     for name, argument, _ in directives(text, FILE_DIRECTIVES):
         if not ((ROOT / page).parent / argument).resolve().is_file():
-            wrong.append(f"{name} {argument}")
-    wrong += [f"toctree {entry}" for entry in toctree_entries(page) if document(page, entry) is None]
-    assert not wrong, wrong
+            yield f"{name} {argument}"
+    for entry in toctree_entries(text):
+        if document(page, entry) is None:
+            yield f"toctree {entry}"
 
 
-@every_page
-def test_external_links_are_https_and_well_formed(page):
-    text = prose(text_of(page))
+def malformed_urls(page, text):
+    text = prose(text)
     urls = [t for t in LINK.findall(text) + DEFINED.findall(text) if re.match(r"[a-z][a-z0-9+.-]*:", t)]
     urls += [(match[1] or match[0]).rstrip(".,;:") for match in BARE.finditer(text)]
-    wrong = []
     for url in urls:
         parts = urlsplit(url)
         host = parts.hostname or ""
         fine = parts.scheme == "https" and re.fullmatch(r"([a-z0-9-]+\.)+[a-z]{2,}", host)
         if not fine or parts.username or re.search(r"[\s<>\"{}|\\^`]", url):
-            wrong.append(url)
-    assert not wrong, wrong
+            yield url
 
 
-@every_page
-def test_paths_that_are_named_exist(page):
-    text = text_of(page)
+def missing_paths(page, text):
     code = [body for info, body in fences(text) if not info.startswith("{")]
     spans = [match[2] for match in INLINE.finditer(FENCE.sub("", text))]
     named = {path.rstrip(".") for words in (*code, *spans) for path in PATH.findall(words)}
     named |= {f"src/scoreline/{span}" for span in spans if IN_PACKAGE.fullmatch(span)}
-    wrong = []
     for path in sorted(named):
         if path.startswith(MADE):
             continue
         if not (any(ROOT.glob(path)) if "*" in path else (ROOT / path).exists()):
-            wrong.append(path)
-    assert not wrong, wrong
+            yield path
+
+
+def wrong_on_all_pages(check):
+    return [f"{page}: {what}" for page in (*PAGES, *OTHERS) for what in check(page, text_of(page))]
+
+
+def test_links_lead_to_files_and_headings():
+    assert not wrong_on_all_pages(broken_links)
+
+
+def test_roles_and_inclusions_lead_somewhere():
+    assert not wrong_on_all_pages(broken_roles_and_inclusions)
+
+
+def test_external_links_are_https_and_well_formed():
+    assert not wrong_on_all_pages(malformed_urls)
+
+
+def test_paths_that_are_named_exist():
+    assert not wrong_on_all_pages(missing_paths)
 
 
 def test_every_page_is_in_a_table_of_contents():
-    entries = [document(page, entry) for page in PAGES for entry in toctree_entries(page)]
+    entries = [document(page, entry) for page in PAGES for entry in toctree_entries(text_of(page))]
     reached = {path for path in entries if path is not None}
     missing = [page for page in PAGES if page != "docs/index.md" and (ROOT / page).resolve() not in reached]
     assert not missing, missing
     twice = sorted({str(path.relative_to(ROOT)) for path in reached if entries.count(path) > 1})
     assert not twice, f"in a table of contents more than once: {twice}"
-    home = set(toctree_entries("docs/index.md"))
+    home = set(toctree_entries(text_of("docs/index.md")))
     assert len(home) > 10, "the front page has a table of contents"
 
 
-@pytest.mark.parametrize(
-    ("test", "line"),
-    [
-        (test_links_lead_to_files_and_headings, "[a](no-such-page.md)"),
-        (test_links_lead_to_files_and_headings, "[a](choose.md#no-such-heading)"),
-        (test_links_lead_to_files_and_headings, "![a picture](figures/no-such-picture.png)"),
-        (test_links_lead_to_files_and_headings, "[see][a]\n\n[a]: no-such-page.md"),
-        (test_roles_and_inclusions_lead_somewhere, "{ref}`no-such-label`"),
-        (test_roles_and_inclusions_lead_somewhere, "{doc}`no-such-page`"),
-        (test_roles_and_inclusions_lead_somewhere, "```{literalinclude} ../src/no_such_file.py\n:lines: 1-\n```"),
-        (test_roles_and_inclusions_lead_somewhere, "```{toctree}\n:maxdepth: 1\n\nno-such-page\n```"),
-        (test_external_links_are_https_and_well_formed, "[a](http://example.org/page)"),
-        (test_external_links_are_https_and_well_formed, "see https://localhost/page"),
-        (test_external_links_are_https_and_well_formed, "<http://example.org>"),
-        (test_paths_that_are_named_exist, "`benchmarks/no_such_script.py`"),
-        (test_paths_that_are_named_exist, "`python examples/no_such_script.py --quick`"),
-        (test_paths_that_are_named_exist, "`risks/no_such_file.py`"),
-        (test_paths_that_are_named_exist, "```\npython benchmarks/no_such_script.py\n```"),
-    ],
-)
-def test_a_wrong_line_is_found(test, line, monkeypatch):
-    monkeypatch.setitem(test.__globals__, "text_of", lambda page: f"# Title\n\n{line}\n")
-    with pytest.raises(AssertionError):
-        test("docs/index.md")
+WRONG_LINES = {
+    broken_links: (
+        "[a](no-such-page.md)",
+        "[a](choose.md#no-such-heading)",
+        "![a picture](figures/no-such-picture.png)",
+        "[see][a]\n\n[a]: no-such-page.md",
+    ),
+    broken_roles_and_inclusions: (
+        "{ref}`no-such-label`",
+        "{doc}`no-such-page`",
+        "```{literalinclude} ../src/no_such_file.py\n:lines: 1-\n```",
+        "```{toctree}\n:maxdepth: 1\n\nno-such-page\n```",
+    ),
+    malformed_urls: ("[a](http://example.org/page)", "see https://localhost/page", "<http://example.org>"),
+    missing_paths: (
+        "`benchmarks/no_such_script.py`",
+        "`python examples/no_such_script.py --quick`",
+        "`risks/no_such_file.py`",
+        "```\npython benchmarks/no_such_script.py\n```",
+    ),
+}
 
 
-def test_right_lines_are_not(monkeypatch):
+def test_a_wrong_line_is_found():
+    for check, lines in WRONG_LINES.items():
+        for line in lines:
+            assert len(list(check("docs/index.md", f"# Title\n\n{line}\n"))) == 1, line
+
+
+def test_right_lines_are_not():
     line = "[a](choose.md), `benchmarks/run.py`, `risks/hinge.py`, <https://example.org/a>."
-    monkeypatch.setitem(globals(), "text_of", lambda page: f"# Title\n\n{line}\n")
-    test_links_lead_to_files_and_headings("docs/index.md")
-    test_external_links_are_https_and_well_formed("docs/index.md")
-    test_paths_that_are_named_exist("docs/index.md")
+    for check in WRONG_LINES:
+        assert not list(check("docs/index.md", f"# Title\n\n{line}\n")), check.__name__

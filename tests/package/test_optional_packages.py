@@ -9,7 +9,10 @@ import pytest
 FIT = """
 import sys
 import numpy as np
-import scoreline, scoreline.io, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
+import scoreline
+assert "scoreline.solvers" in sys.modules
+assert not {"scoreline.distributed", "scoreline.gpu"} & set(sys.modules)  # rooms on demand
+import scoreline.io, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
 X = np.random.default_rng(0).standard_normal((200, 3))
 clf = scoreline.MeasureClassifier().fit(X, X[:, 0] > 0)
 clf.score(X, X[:, 0] > 0)
@@ -29,11 +32,12 @@ def without_distributed(monkeypatch):
 
 
 def test_without_dask_the_install_line(without_distributed, tmp_path, capsys):
+    import dask.array as da
+
     from scoreline import MeasureClassifier
     from scoreline.cli.main import main
     from scoreline.distributed import open_on_workers
 
-    da = pytest.importorskip("dask.array")
     line = r"pip install 'scoreline\[dask\]'"
     with pytest.raises(ImportError, match=line):
         MeasureClassifier().fit(da.zeros((10, 2)), np.arange(10) % 2)

@@ -1,6 +1,6 @@
 """Pages that show outputs print what stands there, Python and commands.
 
-`python tests/test_doc_outputs.py` writes the outputs anew, with what differs between machines elided.
+`python tests/documentation/test_doc_outputs.py` writes the outputs anew, with what differs between machines elided.
 """
 
 import contextlib
@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+pytestmark = pytest.mark.slow
+DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ("quickstart.md", "imbalanced.md", "compare.md")
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
-spec = importlib.util.spec_from_file_location("tutorial", Path(__file__).parent / "cli" / "test_tutorial.py")
+spec = importlib.util.spec_from_file_location("tutorial", Path(__file__).parents[1] / "cli" / "test_tutorial.py")
 tutorial = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tutorial)
 

@@ -10,16 +10,22 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-NOT_RUN = (
-    "not run when this page is built"  # what needs a cluster or a device says so, and is not run for the documentation
-)
+NOT_RUN = "not run when this page is built"  # said by examples that need a cluster or a device
 ELSEWHERE = [path for path in EXAMPLES if NOT_RUN in path.read_text(encoding="utf-8")]
+LONG = {
+    "does_it_pay",
+    "fourier_features",
+    "lower_bounds",
+    "many_classes",
+    "own_measure",
+    "probabilities",
+}  # a second or more each
 
 
 def named(paths):
-    return [pytest.param(path, id=path.stem) for path in paths]
+    return [pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in LONG else ()) for path in paths]
 
 
 @pytest.mark.slow
@@ -82,9 +88,7 @@ def test_the_gallery_has_every_example_once():
     assert sorted(listed) == [path.stem for path in EXAMPLES]
 
 
-@pytest.mark.parametrize("path", named(EXAMPLES))
-def test_example_begins_with_a_title(path):
-    first, title, line, empty = path.read_text(encoding="utf-8").splitlines()[:4]
-    assert first == '"""'
-    assert line == "=" * len(title)
-    assert not empty
+def test_every_example_begins_with_a_title():
+    for path in EXAMPLES:
+        first, title, line, empty = path.read_text(encoding="utf-8").splitlines()[:4]
+        assert (first, line, empty) == ('"""', "=" * len(title), ""), path.name

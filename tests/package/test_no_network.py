@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 WATCHED = """
 import importlib, pkgutil, sys, tempfile, warnings
 
@@ -13,7 +15,7 @@ def refuse(event, arguments):
         raise RuntimeError(f"{event} {arguments}")
 
 sys.addaudithook(refuse)
-warnings.simplefilter("ignore")
+warnings.simplefilter("ignore")  # only connections matter here
 import numpy as np
 import scoreline
 
@@ -41,6 +43,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_no_connection_is_opened():
     done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 ELSEWHERE = {
     "datasets.md": "downloads",
     "gpu.md": "needs PyTorch and a device; tests/device",
@@ -17,7 +17,7 @@ ELSEWHERE = {
     "tutorial.md": "tests/cli/test_tutorial.py",
     "deploy.md": "tests/export/test_export_json.py",
     "many_classes.md": "tests/estimators/test_classifier_many_classes.py",
-    **dict.fromkeys(("quickstart.md", "imbalanced.md", "compare.md"), "with its output in tests/test_doc_outputs.py"),
+    **dict.fromkeys(("quickstart.md", "imbalanced.md", "compare.md"), "tests/documentation/test_doc_outputs.py"),
 }
 PAGES = sorted(page.name for page in DOCS.glob("*.md") if "```python\n" in page.read_text(encoding="utf-8"))
 
@@ -26,7 +26,13 @@ def blocks(name):
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("name", [page for page in PAGES if page not in ELSEWHERE])
+LONG = {"alpha.md", "cutting_planes.md", "extend.md", "rows.md"}  # more than a second each
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in PAGES if page not in ELSEWHERE],
+)
 def test_blocks_run(name, tmp_path, monkeypatch):
     import matplotlib
 
@@ -48,7 +54,7 @@ def test_blocks_run(name, tmp_path, monkeypatch):
     }  # fmt: skip
     for block in blocks(name):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # short data and few iterations: pages show calls, not results
             exec(compile(block, name, "exec"), names)
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from loops import crossed, for_each, seeds
+from cases import crossed, for_each, seeds
 from tiers import TIER
 
 
