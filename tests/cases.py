@@ -7,6 +7,7 @@ import shutil
 from contextlib import contextmanager
 
 import pytest
+
 from tiers import QUICK_SHARE, TIER, tiered
 
 # pytest.raises and pytest.warns fail by a BaseException; a loop within a loop raises a group.

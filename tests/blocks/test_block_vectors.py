@@ -24,7 +24,7 @@ SPANS = {
 }
 
 
-every_cut = each("cut", SPANS)
+every_cut = for_each("cut", SPANS)
 
 X, Y = np.random.default_rng(0).standard_normal((2, N))
 K = np.random.default_rng(1).integers(0, 4, N)

@@ -237,7 +237,9 @@ def test_moments_and_statistics_are_those_of_one_matrix(far_away, kind, cut, fol
     )
 
 
-@for_each(["kind", "storage", "cut", "value"], tiered(product(KINDS, ["dense", "csr"], CUTS, [np.nan, np.inf, -np.inf])))
+@for_each(
+    ["kind", "storage", "cut", "value"], tiered(product(KINDS, ["dense", "csr"], CUTS, [np.nan, np.inf, -np.inf]))
+)
 def test_inspect_names_the_row_of_x(kind, storage, cut, value, folders):
     """Of whole X, whichever part, span and piece has it; of several one of them, and the first where parts are in order."""
     for row in (0, 2, 5, 30, 31, 39, 40, N - 1):

@@ -18,7 +18,7 @@ from tiers import tiered
 DUALS = {"min": MIN, "hmean": HMEAN, "qmean": QMEAN, "gmean": GMEAN}
 CAPS = (0.6, 2.0, 50.0)
 REGIONS = [("min", 0.0), ("hmean", 0.0), ("qmean", 0.0), *(("gmean", cap) for cap in CAPS)]
-every_region = each(("name", "cap"), REGIONS)
+every_region = for_each(("name", "cap"), REGIONS)
 
 
 # ---------------------------------------------------------------------------------------------- dual projections
@@ -328,7 +328,9 @@ def weights_for(kind, n):
 CASES = [(s, "some") for s in STORAGES] + [("c", "none"), ("csr_int32", "none")]
 
 
-@for_each(("case", "name", "paper", "radius"), tiered(itertools.product(CASES, DUALS, (True, False), (SMALL, 1.0, LARGE))))
+@for_each(
+    ("case", "name", "paper", "radius"), tiered(itertools.product(CASES, DUALS, (True, False), (SMALL, 1.0, LARGE)))
+)
 def test_spade_follows_its_literal_version(case, name, paper, radius):
     storage, weighted = case
     X, y = data()
@@ -344,7 +346,9 @@ def test_spade_follows_its_literal_version(case, name, paper, radius):
         assert constant != 0.0 or state.v[-1] == 0.0
 
 
-@for_each(("case", "name", "paper", "radius"), tiered(itertools.product(CASES, STAMPS, (True, False), (SMALL, 1.0, LARGE))))
+@for_each(
+    ("case", "name", "paper", "radius"), tiered(itertools.product(CASES, STAMPS, (True, False), (SMALL, 1.0, LARGE)))
+)
 def test_stamp_follows_its_literal_version(case, name, paper, radius):
     storage, weighted = case
     X, y = data(seed=1)

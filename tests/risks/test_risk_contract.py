@@ -19,12 +19,12 @@ EPS = np.finfo(float).eps
 NAMES = sorted(all_risks())
 
 
-every_risk = each("risk", RISKS)
+every_risk = for_each("risk", RISKS)
 
 
 def those(condition):
     chosen = {name: risk for name, risk in RISKS.items() if condition(risk)}
-    return each("risk", chosen)
+    return for_each("risk", chosen)
 
 
 def weights_for(risk, weights, copies):

@@ -29,7 +29,7 @@ from tiers import examples
 EPS = float(np.finfo(float).eps)
 WIDTHS = (0.0, 0.0, 1e-300, 1e-12, 1e-3, 1.0, 1e3, 1e12, 1e100)  # of the ramp
 SQUARED = ("squared_hinge", "roc_area_squared")
-every_risk = each("risk", RISKS)
+every_risk = for_each("risk", RISKS)
 
 
 @st.composite
