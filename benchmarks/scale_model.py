@@ -3,11 +3,11 @@
     python benchmarks/scale_model.py                      # the tables of docs/scale.md
     python benchmarks/scale_model.py --rows 1e9 --features 1e6 --nonzeros 100 --positives 1e6 --workers 1000 --risk roc_area
 
-Bytes are those that `operator.traffic` counts: arrays and numbers, without protocol; `tests/blocks/test_scale_model.py` compares
-them.
-An iteration is one of L-BFGS: a product Xw, a round for a scalar product, evaluations of the risk, a product X'u. The simulator
-goes through its phases. A phase is a chain of tasks for each part that needs nothing of other parts, and then an exchange. It
-takes as long as its slowest worker, plus the way through links, scheduler and client. Phases do not overlap.
+Bytes are those that `operator.traffic` counts: arrays and numbers, without protocol. `tests/blocks/test_scale_model.py`
+compares them. An iteration is one of L-BFGS: a product Xw, a round for a scalar product, evaluations of the risk, a product
+X'u. The simulator goes through its phases. A phase is a chain of tasks for each part that needs nothing of other parts, and
+then an exchange. It takes as long as its slowest worker, plus the way through links, scheduler and client. Phases do not
+overlap.
 
 Seconds of rounds, steps, tasks and rows in `Machine` were measured on one machine of two cores that client, scheduler and two
 workers shared: least squares over chains of 1 to 8 empty tasks on 2 to 32 parts, three runs (a round 17 to 20 ms, a step 1.1 to

@@ -14,16 +14,16 @@ from tiers import QUICK_SHARE, TIER, tiered
 FAILURES = (Exception, pytest.fail.Exception, BaseExceptionGroup)
 
 
-def for_each(names, cases):
+def for_each(names, cases, labels=None):
     """Return a decorator that runs a test once per case and reports every case that failed, by its values.
 
     The arguments are those of `pytest.mark.parametrize`: names ("solver, measure" or a tuple of names) and the cases, one
-    value or one tuple each. If the cases are a dictionary, its keys name them. Decorators may be stacked. Each case has an
+    value or one tuple each. `labels` name the cases where their values do not. Decorators may be stacked. Each case has an
     empty `tmp_path`, an empty `caplog` and a `monkeypatch` of its own.
     """
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    labels = list(cases) if isinstance(cases, dict) else None
-    cases = [tuple(values) if len(names) > 1 else (values,) for values in (cases.values() if labels else cases)]
+    labels = None if labels is None else list(labels)
+    cases = [tuple(values) if len(names) > 1 else (values,) for values in cases]
     assert cases, f"there is no case of {', '.join(names)}"
 
     def decorate(test):

@@ -77,7 +77,7 @@ def weights(kind, rng, n):
 
 @for_each("ties", [False, True])
 @for_each("kind", [None, "integer", "real"])
-@for_each("measure", MEASURES)
+@for_each("measure", MEASURES.values(), labels=MEASURES)
 def test_the_threshold_is_the_best_of_blurred_counts(measure, kind, ties):
     for seed in range(20):
         y, z, rng = rows(seed, ties)
@@ -107,7 +107,7 @@ def test_the_size_of_blocks_does_not_matter(monkeypatch, block, kind):
 
 
 @for_each("ties", [False, True])
-@for_each("measure", MEASURES)
+@for_each("measure", MEASURES.values(), labels=MEASURES)
 def test_whole_weights_are_repeats_and_weight_zero_is_no_row(measure, ties):
     for seed in range(15):
         y, z, rng = rows(seed, ties)
@@ -131,7 +131,7 @@ def test_the_order_of_rows_does_not_matter():
             assert robust_threshold(y, z, measure) == robust_threshold(y[order], z[order], measure)
 
 
-@for_each("measure", MEASURES)
+@for_each("measure", MEASURES.values(), labels=MEASURES)
 def test_the_threshold_moves_and_grows_with_the_scores(measure):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(300) < 0.2, 1, -1)

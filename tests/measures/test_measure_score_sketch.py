@@ -146,8 +146,8 @@ def test_one_huge_block_is_stood_for_by_its_quantiles():
     assert points.mean() == pytest.approx(numbers.mean(), abs=0.5)
 
 
-@for_each("weights", WEIGHTS)
-@for_each("numbers", KINDS)
+@for_each("weights", WEIGHTS.values(), labels=WEIGHTS)
+@for_each("numbers", KINDS.values(), labels=KINDS)
 def test_all_numbers_are_kept_up_to_the_size_of_a_part(small, numbers, weights):
     rng = np.random.default_rng(0)
     z, w = numbers(rng, small), weights(rng, small)
@@ -192,7 +192,7 @@ def test_what_was_added_is_not_changed_and_not_kept_as_it_lies(small):
     assert [column.tolist() for column in sketch.points()] == [[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]]
 
 
-@for_each("order", ORDERS)
+@for_each("order", ORDERS.values(), labels=ORDERS)
 def test_the_error_stays_small_in_any_order_of_a_long_stream(order):
     """Half a percent is what the docstring promises up to a billion; 200 000 numbers stay below 0.2 %."""
     numbers = np.random.default_rng(1).standard_normal(200_000)

@@ -25,7 +25,7 @@ def label(risk):
 
 RISKS = [*ContingencyRisk.variants(), *(ContingencyRisk("fbeta", {"beta": beta}) for beta in (0.05, 0.5, 0.9, 2.0))]
 RISKS += [ContingencyRisk("gower_legendre", {"sigma": 1.0}), ContingencyRisk("recall_at_k", {"k": 0.3})]
-every_variant = for_each("risk", {label(risk): risk for risk in RISKS})
+every_variant = for_each("risk", RISKS, labels=map(label, RISKS))
 
 
 def rows_called_positive(risk, n_positive, n):
@@ -227,7 +227,7 @@ GOLDEN = {
 }  # fmt: skip
 
 
-@for_each("measure, parameters, z, y, value, flipped", GOLDEN)
+@for_each("measure, parameters, z, y, value, flipped", GOLDEN.values(), labels=GOLDEN)
 def test_golden(measure, parameters, z, y, value, flipped):
     z, y = np.array(z), np.array(y)
     got = ContingencyRisk(measure, parameters).prepare(y).evaluate(z)

@@ -51,7 +51,7 @@ def betas(grad, y, s):
     return -grad * y * s.sum() / (2.0 * s)
 
 
-@for_each("z, y, value", GOLDEN)
+@for_each("z, y, value", GOLDEN.values(), labels=GOLDEN)
 def test_golden_values(z, y, value):
     z, y = np.array(z), np.array(y)
     # Sums of eight terms of size 1.
@@ -299,7 +299,7 @@ VECTORS = {
 
 
 @for_each("weighted", [False, True])
-@for_each("make", VECTORS)
+@for_each("make", VECTORS.values(), labels=VECTORS)
 def test_the_balance_is_a_projection(make, weighted):
     for n, share in ((2, 0.5), (3, 0.9), (30, 0.1), (30, 0.5), (31, 0.9)):
         rng = np.random.default_rng(n)

@@ -19,12 +19,12 @@ EPS = np.finfo(float).eps
 NAMES = sorted(all_risks())
 
 
-every_risk = for_each("risk", RISKS)
+every_risk = for_each("risk", RISKS.values(), labels=RISKS)
 
 
 def those(condition):
     chosen = {name: risk for name, risk in RISKS.items() if condition(risk)}
-    return for_each("risk", chosen)
+    return for_each("risk", chosen.values(), labels=chosen)
 
 
 def weights_for(risk, weights, copies):
@@ -117,7 +117,7 @@ REFUSED = {
 
 
 @every_risk
-@for_each("y, weight, message", REFUSED)
+@for_each("y, weight, message", REFUSED.values(), labels=REFUSED)
 def test_wrong_labels_and_weights_are_refused(y, weight, message, risk):
     with pytest.raises(ValueError, match=message):
         risk.prepare(y, weight)

@@ -57,7 +57,7 @@ SMOOTH = {
 }
 
 
-@for_each("z, y, value, counts", HARD)
+@for_each("z, y, value, counts", HARD.values(), labels=HARD)
 def test_golden_hard(z, y, value, counts):
     z, y, counts = (np.array(a, dtype=float) for a in (z, y, counts))
     prepared = RocAreaRisk().prepare(y)
@@ -71,7 +71,7 @@ def test_golden_hard(z, y, value, counts):
     assert abs(RocAreaRisk.reference(z, y)[0] - value) <= 1e-14
 
 
-@for_each("z, y, mu, value, gamma", SMOOTH)
+@for_each("z, y, mu, value, gamma", SMOOTH.values(), labels=SMOOTH)
 def test_golden_smooth(z, y, mu, value, gamma):
     z, y, gamma = (np.array(a, dtype=float) for a in (z, y, gamma))
     prepared = RocAreaRisk().prepare(y)

@@ -18,7 +18,7 @@ RISKS |= {
 }
 RISKS["contingency-fbeta-0.3"] = lambda ties="any": ContingencyRisk("fbeta", {"beta": 0.3}, ties=ties)
 RISKS["contingency-precision_at_2"] = lambda ties="any": ContingencyRisk("precision_at_k", {"k": 2}, ties=ties)
-every_risk = for_each("make", RISKS)
+every_risk = for_each("make", RISKS.values(), labels=RISKS)
 
 
 def labels(rng, n):

@@ -289,7 +289,7 @@ FLAT = {  # the weight of the highest rows is the amount, with kinks of rows wit
 }
 
 
-@for_each("z, s, amount, width", FLAT)
+@for_each("z, s, amount, width", FLAT.values(), labels=FLAT)
 def test_soft_threshold_where_rounding_tilts_a_flat_piece(z, s, amount, width):
     z, s = np.array(z), np.array(s, dtype=float)
     base, offset = SPACE.soft_threshold(z, SPACE.labels(-np.ones(len(z)), s), -1, amount, width)

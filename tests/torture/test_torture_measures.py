@@ -380,7 +380,7 @@ NOT_ROWS = {
 
 
 @for_each("name", NAMES)
-@for_each("y, z, weight, message", NOT_ROWS)
+@for_each("y, z, weight, message", NOT_ROWS.values(), labels=NOT_ROWS)
 def test_rows_that_are_malformed_are_refused(name, y, z, weight, message):
     """NaN counted as a negative prediction, rows of weight NaN or below 0 were left out, one label stood for all rows."""
     for call in (get_measure(name).value, lambda *rows: best_threshold(rows[0], rows[1], name, rows[2])):

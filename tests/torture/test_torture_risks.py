@@ -29,7 +29,7 @@ from tiers import examples
 EPS = float(np.finfo(float).eps)
 WIDTHS = (0.0, 0.0, 1e-300, 1e-12, 1e-3, 1.0, 1e3, 1e12, 1e100)  # of the ramp
 SQUARED = ("squared_hinge", "roc_area_squared")
-every_risk = for_each("risk", RISKS)
+every_risk = for_each("risk", RISKS.values(), labels=RISKS)
 
 
 @st.composite
@@ -161,7 +161,7 @@ RATIOS = {
 }  # which counts whole numbers as rows
 
 
-@for_each("risk", WEIGHTED)
+@for_each("risk", WEIGHTED.values(), labels=WEIGHTED)
 @for_each("weight", [[9e-205, 6e-147, 1e289], [1.0, 1.0, 1e250], [5e-324, 1e-10, 1.0]])
 def test_a_class_that_weighs_nothing_beside_the_other_is_refused(risk, weight):
     """Its weight became 0 or its product with the other did, and a division by it failed somewhere below."""
@@ -169,7 +169,7 @@ def test_a_class_that_weighs_nothing_beside_the_other_is_refused(risk, weight):
         risk.prepare([1, -1, -1], weight)
 
 
-@for_each("risk", RATIOS)
+@for_each("risk", RATIOS.values(), labels=RATIOS)
 def test_powers_of_two_in_the_weights_change_no_bit(risk):
     y, z, s = np.array([1, -1, -1, 1]), np.array([0.3, -0.2, 0.1, -0.4]), np.array([0.25, 1.0, 4.5, 0.75])
     expected = risk.prepare(y, s).evaluate(z)
@@ -347,7 +347,7 @@ MILLION = {
 
 
 @pytest.mark.slow
-@for_each("risk", MILLION)
+@for_each("risk", MILLION.values(), labels=MILLION)
 def test_one_positive_among_a_million(risk):
     """The literal definitions, O(n+ n-), against the fast ones: value, and a plane that touches."""
     n, rng = 10**6, np.random.default_rng(3)
