@@ -208,3 +208,16 @@ def test_a_head_that_fails_is_an_error_and_no_verdict(repository, capsys):
     assert "broken" in capsys.readouterr().err
     assert repository.compare("--base", "first", "--cases", "nothing-like-that") == 2
     assert "there are: work" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_base_with_other_names_runs_its_own_cases(repository, capsys):
+    """The cases of the head import what the base does not have under that name."""
+    suite = repository.folder / "benchmarks" / "kernel_cases.py"
+    repository.commit(package(10), "first")
+    suite.write_text("from scoreline import renamed\n" + SUITE)
+    repository.commit(package(10) + "renamed = 1\n", "second")
+    assert repository.compare("--base", "first", "--head", "second") == 0
+    printed = capsys.readouterr().out
+    assert "base: cannot import the cases of the head" in printed
+    assert "0 slower, 0 faster, 1 same" in printed
