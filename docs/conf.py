@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3  # links such as results.md#cluster
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 html_theme = "furo"
