@@ -470,7 +470,13 @@ def test_sketches_of_few_scores_have_the_threshold_of_the_scores(case, size):
         sketch.add(z, weight)
     assert recent.rank_error == sketch.rank_error == 0.0
     assert np.array_equal(np.sort(sketch.points()[0]), np.sort(z))
-    assert quiet(recent.best_threshold, get_measure("f1")) == quiet(best_threshold, y, z, "f1", weight)
+    found, expected = quiet(recent.best_threshold, get_measure("f1")), quiet(best_threshold, y, z, "f1", weight)
+    if found is None or expected is None:  # both refuse scores at the ends of the range of floats
+        assert found is expected
+        return
+    assert found.threshold == expected.threshold
+    # The sketch adds up to 30 weights in another order, each with a rounding of 1.1e-16.
+    assert found.value == pytest.approx(expected.value, rel=30 * 1.2e-16)
 
 
 def test_a_stream_refuses_weights_out_of_range_and_keeps_its_scores():
