@@ -14,7 +14,6 @@ TO_BE_REWRITTEN = {
     "docs/papers/ghanbari2018.md",
     "docs/papers/narasimhan2015.md",
     "docs/papers/zhang2012.md",
-    "docs/reliability.md",
     "docs/results.md",
 }
 # What the glossary replaces, and by what.
