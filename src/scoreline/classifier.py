@@ -48,93 +48,102 @@ logger = logging.getLogger("scoreline")
 
 
 class MeasureClassifier(ClassifierMixin, BaseEstimator):
-    """Linear classifier trained for a measure, with a proof of how close to optimal the training is.
+    """Linear classifier trained for a measure, with a certificate of how close to optimal the training is.
 
-    Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex bound of the measure's error, until the proved gap
-    objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000; then sets the intercept so
-    that `predict` serves the measure. The proof is about J on the training rows: it says that no linear classifier has a
-    smaller J, not that none has a better measure on new rows.
+    Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex surrogate of the measure's error. Training stops when the
+    duality gap objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000. Then the intercept is
+    set so that `predict` serves the measure. The certificate is about J on the training rows: no linear classifier has a smaller J. It
+    does not say that none has a better measure on new rows.
 
     Parameters
     ----------
     measure : str or Measure, default="roc_auc"
-        What you report; `list_measures()` has the names.
+        What you report. `list_measures()` returns the names; docs/choose.md helps you choose.
     measure_params : dict, default=None
-        Parameters of a measure given by name.
+        Parameters of a measure given by name, for example {"beta": 2.0} for "fbeta".
     solver : str, default="auto"
-        How J is minimised; `list_solvers()` has the names.
+        The algorithm that minimises J. "auto" is right for most users; `list_solvers()` returns the names.
     risk : str, default="auto"
-        The convex bound R; "auto" takes the one that served the measure best in tests (docs/choose.md). The one used is
-        `risk_`.
+        The convex surrogate R. "auto" takes the one that served the measure best in benchmarks (docs/choose.md). The one used
+        is `risk_`.
     solver_params : dict, default=None
-        Options of the solver: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "checkpoint" (a file
-        that a fit which was killed goes on from; see `scoreline.solvers.Checkpoint`), "memory"
-        (L-BFGS pairs), "mu" or "c_mu" (smoothed: fix the smoothing), "precondition" (smoothed: False for plain L-BFGS),
-        "init" ("moments": begin where the class moments point), "ridge", "method" and "diagnostics" (moments),
-        "max_planes" and "zero_plane" (bundle, bundle_ocas), "passes", "step", "weights" and "first_epoch" (spade, stamp),
-        "level", "level_tol" and "rounds" (amp), "cost" (cost_search: a fixed weight of positives).
-        "early_stopping" (not for moments): end by the measure on validation rows, see
-        `scoreline.solvers.EarlyStopping`. "device" ("cuda", "cuda:1", "cupy"; not for spade, stamp and hybrid): move X
-        there first, block by block.
+        Options of the solver.
+
+        - For all: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "checkpoint" (a file to resume
+          from, see `scoreline.solvers.Checkpoint`), "init" ("moments": start at the class moments), "early_stopping" (stop by
+          the measure on validation rows, see `scoreline.solvers.EarlyStopping`; not for moments), "device" ("cuda", "cuda:1",
+          "cupy": move X there first; not for spade, stamp and hybrid).
+        - L-BFGS: "memory" (pairs kept). smoothed: "mu" or "c_mu" (fix the smoothing), "precondition" (False for plain L-BFGS).
+        - moments: "ridge", "method", "diagnostics". bundle, bundle_ocas: "max_planes", "zero_plane".
+        - spade, stamp: "passes", "step", "weights", "first_epoch". amp: "level", "level_tol", "rounds".
+        - cost_search: "cost" (a fixed weight of positives).
     alpha : float, default=1e-4
-        Strength of the penalty. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
+        Strength of the penalty. Choose it by `MeasureClassifierCV`. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
     fit_intercept : bool, default=True
         Train an intercept where the risk needs one, as the coefficient of a constant feature.
     intercept_scaling : float, default=1.0
-        Value of that feature; larger values penalise the intercept less.
+        Value of the constant feature. Larger values penalise the intercept less.
     scaling : {None, "maxabs", "standard", "robust", "quantile"}, default=None
-        How features are scaled. alpha penalises the coefficients of scaled features. "maxabs" (x / max|x|) and "standard"
-        ((x - mean) / standard deviation) are applied during the products, without copying X, and coef_ is in original units.
-        The other two are for heavy tails. "robust" clips each column to limits around its median, six times the median
-        distance on either side; coef_ is per unit of the clipped values. "quantile" replaces values by the normal scores of
-        their ranks, interpolated between 21 knots; coef_ is per unit of these scores. The mapped columns are standardised if
-        X is dense and divided by max|x| if it is sparse. Both make a float64 copy of X in memory, map rows on disk when they
-        are read, and keep zeros of sparse X.
+        How features are scaled before the penalty applies. Use "standard" for dense data, "maxabs" for sparse data, and
+        "robust" or "quantile" for columns with heavy tails.
+
+        - "maxabs" (x / max|x|) and "standard" ((x - mean) / standard deviation) are applied during the products. X is not
+          copied, and coef_ is in original units.
+        - "robust" clips each column to limits around its median, six times the median distance on either side. coef_ is per
+          unit of the clipped values.
+        - "quantile" replaces values by the normal scores of their ranks, interpolated between 21 knots. coef_ is per unit of
+          these scores.
+
+        The last two standardise the mapped columns if X is dense and divide them by max|x| if it is sparse. They make a
+        float64 copy of X in memory, map rows on disk when they are read, and keep zeros of sparse X.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
-        How `intercept_` is set. "train": the best threshold for the measure on the training scores. "holdout": on a stratified
-        fifth of the rows that a first fit did not see (one more fit). "none": not at all, the trained intercept stays.
-        "auto": for measures of counts trained with the logistic or squared hinge loss, a robust threshold on leave-one-out
-        scores (no further fit), or with early stopping on its validation rows, which serves new rows better, above all with
-        few positives; for other risks "holdout" where there are fewer than ten rows a feature (and fifty of each class), else
-        "train"; "train" for rankings. `tune_threshold` sets it anew on other rows.
+        How `intercept_` is set. `tune_threshold` sets it again on other rows.
+
+        - "auto": for count-based measures trained with the logistic or squared hinge loss, a robust threshold on leave-one-out
+          scores, without a further fit. With early stopping it uses the validation rows. For other risks it does as "holdout"
+          where there are fewer than ten rows per feature (and fifty of each class), otherwise as "train". For ranking measures
+          it does as "train".
+        - "train": the best threshold for the measure on the training scores.
+        - "holdout": the best threshold on a stratified fifth of the rows that a first fit did not see (one more fit).
+        - "none": the trained intercept stays.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
-        threshold, which becomes the one with the best class-weighted accuracy.
+        threshold, which maximises the class-weighted accuracy.
     tol : float, default=1e-2
-        Stop when gap_ <= tol * max(lower_bound_, J(0) / 1000): 1e-2 is proved within 1 % of the optimum, or within
+        Stop when gap_ <= tol * max(lower_bound_, J(0) / 1000). 1e-2 means certified within 1 % of the optimum, or within
         J(0) / 100000 where the optimum is below J(0) / 1000.
     max_iter : int, default=5000
-        Iterations at most.
+        Largest number of iterations.
     max_time : float, default=None
-        Seconds at most, looked at after every iteration. Fits of folds (`probability`) have as many each.
+        Time limit in seconds, checked after every iteration. Fits of folds (`probability`) have the same limit each.
     warm_start : bool, default=False
-        Start from the coefficients of the last fit; no effect for "spade" and "stamp".
+        Start from the coefficients of the last fit. It has no effect for "spade" and "stamp".
     random_state : int, RandomState or None, default=None
-        Seed of the order of rows (spade, stamp), of held-out rows, and of probes of leave-one-out beyond 1000 features.
+        Random seed of the order of rows (spade, stamp), of held-out rows, and of probes of leave-one-out beyond 1000 features.
     n_jobs : int, default=None
-        Threads; None means all that this process may use: cores, limits of containers, of joblib, `OMP_NUM_THREADS` and
-        `NUMBA_NUM_THREADS` respected, one in a worker of `multiprocessing.Pool` or Dask. Results have the same bits for any
-        number. BLAS has one thread during a fit, because its bits depend on how many it has.
+        Number of threads. None means all that this process may use: cores, limits of containers, of joblib, `OMP_NUM_THREADS`
+        and `NUMBA_NUM_THREADS` are respected, and a worker of `multiprocessing.Pool` or Dask uses one. Results have the same
+        bits for any number. BLAS has one thread during a fit, because its bits depend on how many it has.
     verbose : int, default=0
         1 reports what was done, 2 every iteration, through the logger "scoreline".
     probability : bool, default=False
-        Learn a sigmoid from scores of left-out rows, for `predict_proba`. Logistic and squared hinge losses that are near their
-        optimum have leave-one-out scores at the cost of a few passes, early stopping has validation rows; other risks and
-        solvers take five more fits.
+        Learn a sigmoid for `predict_proba` from scores of rows that the model has not seen. Logistic and squared hinge losses
+        near their optimum have leave-one-out scores at the cost of a few passes, and early stopping has validation rows. Other
+        risks and solvers take five more fits.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
         Coefficients in the units of X.
     intercept_ : ndarray of shape (1,)
-        Intercept after the threshold: `predict` is decision_function > 0.
+        Intercept after the threshold was tuned: `predict` is decision_function > 0.
     trained_intercept_ : float
-        Intercept that objective_ and gap_ belong to, before the threshold.
+        Intercept that objective_ and gap_ belong to, before the threshold was tuned.
     calibration_ : ndarray of shape (2,)
         With probability=True: slope a > 0 and offset b of P(classes_[1]) = 1 / (1 + exp(-(a z + b))), where z is X coef_
         clipped to calibration_range_.
     calibration_range_ : ndarray of shape (2,)
-        With probability=True: where z is clipped; infinite unless outlying scores would flatten the sigmoid.
+        With probability=True: where z is clipped. It is infinite unless outlying scores would flatten the sigmoid.
     calibration_gain_ : float
         With probability=True: by how much the log loss of held-out rows is below that of the share of positives.
     classes_ : ndarray of shape (2,)
@@ -142,33 +151,33 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Names of the features, if X was a frame.
+        Names of the features, if X was a data frame.
     solver_, risk_ : str
-        What was used.
+        The solver and the risk that were used.
     plan_ : str
         What was decided before the fit, and why, in one sentence; `verbose=1` shows it.
     rejected_ : str or None
-        With risk="auto" and solver="auto": the method that was trained first and not kept, and why; None if there is none.
+        With risk="auto" and solver="auto": the method that was trained first and rejected, and why; None if there is none.
     cost_ : float
-        Weight of a positive relative to a negative that `solver="cost_search"` or "amp" chose; 1 if it kept the plain fit,
-        and for other solvers.
+        Weight of a positive relative to a negative that `solver="cost_search"` or "amp" chose. It is 1 if the plain fit was
+        kept, and for other solvers.
     levels_, level_bound_ : list of float, float or None
-        With solver="amp": the level of each fit, and what no level exceeds (None for level="measure").
+        With solver="amp": the level of each fit, and an upper bound of all levels (None for level="measure").
     n_iter_ : int
-        Iterations of the fit that was kept, as `history_`; `n_passes_` counts all fits of a search.
+        Iterations of the fit that was kept, as in `history_`; `n_passes_` counts all fits of a search.
     n_passes_ : float
-        Products with X (and its column statistics, if scaled); looking for NaN first is one more read.
+        Passes over X: products with it, and its column statistics if it is scaled. The check for NaN is one more read.
     objective_, lower_bound_, gap_ : float
-        J at the solution, what was proved of its minimum, and their difference; None for "moments", "spade" and "stamp".
+        J at the solution, the lower bound of its minimum, and their difference. None for "moments", "spade" and "stamp".
     moments_report_ : dict
         With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
     threshold_rank_error_ : float
-        After `partial_fit` row by row: the share of a class by which the rank of the threshold may be off, at most.
+        After `partial_fit` row by row: the largest share of a class by which the rank of the threshold may be off.
     column_map_ : ColumnMap or None
         With scaling="robust" or "quantile": the knots of the function of each column. coef_ applies to the mapped values.
     history_ : dict of lists
-        iteration, seconds, passes, objective, lower_bound: best so far after each iteration. On a cluster also bytes: what has
-        been moved over the network so far, and with early stopping validation: the measure on the validation rows.
+        iteration, seconds, passes, objective, lower_bound: the best so far after each iteration. On a cluster also bytes, what
+        has moved over the network so far. With early stopping also validation, the measure on the validation rows.
     status_ : str
         "converged", "max_iter" (also the regular end of "spade" and "stamp"), "max_time", "interrupted", "stalled" or
         "early_stopping".
