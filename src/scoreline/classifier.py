@@ -51,9 +51,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a certificate of how close to optimal the training is.
 
     Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex surrogate of the measure's error. Training stops when the
-    duality gap objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000. Then the intercept is
-    set so that `predict` serves the measure. The certificate is about J on the training rows: no linear classifier has a smaller J. It
-    does not say that none has a better measure on new rows.
+    duality gap objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000. Then the
+    intercept is set so that `predict` serves the measure. The certificate is about J on the training rows: no linear
+    classifier has a smaller J. It does not say that none has a better measure on new rows.
 
     Parameters
     ----------
