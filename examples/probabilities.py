@@ -22,7 +22,7 @@ X_train, y_train, X_test, y_test = X[:ROWS], y[:ROWS], X[ROWS:], y[ROWS:]
 # %%
 # Two ways
 # --------
-# ``probability=True`` fits the sigmoid on scores of rows left out. scikit-learn's ``CalibratedClassifierCV`` does the rest.
+# ``probability=True`` fits the sigmoid on scores of held-out rows. scikit-learn's ``CalibratedClassifierCV`` does the rest.
 
 sigmoid = MeasureClassifier("roc_auc", scaling="quantile", probability=True, random_state=0).fit(X_train, y_train)
 plain = MeasureClassifier("roc_auc", scaling="quantile", random_state=0)

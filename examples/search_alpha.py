@@ -2,7 +2,7 @@
 Search alpha by the measure itself
 ==================================
 
-``alpha`` is the strength of the penalty. ``MeasureClassifierCV`` tries many, judges each by the measure on rows left out of
+``alpha`` is the strength of the penalty. ``MeasureClassifierCV`` tries many, judges each by the measure on held-out rows of
 training, and trains the final model on all rows with the best one.
 """
 
@@ -30,7 +30,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=1_500, stra
 
 alphas = np.logspace(2, -5, 15)
 search = MeasureClassifierCV("roc_auc", alphas=alphas, scaling="standard").fit(X_train, y_train)
-print(f"alpha {search.alpha_:.3g}, AUC of rows left out {search.cv_results_['mean_test_score'].max():.4f}")
+print(f"alpha {search.alpha_:.3g}, AUC of held-out rows {search.cv_results_['mean_test_score'].max():.4f}")
 
 tests = [MeasureClassifier("roc_auc", alpha=a, scaling="standard").fit(X_train, y_train) for a in alphas]
 tests = [clf.score(X_test, y_test) for clf in tests]

@@ -388,7 +388,7 @@ def test_outliers_of_weight_zero_leave_the_iterations_alone(measure, risk):
 
 @for_each(("measure", "risk"), KINDS)
 def test_the_scale_of_weights_does_not_matter(data, measure, risk):
-    """Neither for the fit nor for a cut on training scores; for left-out rows a weight of 2 is a second copy."""
+    """Neither for the fit nor for a cut on training scores; for held-out rows a weight of 2 is a second copy."""
     X, y = data
     weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
     clf = MeasureClassifier(measure=measure, risk=risk, threshold="train")

@@ -105,7 +105,7 @@ def test_one_standard_error_is_that_of_the_mean():
 
 
 def test_rows_left_out_do_not_choose_the_cut_that_they_are_judged_at():
-    """With 30 rows left out, a cut of their own would be several rows better."""
+    """With 30 held-out rows, a cut of their own would be several rows better."""
     X, y = problem(90)
     options = {"measure": "accuracy", "solver": "lbfgs", "risk": "logistic", "scaling": "standard", "tol": 1e-8}
     clf = searched(X, y, alphas=[1e-2], **options)
@@ -156,7 +156,7 @@ def test_methods_that_search_costs_are_whole_fits(measure):
 
 
 def test_scaling_knows_the_training_rows_only():
-    """A row of 1e6 in the rows left out must not change what the fold is trained on."""
+    """A row of 1e6 in the held-out rows must not change what the fold is trained on."""
     X, y = problem()
     fold = PredefinedSplit(np.where(np.arange(len(y)) % 4 == 0, 0, -1))
     clean = searched(X, y, cv=fold)

@@ -358,7 +358,7 @@ def test_the_path_shows_means_errors_folds_and_the_choice():
     np.testing.assert_allclose(means, clf.cv_results_["mean_test_score"][[0, 2, 1]])
     assert len(ax.get_lines()) == 5  # three folds, their mean, the choice
     assert any(text.get_text() == f"alpha {clf.alpha_:.3g}" for text in ax.texts)
-    assert ax.get_ylabel() == "roc_auc of rows left out"
+    assert ax.get_ylabel() == "roc_auc of held-out rows"
 
 
 @pytest.mark.slow

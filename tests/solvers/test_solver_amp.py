@@ -806,7 +806,7 @@ def test_the_threshold_changes_the_intercept_only(level, fits):
         assert np.array_equal(clf.coef_, auto.coef_)
         assert clf.levels_ == auto.levels_
         assert clf.cost_ == auto.cost_
-    assert np.array_equal(auto.intercept_, train.intercept_), "the hinge has no scores of left-out rows"
+    assert np.array_equal(auto.intercept_, train.intercept_), "the hinge has no scores of held-out rows"
     assert none.intercept_[0] == none.trained_intercept_
     assert train.score(X, y) >= max(none.score(X, y), holdout.score(X, y))
     assert holdout.intercept_[0] not in (none.intercept_[0], train.intercept_[0])

@@ -166,7 +166,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_plain_model():
     plain = MeasureClassifier(solver="plugin", **settings).fit(X, y)
     assert clf.cost_ == 1.0
     assert np.array_equal(clf.coef_, plain.coef_)
-    assert np.array_equal(clf.intercept_, plain.intercept_), "its cut is that of left-out rows, too"
+    assert np.array_equal(clf.intercept_, plain.intercept_), "its cut is that of held-out rows, too"
     assert clf.objective_ == plain.objective_
     assert np.array_equal(clf.predict(X), plain.predict(X))
 

@@ -148,7 +148,7 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
     if options.alpha == "auto" and clf.status_ != "interrupted":
         table = clf.cv_results_
         left_out = max(table["mean_test_score"][table["alpha"] == clf.alpha_])
-        output.text(f"alpha {clf.alpha:g} by the {clf.measure} of rows left out, {left_out:.4f}")
+        output.text(f"alpha {clf.alpha:g} by the {clf.measure} of held-out rows, {left_out:.4f}")
     output.text(_sentence(clf, seconds))
     if clf.rejected_ is not None:
         output.text(f"{clf.solver_} was kept: {clf.rejected_}")

@@ -31,7 +31,7 @@ def has_probabilities(estimator: Any) -> None:
     if not estimator.probability:
         raise AttributeError(
             "predict_proba needs MeasureClassifier(probability=True): scores are no probabilities, and calibrating them takes "
-            "scores of rows left out of a fit"
+            "scores of rows held out of a fit"
         )
 
 
@@ -48,13 +48,13 @@ def sigmoid_of(clf: Any) -> Sigmoid:
 
 
 def calibration(rows: ScoredRows, shift: float) -> dict[str, Any]:
-    """Return the attributes of the sigmoid that scores of left-out rows give; these lie by `shift` above X coef_."""
+    """Return the attributes of the sigmoid that scores of held-out rows give; these lie by `shift` above X coef_."""
     arrays = np.asarray(rows.sign), np.asarray(rows.scores), None if rows.weight is None else np.asarray(rows.weight)
     found = fit_robust_sigmoid(*arrays)
     gain, error, constant = gain_over_constant(*arrays, found)
     if not found.ranks:
         warn_user(
-            "probability=True: on rows left out, higher scores were not more often positive; all probabilities are near "
+            "probability=True: on held-out rows, higher scores were not more often positive; all probabilities are near "
             "the share of positives. Choose another alpha or other features."
         )
     elif gain <= error:

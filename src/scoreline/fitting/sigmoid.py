@@ -1,4 +1,4 @@
-"""A sigmoid that turns scores of left-out rows into probabilities (Platt 1999, with the targets of that paper)."""
+"""A sigmoid that turns scores of held-out rows into probabilities (Platt 1999, with the targets of that paper)."""
 
 from typing import NamedTuple
 
@@ -11,8 +11,8 @@ from scoreline.runtime.types import AnyArray, FloatArray
 LEAST_SLOPE = 1e-3  # a standard deviation of the scores: a thousandth of a unit of log-odds
 OUTLYING = 5.0  # quartile distances from the median: a normal distribution has one score in 10^11 beyond
 WIDTHS = (1.0, 2.0, 4.0)  # quartile distances from the median at which outlying scores may be clipped
-FOLDS = 5  # of the left-out rows, for the comparison with a constant
-MOST_ROWS = 100_000  # of the left-out rows that this comparison reads
+FOLDS = 5  # of the held-out rows, for the comparison with a constant
+MOST_ROWS = 100_000  # of the held-out rows that this comparison reads
 
 
 EXTREMES = np.errstate(over="ignore", divide="ignore", invalid="ignore")  # infinite losses are looked for

@@ -110,7 +110,7 @@ def _check_options(parameters: Parameters) -> None:
         )
     if parameters.probability:
         raise ValueError(
-            "probability=True needs scores of rows left out of a fit, which a stream has not: use fit, or probability=False"
+            "probability=True needs scores of rows held out of a fit, which a stream has not: use fit, or probability=False"
         )
     if parameters.options.get("early_stopping"):
         raise ValueError(

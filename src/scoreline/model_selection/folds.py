@@ -1,4 +1,4 @@
-"""Folds of a cross-validation: lists of rows of one X, their fits side by side, and what the rows left out say."""
+"""Folds of a cross-validation: lists of rows of one X, their fits side by side, and what the held-out rows say."""
 
 import numbers
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class Fold(NamedTuple):
 def make_splits(
     cv: Any, sign: AnyArray, groups: Any, weight: FloatArray | None, classes: AnyArray
 ) -> list[tuple[AnyArray, AnyArray]]:
-    """Return (training rows, rows left out) of every fold, in the order of memory.
+    """Return (training rows, held-out rows) of every fold, in the order of memory.
 
     Folds that are made here (cv is None or a number) are folds of the rows of positive weight: the others count for nothing.
     """
@@ -123,7 +123,7 @@ def pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, An
 
 
 def threshold_of(measure: Measure, rows: TrainingRows, scores: FloatArray, listed: AnyArray) -> float:
-    """Return the threshold for new rows that scores of left-out rows give; class weights count, as in every threshold."""
+    """Return the threshold for new rows that scores of held-out rows give; class weights count, as in every threshold."""
     weight = None if rows.weight is None else rows.weight[listed]
     if isinstance(measure, CountsBasedMeasure):
         return robust_threshold(rows.sign[listed], scores, measure, weight).threshold
@@ -192,7 +192,7 @@ def deviation_of(values: FloatArray) -> FloatArray:
 
 
 def undefined_folds(candidates: list[Candidate]) -> list[int]:
-    """Return the folds whose left-out rows do not define the measure."""
+    """Return the folds whose held-out rows do not define the measure."""
     return np.flatnonzero(np.isnan(candidates[0].values).all(axis=0)).tolist()
 
 

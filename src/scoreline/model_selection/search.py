@@ -91,11 +91,11 @@ class MeasureClassifierCV(MeasureClassifier):
     solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
         How each model is trained.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
-        As in MeasureClassifier, but for "auto", which takes the threshold of the rows left out.
+        As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
     probability : bool, default=False
-        Learn a sigmoid from the scores of the rows left out at the chosen alpha, for `predict_proba`. No further fits, but for
+        Learn a sigmoid from the scores of the held-out rows at the chosen alpha, for `predict_proba`. No further fits, but for
         amp, cost_search below 1000 features, moments, spade and stamp, which take one more for each fold, with the chosen cost.
 
     Attributes
@@ -117,8 +117,8 @@ class MeasureClassifierCV(MeasureClassifier):
     >>> from scoreline import MeasureClassifierCV
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> clf = MeasureClassifierCV("roc_auc", alphas=[1e-1, 1e-2, 1e-3], scaling="standard").fit(X, y)
-    >>> print(f"alpha {clf.alpha_:g}, AUC of left-out rows {clf.cv_results_['mean_test_score'].max():.2f}")
-    alpha 0.1, AUC of left-out rows 1.00
+    >>> print(f"alpha {clf.alpha_:g}, AUC of held-out rows {clf.cv_results_['mean_test_score'].max():.2f}")
+    alpha 0.1, AUC of held-out rows 1.00
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class MeasureClassifierCV(MeasureClassifier):
         y : array of n labels
             Two classes; the larger in sorted order is positive.
         sample_weight : array of n weights, optional
-            Used for training, scaling and the measure on rows left out.
+            Used for training, scaling and the measure on held-out rows.
         groups : array of n labels, optional
             For splitters that keep groups together.
 
@@ -536,7 +536,7 @@ class Search:
         return prepare
 
     def _values(self, folds: list[Fold]) -> FloatArray:
-        """Return the measure on the left-out rows, alphas by folds."""
+        """Return the measure on the held-out rows, alphas by folds."""
         if folds[0].values is not None:
             return np.stack([np.asarray(fold.values) for fold in folds], axis=1)
         assert folds[0].scores is not None

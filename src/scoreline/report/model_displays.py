@@ -254,7 +254,7 @@ class WeightsDisplay(Display):
 
 
 def plot_alpha_path(clf: Any, ax: Any = None) -> Any:
-    """Draw the measure of left-out rows against alpha: means with a standard error either way, folds, and the choice.
+    """Draw the measure of held-out rows against alpha: means with a standard error either way, folds, and the choice.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def plot_alpha_path(clf: Any, ax: Any = None) -> Any:
     ax.annotate(f"alpha {clf.alpha_:.3g}", chosen, (4, 6), textcoords="offset points", color=INK, fontsize=9)
     ax.set_xscale("log")
     measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
-    label(ax, "alpha, the strength of the penalty", f"{measure} of rows left out")
+    label(ax, "alpha, the strength of the penalty", f"{measure} of held-out rows")
     ax.legend(frameon=False, fontsize=9)
     tidy(ax)
     return ax

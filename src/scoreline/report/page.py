@@ -236,7 +236,7 @@ def _score_section(content: PageContent) -> str:
     )
     if calibrated:
         text = (
-            "Scores are distances from the threshold. Probabilities were learnt from scores of rows left out of the training: "
+            "Scores are distances from the threshold. Probabilities were learnt from scores of rows held out of the training: "
             "in the second figure, bins of about equally many rows should lie on the diagonal."
         )
     return parts.section("scores", "Scores: distribution and reliability", parts.paragraph(text), drawn)

@@ -20,7 +20,7 @@ THIN = 6  # with fewer rows in a class there is no evidence to choose by
 
 
 class CostSearchSolver(CostMethod, NewtonSolver):
-    """Cost-sensitive fits, the cost and the threshold chosen on scores of left-out rows.
+    """Cost-sensitive fits, the cost and the threshold chosen on leave-one-out scores.
 
     Positives weigh c = r^e, r = S- / S+ being the ratio of the classes (eq. cost-search): e = 0 is the plain fit
     (`plugin`), e = 1 the balanced one. Each fit starts from the one before; every row is scored as by the model without
@@ -40,7 +40,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
     name = "cost_search"
     row_vectors, feature_vectors = 22.0, 150.0  # the states of two fits
     automatic = "per_measure"
-    reason = "the measure is one of counts, so cost and threshold are chosen on left-out rows"
+    reason = "the measure is count-based, so cost and threshold are chosen on leave-one-out scores"
     alpha_means = "penalty alpha/2 |w|^2, against the cost-weighted mean loss"
 
     def __init__(self, cost: float | None = None, **options: Any):
@@ -57,7 +57,7 @@ class CostSearchSolver(CostMethod, NewtonSolver):
     def search(
         self, problem: Problem, random_state: Any = None, w0: FloatArray | None = None, control: Control | None = None
     ) -> Trial:
-        """Return the trial that left-out rows favour; after Ctrl-C the best so far, with the exception."""
+        """Return the trial that leave-one-out scores favour; after Ctrl-C the best so far, with the exception."""
         sign, weight, measure = problem.sign, problem.weight, problem.measure
         assert isinstance(measure, CountsBasedMeasure)
         limits = self.control() if control is None else control
@@ -79,7 +79,9 @@ class CostSearchSolver(CostMethod, NewtonSolver):
                 return trial
             trial.positive = unseen > trial.tuned.threshold
             trial.unseen = unseen if isinstance(measure, OperatingPoint) else None
-            logger.info("cost_search: cost %.4g, %s of left-out rows %.4g", cost, measure.name, trial.tuned.value)
+            logger.info(
+                "cost_search: cost %.4g, %s of leave-one-out scores %.4g", cost, measure.name, trial.tuned.value
+            )
             return trial
 
         plain = best = last = attempt(1.0 if self.cost is None else self.cost, None)

@@ -47,7 +47,7 @@ class Problem:
 
 @dataclass
 class Trial:
-    """One cost: the best constant score, the fit, the predictions for left-out rows, their threshold and, if asked for, scores.
+    """One cost: the best constant score, the fit, the predictions for held-out rows, their threshold and, if asked for, scores.
 
     These three are None if Ctrl-C came before. `levels` and what bounds the best of them belong to `amp`.
     """
