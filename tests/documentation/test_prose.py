@@ -1,5 +1,6 @@
 """The documentation is plain: short sentences, wrapped lines, and the field's words (CONTRIBUTING.md has the rules)."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -31,7 +32,20 @@ HOME_MADE = {
 
 def pages():
     found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in found if not {"_build", "gallery"} & set(page.relative_to(ROOT).parts)]
+    found += sorted((ROOT / "examples").iterdir())
+    return [page for page in found if not {"_build", "gallery", "__pycache__"} & set(page.relative_to(ROOT).parts)]
+
+
+def text_of(page):
+    """Return the text of a page; of an example its docstring and the comments between its cells."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".py":
+        comments = [line.removeprefix("#").strip() if line.startswith("#") else "" for line in text.splitlines()]
+        text = "\n".join([ast.get_docstring(ast.parse(text)) or "", "", *comments])
+    if page.suffix == ".md":
+        return text
+    text = re.sub(r"::\n\n(?: {4,}.*\n|\n)+", ".\n", text)  # literal blocks
+    return re.sub(r"^(?:[-=]{3,}|%%)$", "", text, flags=re.MULTILINE)
 
 
 def prose(text):
@@ -59,12 +73,12 @@ def sentences(text):
 
 def faults(page):
     """Return what is wrong with a page, one line per fault."""
-    text, found, inside = page.read_text(encoding="utf-8"), [], False
+    text, found, inside = text_of(page), [], False
     for number, line in enumerate(text.splitlines(), 1):
         is_free = inside or line.startswith(("|", "$$"))  # code, formulas and tables cannot be wrapped
         if re.match(r" *(```|~~~)", line) or line.count("$$") == 1:
             inside = not inside
-        elif len(line) > LONGEST_LINE and not is_free:
+        elif page.suffix == ".md" and len(line) > LONGEST_LINE and not is_free:
             found.append(f"line {number} has {len(line)} characters")
     for sentence in sentences(text):
         words = len(re.findall(r"[\w+-]*\w[\w']*", sentence))
