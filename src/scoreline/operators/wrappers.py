@@ -455,5 +455,5 @@ def _wrappers(wrapped: LinearMap, operator: LinearMap) -> list[Any]:
     found: list[Any] = []
     while wrapped is not operator:
         found.append(wrapped)
-        wrapped = wrapped.inner  # type: ignore[attr-defined]
+        wrapped = wrapped.inner  # type: ignore[attr-defined]  # of wrappers
     return found
