@@ -5,6 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LONGEST_LINE, LONGEST_SENTENCE = 100, 40  # characters, words
+LONGEST_NAME = 70  # characters of the name of a test
 # Pages that are not rewritten yet. A page leaves the list when it follows the rules, and none may come back.
 TO_BE_REWRITTEN = {
     "docs/datasets.md",
@@ -84,3 +85,12 @@ def test_rewritten_pages_are_plain():
 def test_the_list_of_pages_to_be_rewritten_only_shrinks():
     done = [name for name in sorted(TO_BE_REWRITTEN) if not (ROOT / name).exists() or not faults(ROOT / name)]
     assert not done, f"take these off TO_BE_REWRITTEN: {done}"
+
+
+def test_names_of_tests_are_short():
+    found = {
+        path: re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE) for path in ROOT.glob("tests/**/*.py")
+    }
+    assert sum(map(len, found.values())) > 1000
+    long = [f"{path.name}: {name}" for path, names in found.items() for name in names if len(name) > LONGEST_NAME]
+    assert not long, "\n" + "\n".join(long)

@@ -78,7 +78,7 @@ def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client =
     operator.inspect()  # takes the magnitudes that the folders know
     y = None if facts[0].classes is None else BlockVector(layout, on_workers(_labels))
     names, encoding, class_names = cluster.collect([cluster.submit(_described, paths[0], home=layout.homes[0])])[0]
-    return Dataset(operator, y, names, encoding, class_names)  # type: ignore[arg-type]
+    return Dataset(operator, y, names, encoding, class_names)  # type: ignore[arg-type]  # y is a vector in blocks
 
 
 def shared_out(paths: list[str], lengths: list[int], workers: int) -> list[tuple[str, int, int, int]]:

@@ -56,10 +56,10 @@ class LostMeasure(CountsBasedMeasure):
     range = (-np.inf, np.inf)
 
     def __init__(self, name: str):
-        self.name = name  # type: ignore[misc]
+        self.name = name  # type: ignore[misc]  # of its own, where others have that of the class
 
     @property
-    def risks(self) -> Any:  # type: ignore[override]
+    def risks(self) -> Any:  # type: ignore[override]  # an attribute elsewhere
         """Raise: without the function there is nothing to train for."""
         raise ValueError(
             f"measure {self.name!r} was a function of yours, and {NO_CODE}: pass it again, load_model(path, measure=...)"

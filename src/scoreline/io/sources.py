@@ -27,6 +27,7 @@ from scoreline.runtime.types import AnyArray
 BLOCK_BYTES = 1 << 25
 ARRAYS = (".npy", ".npz")
 NPZ_PARTS = ("X", "y", "data", "indices", "indptr", "shape", "format")  # what an .npz file may have for us
+LISTS_OF_NAMES = ("categories", "drop", "missing")
 LEARNT = {"impute": "mean", "indicators": True, "min_category_rows": MIN_CATEGORY_ROWS}  # options with their defaults
 Block = tuple[Any, AnyArray | None]
 
@@ -123,14 +124,18 @@ def open_source(source: Any, *, label: Any = None, positive: Any = None, **optio
     return opened if positive is None else OneAgainstRest(opened, positive)
 
 
-def is_empty(value: Any) -> bool:
-    """Tell whether an option was left out, or names nothing."""
-    return value is None or (hasattr(value, "__len__") and not isinstance(value, str) and len(value) == 0)
+def given_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given: not None, and not a list of no names."""
+    return {name: value for name, value in options.items() if value is not None and not _names_nothing(name, value)}
+
+
+def _names_nothing(option: str, value: Any) -> bool:
+    return option in LISTS_OF_NAMES and not isinstance(value, str) and hasattr(value, "__len__") and len(value) == 0
 
 
 def _no(options: dict[str, Any], label: Any, what: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return options, or raise if one of them is for tables."""
-    given = {name: value for name, value in {**options, "label": label}.items() if not is_empty(value)}
+    given = given_options({**options, "label": label})
     for name in given:
         if name not in known:
             raise ValueError(

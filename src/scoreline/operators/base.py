@@ -125,9 +125,9 @@ class Operator(ABC):
         own.n_passes = 0.0
         inner, pieces = vars(self).get("inner"), vars(self).get("pieces")  # what it is made of counts too
         if inner is not None:
-            own.inner = inner.apart()  # type: ignore[attr-defined]
+            own.inner = inner.apart()  # type: ignore[attr-defined]  # of wrappers
         if pieces is not None:
-            own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]
+            own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]  # of stacks
         return own
 
     def wrapped(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":

@@ -31,7 +31,7 @@ def advised_array(path: Path, advice: str = "MADV_SEQUENTIAL") -> AnyArray:
     """
     array = map_array(path)
     with suppress(AttributeError, ValueError, OSError):
-        array.base.madvise(getattr(mmap, advice))  # type: ignore[union-attr]
+        array.base.madvise(getattr(mmap, advice))  # type: ignore[union-attr]  # no map: suppressed
     return np.asarray(array)
 
 

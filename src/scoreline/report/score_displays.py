@@ -291,7 +291,8 @@ class ThresholdDisplay(ScoreDisplay):
             judge = get_measure("f1")
             functions["precision"] = lambda tp, fp, fn, tn: ratio(tp, tp + fp)
             functions["recall"] = lambda tp, fp, fn, tn: ratio(tp, tp + fn)
-        functions[judge.name] = judge.from_counts  # type: ignore[attr-defined]  # the last lies on top
+        # The judge is count-based by now, and its curve, the last one, lies on top.
+        functions[judge.name] = judge.from_counts  # type: ignore[attr-defined]
         self.main = judge.name
         at = levels_of(truth, z)
         # A threshold at a score leaves that score out: each level holds the rows above the next higher one.
