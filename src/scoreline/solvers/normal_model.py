@@ -10,7 +10,7 @@ with its intercept, is a search over one angle; the derivatives serve the paper'
 """
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
@@ -173,10 +173,16 @@ def shape_of_scores(z: FloatArray, weight: FloatArray | None) -> dict[str, float
     return {"weight": total, "mean": mean, "std": std, "skewness": skewness, "kurtosis": kurtosis, "ks": distance}
 
 
+class Covariance(Protocol):
+    """What can be multiplied by a vector: a matrix, or the product of X' and X that stands for it."""
+
+    def __matmul__(self, v: FloatArray, /) -> FloatArray: ...
+
+
 class Term:
     """T(w) = Phi(mu'w / sqrt(w'Sw)) with its gradient: what F_n01 and F_nrank are made of."""
 
-    def __init__(self, mean: FloatArray, covariance: FloatArray):
+    def __init__(self, mean: FloatArray, covariance: Covariance):
         self.mean, self.covariance = mean, covariance
 
     def value_grad(self, w: FloatArray) -> tuple[float, FloatArray]:
