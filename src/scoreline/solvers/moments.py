@@ -25,6 +25,7 @@ from scoreline.solvers.normal_model import (
     best_intercept,
     best_ranking_direction,
     error,
+    paper_lbfgs,
     paper_start,
     ranking_error,
 )
@@ -34,7 +35,6 @@ LEAST_RIDGE = 1e-10  # relative to the variances: what keeps a singular covarian
 PROBES = 8  # random vectors that estimate the sum of squares of the correlations: two passes each
 SYSTEM_TOLERANCE = 1e-6  # of conjugate gradients, relative
 ERROR_TOLERANCE = 1e-7  # largest component of the gradient of F_n01 where L-BFGS stops on wide data
-LENGTH_PENALTY = 1e-3  # of (1 - |w|^2)^2; it sets the length of w, never its direction
 RANKING, ERRORS = ("roc_auc",), ("accuracy", "balanced_accuracy")
 
 
@@ -84,6 +84,7 @@ class MomentsSolver(Method):
     streams = True
     alpha_means = "alpha is not used: see ridge"
     trains_for = "roc_auc, accuracy or balanced_accuracy"
+    length_penalty = 1e-3  # of (1 - |w|^2)^2; the minimum has the same direction for all of them
 
     def __init__(
         self, ridge: float | str = "auto", method: str = "exact", diagnostics: bool = True, **options: Any
@@ -132,7 +133,7 @@ class MomentsSolver(Method):
         assert w is not None
         if measure in ERRORS:
             # The best ranking direction is where the search for the least error starts.
-            function = Penalised(_error_terms(S.means, halves, prior), LENGTH_PENALTY)
+            function = Penalised(_error_terms(S.means, halves, prior), self.length_penalty)
             found = minimize(
                 function.value_grad, _error_start(S.means, w, S.projected(w), prior), jac=True, method="L-BFGS-B",
                 options={"maxcor": 20, "gtol": ERROR_TOLERANCE, "ftol": 0.0, "maxiter": self.max_iter},
@@ -258,13 +259,9 @@ class MomentsSolver(Method):
         else:
             terms = _error_terms(means, halves, prior)
             start = _error_start(means, start, projected(start), prior)
-        function = Penalised(terms, LENGTH_PENALTY)  # the options: Ghanbari, Li and Scheinberg (2018), section 4
-        found = minimize(
-            function.value_grad, start, jac=True, method="L-BFGS-B",
-            options={"maxcor": 20, "gtol": 1e-4, "ftol": 0.0, "maxiter": 500, "maxfun": 5000},
-        )  # fmt: skip
+        x, iterations = paper_lbfgs(Penalised(terms, self.length_penalty).value_grad, start)
         p = len(means[0])
-        return found.x[:p], None if measure in RANKING else float(found.x[p]), int(found.nit)
+        return x[:p], None if measure in RANKING else float(x[p]), iterations
 
 
 def _error_terms(
