@@ -18,6 +18,7 @@ from scoreline.io.libsvm import check_indices, index_columns, libsvm_pieces, rea
 from scoreline.io.model_archive import read_npy
 from scoreline.io.tables import TABLES, CsvTable, Table, open_table, unpacked_suffix
 from scoreline.operators.convert import frame_values
+from scoreline.operators.sequences import Sequences, check_alphabet
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.memory import memory_limit
 from scoreline.runtime.npy import map_array
@@ -167,6 +168,34 @@ class LibsvmSource(Source):
         """Return the number of features and the index of the first."""
         first, width = index_columns(self.path, *self._index_range, self.zero_based, self.n_features)
         return width, first
+
+
+class SequenceSource(Source):
+    """Sequences of letters: a tuple (sequences, y), or an iterable of such tuples; `mapped_folder.convert_sequences`."""
+
+    name = "the sequences"
+
+    def __init__(self, source: Any, alphabet: str):
+        self.source, self.alphabet = source, alphabet
+        check_alphabet(alphabet)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield Sequences with their labels."""
+        # A tuple of two tuples is taken as sequences and labels: an iterable of blocks is rarely a tuple.
+        single = isinstance(self.source, tuple) and len(self.source) == 2
+        for block in [self.source] if single else self.source:
+            if not (isinstance(block, tuple) and len(block) == 2):
+                raise UnfitError(f"a block is a {type(block).__name__}, expected a tuple (sequences, labels or None)")
+            rows, labels = Sequences(block[0], self.alphabet), block[1]
+            if labels is not None and np.shape(labels) != (len(rows),):
+                raise UnfitError(
+                    f"labels have shape {np.shape(labels)}, expected one for each of {len(rows)} sequences"
+                )
+            yield rows, None if labels is None else np.asarray(labels)
+
+    def width(self) -> tuple[int, int]:
+        """Return 1: the features of sequences are chosen when they are opened."""
+        return 1, 0
 
 
 class TableSource(Source):

@@ -371,6 +371,7 @@ class RowsOperator(Operator):
         self.scores = inner.scores
         self.largest = inner.largest  # of all rows: not less than of these
         self.column_map, self.tails_checked = inner.column_map, True  # a fit of some rows is part of another one
+        self.string_features = inner.string_features
 
     def _matvec(self, w: FloatArray) -> Scores:
         return self.inner._matvec_rows(w, self.rows)
