@@ -1,4 +1,4 @@
-"""Folders of mapped data as one data set on a cluster: every worker opens its own, nothing is read on the driver."""
+"""Memory-mapped folders as one data set on a cluster: every worker opens its own rows, and the driver reads none."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from scoreline.runtime.types import AnyArray
 
 
 class FolderFacts(NamedTuple):
-    """Rows and bytes of a folder, and what must be the same in all: features, names, encoding and kind of the classes."""
+    """Rows and bytes of a folder, and the facts that must agree between folders."""
 
     rows: int
     bytes: float
@@ -31,28 +31,28 @@ class FolderFacts(NamedTuple):
 def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client = None, **features: Any) -> Dataset:
     """Open folders that `convert` or `convert_sequences` has written as one data set on the workers of a Dask cluster.
 
-    The rows of the folders follow one another and are shared out evenly: one folder is enough for many workers. Workers must
-    reach the folders under the same paths (a shared file system), read rows from there as they need them, and hold nothing in
-    memory but what their system keeps of the files.
+    The rows of the folders are concatenated and distributed evenly, so one folder is enough for many workers. All workers must
+    be able to read the folders under the same paths, as on a shared file system. They read rows when they need them, and
+    memory holds only what the operating system caches.
 
     Parameters
     ----------
     folders : path or sequence of paths
         Folders with the same features and classes.
     client : distributed.Client, optional
-        By default the one that is active.
+        By default the active client.
     **features
         For folders of sequences: the options of `StringOperator`.
 
     Returns
     -------
     Dataset
-        X as an Operator and y, both on the workers; names, encoding and names of the classes are those of the first folder.
+        X as an Operator and y, both on the workers. Feature names, encoding and class names are those of the first folder.
 
     Raises
     ------
     ValueError
-        If a folder is not one of mapped data, or they do not have the same features or classes.
+        If a folder was not written by `convert`, or the folders have different features or classes.
     """
     paths = [str(Path(f).absolute()) for f in ([folders] if isinstance(folders, (str, Path)) else folders)]
     if not paths:
@@ -79,7 +79,7 @@ def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client =
         return [Ref(submit(function, own, *options, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
 
     operator = PartsOperator(layout, on_workers(_rows, features))
-    operator.inspect()  # takes the magnitudes that the folders know
+    operator.inspect()  # reads the largest magnitudes from the folders
     operator.string_features = facts[0].string_features
     y = None if facts[0].classes is None else BlockVector(layout, on_workers(_labels))
     names, encoding, class_names = cluster.collect([cluster.submit(_described, paths[0], home=layout.homes[0])])[0]
@@ -87,7 +87,7 @@ def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client =
 
 
 def shared_out(paths: list[str], lengths: list[int], workers: int) -> list[tuple[str, int, int, int]]:
-    """Return (folder, first row, one past the last, worker) of pieces, in the order of the rows: evenly, few pieces each."""
+    """Return (folder, first row, one past the last, worker) of pieces in the order of the rows, the same share per worker."""
     total, begin, pieces = sum(lengths), 0, []
     edges = [total * k // workers for k in range(workers + 1)]
     for path, length in zip(paths, lengths, strict=True):
@@ -110,7 +110,7 @@ def _opened(path: str, rows: tuple[int, int], features: dict[str, Any] | None) -
 
 
 def _facts(path: str, features: dict[str, Any]) -> FolderFacts:
-    """Return what a folder has; one row is opened."""
+    """Return the facts about a folder."""
     data, n = _opened(path, (0, 1), features), n_rows(path)
     encoding = None if data.encoding is None else data.encoding.to_json()
     kind = None if data.y is None else data.y.dtype.kind

@@ -10,7 +10,7 @@ from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.risks.roc_area import pair_hessian, ramp_width
 from scoreline.runtime.checks import check_rate
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
-from scoreline.runtime.vectors import MOST_TAME, as_vector
+from scoreline.runtime.vectors import MAX_SAFE_WEIGHT, as_vector
 from scoreline.scores import ScoreSpace
 
 
@@ -56,7 +56,7 @@ class PartialRocRisk(Risk):
         negative = prepared.labels.negative
         share, least = self.max_fpr * negative, 1.0
         if sample_weight is None or (as_vector(sample_weight) == np.rint(sample_weight)).all():
-            if sample_weight is None or float(as_vector(sample_weight).max()) <= MOST_TAME:
+            if sample_weight is None or float(as_vector(sample_weight).max()) <= MAX_SAFE_WEIGHT:
                 share = math.floor(share + 1e-9)  # 0.1 * 30 is 3
             else:  # so many copies that one of them is nothing, and scaled down
                 least = 0.0
