@@ -6,27 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+from plain_words import wording_faults
+
 ROOT = Path(__file__).parents[2]
-LONGEST_LINE, LONGEST_SENTENCE = 100, 40  # characters, words
+LONGEST_LINE = 100  # characters
+LONGEST_NAME = 70  # characters of the name of a test
 # Pages that are not rewritten yet. A page leaves the list when it follows the rules, and none may come back.
 TO_BE_REWRITTEN = {
     "docs/papers/friedlander2012.md",
     "docs/papers/ghanbari2018.md",
     "docs/papers/narasimhan2015.md",
     "docs/papers/zhang2012.md",
-}
-# What the glossary replaces, and by what.
-HOME_MADE = {
-    r"\brecut\b|\bbest_cut\b|\bsteady cut\b|\bthe cut\b|\ba cut\b": "threshold",
-    r"\bleft-out (?:rows|scores)\b|\brows left out\b": "held-out rows, or leave-one-out scores",
-    r"\b(?:rows?|columns?|features?|class|split|fold|fit) an? (?:row|feature|class|fold|example|category|label)\b": "per",
-    r"\bclass to be found\b": "positive class",
-    r"\bmeasures? of counts\b": "count-based measure",
-    r"\btimes as fast\b": "times faster",
-    r"\bhangs? on\b": "depend on",
-    r"\bRead it soberly\b": "Caveats",
-    r"\bwhat was proved\b": "certificate",
-    r"\b(?:rows?|iteration|second|worker|label|column)s? an? (?:row|second|worker|iteration)\b": "per",
 }
 
 
@@ -48,29 +38,6 @@ def text_of(page):
     return re.sub(r"^(?:[-=]{3,}|%%)$", "", text, flags=re.MULTILINE)
 
 
-def prose(text):
-    """Return the text with fenced blocks, formulas, comments and inline code left out; a piece of code counts as one word."""
-    text = re.sub(r"^( *)(`{3,}|~{3,}|:{3,}).*?^\1\2 *$", "", text, flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"\$\$.*?\$\$(?: *\([\w-]+\))?", "", text, flags=re.DOTALL)
-    text = re.sub(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", r"\1", text)
-    return re.sub(r"`+[^`]+`+|\$[^$]+\$", "code", text)
-
-
-def sentences(text):
-    """Return the sentences of paragraphs, list items and table cells."""
-    blocks, current = [], []
-    for line in [*prose(text).splitlines(), ""]:
-        starts_block = re.match(r"\s*(?:[-*]|\d+\.) |\||#|>", line)
-        if not line.strip() or starts_block:
-            blocks.append(" ".join(current))
-            current = []
-        if line.startswith("|"):
-            blocks += line.strip("|").split("|")
-        elif line.strip():
-            current.append(line.strip())
-    return [s for block in blocks for s in re.split(r"(?<=[.!?])[*_]*\s+", block) if s.strip()]
-
-
 def faults(page):
     """Return what is wrong with a page, one line per fault."""
     text, found, inside = text_of(page), [], False
@@ -80,13 +47,7 @@ def faults(page):
             inside = not inside
         elif page.suffix == ".md" and len(line) > LONGEST_LINE and not is_free:
             found.append(f"line {number} has {len(line)} characters")
-    for sentence in sentences(text):
-        words = len(re.findall(r"[\w+-]*\w[\w']*", sentence))
-        if words > LONGEST_SENTENCE:
-            found.append(f"{words} words: {sentence:.200}")
-    for pattern, instead in HOME_MADE.items():
-        found += [f"{match[0]!r}: use {instead}" for match in re.finditer(pattern, prose(text), re.IGNORECASE)]
-    return found
+    return found + wording_faults(text)
 
 
 def test_rewritten_pages_are_plain():
@@ -98,6 +59,15 @@ def test_rewritten_pages_are_plain():
 def test_the_list_of_pages_to_be_rewritten_only_shrinks():
     done = [name for name in sorted(TO_BE_REWRITTEN) if not (ROOT / name).exists() or not faults(ROOT / name)]
     assert not done, f"take these off TO_BE_REWRITTEN: {done}"
+
+
+def test_names_of_tests_are_short():
+    found = {
+        path: re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE) for path in ROOT.glob("tests/**/*.py")
+    }
+    assert sum(map(len, found.values())) > 1000
+    long = [f"{path.name}: {name}" for path, names in found.items() for name in names if len(name) > LONGEST_NAME]
+    assert not long, "\n" + "\n".join(long)
 
 
 PARTS = ("Tutorials", "How-to guides", "Explanations", "Reference")
