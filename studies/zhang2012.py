@@ -36,7 +36,7 @@ class Zhang2012(Study):
 
     name = "zhang2012"
     paper = "Zhang, Saha and Vishwanathan 2012, Smoothing multivariate performance measures"
-    claim = "smoothing reaches 1 % of the optimum 10 to 100 times as fast as cutting planes where the penalty is weak"
+    claim = "smoothing reaches 1 % of the optimum 10 to 100 times faster than cutting planes where the penalty is weak"
 
     @property
     def _alphas(self) -> tuple[float, ...]:
@@ -155,7 +155,7 @@ class Zhang2012(Study):
             "data", "risk", "alpha of the best test measure", "paper: BMRM, s", "paper: SMS, s", "paper: ratio", "bundle, s",
             "smoothed, s", "ratio",
         )  # fmt: skip
-        note = "Seconds until J is within 1 % of its minimum. The paper's processors are of 2010: compare ratios."
+        note = "Seconds until J is within 1 % of its minimum. The paper used processors of 2010, so compare ratios."
         return Table("Table 2", head, rows, note)
 
     def _all_cells(self, results: Mapping[str, Any]) -> Table:
@@ -224,7 +224,7 @@ class Zhang2012(Study):
                 not late, "; ".join(late),
             ),
             Claim(
-                f"at the weakest penalty ({self._alphas[-1]:g}) smoothing is often 10 to 100 times as fast as cutting planes",
+                f"at the weakest penalty ({self._alphas[-1]:g}) smoothing is often 10 to 100 times faster than cutting planes",
                 "10 to 100", f"median {middle:.1f}, {sum(r >= 10 for r in known.values())} of {len(known)} at least 10",
                 bool(middle >= 10.0) if known and not self.quick else None, "" if middle >= 10.0 else "see table 2",
             ),
@@ -289,7 +289,7 @@ def _beside(key: str, alpha: float) -> str:
 
 
 def _ratio(times: dict[str, float | None], cap: float) -> float | None:
-    """Return how many times as fast smoothing is, at least: cutting planes that did not arrive took the whole cap."""
+    """Return how many times faster smoothing is, at least. Cutting planes that did not arrive count with the time limit."""
     smoothed, bundle = times["smoothed"], times["bundle"]
     if smoothed is None:
         return None
