@@ -62,6 +62,11 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
             "are those that the steps before it make"
         )
     check_is_fitted(clf, "coef_")
+    if getattr(clf, "feature_map_", None) is not None:
+        raise ValueError(
+            "the classifier was trained with features other than 'linear', whose bins the exports to ONNX, SQL and JSON do not "
+            "hold. Use save() and load_model, or train with features='linear'."
+        )
     coef = np.asarray(clf.coef_, dtype=np.float64).reshape(-1)
     encoding = getattr(clf, "encoding_", None) if encoding is None else encoding
     if encoding is not None and not isinstance(encoding, Encoding):

@@ -70,7 +70,8 @@ def given_rows(
 ) -> ValidationRows:
     """Return the validation rows that the user gave, on the device of the fit and with its map of columns."""
     X, y, *rest = settings.validation
-    operator, p = as_operator(X), trained_on.shape[1]
+    features = trained_on.feature_map
+    operator, p = as_operator(X) if features is None else features.operator(X), trained_on.shape[1]
     if device is not None:
         operator = room_module("device", "convert").moved(operator, device)
     if operator.shape[1] != p:
