@@ -1,6 +1,6 @@
 """What an iteration on a cluster costs: bytes, rounds, steps and tasks as formulas, and a small simulator of rounds.
 
-    python benchmarks/scale_model.py                      # the tables of docs/scale.md
+    python benchmarks/scale_model.py                      # the tables of docs/results.md, "A thousand workers"
     python benchmarks/scale_model.py --rows 1e9 --features 1e6 --nonzeros 100 --positives 1e6 --workers 1000 --risk roc_area
 
 Bytes are those that `operator.traffic` counts: arrays and numbers, without protocol. `tests/blocks/test_scale_model.py`
@@ -26,7 +26,7 @@ from scoreline.distributed import best_threshold as block_cut
 from scoreline.distributed import pairs as block_pairs
 from scoreline.distributed import selection
 from scoreline.distributed.blocks import DIRECT, SMALL
-from scoreline.distributed.dask_operator import MOST_PARTS, PART_BYTES
+from scoreline.distributed.dask_operator import MAX_PARTS, PART_BYTES
 
 FAN_IN = 8  # of `Layout.folded`
 OUTGOING = 50  # transfers that a Dask worker serves at once; who is refused asks for another copy
@@ -85,9 +85,9 @@ class Shape(NamedTuple):
 
 
 def usual(problem, workers, each=None):
-    """Return the shape that a Dask array of small blocks gets: a part for every PART_BYTES of a worker, MOST_PARTS at most."""
+    """Return the shape that a Dask array of small blocks gets: a part for every PART_BYTES of a worker, MAX_PARTS at most."""
     size = problem.rows * problem.row_bytes / workers
-    return Shape(workers, int(min(MOST_PARTS, max(1, size // PART_BYTES))) if each is None else each)
+    return Shape(workers, int(min(MAX_PARTS, max(1, size // PART_BYTES))) if each is None else each)
 
 
 class Phase(NamedTuple):
@@ -154,7 +154,7 @@ def roc_bytes(keys, shape, parents=2, weighted=False):
     size = (16.0 if weighted else 8.0) * keys
     others = shape.workers - 1
     numbers = 8.0 * (2 + 5 + 6 + parents) * shape.parts
-    if shape.parts <= block_pairs.FEW:
+    if shape.parts <= block_pairs.MAX_DIRECT_PARTS:
         return others * (size + 8.0 * keys * shape.parts) + numbers
     moved = tree_bytes(size / shape.parts, shape, grows=True) + tree_bytes(8.0 * keys, shape)
     return moved + others * (size + 8.0 * keys) + numbers
@@ -169,7 +169,10 @@ class Look(NamedTuple):
 
 def prbep_looks(rows, shape):
     """Rounds that are usual: counts in intervals, then single scores; sums in intervals, then single kinks. An upper bound."""
-    few, kinks = min(selection.FEW, rows / shape.parts), min(block_balance.FEW, rows / shape.parts)
+    few, kinks = (
+        min(selection.MAX_SENT_ENTRIES, rows / shape.parts),
+        min(block_balance.MAX_SENT_KINKS, rows / shape.parts),
+    )
     wide = selection.INTERVALS
     return (
         [Look(wide * shape.parts, 1), Look(few * shape.parts, 2)],
@@ -224,7 +227,10 @@ def exact_cut_bytes(shape, looks=1):
     """The exact cut: rows in `looks` rounds of EDGES thresholds; single rows at the end. An upper bound for so many rounds."""
     edges = block_cut.EDGES + 2
     sample = 2.0 * 8.0 * max(16, block_cut.SAMPLE / shape.parts)
-    return shape.parts * (40.0 + 8.0 + sample + looks * 8.0 * (edges + 3 * (edges + 1)) + 16.0) + 17.0 * block_cut.FEW
+    return (
+        shape.parts * (40.0 + 8.0 + sample + looks * 8.0 * (edges + 3 * (edges + 1)) + 16.0)
+        + 17.0 * block_cut.MAX_GATHERED_ROWS
+    )
 
 
 def iteration_bytes(risk, problem, shape, evaluations=1.0, products=1.0):
@@ -248,7 +254,7 @@ def memory_bytes(risk, problem, shape, evaluations=1.0):
 def resident_bytes(risk, problem, shape):
     """Memory of a worker: its rows, about 12 vectors of scores, and what it gets of others."""
     rows = problem.rows / shape.workers
-    keys = 8.0 * problem.keys * (2.0 + min(shape.parts, block_pairs.FEW)) if risk == "roc_area" else 0.0
+    keys = 8.0 * problem.keys * (2.0 + min(shape.parts, block_pairs.MAX_DIRECT_PARTS)) if risk == "roc_area" else 0.0
     return rows * (problem.row_bytes + 12.0 * 8.0 + 1.0) + keys + 2.0 * 8.0 * problem.features
 
 
@@ -278,7 +284,7 @@ def tree_seconds(size, shape, link, grows=False):
 def shared_phase(name, size, combined, problem, shape, machine, steps, seconds, grows):
     """What every worker needs of all parts: each from each, or in a tree and out again."""
     parts, link = shape.parts, machine.link
-    if parts <= block_pairs.FEW:
+    if parts <= block_pairs.MAX_DIRECT_PARTS:
         exchange = (parts - shape.each) * size / link
         return Phase(name, steps, steps * parts, seconds, exchange)
     levels, tasks = tree_levels(shape)

@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler
 
 from scoreline.io import load_named
-from scoreline.io.named import is_here
+from scoreline.io.named import is_available
 from scoreline.runtime.types import AnyArray
 
 SEED = 20240
@@ -41,7 +41,7 @@ class Datasets:
 
     def has(self, name: str) -> bool:
         """Tell whether a set is on this machine; nothing is read."""
-        return is_here(name, self.folder)
+        return is_available(name, self.folder)
 
     def raw(self, name: str) -> tuple[Any, AnyArray]:
         """Return rows as they are in the file, as CSR, and labels +1 and -1 (the larger one is +1)."""

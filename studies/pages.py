@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 from scoreline.runtime.optional import require
 from studies.study import Findings, Study, Table
 
@@ -30,8 +30,11 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
     if findings.missing:
         parts.append(f"Not on this machine: {', '.join(findings.missing)}.")
     if findings.claims:
-        head = ("the paper says", "its figure", "found", "verdict")
-        rows = [(c.text, c.paper, c.found, c.verdict + (f": {c.reason}" if c.reason else "")) for c in findings.claims]
+        head = ("the paper says", "its figure", "found, as printed", "with scoreline's defaults", "verdict, as printed")
+        rows = [
+            (c.text, c.paper, c.found, c.defaults or "-", c.verdict + (f": {c.reason}" if c.reason else ""))
+            for c in findings.claims
+        ]
         parts += ["## Claims", grid(Table("", head, rows), right=False)]
     for table in findings.tables:
         parts += [f"## {table.title}", grid(table)] + ([table.note] if table.note else [])
@@ -63,9 +66,9 @@ def write(out: Path, study: Study, findings: Findings, results: dict[str, Any]) 
         "missing": findings.missing, "claims": [claim._asdict() for claim in findings.claims],
         "tables": [table._asdict() for table in findings.tables], "cells": results, "versions": _versions(),
     }  # fmt: skip
-    with whole_file(out.with_name(out.name + ".json")) as file:
+    with atomic_file(out.with_name(out.name + ".json")) as file:
         file.write(json.dumps(content, indent=1, allow_nan=False).encode())
-    with whole_file(out.with_name(out.name + ".md")) as file:
+    with atomic_file(out.with_name(out.name + ".md")) as file:
         file.write(markdown(study, findings, pictures).encode())
     return notes
 
@@ -74,7 +77,7 @@ def _draw(path: Path, draw: Any) -> None:
     figures = require("matplotlib.figure", "plot", "pictures of a study")
     figure = figures.Figure(layout="constrained")
     draw(figure)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         figure.savefig(file, format="png", dpi=110)
 
 

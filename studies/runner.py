@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 from studies.study import Findings, Study
 
 
@@ -86,7 +86,7 @@ def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Any]:
 
 
 def _write(path: Path, lines: list[str]) -> None:
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 

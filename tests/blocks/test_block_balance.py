@@ -50,10 +50,10 @@ ROUNDS = ("few", "many")  # "few" must come first: constants that are changed st
 def make_many_rounds(monkeypatch):
     """With few kinks sent and few intervals counted, a root takes several rounds; constants are read at every call."""
     for module, name, value in (
-        (block_balance, "FEW", 16),
+        (block_balance, "MAX_SENT_KINKS", 16),
         (block_balance, "INTERVALS", 32),
         (selection, "INTERVALS", 32),
-        (selection, "FEW", 16),
+        (selection, "MAX_SENT_ENTRIES", 16),
         (selection, "SAMPLE", 64),
     ):
         monkeypatch.setattr(module, name, value)

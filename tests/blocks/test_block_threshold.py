@@ -41,12 +41,12 @@ def problem(seed, n=400):
     return y, z, weight
 
 
-FEW, EDGES, SAMPLE = (4, module.FEW), module.EDGES, module.SAMPLE
+FEW, EDGES, SAMPLE = (4, module.MAX_GATHERED_ROWS), module.EDGES, module.SAMPLE
 
 
 def room_for(few, monkeypatch):
     """Let the driver look at few rows one by one, at few thresholds in a round."""
-    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(module, "MAX_GATHERED_ROWS", few)
     monkeypatch.setattr(module, "EDGES", 16 if few == 4 else EDGES)
 
 
@@ -176,7 +176,7 @@ def test_many_rows_move_little():
 @for_each(["few", "name"], list(product(FEW, ["f1", "precision_at_k", "roc_auc"])))
 def test_ties_are_those_in_memory(few, name, monkeypatch):
     """Levels with roundings around them: no threshold among the scores of a level, whichever parts they are in."""
-    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(module, "MAX_GATHERED_ROWS", few)
     for seed in range(6):
         rng = np.random.default_rng(seed)
         y = np.where(rng.random(400) < 0.3, 1, -1)

@@ -251,7 +251,7 @@ def test_described_vectors_are_computed_once_in_a_task_and_then_kept():
     same_as(made, X + 1.0)
     same_as(kept, X)
     assert calls.count == 9
-    assert made.there() is made
+    assert made.computed() is made
     assert calls.count == 9
 
 
@@ -262,7 +262,7 @@ def test_vectors_nobody_has_read_are_not_kept():
     layout.each(np.copy, x, keep=True)
     assert calls.count == 0
     assert made.refs is None
-    made.there()
+    made.computed()
     assert calls.count == 3
     same_as(made, X + 1.0)
     assert calls.count == 3
@@ -282,7 +282,7 @@ def test_dropped_vectors_are_released():
     layout.each(np.copy, x, keep=True)
 
     source = x + 1.0
-    made, seen = (source * 2.0).there(), weakref.ref(source)
+    made, seen = (source * 2.0).computed(), weakref.ref(source)
     del source
     gc.collect()
     assert seen() is None, "a vector that is there does not need what it was made of"
@@ -298,7 +298,7 @@ def test_iterations_release_the_scores_before_them():
         sums = space.point_sums("logistic", scores, labels)
         expected = float(np.asarray(sums.grad) @ np.asarray(step))
         assert space.dot(sums.grad, step) == pytest.approx(expected, rel=1e-13, abs=1e-15)
-        sums.grad.there()
+        sums.grad.computed()
         seen.append(weakref.ref(scores))
     del sums
     gc.collect()

@@ -42,7 +42,7 @@ def assert_reached_up_to_rounding(values, weight, target, entry):
 
 def few_at_a_time(monkeypatch, few=3, count=8, sample=16):
     """Make every selection take many rounds: the constants are read at every call."""
-    for name, value in (("FEW", few), ("INTERVALS", count), ("SAMPLE", sample)):
+    for name, value in (("MAX_SENT_ENTRIES", few), ("INTERVALS", count), ("SAMPLE", sample)):
         monkeypatch.setattr(selection, name, value)
     monkeypatch.setattr(block_balance, "INTERVALS", count)
 

@@ -12,7 +12,7 @@ from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.io import convert, open_mapped
 from scoreline.report.facts import describe
-from scoreline.report.wording import fit_facts, proof_so_far, what_was_proved
+from scoreline.report.wording import certificate, fit_facts, proof_so_far
 
 
 def counted(X, y):
@@ -111,7 +111,7 @@ def test_a_gap_above_its_bound_is_not_called_a_proof():
         clf = MeasureClassifier("roc_auc", alpha=1e-3, max_iter=1, solver="bundle", tol=1e-6).fit(X, y)
     clf.lower_bound_ = 0.4 * clf.objective_
     clf.gap_ = clf.objective_ - clf.lower_bound_
-    assert what_was_proved(clf).startswith("There is no useful proof yet")
-    assert "max_iter" in what_was_proved(clf)
+    assert certificate(clf).startswith("There is no useful proof yet")
+    assert "max_iter" in certificate(clf)
     assert dict(fit_facts(clf))["gap"].endswith("no useful proof")
     assert [proof_so_far(gap) for gap in (0.012, 1.2, np.inf)] == ["proved within 1.2 %", *2 * ["no useful proof yet"]]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
 from cases import case
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 from scoreline.io.model_archive import HEADER, SPARSE_SIZE, read_archive, write_archive
 from tiers import TIER, examples
 
@@ -207,9 +207,9 @@ def test_a_failing_disk_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_two_writers_of_one_process_leave_the_file_of_one_of_them(tmp_path):
     """One begins, the other begins and ends, the first ends."""
-    with whole_file(tmp_path / "file") as first:
+    with atomic_file(tmp_path / "file") as first:
         first.write(b"first")
-        with whole_file(tmp_path / "file") as second:
+        with atomic_file(tmp_path / "file") as second:
             second.write(b"second, longer")
         assert (tmp_path / "file").read_bytes() == b"second, longer"
     assert (tmp_path / "file").read_bytes() == b"first"
@@ -443,6 +443,6 @@ def test_a_file_that_is_not_there_is_an_os_error(tmp_path):
 
 
 def test_a_device_is_written_to_and_stays_one():
-    with whole_file(os.devnull) as file:
+    with atomic_file(os.devnull) as file:
         file.write(b"gone")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)

@@ -25,7 +25,7 @@ def rows(seed, n=3000, kind=0):
 @pytest.mark.parametrize("library", LIBRARIES)
 @for_each("measure", MEASURES)
 def test_thresholds_and_values_are_those_of_the_host(measure, library, monkeypatch):
-    monkeypatch.setattr(device_threshold, "FEW", 50)
+    monkeypatch.setattr(device_threshold, "MAX_GATHERED_ROWS", 50)
     monkeypatch.setattr(device_threshold, "EDGES", 32)
     for kind in (0, 1, 2):
         y, z, s = rows(kind, kind=kind)
@@ -46,7 +46,7 @@ def test_thresholds_and_values_are_those_of_the_host(measure, library, monkeypat
 @for_each("measure", MEASURES)
 def test_light_rows_do_not_drown_in_heavy_ones(measure, library, monkeypatch):
     """Weights over twenty decades: what lies below a threshold is no difference of two sums."""
-    monkeypatch.setattr(device_threshold, "FEW", 5)
+    monkeypatch.setattr(device_threshold, "MAX_GATHERED_ROWS", 5)
     monkeypatch.setattr(device_threshold, "EDGES", 8)
     for seed in range(4):
         y, z, _ = rows(seed, n=60, kind=seed % 2)

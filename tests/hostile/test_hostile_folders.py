@@ -15,7 +15,7 @@ from cases import case, copies
 from scoreline import MeasureClassifier, load_model
 from scoreline.export import to_json
 from scoreline.io import convert, open_mapped, read_data, read_libsvm
-from scoreline.io.files import PART_NUMBERS, whole_file
+from scoreline.io.files import PART_NUMBERS, atomic_file
 from scoreline.io.sources import Source
 from scoreline.solvers import Checkpoint
 
@@ -361,7 +361,7 @@ def test_interruptions_leave_no_temporary_files(tmp_path):
         convert(Interrupted(), tmp_path / "mapped")
 
     def half():
-        with whole_file(tmp_path / "file") as file:
+        with atomic_file(tmp_path / "file") as file:
             file.write(b"half")
             raise KeyboardInterrupt
 

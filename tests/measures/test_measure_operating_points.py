@@ -74,7 +74,7 @@ def test_the_chance_is_0_without_trials_and_certain_at_a_limit_of_1():
 def test_doubling_all_counts_makes_a_kept_constraint_safer(name):
     kept = counts(name, 95.0, 100.0)
     measure = point(name)
-    assert measure.kept(*kept)
+    assert measure.is_met(*kept)
     assert measure.chance(*(2.0 * c for c in kept)) > measure.chance(*kept)
 
 

@@ -69,7 +69,7 @@ def test_a_point_that_no_threshold_reaches_says_how_near_the_best_comes(name):
     above = z >= np.append(np.unique(z), np.inf)[:, None]
     cells = above & (y > 0), above & (y < 0), ~above & (y > 0), ~above & (y < 0)
     counts = [np.count_nonzero(cell, axis=1).astype(float) for cell in cells]
-    if np.asarray(measure.kept(*counts)).any():
+    if np.asarray(measure.is_met(*counts)).any():
         best = np.max(measure.chance(*counts))
         assert said is None if best >= measure.confidence else f"the best has {best:.3g}" in said
     else:
@@ -88,7 +88,7 @@ def test_the_careful_value_puts_kept_thresholds_first(name, confidence):
     if confidence is not None:
         assert np.array_equal(careful, robust)
         return
-    kept = np.asarray(measure.kept(*counts), dtype=bool)
+    kept = np.asarray(measure.is_met(*counts), dtype=bool)
     assert kept.any()
     assert not kept.all()
     assert careful[kept].min() >= careful[~kept].max()

@@ -102,7 +102,7 @@ def test_the_verdict_comes_first_and_sections_follow_in_order(pages):
     assert heads == [
         "A tie",
         "Results",
-        "What was proved",
+        "Certificate",
         "Ranking: ROC and precision-recall",
         "The decision threshold",
         "Scores: distribution and reliability",

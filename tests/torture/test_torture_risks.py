@@ -65,7 +65,7 @@ def size_of_terms(risk, z, weight):
 def fits(number, weight=None):
     """Tell whether numbers of this size, times the weights of a pair, are safely within the range of floats.
 
-    Weights above 1e30 are divided by the largest of them before they are used (`tamed`).
+    Weights above 1e30 are divided by the largest of them before they are used (`scaled_to_safe_range`).
     """
     heaviest = 1 if weight is None else max(1, *map(Fraction, weight.tolist()))
     return number * (heaviest**2 if heaviest <= Fraction(1e30) else 1) < Fraction(1e300)

@@ -60,7 +60,7 @@ def run(options: Any, output: Output) -> None:
         f"{flagged:,} rows flagged: {counts['tp']:,} true positives, {counts['fp']:,} false; not flagged: {counts['fn']:,} "
         f"missed positives, {counts['tn']:,} true negatives"
     )
-    if isinstance(own, OperatingPoint) and not own.kept(**counts):
+    if isinstance(own, OperatingPoint) and not own.is_met(**counts):
         output.text(f"the target is missed: {own.constraint()} does not hold on these rows, so {own.name} is 0")
     output.table([("other measures", "value"), *table[3:]], right=(1,))
 

@@ -9,7 +9,7 @@ from scoreline.cli.output import Output, write_stdout, writing
 from scoreline.cli.parser import UsageError, check_outputs, names
 from scoreline.export import to_json, to_onnx, to_sql
 from scoreline.export.as_sql import DIALECTS
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 
 EXAMPLES = """examples:
   scoreline export model.npz --to sql --table payments --keep id > score.sql
@@ -59,7 +59,7 @@ def run(options: Any, output: Output) -> None:
         written = (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     output.results(to=options.to, features=clf.n_features_in_)
     if options.out:
-        with writing(options.out), whole_file(options.out) as file:
+        with writing(options.out), atomic_file(options.out) as file:
             file.write(written)
         output.results(out=options.out)
         output.note(f"{options.to} of {clf.n_features_in_:,} features in {options.out}")

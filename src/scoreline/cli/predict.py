@@ -7,7 +7,7 @@ from scoreline.classifier import load_model
 from scoreline.cli.output import Output, finish_stdout, write_stdout, writing
 from scoreline.cli.parser import add_reading, check_outputs, names
 from scoreline.cli.reading import read
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 from scoreline.io.tables import open_table
 
 EXAMPLES = """examples:
@@ -46,7 +46,7 @@ def run(options: Any, output: Output) -> None:
     kept = _kept(options, len(scores))
     output.results(rows=len(scores))
     if options.out:
-        with writing(options.out), whole_file(options.out) as file:
+        with writing(options.out), atomic_file(options.out) as file:
             for text in _lines(scores, classes, likely, kept):
                 file.write(text.encode())
         output.results(out=options.out)

@@ -186,5 +186,5 @@ def read_on_cluster(options: Any, output: Output, client: Any) -> Dataset:
         raise ValueError(f"{options.file} is no file of rows that can be sent; convert it to a folder first")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph")  # --dask asks for it
-        operator = room_module("blocks", "dask_operator").sent(data.X, client)
+        operator = room_module("blocks", "dask_operator").distribute(data.X, client)
         return data._replace(X=operator, y=None if data.y is None else operator.aligned(data.y))

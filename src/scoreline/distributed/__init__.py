@@ -1,8 +1,8 @@
-"""Rows in parts on workers, and vectors with an entry for every row beside them.
+"""Rows in parts on workers, and vectors with one entry per row next to them.
 
-A `BlockVector` is either there (a future for each part) or described (a function of other vectors). What is only described is
-computed inside the first task that reads it, and kept by the next task that leaves vectors behind, so that a chain of
-elementwise steps costs no rounds of its own: a round takes milliseconds whatever it does.
+A `BlockVector` is either stored (one future per part) or lazy (a function of other vectors). A lazy vector is computed inside
+the first task that reads it, and stored by the next task that stores vectors. A chain of elementwise steps therefore needs
+no rounds of its own; a round takes milliseconds even for little work.
 """
 
 from scoreline.distributed.blocks import BlockVector, Every, Layout, Parts, Ref

@@ -1,7 +1,7 @@
-"""The bias that balances two classes, of scores in blocks: a selection and a root, both by k-section.
+"""The bias that balances two classes, for scores in blocks: a selection and a root, both by k-section.
 
-With rows in one memory `kernels/balance.py` does the same by one selection and Newton's method. On a cluster every look at the
-rows is a round, so a round looks at about a thousand places, and the exact answer comes from the few rows that are left.
+For rows in one memory `kernels/balance.py` uses a selection and Newton's method. On a cluster every evaluation is a round, so a
+round evaluates about a thousand places, and the exact result comes from the few rows that remain.
 """
 
 from typing import NamedTuple
@@ -15,14 +15,15 @@ from scoreline.distributed.tasks import PartRows, Rows
 from scoreline.kernels.balance import Balance
 from scoreline.runtime.types import FloatArray
 
-FEW = 2048  # kinks of a part that are sent instead of sums
+MAX_SENT_KINKS = 2048  # a part with more kinks sends sums instead
 
 
 class Kinks(NamedTuple):
     """The excess of positives over negatives on an interval of the bias, from the rows of a part.
 
-    Its value and slope at the left end, and how the slope changes: at single places, or per interval (changes, and changes
-    times their distance from its left end).
+    `excess` and `slope` are those at the left end. `changes` are the changes of the slope at `places`; if `places` is
+    None, they are sums per interval, and `moments` are the sums of changes times their distance from the left end of
+    the interval.
     """
 
     excess: float
@@ -33,13 +34,13 @@ class Kinks(NamedTuple):
 
 
 def base_of(rows: Rows[BlockVector], offset: float, positive: float) -> float:
-    """Return the balancing bias at width 0: the place up to which rows weigh as much as all positives."""
+    """Return the balancing bias at width 0, the place up to which the rows have the weight of all positives."""
     places = rows.z.layout.vector(kernels.balance.places_of, rows.z, rows.sign, offset)
     return smallest_reaching(places, rows.weight, positive if rows.weight is None else positive * (1.0 - 1e-15))
 
 
 def balance(rows: Rows[BlockVector], offset: float, width: float, positive: float) -> Balance:
-    """Return the balancing bias as `kernels.balance.balance` does; its sums of s beta are left to whoever uses it."""
+    """Return the balancing bias as `kernels.balance.balance` does, but without its sums of s beta."""
     base = base_of(rows, offset, positive)
     if width > 0.0:
         return Balance(base, _shift(rows, offset, base, width), (0.0, 0.0), np.nan, np.nan)
@@ -52,7 +53,7 @@ def balance(rows: Rows[BlockVector], offset: float, width: float, positive: floa
 
 
 def _shift(rows: Rows[BlockVector], offset: float, base: float, width: float) -> float:
-    """Return the shift in [-width, width] at which the excess, piecewise linear and falling, is 0."""
+    """Return the shift in [-width, width] at which the excess, which is piecewise linear and decreasing, is 0."""
     low, high = -width, width
     for _ in range(MOST_ROUNDS):
         parts: list[Kinks] = rows.z.layout.gather(_kinks, rows, offset, base, width, low, high)
@@ -72,21 +73,21 @@ def _shift(rows: Rows[BlockVector], offset: float, base: float, width: float) ->
         if place == INTERVALS:
             return high
         narrower = float(edges[place]), float(edges[place + 1])
-        if narrower == (low, high):  # single floats
+        if narrower == (low, high):  # no float lies between them
             return high
         low, high = narrower
     return high
 
 
 def _values(edges: FloatArray, excess: float, slope: float, changes: FloatArray, moments: FloatArray) -> FloatArray:
-    """Return the excess at the ends of the intervals: within one it changes by slope, and by each kink from its place on."""
+    """Return the excess at the ends of the intervals, from its slope and the kinks inside of them."""
     steps = np.diff(edges)
     slopes = slope + np.append(0.0, np.cumsum(changes)[:-1])  # at the left ends
     return excess + np.append(0.0, np.cumsum(slopes * steps + changes * steps - moments))
 
 
 def _root(low: float, high: float, excess: float, slope: float, places: FloatArray, changes: FloatArray) -> float:
-    """Return the root of a falling, piecewise linear function with its kinks at `places`."""
+    """Return the root of a decreasing, piecewise linear function with kinks at `places`."""
     slopes = slope + np.append(0.0, np.cumsum(changes))
     ends, starts = np.append(places, high), np.append(low, places)
     values = excess + np.append(0.0, np.cumsum(slopes * (ends - starts)))
@@ -97,7 +98,7 @@ def _root(low: float, high: float, excess: float, slope: float, places: FloatArr
 
 
 def _tied(rows: PartRows, offset: float, base: float) -> list[float]:
-    """Return the weights of positives and negatives that move, and of those that are tied."""
+    """Return the weights of the positives and negatives beyond the bias, and of those tied with it."""
     places, positive = kernels.balance.places_of(rows.z, rows.sign, offset), rows.sign > 0
     masks = (
         positive & (places > base),
@@ -109,12 +110,12 @@ def _tied(rows: PartRows, offset: float, base: float) -> list[float]:
 
 
 def _kinks(rows: PartRows, offset: float, base: float, width: float, low: float, high: float) -> Kinks:
-    """Return sum_P s beta - sum_N s beta as a function of the shift in [low, high]: one read of the rows."""
-    places, changes = np.empty(FEW), np.empty(FEW)
+    """Return sum_P s beta - sum_N s beta as a function of the shift in [low, high], in one pass over the rows."""
+    places, changes = np.empty(MAX_SENT_KINKS), np.empty(MAX_SENT_KINKS)
     sums, moments = np.zeros(INTERVALS), np.zeros(INTERVALS)
     ramp = offset, base, width, low, high
     value, slope, count = kernels.brackets.excess_on(*rows, *ramp, places, changes, sums, moments)
-    if count <= FEW:
+    if count <= MAX_SENT_KINKS:
         return Kinks(value, slope, places[:count], changes[:count], np.empty(0))
     return Kinks(value, slope, None, sums, moments)
 

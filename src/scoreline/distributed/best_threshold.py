@@ -1,9 +1,9 @@
-"""The exact threshold of scores in blocks: by bounds on what a range of thresholds can reach, without gathering the scores.
+"""The exact best threshold for scores in blocks, found by branch and bound without gathering the scores.
 
-Counts at about a thousand thresholds split the scores into ranges. A measure that rises with true positives and falls with
-false ones is at most value(all of the range's positives, none of its negatives) within a range: ranges that cannot reach the
-best value seen are left out, the others are split again, until so few rows are left that the driver can look at them one by
-one. A measure that is not known to rise so needs all scores.
+Counts at about a thousand thresholds split the scores into ranges. Within a range, a measure that increases with true
+positives and decreases with false ones is at most value(all positives of the range, none of its negatives). Ranges that
+cannot reach the best value so far are dropped, and the others are split again. When few rows remain, the driver examines them
+one by one. A measure without this monotonicity needs all scores.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from scoreline.distributed.blocks import BlockVector
 from scoreline.distributed.selection import divided
 from scoreline.distributed.tasks import PartRows, Rows
 from scoreline.measures.remote_threshold import (
-    FEW,
+    MAX_GATHERED_ROWS,
     POINTS,
     Level,
     Totals,
@@ -27,18 +27,18 @@ from scoreline.measures.remote_threshold import (
 from scoreline.measures.ties import TIE, Ties, clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 
-EDGES = 1024  # thresholds of a round
-SAMPLE = 4096  # scores of all parts that the first thresholds are taken from
+EDGES = 1024  # thresholds per round
+SAMPLE = 4096  # scores of all parts from which the first thresholds are taken
 MOST_ROUNDS = 30
 
 ValueOf: TypeAlias = Callable[..., FloatArray]  # of arrays tp, fp, fn, tn
 
 
 class Range(NamedTuple):
-    """Scores in (low, high]: rows there, and the counts TP, FP, FN, TN of thresholds at its two ends.
+    """Scores in (low, high]: the number of rows, and the counts TP, FP, FN, TN of thresholds at both ends.
 
-    What lies below a threshold is a sum of its own, not what is left of the total: that would drown light rows in heavy ones.
-    `lowest` and `highest` are the ends of the scores inside, `below` is the highest score that is not above `low`.
+    Counts below a threshold are summed separately: subtracting from the total would lose light rows next to heavy ones.
+    `lowest` and `highest` are the extreme scores inside, and `below` is the highest score that is not above `low`.
     """
 
     low: float
@@ -52,7 +52,7 @@ class Range(NamedTuple):
 
 
 def totals_of(sign: BlockVector, z: BlockVector, weight: BlockVector | None) -> Totals:
-    """Return what all rows have together: one round."""
+    """Return the totals of all rows, in one round."""
     parts = [part for part in z.layout.gather(totals_of_rows, sign, z, weight) if part.rows]
     if not parts:
         return Totals(np.inf, -np.inf, 0, 0.0, 0.0).checked()
@@ -64,7 +64,7 @@ def totals_of(sign: BlockVector, z: BlockVector, weight: BlockVector | None) -> 
 def best_level(
     sign: BlockVector, z: BlockVector, weight: BlockVector | None, totals: Totals, value_of: ValueOf
 ) -> tuple[Level, float]:
-    """Return where value_of(tp, fp, fn, tn), which rises with tp and falls with fp, is largest; the highest of equal ones."""
+    """Return the highest level with the largest value_of(tp, fp, fn, tn), which increases with tp and decreases with fp."""
     layout, rows = z.layout, Rows(z, sign, weight)
     samples = layout.gather(_sample, z, weight, max(16, SAMPLE // layout.n_parts))
     floor = float(np.nextafter(totals.low, -np.inf))
@@ -81,11 +81,11 @@ def best_level(
         parts = layout.gather(_counts, rows, np.concatenate(edges))
         counts = np.sum([part[:3] for part in parts], axis=0)
         ends = np.min([part[3] for part in parts], axis=0), np.max([part[4] for part in parts], axis=0)
-        made, best = _narrowed(ranges, edges, counts, ends, best, value_of, ties)
-        found = _within_reach([*settled, *made], best, value_of)
+        narrower, best = _narrowed(ranges, edges, counts, ends, best, value_of, ties)
+        found = _within_reach([*settled, *narrower], best, value_of)
         settled = [r for r in found if ties.tied(r.lowest, r.highest)]  # no threshold lies between its scores
         ranges = [r for r in found if not ties.tied(r.lowest, r.highest)]
-        if sum(r.rows for r in ranges) <= FEW:
+        if sum(r.rows for r in ranges) <= MAX_GATHERED_ROWS:
             break
         share = max(2, EDGES // len(ranges))
         edges = [divided(r.low, r.high, share) for r in ranges]
@@ -99,12 +99,12 @@ def _narrowed(
     """Return the ranges between the edges, given counts and ends of the scores there, and the best value at an edge."""
     found: list[Range] = []
     start = 0
-    for whole, own in zip(ranges, edges, strict=True):
-        here = slice(start + 1, start + len(own))  # what lies up to its first edge belongs to no range
-        inside, lowest, highest = counts[:, here], ends[0][here], ends[1][here]
+    for outer, own in zip(ranges, edges, strict=True):
+        columns = slice(start + 1, start + len(own))  # scores up to its first edge belong to no range
+        inside, lowest, highest = counts[:, columns], ends[0][columns], ends[1][columns]
         start += len(own)
-        at = _at_edges(inside[1:], whole)
-        below = np.maximum.accumulate(np.append(whole.below, highest))[:-1]
+        at = _at_edges(inside[1:], outer)
+        below = np.maximum.accumulate(np.append(outer.below, highest))[:-1]
         above = np.minimum.accumulate(lowest[::-1])[::-1]
         free = np.isfinite(above) & ~ties.tied(below, above)
         if free.any():
@@ -128,18 +128,18 @@ def _within_reach(ranges: list[Range], best: float, value_of: ValueOf) -> list[R
     return [r for r, bound in zip(ranges, bounds, strict=True) if bound >= best * (1.0 - TIE * np.sign(best))]
 
 
-def _at_edges(inside: FloatArray, whole: Range) -> FloatArray:
-    """Return TP, FP, FN, TN (rows) at the rising edges (columns) of the pieces of a range; `inside`: weight of either class."""
+def _at_edges(inside: FloatArray, outer: Range) -> FloatArray:
+    """Return TP, FP, FN, TN (rows) at the increasing edges (columns) of a range, from the weight of each class between them."""
     none = np.zeros((2, 1))
     above = np.hstack([np.cumsum(inside[:, ::-1], axis=1)[:, ::-1], none])
     below = np.hstack([none, np.cumsum(inside, axis=1)])
-    return np.vstack([whole.at_high[:2, None] + above, whole.at_low[2:, None] + below])
+    return np.vstack([outer.at_high[:2, None] + above, outer.at_low[2:, None] + below])
 
 
 def _best_of_rows(
     rows: Rows[BlockVector], settled: list[Range], ranges: list[Range], totals: Totals, value_of: ValueOf, ties: Ties
 ) -> tuple[Level, float]:
-    """Look at the rows of the ranges one by one, from the highest score down; a settled one has one threshold, below it."""
+    """Examine the rows of the ranges one by one, from the highest score down; a settled range has one threshold below it."""
     bounds = np.array([(r.low, r.high) for r in ranges]).reshape(-1, 2)
     parts = rows.z.layout.gather(_rows_within, rows, bounds)
     scores, positive, weights = (np.concatenate([p[k] for p in parts]) for k in range(3))
@@ -155,7 +155,7 @@ def _best_of_rows(
             at = _at_edges(np.stack([np.bincount(place, weights[own] * side, len(levels)) for side in sides]), r)
             at = at[:, :-1]
         below = np.append(r.below, levels[:-1])
-        # From the top down: a threshold lies just below its score, unless the next lower one is tied to it.
+        # From the top down: a threshold lies just below its score, unless the next lower score is tied with it.
         values = np.where(ties.tied(below, levels), -np.inf, value_of(*at))[::-1]
         k = first_best(values)
         if clearly_above(values[k], value):
@@ -169,10 +169,7 @@ def _sample(z: FloatArray, weight: FloatArray | None, count: int) -> FloatArray:
 
 
 def _counts(rows: PartRows, edges: FloatArray) -> FloatArray:
-    """Return what lies in (edge before, edge], and beyond the ends.
-
-    Rows, weight of positives, weight of negatives, lowest and highest score.
-    """
+    """Return rows, weight of positives and negatives, lowest and highest score in each (previous edge, edge]."""
     sign, z, weight = counted(rows.sign, rows.z, rows.weight)
     place, positive = np.searchsorted(edges, z), sign > 0
     ones = np.ones(len(z))
@@ -194,9 +191,9 @@ def _rows_within(rows: PartRows, bounds: FloatArray) -> tuple[FloatArray, AnyArr
 
 
 def below_ties(z: BlockVector, weight: BlockVector | None, level: float, totals: Totals) -> tuple[float, float]:
-    """Return the lowest score that is tied to a level, and the next lower one (minus infinity if there is none)."""
+    """Return the lowest score that is tied with a level, and the next lower one (minus infinity if there is none)."""
     ties, low = ties_of(z, weight, totals), level
-    while True:  # a score is tied to a level, or to another that is
+    while True:  # ties are transitive: a score is tied with the level, or with another such score
         end = float(min(z.layout.gather(_tied_run, z, weight, low, ties)))
         if end == low:
             return low, float(max(z.layout.gather(_highest_below, z, weight, low)))
@@ -212,22 +209,22 @@ def _tied_run(z: FloatArray, weight: FloatArray | None, level: float, ties: Ties
     """Return how far down one part continues the ties from a level on."""
     there = z if weight is None else z[weight > 0.0]
     run = np.append(level, np.sort(there[there < level])[::-1])
-    apart = np.flatnonzero(~ties.tied(run[:-1], run[1:]))
-    return float(run[apart[0] if len(apart) else -1])
+    gaps = np.flatnonzero(~ties.tied(run[:-1], run[1:]))
+    return float(run[gaps[0] if len(gaps) else -1])
 
 
 def condensed(
     sign: BlockVector, z: BlockVector, weight: BlockVector | None
 ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
-    """Return labels, scores and weights on the driver: all rows of a class if a part has few, else runs of near scores.
+    """Return labels, scores and weights on the driver, where runs of similar scores may be merged.
 
-    A run is one row with the mean of its scores and the sum of its weights, so a part sends at most POINTS rows of a class. The
-    rank of a threshold is then off by less than a share of 1 / POINTS. Rows of a class come sorted by part.
+    A part sends at most POINTS rows per class. If it has more, a run of scores becomes one row with the mean of the scores and
+    the sum of the weights. The rank of a threshold is then off by less than a share of 1 / POINTS.
     """
     parts = z.layout.gather(condensed_rows, sign, z, weight, _runs)
     signs, scores, weights = (np.concatenate([p[k] for p in parts]) for k in range(3))
-    whole = weight is None and all(p[3] for p in parts)
-    return signs, scores, None if whole else weights
+    is_exact = weight is None and all(p[3] for p in parts)
+    return signs, scores, None if is_exact else weights
 
 
 def _runs(z: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:

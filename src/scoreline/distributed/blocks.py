@@ -1,4 +1,4 @@
-"""Rows in parts on workers: which rows lie where, calls of a function for every part, and vectors beside the rows."""
+"""Rows in parts on workers: their layout, calls of a function for every part, and vectors next to the rows."""
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +15,8 @@ from scoreline.runtime.types import AnyArray
 from scoreline.runtime.vectors import RemoteVector, checked_mask
 from scoreline.scores.base import Labels
 
-SMALL = 1 << 18  # bytes that are sent along with every task; more goes to a worker first
-DIRECT = 4  # parts whose arrays are added on the driver
+MAX_TASK_BYTES = 1 << 18  # a larger array is sent to one worker, from which the others fetch it
+MAX_DIRECT_PARTS = 4  # arrays of more parts are added in a tree on the workers
 
 R = TypeVar("R")
 Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -24,7 +24,7 @@ Recipe: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class Ref(NamedTuple):
-    """A part of a task's result: its future, and which items to take of it, one within another."""
+    """An item of a task's result: its future, and the indices that lead to the item."""
 
     future: Future
     path: tuple[int, ...] = ()
@@ -35,11 +35,11 @@ class Parts(list[Any]):
 
 
 class Every(list[Ref]):
-    """Refs of which every part gets all: what workers send each other."""
+    """Refs that every part receives all of."""
 
 
 class Task:
-    """The inputs of a task of one part, and its arguments as nodes that say how to make them of the inputs."""
+    """The inputs of one part's task, and its arguments as nodes that are computed from the inputs."""
 
     def __init__(self, part: int):
         self.part = part
@@ -55,7 +55,7 @@ class Task:
             if id(value) not in self._slots:
                 assert value.recipe is not None
                 function, arguments = value.recipe
-                nodes = [self.node(a) for a in arguments]  # first: they take slots too
+                nodes = [self.node(a) for a in arguments]  # before counting the slots, because they take slots too
                 self._slots[id(value)] = Call(len(self._slots), function, nodes)
             return self._slots[id(value)]
         if isinstance(value, Rows):
@@ -72,17 +72,19 @@ class Task:
 
 
 class Layout:
-    """Which rows lie where: part k holds the rows of `spans[k]`, in this order, at `homes[k]`.
+    """The place of all rows: part k has the rows of `spans[k]`, in this order, at `homes[k]`.
 
-    `spans` is None for a selection of rows, of which only the parts are known.
+    `spans` is None for a selection of rows, for which only the parts are known.
     """
 
     def __init__(self, cluster: Cluster, homes: Sequence[Home], spans: Sequence[Spans] | None):
         self.cluster, self.homes = cluster, tuple(homes)
         self.spans = None if spans is None else tuple(tuple(s) for s in spans)
-        self.anchors: list[Ref] | None = None  # what new vectors are put beside
+        self.anchors: list[Ref] | None = None  # results on the workers, next to which new vectors are placed
         self._selection: Layout | None = None
-        self._read: dict[int, weakref.ref[BlockVector]] = {}  # described vectors that a task has computed once
+        self._read: dict[
+            int, weakref.ref[BlockVector]
+        ] = {}  # lazy vectors that a task has computed without storing them
 
     @property
     def n_parts(self) -> int:
@@ -114,7 +116,7 @@ class Layout:
         return self is other or (self.homes == other.homes and self.spans == other.spans)
 
     def split(self, rows: AnyArray) -> Parts:
-        """Return an array with an entry for every row of X as pieces for the parts; their bytes are counted."""
+        """Split an array with one entry per row of X into pieces for the parts, and count their bytes."""
         if self.spans is None or len(rows) != sum(self.lengths):
             raise ValueError(f"an array of {len(rows)} entries does not fit the rows of {self.n_parts} parts")
         self.cluster.count(rows.nbytes)
@@ -122,7 +124,7 @@ class Layout:
         return Parts(piece[0] if len(piece) == 1 else np.concatenate(piece) for piece in pieces)
 
     def joined(self, pieces: Sequence[AnyArray]) -> AnyArray:
-        """Return arrays of the parts as one, rows in the order of X."""
+        """Return the arrays of the parts as one array in the order of X."""
         if self.spans is None:
             return np.concatenate(pieces)
         pieces = [np.asarray(piece) for piece in pieces]
@@ -135,63 +137,63 @@ class Layout:
         return out
 
     def each(self, function: Callable[..., Any], *arguments: Any, keep: bool = False) -> list[Ref]:
-        """Call the function for every part: BlockVectors and Parts give it their own piece, other arguments all of it.
+        """Call the function for every part, with the part's own piece of BlockVectors and Parts, and all of other arguments.
 
-        With `keep` the task also leaves behind the described vectors that it reads, and those that others have read.
+        With `keep` the task also stores the lazy vectors that it reads, and those that earlier tasks have read.
         """
         single = [each for a in arguments for each in (a if isinstance(a, Rows) else (a,))]
-        described = [a for a in single if isinstance(a, BlockVector) and a.refs is None and a.layout is self]
-        kept = self._to_keep(described) if keep else []
+        lazy = [a for a in single if isinstance(a, BlockVector) and a.refs is None and a.layout is self]
+        stored = self._to_keep(lazy) if keep else []
         literal = sum(size_of(a) for a in single if not isinstance(a, (BlockVector, Parts, Every, Ref)))
         self.cluster.count(literal * self.n_parts)
         futures = []
         for k, home in enumerate(self.homes):
             task = Task(k)
             nodes = [task.node(a) for a in arguments]
-            program = Program(function, nodes, [task.node(vector) for vector in kept], home.threads)
+            program = Program(function, nodes, [task.node(vector) for vector in stored], home.threads)
             futures.append(self.cluster.submit(run, program, *task.inputs, home=home))
-        if not kept:
-            for vector in described:  # whoever leaves vectors behind next keeps them
+        if not stored:
+            for vector in lazy:  # the next task with `keep` stores them
                 self._read[id(vector)] = weakref.ref(vector, partial(_forget, self._read, id(vector)))
             return [Ref(future) for future in futures]
-        for j, vector in enumerate(kept):
+        for j, vector in enumerate(stored):
             vector.refs, vector.recipe = [Ref(future, (1 + j,)) for future in futures], None
         return [Ref(future, (0,)) for future in futures]
 
-    def _to_keep(self, described: Sequence["BlockVector"]) -> list["BlockVector"]:
-        """Return described vectors of a call, and those that tasks have computed for themselves before."""
+    def _to_keep(self, lazy: Sequence["BlockVector"]) -> list["BlockVector"]:
+        """Return the lazy vectors of a call, and those that earlier tasks have computed without storing them."""
         read = [reference() for reference in self._read.values()]
         self._read.clear()
-        return list({id(v): v for v in (*described, *read) if v is not None and v.refs is None}.values())
+        return list({id(v): v for v in (*lazy, *read) if v is not None and v.refs is None}.values())
 
     def vector(self, function: Callable[..., Any], *arguments: Any) -> "BlockVector":
-        """Return the BlockVector that the function makes of the arguments' pieces; described only."""
+        """Return the lazy BlockVector that the function computes from the arguments' pieces."""
         return BlockVector(self, recipe=(function, arguments))
 
     def fetch(self, refs: Sequence[Ref]) -> list[Any]:
-        """Bring whole results to the driver."""
+        """Bring complete results to the driver."""
         return self.cluster.gather([ref.future for ref in refs])
 
     def gather(self, function: Callable[..., R], *arguments: Any) -> list[R]:
-        """Call the function for every part and bring what it returns to the driver: one round."""
+        """Call the function for every part and bring the results to the driver, in one round."""
         return self.fetch(self.each(function, *arguments))
 
     def broadcast(self, value: AnyArray) -> AnyArray | Ref:
-        """Return an array that every part will read: itself, or once it is large a copy on a worker, which others fetch."""
-        if value.nbytes <= SMALL or self.n_parts == 1:
+        """Return an array for every part to read: itself, or a reference to a copy on a worker if it is large."""
+        if value.nbytes <= MAX_TASK_BYTES or self.n_parts == 1:
             return value
         self.cluster.count(value.nbytes * self.n_workers)
         return Ref(self.cluster.submit(same, value, home=self.homes[0]))
 
     def total(self, size: float, function: Callable[..., AnyArray], *arguments: Any) -> AnyArray:
-        """Return the sum of what the function returns for every part, `size` bytes each; of many parts in a tree."""
+        """Return the sum of the function's results for all parts, `size` bytes each, added in a tree if there are many."""
         refs = self.each(function, *arguments)
-        if self.n_parts > DIRECT:
+        if self.n_parts > MAX_DIRECT_PARTS:
             refs = [self.folded(refs, added, size)]
         return added(*self.fetch(refs))
 
     def items(self, refs: Sequence[Ref], *path: int) -> list[Ref]:
-        """Return parts of results as results of their own, so that the rest of them stays where it is."""
+        """Return items of results as separate results, so that the remaining items need not be moved."""
         submit = self.cluster.submit
         return [
             Ref(submit(pick, ref.future, (*ref.path, *path), home=home))
@@ -201,11 +203,11 @@ class Layout:
     def folded(
         self, refs: Sequence[Ref], combine: Callable[..., Any], size: float, fan_in: int = 8, grows: bool = False
     ) -> Ref:
-        """Combine results of all parts at workers: those of a worker first, then `fan_in` of them at a time.
+        """Combine the results of all parts on the workers: first within a worker, then `fan_in` at a time.
 
-        `size` is what one part's result takes in bytes; with `grows` combined ones take as much as what they are made of.
+        `size` is the size of one part's result in bytes. With `grows` a combined result is as large as its parts together.
         """
-        assert not any(ref.path for ref in refs), "combine results of their own"
+        assert not any(ref.path for ref in refs), "only complete results can be combined"
         by_worker: dict[str, list[_Sized]] = {}
         for ref, home in zip(refs, self.homes, strict=True):
             by_worker.setdefault(home.worker, []).append(_Sized(ref, home, size))
@@ -236,23 +238,23 @@ def _forget(read: dict[int, Any], key: int, _: Any) -> None:
 
 
 class BlockVector(RemoteVector):
-    """A vector in blocks that NumPy's elementwise functions, sums and masks understand.
+    """A vector in blocks that works with NumPy's elementwise functions, sums and masks.
 
-    It has one entry for every row of X, on the worker that has the row. Sums, extremes and tests wait for a round and bring
-    numbers to the driver. A function that needs all entries at once, and `np.asarray`, bring all of them there: correct, but n
-    entries over the network, which is logged. Nothing changes a vector that is there.
+    It has one entry per row of X, on the worker that has the row. Sums, extremes and tests need a round and bring
+    numbers to the driver. Functions that need all entries at once, and `np.asarray`, move n entries to the driver,
+    which is logged. Vectors are immutable.
 
     Attributes
     ----------
     layout : Layout
-        Where its entries lie.
+        The place of its entries.
     refs : list of Ref or None
-        The parts, if they are there.
+        The stored parts, or None if the vector is lazy.
     recipe : (function, arguments) or None
-        How to make them, if not.
+        How to compute a lazy vector.
     known_sum, known_largest, known_products
-        Numbers that came with the round that made it: the sum of all entries, the largest magnitude among rows whose weight is
-        positive by some labels, and the products with other vectors.
+        Numbers computed in the same round as the vector: the sum of all entries, the largest magnitude among rows whose weight
+        is positive by some labels, and the products with other vectors.
     """
 
     scores = "blocks"
@@ -263,22 +265,22 @@ class BlockVector(RemoteVector):
         self.known_sum: float | None = None
         self.known_largest: tuple[Labels, float] | None = None
         self.known_products: list[tuple[weakref.ref[BlockVector], float]] = []
-        self.parents: tuple[BlockVector, ...] = ()  # what a sum of scores was made of
+        self.parents: tuple[BlockVector, ...] = ()  # the terms of a sum of scores
 
     @classmethod
     def of(cls, layout: Layout, rows: Any) -> "BlockVector":
         """Return an array of the driver as a vector in blocks."""
         pieces, submit = layout.split(np.asarray(rows)), layout.cluster.submit
-        beside = [[ref.future] for ref in layout.anchors] if layout.anchors else [[] for _ in pieces]
-        calls = zip(pieces, beside, layout.homes, strict=True)
+        anchors = [[ref.future] for ref in layout.anchors] if layout.anchors else [[] for _ in pieces]
+        calls = zip(pieces, anchors, layout.homes, strict=True)
         return cls(layout, [Ref(submit(same, piece, *anchor, home=home)) for piece, anchor, home in calls])
 
     def like(self, rows: Any) -> "BlockVector":
         """Return an array of the driver as a vector in the same blocks."""
         return rows if isinstance(rows, BlockVector) else BlockVector.of(self.layout, rows)
 
-    def there(self) -> "BlockVector":
-        """Return the vector with its parts on the workers."""
+    def computed(self) -> "BlockVector":
+        """Compute a lazy vector and return it."""
         if self.refs is None:
             self.layout.each(len, self, keep=True)
         return self
@@ -305,7 +307,7 @@ class BlockVector(RemoteVector):
         if ufunc is np.matmul:
             return float(sum(layout.gather(kernels.vectors.dot, *operands)))
         if out and out[0] is not self and not isinstance(out[0], BlockVector):
-            raise TypeError("results of a vector in blocks do not fit an array of the host")
+            raise TypeError("results of a vector in blocks do not fit into a host array")
         return layout.vector(ufunc, *operands)  # x += 1 makes another vector
 
     def __array_function__(
@@ -340,7 +342,7 @@ class BlockVector(RemoteVector):
         return self.layout.vector(np.ndarray.astype, self, np.dtype(dtype))
 
     def distinct(self, most: int = 100) -> AnyArray:
-        """Return different entries, `most` of each part at most, on the driver."""
+        """Return distinct entries, at most `most` per part, on the driver."""
         return np.concatenate(self.layout.gather(_distinct, self, most))
 
     def sum(self) -> float:
@@ -375,7 +377,7 @@ def _called(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _summed(counts: Sequence[Any]) -> Any:
-    """Return the sum of numbers, or of arrays whose lengths depend on what a part has."""
+    """Return the sum of numbers, or of arrays of different lengths."""
     if np.ndim(counts[0]) == 0:
         return np.sum(counts)
     longest = max(map(len, counts))

@@ -1,4 +1,4 @@
-"""The interface to a cluster: a handful of calls that Dask, or one process, can serve."""
+"""The interface to a cluster, implemented by Dask and by a single process."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -8,26 +8,26 @@ import numpy as np
 
 from scoreline.runtime.vectors import ClusterError as ClusterError
 
-Future: TypeAlias = Any  # of Dask, or a result of one process
+Future: TypeAlias = Any  # of Dask, or a result in this process
 
 
 class Home(NamedTuple):
-    """Where a part of the rows lives, and how many threads work on it."""
+    """The worker of a part of the rows, and the number of threads that work on the part."""
 
     worker: str
     threads: int
 
 
 class Cluster(ABC):
-    """Workers that call functions of what lies on them.
+    """Workers that call functions on their data.
 
-    `submit` must return at once, or as if: what it returns stands for the result in later calls. Functions are pure and their
-    arguments are never changed, so that what was lost with a worker can be made again.
+    `submit` returns a future that stands for the result in later calls. Functions are pure and never change their arguments,
+    so that results that are lost with a worker can be computed again.
 
     Attributes
     ----------
     bytes : float
-        What has been moved so far between workers, and between them and the driver: arrays, without protocol.
+        Bytes of arrays moved so far between workers, and between them and the driver.
     """
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class Cluster(ABC):
         return results
 
     def count(self, n_bytes: float) -> None:
-        """Take note of bytes that are moved."""
+        """Add to the number of moved bytes."""
         self.bytes += n_bytes
 
 
 class InlineCluster(Cluster):
-    """One process that calls every function at once: to look into what workers do, and to test it without them."""
+    """One process that calls every function immediately, for debugging and tests."""
 
     class Done(NamedTuple):
         """A result."""

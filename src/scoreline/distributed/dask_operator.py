@@ -1,7 +1,7 @@
-"""Dask arrays and dataframes as operators: blocks stay on the workers that have them.
+"""Dask arrays and dataframes as operators; blocks stay on the workers that have them.
 
-Every block function is a pure Dask task, so what is lost with a worker is made again by Dask itself, from the data on. Tasks
-run where what they read lies, because that is large; none is tied to a worker, which might be gone when it is needed again.
+Every block function is a pure Dask task, so Dask itself recomputes results that are lost with a worker. Tasks run where
+their inputs are, because those are large. No task is bound to a worker, which might be gone when the result is needed again.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +21,10 @@ from scoreline.runtime.array_types import is_dask
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray
 
-# Of a task that fails by itself; one that workers die of is given up after three of them, which is Dask's own limit.
+# For a task that fails by itself. Dask gives up a task after three workers have died while they ran it.
 RETRIES = 3
-# A part has this size at least, and a worker at most so many, to be spread over others when it dies.
-PART_BYTES, MOST_PARTS = 1 << 28, 4
+# The least size of a part, and the most parts per worker. Several parts can be spread over other workers if one dies.
+PART_BYTES, MAX_PARTS = 1 << 28, 4
 PURPOSE = "training on a cluster"
 
 Client: TypeAlias = Any  # distributed.Client
@@ -38,7 +38,7 @@ class DaskCluster(Cluster):
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the one that is active.
+        By default the active client.
     """
 
     def __init__(self, client: Client = None):
@@ -63,15 +63,15 @@ class DaskCluster(Cluster):
         return found
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Make a task of a call whose place does not matter."""
+        """Submit a call that may run on any worker."""
         return self.client.submit(function, *arguments, pure=False)
 
     def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Future:
-        """Make a task of the call; it will run where its arguments are, which is `home` as long as that is alive."""
+        """Submit a call; it runs where its arguments are, which is `home` as long as that worker is alive."""
         called = arguments[0].function if function is run else function
         name = getattr(called, "__name__", "call").strip("_")
-        # A tuple makes every task a group of its own: large groups look like sources of data to Dask, which then spreads them
-        # over the workers, wherever what they read lies.
+        # With a tuple as its key, every task is its own group. Dask takes large groups for sources of data and spreads
+        # them over the workers, away from their inputs.
         key = f"scoreline-{name}-{self._name}-{next(self._numbers)}", 0
         try:
             return self.client.submit(function, *arguments, key=key, pure=False, retries=RETRIES)
@@ -81,7 +81,7 @@ class DaskCluster(Cluster):
             raise _lost(error) from error
 
     def collect(self, futures: Sequence[Future]) -> list[Any]:
-        """Wait for results; what Dask gives up on is explained."""
+        """Wait for results; errors of Dask get an explanation."""
         distributed = require("distributed", "dask", PURPOSE)
         try:
             return list(self.client.gather(list(futures)))
@@ -92,7 +92,7 @@ class DaskCluster(Cluster):
             ) from error
         except ModuleNotFoundError as error:
             raise ClusterError(f"{error} on a worker: scoreline must be installed on all workers") from error
-        except Exception as error:  # of a task, or of Dask itself
+        except Exception as error:
             lost = isinstance(error, (distributed.CancelledError, distributed.comm.CommClosedError))
             if not lost and self.client.status == "running":
                 raise
@@ -107,14 +107,14 @@ def _lost(error: BaseException) -> ClusterError:
 
 
 class DaskOperator(PartsOperator):
-    """A Dask array, or dataframe of numbers, by rows. `chunks[k]` are the numbers of the blocks that make part k."""
+    """A Dask array, or dataframe of numbers, in blocks of rows. `chunks[k]` are the indices of the blocks in part k."""
 
     def __init__(self, layout: Layout, refs: Sequence[Ref], chunks: Sequence[Sequence[int]], lengths: Sequence[int]):
         super().__init__(layout, refs)
         self.chunks, self.chunk_lengths = chunks, list(lengths)
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
-        """Return labels or weights in the blocks of X, however they are cut."""
+        """Return labels or weights in the blocks of X, whatever their own blocks are."""
         if not is_dask(rows):
             return super().aligned(rows, name)
         cluster = self.layout.cluster
@@ -136,14 +136,14 @@ class DaskOperator(PartsOperator):
 
 
 def from_dask(X: Collection, client: Client = None) -> DaskOperator:
-    """Return a Dask array or dataframe as an operator: its blocks are computed once and stay in the memory of the workers.
+    """Return a Dask array or dataframe as an operator; its blocks are computed once and stay in the workers' memory.
 
     Parameters
     ----------
     X : dask array or dataframe
         Rows in blocks of dense arrays, SciPy sparse matrices or frames; sizes need not be known, and blocks may be empty.
     client : distributed.Client, optional
-        By default the one that is active.
+        By default the active client.
 
     Returns
     -------
@@ -156,14 +156,14 @@ def from_dask(X: Collection, client: Client = None) -> DaskOperator:
         )
     _check_columns(X)
     cluster = DaskCluster(client)
-    cluster.threads  # noqa: B018 - raises where there are no workers, before anything waits for them
-    return _of_chunks(cluster, *_blocks(cluster, X), X.shape[1])
+    cluster.threads  # noqa: B018 - raises if there are no workers, before anything waits for them
+    return operator_of_chunks(cluster, *_blocks(cluster, X), X.shape[1])
 
 
-def sent(X: Any, client: Client = None) -> DaskOperator:
-    """Return rows of the driver, an array or a CSR matrix, as an operator on the workers, evenly shared out.
+def distribute(X: Any, client: Client = None) -> DaskOperator:
+    """Distribute an array or a CSR matrix evenly over the workers and return it as an operator.
 
-    The scheduler keeps them too, so that what a worker loses can be sent again.
+    The scheduler keeps a copy, so that rows that a worker loses can be sent again.
     """
     cluster = DaskCluster(client)
     workers = len(cluster.threads)
@@ -171,14 +171,16 @@ def sent(X: Any, client: Client = None) -> DaskOperator:
     chunks = [cluster.call(same, X[a:b]) for a, b in spans if a < b]
     sizes = cluster.collect([cluster.call(_measured, chunk) for chunk in chunks])
     cluster.count(sum(size for _, size in sizes))
-    operator = _of_chunks(cluster, chunks, sizes, X.shape[1])
+    operator = operator_of_chunks(cluster, chunks, sizes, X.shape[1])
     place = operator.inspect()
     assert place is None, "rows that were read are finite"
     return operator
 
 
-def _of_chunks(cluster: DaskCluster, chunks: list[Future], sizes: list[tuple[int, float]], p: int) -> DaskOperator:
-    """Return blocks that are on the workers as an operator, those of a worker put together."""
+def operator_of_chunks(
+    cluster: DaskCluster, chunks: list[Future], sizes: list[tuple[int, float]], p: int
+) -> DaskOperator:
+    """Return blocks on the workers as an operator; the blocks of a worker are combined into parts."""
     lengths = [rows for rows, _ in sizes]
     if sum(lengths) == 0:
         raise ValueError(f"X has 0 sample(s) (shape={(0, p)}) while a minimum of 1 is required.")
@@ -193,33 +195,33 @@ def _of_chunks(cluster: DaskCluster, chunks: list[Future], sizes: list[tuple[int
 
 
 def lazy_scores(X: Collection, coef: AnyArray, intercept: float, column_map: ColumnMap | None = None) -> Collection:
-    """Return X coef + intercept as a Dask array, block by block, when it is computed; the columns of X are mapped first."""
+    """Return X coef + intercept as a lazy Dask array; the columns of X are mapped first."""
     rows = X.to_dask_array() if hasattr(X, "columns") else X
     _check_columns(rows)
     return rows.map_blocks(_scores, coef, intercept, column_map, dtype=np.float64, drop_axis=1)
 
 
 def lazy_classes(decision: Collection, classes: AnyArray) -> Collection:
-    """Return the class of each score as a Dask array, when it is computed."""
+    """Return the class of each score as a lazy Dask array."""
     return decision.map_blocks(_classes, classes, dtype=classes.dtype)
 
 
 def arranged(
     cluster: Cluster, lengths: Sequence[int], sizes: Sequence[float], workers: Sequence[str], threads: dict[str, int]
 ) -> tuple[list[list[int]], Layout]:
-    """Group blocks that lie on the same worker into parts, and return the groups with the layout of their rows.
+    """Group blocks on the same worker into parts, and return the groups with the layout of their rows.
 
-    A round costs a few tasks for every part, so parts are few and large; but not one for a worker where it holds much, so that
-    after its death they can go to several others.
+    A round needs a few tasks per part, so parts are few and large. A worker with much data has several parts, so that several
+    other workers can take over if it dies.
     """
     starts = np.concatenate([[0], np.cumsum(lengths)]).tolist()
     groups, homes, spans = [], [], []
     for worker in dict.fromkeys(workers):
         own = [k for k, w in enumerate(workers) if w == worker and lengths[k] > 0]
         total = sum(sizes[k] for k in own)
-        count = int(max(1, min(MOST_PARTS, len(own), total // PART_BYTES)))
+        count = int(max(1, min(MAX_PARTS, len(own), total // PART_BYTES)))
         middles = np.cumsum([sizes[k] for k in own]) - 0.5 * np.array([sizes[k] for k in own])
-        # A block goes where its middle is.
+        # A block belongs to the part that contains its middle.
         edges = np.searchsorted(middles, [total * c / count for c in range(1, count)])
         shared = [group.tolist() for group in np.split(np.array(own, dtype=int), edges) if len(group)]
         for group in shared:
@@ -232,7 +234,7 @@ def arranged(
 def _check_columns(X: Collection) -> None:
     if getattr(X, "numblocks", (1, 1))[1:] != (1,) and not hasattr(X, "columns"):
         raise ValueError(
-            f"X is cut into {X.numblocks[1]} blocks of columns, expected blocks of whole rows; call X.rechunk({{1: -1}}) first"
+            f"X has {X.numblocks[1]} blocks of columns, expected blocks of complete rows; call X.rechunk({{1: -1}}) first"
         )
 
 
@@ -258,15 +260,15 @@ def _blocks(cluster: DaskCluster, X: Collection) -> tuple[list[Future], list[tup
 def _rechunked(
     cluster: DaskCluster, pieces: Sequence[Future], lengths: Sequence[int], wanted: Sequence[int]
 ) -> list[Future]:
-    """Return vectors cut like X: each new piece is made of those that it overlaps."""
+    """Return a vector in the blocks of X: each new piece is joined from the pieces that it overlaps."""
     starts, ends = np.cumsum([0, *lengths]), np.cumsum([0, *wanted])
-    made = []
+    rechunked = []
     for low, high in pairwise(ends.tolist()):
         first, last = np.searchsorted(starts, [low, high], side="right")
         overlapping = [k for k in range(max(0, first - 1), min(len(pieces), last)) if lengths[k]]
-        cuts = [(max(0, low - starts[k]), min(lengths[k], high - starts[k])) for k in overlapping]
-        made.append(cluster.call(_cut_and_joined, cuts, *[pieces[k] for k in overlapping]))
-    return made
+        slices = [(max(0, low - starts[k]), min(lengths[k], high - starts[k])) for k in overlapping]
+        rechunked.append(cluster.call(_joined_slices, slices, *[pieces[k] for k in overlapping]))
+    return rechunked
 
 
 def _measured(block: Block) -> tuple[int, float]:
@@ -277,7 +279,7 @@ def _measured(block: Block) -> tuple[int, float]:
 
 
 def _part(*blocks: Block) -> Operator:
-    """Return blocks as one operator; those of a sparse library of their own become CSR."""
+    """Return blocks as one operator; blocks of the package `sparse` become CSR."""
     from scoreline.operators.convert import as_operator
 
     return stacked(
@@ -294,10 +296,10 @@ def _as_column(block: Block, name: str) -> AnyArray:
     return array
 
 
-def _joined(beside: Operator, *pieces: AnyArray) -> AnyArray:
-    """Return pieces as one vector, on the worker that has the part it belongs to: reading that makes Dask run this there."""
+def _joined(part: Operator, *pieces: AnyArray) -> AnyArray:
+    """Return pieces as one vector; the argument `part` makes Dask run this on the worker that has the part."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
-def _cut_and_joined(cuts: Sequence[tuple[int, int]], *pieces: AnyArray) -> AnyArray:
-    return np.concatenate([p[a:b] for (a, b), p in zip(cuts, pieces, strict=True)]) if pieces else np.empty(0)
+def _joined_slices(slices: Sequence[tuple[int, int]], *pieces: AnyArray) -> AnyArray:
+    return np.concatenate([p[a:b] for (a, b), p in zip(slices, pieces, strict=True)]) if pieces else np.empty(0)

@@ -1,10 +1,12 @@
-"""ROC area of scores in blocks: the smaller class goes to all workers, everything else stays.
+"""ROC area of scores in blocks: the scores of the smaller class are sent to all workers.
 
-Every part sorts its keys (scores of the smaller class) and sends them to the other workers. There every row looks itself up
-among all keys, which settles the rows of the larger class. The keys need sums over all rows of the larger class: a part makes
-them for all keys from its own rows, sends them to the other workers, and the total is theirs. With k rows in the smaller class
-and W workers that moves 8 k (W - 1) + 8 k W (W - 1) bytes up to FEW parts; beyond, keys and sums are merged in a tree and sent
-out again, 8 k (W - 1) bytes each way for either. Weights of keys add as much as the keys.
+Every part sorts its keys, the scores of the smaller class, and sends them to the other workers. There every row of the larger
+class is lookup up among all keys. The keys need sums over all rows of the larger class: every part computes them from its own
+rows and sends them to the other workers, which add them.
+
+With k rows in the smaller class and W workers that moves 8 k (W - 1) + 8 k W (W - 1) bytes for up to MAX_DIRECT_PARTS parts.
+With more parts, keys and sums are merged in a tree and sent out again, 8 k (W - 1) bytes each way for either. Weights of keys
+take as much as the keys.
 """
 
 from collections.abc import Callable
@@ -19,13 +21,13 @@ from scoreline.scores import host_pairs as pairs
 from scoreline.scores.base import Labels
 from scoreline.scores.host_pairs import Keys
 
-FEW = 4  # parts up to which every one adds up what all others send
+MAX_DIRECT_PARTS = 4  # with more parts, results are merged in a tree
 
 
-class Found(NamedTuple):
-    """What a part knows after its look-up: derivatives of its queries, its key rows, and their places among all keys.
+class PartLookup(NamedTuple):
+    """The result of a part's look-up: derivatives of its queries, its key rows, and their places among all keys.
 
-    `grad` has room for the derivatives of the keys, which `_given` fills in.
+    `grad` also has entries for the keys, which `_with_key_sums` sets.
     """
 
     grad: FloatArray
@@ -33,8 +35,8 @@ class Found(NamedTuple):
     places: AnyArray
 
 
-class Looked:
-    """The look-ups of all parts: sums to bring to the driver, and the gradient they describe."""
+class BlockLookup:
+    """The look-ups of all parts, with the sums over all pairs and the gradient."""
 
     def __init__(self, rows: Rows[BlockVector], refs: list[Ref], key_scale: float, n_keys: int):
         self.rows, self.layout, self.refs = rows, rows.z.layout, refs
@@ -50,15 +52,15 @@ class Looked:
         return smooth, ramps, hard
 
     def gradient(self) -> BlockVector:
-        """Describe the gradient: what queries have found, and for keys the total of what all parts have for them."""
+        """Return the lazy gradient: the derivatives of queries, and for keys the total of all parts' sums."""
         sums = shared(self.layout, self.layout.items(self.refs, 1), added, 8.0 * self.n_keys)
-        return self.layout.vector(_given, self._items(0), self.rows.weight, self.key_scale, sums)
+        return self.layout.vector(_with_key_sums, self._items(0), self.rows.weight, self.key_scale, sums)
 
 
 def look_up(
     z: BlockVector, labels: Labels, width: float, scales: tuple[float, float], shift: float, curved: bool = False
-) -> Looked:
-    """Let every row look itself up among the keys of all parts; see `HostSpace`."""
+) -> BlockLookup:
+    """Look up every row among the keys of all parts; see `HostSpace`."""
     key_sign = 1 if labels.n_positive <= labels.n_negative else -1
     key_scale, query_scale = scales if key_sign > 0 else scales[::-1]
     rows, layout = Rows(z, labels.sign, labels.weight), z.layout
@@ -66,18 +68,18 @@ def look_up(
     size = (8.0 if labels.weight is None else 16.0) * n_keys
     keys = shared(layout, layout.each(_keys, rows, key_sign, shift), _merged, size / layout.n_parts, size)
     refs = layout.each(_look_up, rows, keys, key_sign, shift, width, query_scale, curved, keep=True)
-    return Looked(rows, refs, key_scale, n_keys)
+    return BlockLookup(rows, refs, key_scale, n_keys)
 
 
 def shared(
     layout: Layout, refs: list[Ref], combine: Callable[..., Any], size: float, combined: float | None = None
 ) -> Every:
-    """Return what every worker needs of all parts: what each has, or all combined in a tree where there are many parts.
+    """Return the results of all parts for every worker, separately or, if there are many parts, combined in a tree.
 
-    `size` is what one part has in bytes, `combined` what they have together, if that is not as much as one.
+    `size` is the size of one part's result in bytes, and `combined` that of the combined result, by default the same.
     """
     others = layout.n_workers - 1
-    if layout.n_parts <= FEW:
+    if layout.n_parts <= MAX_DIRECT_PARTS:
         layout.cluster.count(others * layout.n_parts * size)
         return Every(refs)
     layout.cluster.count(others * (size if combined is None else combined))
@@ -89,7 +91,7 @@ def _keys(rows: PartRows, key_sign: int, shift: float) -> Keys:
 
 
 def _merged(*parts: Keys) -> Keys:
-    """Return the keys of several parts in rising order; a stable sort merges what is sorted already."""
+    """Return the keys of several parts in increasing order; a stable sort merges sorted arrays fast."""
     scores = np.concatenate([part.scores for part in parts])
     if parts[0].weight is None:
         scores.sort(kind="stable")
@@ -100,19 +102,21 @@ def _merged(*parts: Keys) -> Keys:
 
 def _look_up(
     rows: PartRows, parts: list[Keys], key_sign: int, shift: float, width: float, scale: float, curved: bool
-) -> tuple[Found, FloatArray, list[float]]:
+) -> tuple[PartLookup, FloatArray, list[float]]:
     keys, grad = _merged(*parts), empty(len(rows.z))
-    looked = pairs.look_up(*rows, keys, key_sign, shift, width, scale, grad, curved)
-    first = np.searchsorted(looked.edges[: len(looked.sums)], keys.scores)  # of equal edges, which has the sum
+    lookup = pairs.look_up(*rows, keys, key_sign, shift, width, scale, grad, curved)
+    first = np.searchsorted(
+        lookup.edges[: len(lookup.sums)], keys.scores
+    )  # the first of equal edges, which has the sum
     own = np.flatnonzero(rows.sign == key_sign)
-    # Of a row's edge the key: keys rise with their edges, and equal keys share one.
-    places = np.searchsorted(first, looked.places[own].astype(np.int64) - (len(looked.sums) + 1)).astype(np.uint32)
-    return Found(grad, own, places), looked.sums[first], [looked.smooth, looked.ramps, looked.hard]
+    # From a row's edge to its key: edges increase with the keys, and equal keys share an edge.
+    places = np.searchsorted(first, lookup.places[own].astype(np.int64) - (len(lookup.sums) + 1)).astype(np.uint32)
+    return PartLookup(grad, own, places), lookup.sums[first], [lookup.smooth, lookup.ramps, lookup.hard]
 
 
-def _given(found: Found, weight: FloatArray | None, scale: float, sums: list[FloatArray]) -> FloatArray:
-    """Put what keys get beside what queries have found; there it changes nothing if it was put there before."""
+def _with_key_sums(found: PartLookup, weight: FloatArray | None, scale: float, sums: list[FloatArray]) -> FloatArray:
+    """Return the gradient with the entries of the keys set; setting them twice does no harm."""
     own = scale * added(*sums)[found.places]
-    grad = found.grad if found.grad.flags.writeable else found.grad.copy()  # what comes from a disk or a wire is not
+    grad = found.grad if found.grad.flags.writeable else found.grad.copy()  # arrays from a disk or the network are not
     grad[found.rows] = own if weight is None else weight[found.rows] * own
     return grad

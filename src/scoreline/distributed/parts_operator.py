@@ -1,4 +1,4 @@
-"""A matrix whose rows lie in parts on the workers of a cluster; only vectors of length p and numbers leave them."""
+"""A matrix with rows in parts on the workers of a cluster; only vectors of length p and numbers leave the workers."""
 
 from collections.abc import Callable, Sequence
 from numbers import Real
@@ -16,7 +16,7 @@ from scoreline.runtime.types import AnyArray, FloatArray
 
 
 class Facts(NamedTuple):
-    """What a part says of itself."""
+    """Properties of a part."""
 
     rows: int
     columns: int
@@ -27,12 +27,12 @@ class Facts(NamedTuple):
 
 
 class PartsOperator(Operator):
-    """X in parts, each an operator on a worker. A product sends w (or brings X'u back) once for each part.
+    """X in parts, each an operator on a worker. A product sends w (or returns X'u) once per part.
 
     Parameters
     ----------
     layout : Layout
-        Which rows lie where.
+        The place of all rows.
     refs : sequence of Ref
         The operator of each part.
     """
@@ -76,11 +76,11 @@ class PartsOperator(Operator):
         return BlockVector.of(self.layout, array)
 
     def in_parts(self) -> "PartsOperator":
-        """Return the matrix as one whose parts are what they seem: itself."""
+        """Return the matrix itself."""
         return self
 
-    def wrapped(self, wrap: Callable[[Operator], Operator]) -> "PartsOperator":
-        """Return the matrix with a wrapper put around each part, where the parts are."""
+    def with_parts_wrapped(self, wrap: Callable[[Operator], Operator]) -> "PartsOperator":
+        """Return the matrix with a wrapper around each part."""
         return PartsOperator(self.layout, self.layout.each(wrap, self.parts))
 
     def _vector(self, v: Any, length: int, name: str) -> Any:
@@ -120,7 +120,7 @@ class PartsOperator(Operator):
         return merge(self.layout.gather(PartMethod("_column_statistics"), self.parts, weight))
 
     def class_moments(self, sign: Any, weight: Any = None) -> ClassMoments:
-        """Return weight, mean and scatter of either class: every part its own, merged in a tree. One pass."""
+        """Return weight, mean and scatter of either class, merged from the parts in a tree. One pass."""
         self.require("row_blocks", "moments of the classes")
         self.n_passes += 1.0
         size = 16.0 * (self.shape[1] ** 2 + self.shape[1])
@@ -130,24 +130,24 @@ class PartsOperator(Operator):
         return merged
 
     def _block(self, start: int, stop: int) -> Any:
-        """Bring rows to the driver: only what asks for rows themselves needs that."""
+        """Bring rows to the driver."""
         assert self.layout.spans is not None
-        wanted, cuts = [], Parts()
+        wanted, slices = [], Parts()
         for spans in self.layout.spans:
-            cut, before = [], 0
+            own, before = [], 0
             for first, last in spans:
                 low, high = max(start, first), min(stop, last)
                 if low < high:
-                    cut.append((before + low - first, before + high - first))
-                    wanted.append((low, len(cuts), len(cut) - 1))
+                    own.append((before + low - first, before + high - first))
+                    wanted.append((low, len(slices), len(own) - 1))
                 before += last - first
-            cuts.append(cut)
-        pieces = self.layout.gather(_rows, self.parts, cuts)
+            slices.append(own)
+        pieces = self.layout.gather(_rows, self.parts, slices)
         found = [pieces[part][k] for _, part, k in sorted(wanted)]
         return sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
 
     def gram_passes(self) -> float:
-        """Return about how many products a call of `gram` costs: the mean over all rows."""
+        """Return about how many products a call of `gram` costs, as a mean over all rows."""
         return sum(f.gram_passes * f.rows for f in self.facts) / self.shape[0]
 
     @property
@@ -161,7 +161,7 @@ class PartsOperator(Operator):
         return all(f.stores_zeros for f in self.facts)
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`."""
+        """Return (row, column) of a NaN or an infinity, or None, and set `largest`."""
         assert self.layout.spans is not None
         layout, refs = self.layout, self.layout.each(_inspect, self.parts)
         found = layout.fetch(layout.items(refs, 0))
@@ -182,15 +182,15 @@ class PartsOperator(Operator):
 
 
 class PartMethod:
-    """A method of a part's operator, called on its worker with vectors in float64; Dask shows its name."""
+    """A method of a part's operator, called on its worker with vectors in float64; Dask displays its name."""
 
     def __init__(self, name: str):
         self.name = self.__name__ = name
 
     def __call__(self, part: Operator, *arguments: AnyArray | None) -> Any:
-        """Call the method; a matrix stays in its order of memory."""
-        whole = [a if a is None or a.ndim > 1 else np.ascontiguousarray(a, dtype=np.float64) for a in arguments]
-        return getattr(part, self.name)(*whole)
+        """Call the method; the memory order of matrices is not changed."""
+        vectors = [a if a is None or a.ndim > 1 else np.ascontiguousarray(a, dtype=np.float64) for a in arguments]
+        return getattr(part, self.name)(*vectors)
 
 
 def stacked(pieces: Sequence[Operator]) -> Operator:
@@ -213,8 +213,8 @@ def _merged_moments(*parts: ClassMoments) -> ClassMoments:
     return total
 
 
-def _rows(part: Operator, cuts: list[tuple[int, int]]) -> list[Any]:
-    return [part._block(low, high) for low, high in cuts]
+def _rows(part: Operator, slices: list[tuple[int, int]]) -> list[Any]:
+    return [part._block(low, high) for low, high in slices]
 
 
 def _largest(*parts: FloatArray | None) -> FloatArray | None:
@@ -223,6 +223,6 @@ def _largest(*parts: FloatArray | None) -> FloatArray | None:
 
 
 def _inspect(part: Operator) -> tuple[tuple[int, int] | None, FloatArray | None]:
-    if part.largest is not None:  # rows on disk were looked through when they were written
+    if part.largest is not None:  # rows on disk were checked when they were written
         return None, part.largest
     return part.inspect(), part.largest

@@ -20,11 +20,11 @@ from scoreline.solvers.common.row_state import RowState
 
 
 class PartPasses(RowPasses):
-    """Passes over rows in parts: every part goes through its own rows from the same start, then the results are averaged.
+    """Passes over rows in parts: every part processes its own rows from the same start, then the results are averaged.
 
-    Not what one pass over all rows would give: with K parts a pass has K times fewer steps, of averaged directions. Parts count
-    with their weight of rows, iterates with what they weigh within their own pass. Rows should be spread at random over the
-    parts: one without a class learns nothing of the other in its pass.
+    The result differs from one pass over all rows: with K parts a pass has K times fewer steps, of averaged directions. Parts
+    are weighted by their rows, and iterates by their weight within their own pass. Rows should be distributed at random: a
+    part without rows of one class learns nothing about that class in its pass.
     """
 
     operator: PartsOperator
@@ -32,38 +32,39 @@ class PartPasses(RowPasses):
     weight: BlockVector | None
 
     def __init__(self, method: RowMethod, problem: RowProblem):
-        whole: Any = problem.operator  # in parts, perhaps scaled
-        self.method, self.problem, self.whole = copy.copy(method), problem, whole
-        self.operator = whole.in_parts()
-        self.method.callbacks, self.method.journal = (), None  # they stay here
+        outer: Any = problem.operator  # a PartsOperator, perhaps inside of a scaling
+        self.method, self.problem, self.outer = copy.copy(method), problem, outer
+        self.operator = outer.in_parts()
+        self.method.callbacks, self.method.journal = (), None  # these are used on the driver only
+        # Vectors in blocks, where the base class has arrays.
         self.sign, self.weight, self.constant = problem.sign, problem.weight, problem.constant  # type: ignore[assignment]
         self.shares = np.bincount((problem.sign > 0).astype(np.int8), problem.weight, 2) / self.rows
 
     def checksum(self) -> int:
-        """Return a number that tells one set of labels and weights from another."""
+        """Return a checksum of the labels and weights."""
         return checksum(self.sign, self.weight)
 
     def learn_units(self, state: RowState) -> None:
-        """Take in all rows as to the units of their columns: sums of the parts."""
+        """Update the units of the columns by the sums of all parts."""
         if state.squares is None or state.counts is None:
             return
-        self.whole._count(1.0)
+        self.outer._count(1.0)
         size = 16.0 * len(state.v)
         sums = self.operator.layout.total(size, _squares, self.operator.parts, self.weight, len(state.v))
         state.set_units(state.squares + sums[0], state.counts + sums[1], self.constant)
 
     def take_in(self, state: RowState, seed: int, in_time: Callable[[], bool]) -> bool:
-        """Take in all rows once, part by part at the same time; time is looked at before, and not during a pass."""
+        """Process all rows once, in all parts at the same time; the time limit is checked before and after a pass."""
         if not in_time():
             return False
-        self.whole._count(1.0)
+        self.outer._count(1.0)
         layout, numbers, places = self.operator.layout, state.numbers, kernels.point_updates
         weights = layout.gather(_weight, self.sign, self.weight)
         starts, seeds = [], np.random.default_rng(seed).integers(SEEDS, size=layout.n_parts)
         total = sum(weights)
         for own in weights:
             start = RowState.restored(state.record(), len(state.v) - 1)
-            # Time and what follows from it are those of the part; sums of iterates begin anew.
+            # Step counts and step sizes are those of the part, and sums of iterates start from zero.
             share, begin = own / total, numbers.copy()
             begin[[places.TOTAL, places.WEIGHT]] = 0.0
             begin[[places.TIME, places.HORIZON]] *= share
@@ -79,11 +80,11 @@ class PartPasses(RowPasses):
         return in_time()
 
     def _average(self, state: RowState, ends: list[RowState], shares: FloatArray) -> None:
-        """Set the state to the mean of the parts' ends, and add the iterates of this pass to the sum of all."""
+        """Set the state to the mean of the parts' final states, and add the iterates of this pass to the sum of all."""
         before, places = state.numbers.copy(), kernels.point_updates
         table = np.array([end.numbers for end in ends])
         numbers = shares @ table
-        # Iterates weigh like the fourth power of the rows of a part (all the same with the paper's steps).
+        # Iterates are weighted by the fourth power of the rows of a part (equally with the paper's steps).
         power = 1.0 if self.method.step == "paper" else 4.0
         scales = shares ** (1.0 - power)
         sums = [end.numbers[places.TOTAL] * end.v - end.behind for end in ends]
@@ -120,7 +121,7 @@ def _local_pass(
     seed: int,
     state: RowState,
 ) -> RowState:
-    """Take in the rows of a part once, from a copy of the state."""
+    """Process the rows of a part once, from a copy of the state."""
     state = copy.deepcopy(state)
     problem = RowProblem(part, sign, weight, measure, alpha, constant)
     RowPasses(method, problem).take_in(state, int(seed), lambda: True)

@@ -1,9 +1,9 @@
-"""Scores in blocks on workers: the same operations as on the host, by rounds that move little.
+"""Scores in blocks on workers: the same operations as on the host, in rounds that move little data.
 
-A round sends a function to every part and brings back numbers. Sums over rows take one. ROC area sends the sorted scores of
-the smaller class to all workers, and their partial sums back (`pairs.py`); the balance of PRBEP is found by k-section
-(`balance.py`). Operations without such a method bring all scores to the driver, compute on the host and send the gradient back
-(`scores/gathered.py`): correct, and no slower than one process, but n scores over the network.
+A round sends a function to every part and returns numbers. Sums over rows take one round. ROC area sends the sorted scores of
+the smaller class to all workers, and their partial sums back (`pairs.py`). The balance of PRBEP is found by k-section
+(`balance.py`). Other operations bring all scores to the driver, compute on the host and send the gradient back
+(`scores/gathered.py`), which moves n scores over the network.
 """
 
 import weakref
@@ -41,12 +41,12 @@ class BlockLabels(Labels):
 
 
 class Space(Gathered[BlockVector]):
-    """Scores as `BlockVector`s: labels, weights and gradients stay with the rows they belong to."""
+    """Scores as `BlockVector`s; labels, weights and gradients stay on the workers of their rows."""
 
     def labels(self, y: BlockVector, sample_weight: BlockVector | None = None) -> BlockLabels:
-        """Return labels +1/-1 as int8 and weights as float64 (None stays None), with their totals: one round."""
-        sign = y.astype(np.int8).there()
-        weight = None if sample_weight is None else sample_weight.astype(np.float64).there()
+        """Return labels +1/-1 as int8 and weights as float64 (None stays None), with their totals, in one round."""
+        sign = y.astype(np.int8).computed()
+        weight = None if sample_weight is None else sample_weight.astype(np.float64).computed()
         n_positive, n_negative, positive, negative = map(
             sum, zip(*sign.layout.gather(_totals, sign, weight), strict=True)
         )
@@ -55,22 +55,22 @@ class Space(Gathered[BlockVector]):
         return BlockLabels(sign, weight, positive + negative, positive, negative, n_positive, n_negative)
 
     def fingerprint(self, labels: BlockLabels) -> float:
-        """Return a checksum of labels and weights, the same however the rows are cut into parts."""
+        """Return a checksum of labels and weights that does not depend on the parts."""
         return float(checksum(labels.sign, labels.weight))
 
     @visible
     def combine(
         self, a: float, x: BlockVector, b: float, y: BlockVector, out: BlockVector | None = None
     ) -> BlockVector:
-        """Return a x + b y; `out` is not used, because what is there does not change."""
-        made = x.layout.vector(_combine, float(a), x, float(b), y)
-        made.parents = (x, y)
-        x.parents = y.parents = ()  # or an iteration's scores would hold those of all before
-        return made
+        """Return a x + b y; `out` is not used, because vectors are immutable."""
+        total = x.layout.vector(_combine, float(a), x, float(b), y)
+        total.parents = (x, y)
+        x.parents = y.parents = ()  # or the scores of an iteration would keep those of all earlier iterations alive
+        return total
 
     @visible
     def dot(self, x: BlockVector, y: BlockVector) -> float:
-        """Return <x, y>; no round if it came with an evaluation."""
+        """Return <x, y>, without a round if an evaluation has computed it."""
         for one, other in ((x, y), (y, x)):
             for reference, value in one.known_products:
                 if reference() is other:
@@ -78,7 +78,7 @@ class Space(Gathered[BlockVector]):
         return float(sum(x.layout.gather(kernels.vectors.dot, x, y)))
 
     def max_abs(self, x: BlockVector, labels: BlockLabels) -> float:
-        """Return the largest magnitude among rows of positive weight; no round if it came with an evaluation."""
+        """Return the largest magnitude among rows of positive weight, without a round if an evaluation has computed it."""
         known = x.known_largest
         if known is None or known[0] is not labels:
             known = labels, float(max(x.layout.gather(kernels.vectors.max_abs, x, labels.weight)))
@@ -102,13 +102,13 @@ class Space(Gathered[BlockVector]):
         out: BlockVector | None = None,
         grad: bool = True,
     ) -> PointSums:
-        """Sum a loss over the rows: one round, with what a line search asks for next."""
+        """Sum a loss over the rows in one round, together with the numbers that a line search needs next."""
         arguments = loss, labels.rows(z), float(width), float(scale)
         sums, extras = _split(z.layout.gather(_point_numbers, *arguments, grad, *z.parents), 3)
-        made = z.layout.vector(_point_grad, *arguments) if grad else None
-        if made is not None:
-            note(made, z, labels, extras)
-        return PointSums(sums[0], sums[1], sums[2], made)
+        gradient = z.layout.vector(_point_grad, *arguments) if grad else None
+        if gradient is not None:
+            note(gradient, z, labels, extras)
+        return PointSums(sums[0], sums[1], sums[2], gradient)
 
     def point_curvatures(
         self, loss: str, z: BlockVector, labels: BlockLabels, scale: float = 1.0, width: float = 0.0
@@ -127,18 +127,18 @@ class Space(Gathered[BlockVector]):
         grad: bool = True,
         margin: float = 1.0,
     ) -> PairSums:
-        """Sum the ramp over all pairs, and describe its derivatives: sorted keys to all workers, partial sums back."""
-        looked = block_pairs.look_up(z, labels, float(width), (-scale, scale), float(margin))
+        """Sum the ramp over all pairs: the sorted keys are sent to all workers, and partial sums back."""
+        lookup = block_pairs.look_up(z, labels, float(width), (-scale, scale), float(margin))
         if not grad:
-            return PairSums(*looked.sums(), None)
-        made = looked.gradient()
-        sums, extras = _split(z.layout.gather(_pair_numbers, looked.numbers, made, z, labels.weight, *z.parents), 3)
-        note(made, z, labels, extras)
-        return PairSums(sums[0], sums[1], sums[2], made)
+            return PairSums(*lookup.sums(), None)
+        gradient = lookup.gradient()
+        sums, extras = _split(z.layout.gather(_pair_numbers, lookup.numbers, gradient, z, labels.weight, *z.parents), 3)
+        note(gradient, z, labels, extras)
+        return PairSums(sums[0], sums[1], sums[2], gradient)
 
     @visible
     def pair_curvatures(self, z: BlockVector, labels: BlockLabels, width: float, margin: float = 1.0) -> BlockVector:
-        """Return for every row s times the weight of the other class that it is on a ramp with."""
+        """Return for every row s times the weight of the rows of the other class on a ramp with it."""
         return block_pairs.look_up(z, labels, float(width), (1.0, 1.0), float(margin), curved=True).gradient()
 
     @visible
@@ -152,7 +152,7 @@ class Space(Gathered[BlockVector]):
         out: BlockVector | None = None,
         grad: bool = True,
     ) -> BalanceSums:
-        """Find the balancing bias by k-section, then sum and describe the gradient -scale y s beta."""
+        """Find the balancing bias by k-section, then the sums and the lazy gradient -scale y s beta."""
         arguments = labels.rows(z), float(offset), float(width)
         found = block_balance.balance(*arguments, labels.positive)
         numbers = z.layout.gather(_balance_numbers, *arguments, found, *z.parents)
@@ -162,10 +162,10 @@ class Space(Gathered[BlockVector]):
             return BalanceSums(smooth, hard, moved, None)
         shares = [moved / side if side > 0.0 else 0.0 for side in (above, below)]
         scales = -scale * shares[0], scale * shares[1]
-        made = z.layout.vector(_balance_grad, *arguments, found, scales)
+        gradient = z.layout.vector(_balance_grad, *arguments, found, scales)
         largest, by_class = extras[0], np.reshape(extras[1:], (2, -1))
-        note(made, z, labels, [largest, *(np.array(scales) @ by_class)])
-        return BalanceSums(smooth, hard, moved, made)
+        note(gradient, z, labels, [largest, *(np.array(scales) @ by_class)])
+        return BalanceSums(smooth, hard, moved, gradient)
 
     @visible
     def balance_curvatures(self, z: BlockVector, labels: BlockLabels, offset: float, width: float) -> BlockVector:
@@ -184,14 +184,14 @@ class Space(Gathered[BlockVector]):
 
 
 def note(grad: BlockVector, z: BlockVector, labels: Labels, extras: Sequence[float]) -> None:
-    """Remember what came with an evaluation: max |z|, the sum of the gradient, its products with z and what z is made of."""
+    """Store numbers of an evaluation: max |z|, the sum of the gradient, and its products with z and the parents of z."""
     z.known_largest = labels, float(extras[0])
     grad.known_sum = float(extras[1])
     grad.known_products = [(weakref.ref(v), float(x)) for v, x in zip((z, *z.parents), extras[2:], strict=True)]
 
 
 def _split(parts: list[list[float]], count: int) -> tuple[list[float], list[float]]:
-    """Return sums of the parts' first `count` numbers, and of the rest, where the first is a largest magnitude."""
+    """Return the sums of the parts' first `count` numbers, and of the rest, whose first number is a maximum."""
     table = np.array(parts)
     totals = table.sum(axis=0)
     rest = totals[count:].tolist()
@@ -212,14 +212,14 @@ def _totals(sign: AnyArray, weight: FloatArray | None) -> tuple[int, int, float,
 
 
 def checksum(sign: BlockVector, weight: BlockVector | None) -> int:
-    """Return a number that tells one set of labels and weights, in the order of the rows of X, from another."""
+    """Return a checksum of labels and weights in the order of the rows of X."""
     spans = sign.layout.spans
     assert spans is not None
     return int(sum(sign.layout.gather(_checksum, sign, weight, Parts(spans))) % 2**32)
 
 
 def _checksum(sign: AnyArray, weight: FloatArray | None, spans: Spans) -> int:
-    """Return a sum over rows of whole numbers made of a row's number, label and weight: no order matters."""
+    """Return a sum over rows of hashes of a row's index, label and weight, which does not depend on the order."""
     rows = np.concatenate([np.arange(start, stop, dtype=np.uint64) for start, stop in spans])
     mixed = (rows + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
@@ -262,7 +262,7 @@ def _pair_numbers(
 
 
 def _balance_numbers(rows: PartRows, offset: float, width: float, found: Balance, *along: FloatArray) -> list[float]:
-    """Return sums of both classes, and by class what `note` needs, of s beta: scaled and added where the shares are known."""
+    """Return the sums of both classes, and per class the numbers of s beta that `note` needs before they are scaled."""
     z, sign, weight = rows
     moved = empty(len(z))
     smooth, hard = kernels.balance.sums(z, sign, weight, offset, width, found, (1.0, 1.0), moved)

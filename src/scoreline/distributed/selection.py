@@ -1,4 +1,4 @@
-"""The entry of a vector in blocks at which a running weight reaches a target: exact, without gathering the entries."""
+"""The entry of a vector in blocks at which the cumulative weight reaches a target, exactly, without gathering the entries."""
 
 from typing import NamedTuple
 
@@ -8,15 +8,15 @@ from scoreline import kernels
 from scoreline.distributed.blocks import BlockVector
 from scoreline.runtime.types import AnyArray, FloatArray
 
-SAMPLE = 4096  # entries of all parts together that the first bracket is taken from
-INTERVALS = 1024  # that a round counts
-FEW = 1024  # different entries of a part that are sent instead of counts
-EVEN_ROUNDS = 4  # after which entries lie over so many decades that intervals hold equally many floats instead
-MOST_ROUNDS = 40  # then a round divides 64 bits by INTERVALS: 7 more
+SAMPLE = 4096  # entries of all parts that determine the first bracket
+INTERVALS = 1024  # per round
+MAX_SENT_ENTRIES = 1024  # a part with more distinct entries sends counts instead
+EVEN_ROUNDS = 4  # with intervals of equal width; after these, intervals have equally many floats
+MOST_ROUNDS = 40  # more than enough: after the even rounds, 7 rounds divide 64 bits by INTERVALS
 
 
 class Inside(NamedTuple):
-    """What a part has in a bracket (low, high]: the weight up to low, and different entries with weights, or only counts."""
+    """A part's entries in a bracket (low, high]: the weight up to low, and distinct entries with weights, or only counts."""
 
     before: float
     entries: FloatArray | None
@@ -24,10 +24,10 @@ class Inside(NamedTuple):
 
 
 def smallest_reaching(values: BlockVector, weight: BlockVector | None, target: float) -> float:
-    """Return the smallest entry v such that the entries up to v weigh at least `target` together; the largest if none does.
+    """Return the smallest entry v such that entries up to v have at least the weight `target`, or else the largest entry.
 
-    A sample brackets it, then rounds of k-section: every part counts the weight in INTERVALS of the bracket, or sends what it
-    has there once these are few different entries. Three rounds as a rule, of a few kB a part.
+    A sample gives a first bracket. In each round of k-section every part counts the weight in INTERVALS of the bracket, or
+    sends its distinct entries there if these are few. Usually there are three rounds, of a few kB per part.
     """
     layout = values.layout
     ends, samples = zip(*layout.gather(_sample, values, weight, max(16, SAMPLE // layout.n_parts)), strict=True)
@@ -39,13 +39,13 @@ def smallest_reaching(values: BlockVector, weight: BlockVector | None, target: f
     floor = float(np.nextafter(lowest, -np.inf))
     low, high = _first_bracket(np.concatenate(samples, axis=1), target / max(sum(e[2] for e in ends), 1e-300))
     low, high = max(low, floor), min(high, highest)
-    # Rounds add in different orders; what one has decided about the ends stays, or rounding could send the next ones back.
+    # Rounds add in different orders. The weight below the bracket is kept, or rounding could reverse an earlier decision.
     known, reached = None, False
     for done in range(MOST_ROUNDS):
         even = done < EVEN_ROUNDS
         parts = layout.gather(_inside, values, weight, low, high, even)
         before = sum(part.before for part in parts) if known is None else known
-        if before >= target and low > floor:  # the sample was misled
+        if before >= target and low > floor:  # the sample gave a wrong bracket
             low, high, known, reached = floor, low, 0.0, True
             continue
         edges = intervals(low, high, even)
@@ -59,7 +59,7 @@ def smallest_reaching(values: BlockVector, weight: BlockVector | None, target: f
             weights = np.sum(counts, axis=0)
         running = before + np.cumsum(weights)
         place = int(np.searchsorted(running, target))
-        if place == len(running) and reached:  # by rounding: the last that weighs something
+        if place == len(running) and reached:  # because of rounding: take the last entry with weight
             place = int(np.flatnonzero(weights)[-1])
         if place == len(running):
             if high >= highest:
@@ -84,7 +84,7 @@ def intervals(low: float, high: float, even: bool = True) -> FloatArray:
 
 
 def divided(low: float, high: float, count: int) -> FloatArray:
-    """Return the ends of intervals of equal width; they neither overflow nor leave [low, high]."""
+    """Return the ends of intervals of equal width, without overflow and within [low, high]."""
     t = np.arange(count + 1) / count
     edges = low * (1.0 - t) + high * t
     edges[0], edges[-1] = low, high
@@ -92,18 +92,18 @@ def divided(low: float, high: float, count: int) -> FloatArray:
 
 
 def _ranks(x: AnyArray) -> AnyArray:
-    """Return the bits of floats as integers that rise with them; of such integers, the bits of the floats."""
+    """Map floats to integers in the same order, and such integers back to the bits of the floats."""
     bits = x.view(np.int64)
     return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
 
 
 def _first_bracket(sample: FloatArray, share: float) -> tuple[float, float]:
-    """Return ends that hold the place of a share of the weight with high chance: four deviations of a sampled share."""
+    """Return a bracket that contains the quantile with high probability: four standard deviations of a sampled share."""
     values, weights = sample[:, np.argsort(sample[0])]
     top = float(weights.max(initial=0.0))
     if not 0.0 < top < np.inf:
         return -np.inf, np.inf
-    weights = weights / top  # squares stay in the range of floats
+    weights = weights / top  # so that squares do not overflow
     total = float(weights.sum())
     running = np.cumsum(weights) / total
     effective = total**2 / float((weights**2).sum())
@@ -115,13 +115,13 @@ def _first_bracket(sample: FloatArray, share: float) -> tuple[float, float]:
 
 
 def _sample(values: FloatArray, weight: FloatArray | None, count: int) -> tuple[tuple[float, float, float], FloatArray]:
-    """Return the ends of the entries, their weight, and every so many-th of them with weights."""
+    """Return the smallest and largest entry, the total weight, and a sample of `count` entries with weights."""
     if len(values) == 0:
         return (np.inf, -np.inf, 0.0), np.empty((2, 0))
     step = max(1, len(values) // count)
-    taken = np.ones(len(values[::step])) if weight is None else weight[::step]
+    sampled = np.ones(len(values[::step])) if weight is None else weight[::step]
     total = float(len(values)) if weight is None else float(weight.sum())
-    return (float(values.min()), float(values.max()), total), np.stack([values[::step], taken])
+    return (float(values.min()), float(values.max()), total), np.stack([values[::step], sampled])
 
 
 def _inside(values: FloatArray, weight: FloatArray | None, low: float, high: float, even: bool) -> Inside:
@@ -131,15 +131,15 @@ def _inside(values: FloatArray, weight: FloatArray | None, low: float, high: flo
     if len(entries) == 0 or entries.min() == entries.max():
         distinct = entries[:1]
     else:
-        distinct = np.unique(entries) if len(entries) <= 64 * FEW else entries
-    if len(distinct) <= FEW:
+        distinct = np.unique(entries) if len(entries) <= 64 * MAX_SENT_ENTRIES else entries
+    if len(distinct) <= MAX_SENT_ENTRIES:
         place = np.searchsorted(distinct, entries)
         return Inside(before, distinct, np.bincount(place, own, len(distinct)).astype(np.float64))
     return Inside(before, None, _counted(entries, own, intervals(low, high, even)))
 
 
 def _counted(entries: FloatArray, weight: FloatArray | None, edges: FloatArray) -> AnyArray:
-    """Return the weight of entries in each interval (edge, next edge]; the place is computed, then put right by comparing."""
+    """Return the weight of entries in each interval (edge, next edge]; the index is computed, then checked by comparing."""
     width = float(edges[-1] / INTERVALS - edges[0] / INTERVALS)
     place = np.clip((entries - edges[0]) / width, 0, INTERVALS - 1).astype(np.intp) if 0.0 < width < np.inf else None
     if place is None or not ((entries > edges[place]) & (entries <= edges[place + 1])).all():

@@ -1,4 +1,4 @@
-"""What a worker does: it runs the program of a task, and keeps memory for the vectors that tasks make."""
+"""The worker's side: it runs the program of a task, and reuses memory for the vectors that tasks make."""
 
 import os
 import threading
@@ -11,15 +11,14 @@ from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores.base import Labels
 
-LEAST_ENTRIES = 1 << 15  # of arrays whose memory waits: smaller ones come from memory that the process has anyway
-MOST_BYTES = 1 << 28  # that wait to be used again
-
+MIN_REUSED_ENTRIES = 1 << 15  # memory of smaller arrays is not worth reusing
+MAX_FREE_BYTES = 1 << 28  # memory that waits to be used again
 
 V = TypeVar("V")
 
 
 class Rows(NamedTuple, Generic[V]):
-    """Scores, labels and weights (or None) of the same rows: vectors in blocks on the driver, arrays of a part on a worker."""
+    """Scores, labels and weights (or None) of the same rows: block vectors on the driver, arrays on a worker."""
 
     z: V
     sign: V
@@ -30,7 +29,7 @@ PartRows: TypeAlias = Rows[AnyArray]
 
 
 def labels_of(rows: PartRows) -> Labels:
-    """Return the labels of a part as operations on rows need them: without totals."""
+    """Return the labels of a part, without totals, for operations on single rows."""
     return Labels(rows.sign, rows.weight, np.nan, np.nan, np.nan, -1, -1)
 
 
@@ -65,32 +64,32 @@ Node: TypeAlias = Input | Call | Listed | Value
 
 
 class Program(NamedTuple):
-    """A function to call on nodes, nodes whose values are returned as well, and the threads that the part has."""
+    """A function to call on nodes, further nodes to return the values of, and the number of threads of the part."""
 
     function: Callable[..., Any]
     nodes: list[Node]
-    kept: list[Node]
+    stored: list[Node]
     threads: int
 
 
 def run(program: Program, *inputs: Any) -> Any:
     """Run a program on the inputs of its task."""
-    made: dict[int, Any] = {}
+    values: dict[int, Any] = {}
     with np.errstate(all="ignore"), parallel.thread_limit(program.threads):
-        result = program.function(*[_value(node, inputs, made) for node in program.nodes])
-        return (result, *[_value(node, inputs, made) for node in program.kept]) if program.kept else result
+        result = program.function(*[_value(node, inputs, values) for node in program.nodes])
+        return (result, *[_value(node, inputs, values) for node in program.stored]) if program.stored else result
 
 
-def _value(node: Node, inputs: Sequence[Any], made: dict[int, Any]) -> Any:
-    """Return what a node stands for; not a closure, which would hold the inputs until Python looks for cycles."""
+def _value(node: Node, inputs: Sequence[Any], values: dict[int, Any]) -> Any:
+    """Return the value of a node (a closure would keep the inputs alive until the garbage collector runs)."""
     if isinstance(node, Input):
         return pick(inputs[node.number], node.path)
     if isinstance(node, Listed):
-        return [_value(each, inputs, made) for each in node.nodes]
+        return [_value(each, inputs, values) for each in node.nodes]
     if isinstance(node, Call):
-        if node.slot not in made:
-            made[node.slot] = node.function(*[_value(each, inputs, made) for each in node.nodes])
-        return made[node.slot]
+        if node.slot not in values:
+            values[node.slot] = node.function(*[_value(each, inputs, values) for each in node.nodes])
+        return values[node.slot]
     return node.value
 
 
@@ -103,36 +102,35 @@ def added(*arrays: AnyArray) -> AnyArray:
 
 
 def pick(value: Any, path: tuple[int, ...]) -> Any:
-    """Return an item of a value, one within another."""
+    """Return the item of a nested value at the given indices."""
     for k in path:
         value = value[k]
     return value
 
 
-def same(value: Any, *beside: Any) -> Any:
-    """Return the value: it then lies on the worker that has what it is put beside."""
+def same(value: Any, *anchors: Any) -> Any:
+    """Return the value; Dask places it on the worker that has the anchors."""
     return value
 
 
-# Memory of vectors that were let go, for those that come next. Tasks make several vectors of the length of their part in every
-# iteration and drop as many. A fresh one of 20 MB took 6 ms more than one whose pages are there already, four times as long as
-# filling it.
+# Memory of freed vectors, for reuse. In every iteration tasks make and drop several vectors of the length of their part. A new
+# vector of 20 MB took 6 ms longer than one with existing pages, four times as long as filling it.
 _lock = threading.Lock()
 _free: list[FloatArray] = []
 
 
 class _Held:
-    """Owns the memory of an array; when the array and all views of it are gone, it waits for the next one."""
+    """Owns the memory of an array, and offers it for reuse when the array and all of its views are gone."""
 
     def __init__(self, raw: FloatArray):
         self._raw = raw
         self.__array_interface__ = raw.__array_interface__
 
     def __del__(self) -> None:
-        if _lock.acquire(blocking=False):  # collected while this thread holds the lock: let the memory go
+        if _lock.acquire(blocking=False):  # if this thread holds the lock, the memory is simply freed
             try:
                 _free.append(self._raw)
-                while sum(raw.nbytes for raw in _free) > MOST_BYTES:
+                while sum(raw.nbytes for raw in _free) > MAX_FREE_BYTES:
                     _free.pop(0)
             finally:
                 _lock.release()
@@ -140,7 +138,7 @@ class _Held:
 
 def empty(n: int) -> FloatArray:
     """Return an uninitialised vector of n floats."""
-    if n < LEAST_ENTRIES:
+    if n < MIN_REUSED_ENTRIES:
         return np.empty(n)
     raw = None
     with _lock:
@@ -152,7 +150,7 @@ def empty(n: int) -> FloatArray:
 
 
 def _begin_in_child() -> None:
-    """After fork the thread that holds the lock may not exist."""
+    """Make a new lock, because the thread that holds it may not exist in a forked child."""
     global _lock
     _lock = threading.Lock()
 

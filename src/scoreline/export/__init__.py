@@ -1,4 +1,4 @@
-"""Trained classifiers for other programs: ONNX, SQL and plain JSON, each with the threshold inside."""
+"""Trained classifiers for other programs, as ONNX, SQL or plain JSON. Each export includes the threshold."""
 
 from scoreline.export.as_json import to_json
 from scoreline.export.as_onnx import register_with_skl2onnx, to_onnx

@@ -7,9 +7,9 @@ from typing import Any
 
 from scoreline.export.model import CategoryTerm, NumberTerm, column_terms, feature_terms, linear_model
 from scoreline.io.encoding import Encoding
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 
-FORMAT, VERSION = "scoreline linear classifier", 2  # version 1 had an offset for score - intercept, and no other
+FORMAT, VERSION = "scoreline linear classifier", 2  # version 1 had another calibration offset, and no `other`
 FORMULA = {
     "features": "score = intercept + sum over features of coefficient * value. Missing values are an error.",
     "columns": "score = intercept + sum over columns of a term. A number: coefficient * value. A category: "
@@ -27,18 +27,17 @@ FORMULA = {
 def to_json(clf: Any, path: Any = None, *, encoding: Encoding | None = None) -> dict[str, Any]:
     """Return a trained classifier as dicts, lists, texts and numbers, and write them to a file if a path is given.
 
-    Numbers are written so that they read back to the same double. The document says in words how it is to be used
-    (`formula`).
+    Numbers read back to the same double. The entry `formula` explains in words how to compute a score.
 
     Parameters
     ----------
     clf : MeasureClassifier or MeasureClassifierCV
         A trained classifier.
     path : path, optional
-        The file to write, "model.json", say.
+        The file to write, for example "model.json".
     encoding : Encoding, optional
-        How columns of a table became features, by default the one the classifier has from its file; with one, the document has
-        `columns` of the table in place of `features`.
+        How columns of a table became features; by default the encoding that the classifier was saved with. With an encoding,
+        the document has the `columns` of the table in place of `features`.
 
     Returns
     -------
@@ -73,13 +72,13 @@ def to_json(clf: Any, path: Any = None, *, encoding: Encoding | None = None) -> 
         words.append("probability")
     document["formula"] = {"score": FORMULA[kind], **{word: FORMULA[word] for word in words}}
     if path is not None:
-        with whole_file(os.fspath(path)) as file:
+        with atomic_file(os.fspath(path)) as file:
             file.write((json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
     return document
 
 
 def _term(term: NumberTerm | CategoryTerm, kind: str) -> dict[str, Any]:
-    """Return a feature or a column; `missing` is what a missing value adds to the score, None where it is an error."""
+    """Return a feature or a column; `missing` is the term of a missing value, None if that is an error."""
     if isinstance(term, CategoryTerm):
         return {
             "name": term.name, "kind": "category", "coefficients": term.coefficients, "other": term.other,

@@ -1,4 +1,4 @@
-"""ONNX: a graph of a few nodes that any ONNX runtime computes, without Python and without scoreline; also by skl2onnx."""
+"""ONNX export: a graph of a few nodes for any ONNX runtime, written here or by skl2onnx."""
 
 import json
 import math
@@ -22,15 +22,15 @@ from scoreline.export.model import (
     text_coefficients,
 )
 from scoreline.io.encoding import Encoding
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.optional import require
 
-OPSET, ML_OPSET, FORMAT = 15, 2, 8  # old enough for every runtime of the last years
+OPSET, ML_OPSET, FORMAT = 15, 2, 8  # old enough for every runtime in use
 ML_DOMAIN = "ai.onnx.ml"
 INPUT = "X"
 OUTPUTS = ("label", "score", "probabilities", "valid")
-FLOAT, DOUBLE, STRING, INT64, BOOL = 1, 11, 8, 7, 9  # of onnx.TensorProto, whose numbers are part of the format
+FLOAT, DOUBLE, STRING, INT64, BOOL = 1, 11, 8, 7, 9  # values of onnx.TensorProto, which are part of the format
 DTYPES = {"float32": FLOAT, "float64": DOUBLE}
 # Labels of rows without a finite score. NumPy and pandas write "not a time" with this integer, and R "not available".
 NO_LABEL = {INT64: -(2**63), DOUBLE: math.nan, STRING: ""}
@@ -53,26 +53,25 @@ def to_onnx(
 
     The outputs are `label` (the class, by the threshold that serves the measure), `score` (decision_function),
     `probabilities` of both classes if the classifier was trained with `probability=True`, and `valid`. An output with the
-    name of a column gets an underscore: `score_`. Sums are of doubles whatever the inputs are.
+    name of a column gets an underscore: `score_`. Sums are computed in double precision for all types of input.
 
     `valid` is False for rows that `predict` would refuse: a missing value that was an error in training, or infinity. Their
-    score and probabilities are NaN. Their label is no class: "" for text, NaN for floats, the smallest 64-bit integer for
-    integers. Labels that are truth values have no such value and are False.
+    score and probabilities are NaN. Their label is not a class: "" for text, NaN for floats, the smallest 64-bit integer for
+    integers. For Boolean classes it is False.
 
     Parameters
     ----------
     clf : MeasureClassifier or MeasureClassifierCV
         A trained classifier.
     path : path, optional
-        The file to write, "model.onnx", say.
+        The file to write, for example "model.onnx".
     dtype : {"float32", "float64"}, optional
         Type of the numbers of the input, by default "float64" for columns of a table and "float32" for features. Rows of
         float32 get the scores that `decision_function` gives the same rows of float32.
     encoding : Encoding, optional
-        How columns of a table became features, by default the one the classifier has from its file.
+        How columns of a table became features; by default the encoding that the classifier was saved with.
     inputs : {"columns", "features"}, optional
-        Whether the model takes the columns of the table, the default where there is an encoding, or the features that the
-        encoding makes of them.
+        Whether the inputs of the model are the columns of the table, the default with an encoding, or encoded features.
 
     Returns
     -------
@@ -101,7 +100,7 @@ def to_onnx(
     kind = DTYPES[dtype or ("float64" if columns else "float32")]
     proto = _onnx_model(require("onnx", "onnx", "to_onnx"), model, kind, columns)
     if path is not None:
-        with whole_file(os.fspath(path)) as file:
+        with atomic_file(os.fspath(path)) as file:
             file.write(proto.SerializeToString())
     return proto
 
@@ -109,11 +108,11 @@ def to_onnx(
 def register_with_skl2onnx() -> None:
     """Teach skl2onnx to convert MeasureClassifier and MeasureClassifierCV, alone or inside pipelines.
 
-    Call it once, before `skl2onnx.to_onnx`. The outputs are those that skl2onnx gives every classifier: the label, by the
-    threshold that serves the measure, and a table with a column for each class: probabilities if the classifier was trained
-    with `probability=True`, else (or with the option `raw_scores`) -score and score. They have the type of the input; sums
-    are of doubles. skl2onnx's OneVsRestClassifier and others derive classes from this table: docs/deploy.md says what
-    to pass for them.
+    Call it once, before `skl2onnx.to_onnx`. As for every classifier of skl2onnx, the outputs are the label and a table with
+    one column per class. The label uses the threshold that was tuned for the measure. The table has probabilities if the
+    classifier was trained with `probability=True`, and otherwise, or with the option `raw_scores`, -score and score. They
+    have the type of the input; sums are computed in double precision. OneVsRestClassifier and other estimators derive classes
+    from this table: docs/deploy.md says which options they need.
 
     Examples
     --------
@@ -137,10 +136,10 @@ def register_with_skl2onnx() -> None:
 
 
 def _onnx_model(onnx: Any, model: LinearModel, kind: int, columns: bool) -> Any:
-    """Return the graph with its metadata; it takes the columns of a table, or features."""
+    """Return the graph with its metadata; its inputs are the columns of a table, or features."""
     helper, nodes, constants, counts = onnx.helper, [], [], Counter[str]()
     terms: list[NumberTerm | CategoryTerm] = []
-    if columns:  # that can change the score, or the first, for the number of rows
+    if columns:  # only those that can change the score, or the first one, which tells the number of rows
         terms = [term for term in column_terms(model) if term.used] or column_terms(model)[:1]
         for term in terms:
             check_name(term.name)
@@ -219,18 +218,18 @@ def _metadata(model: LinearModel, columns: bool) -> dict[str, str]:
 
 
 def _classes(operator: Any, model: LinearModel) -> tuple[Any, Any]:
-    """Return the labels that skl2onnx puts out: its own kinds are integers and text."""
+    """Return the labels for skl2onnx, which supports integers and text."""
     if operator.scope_inst.get_options(operator.raw_operator, {"nocl": False})["nocl"]:
         return 0, 1
     if isinstance(model.classes[0], str):
         return model.classes
-    whole = (int(model.classes[0]), int(model.classes[1]))
-    if whole != model.classes:
+    integers = (int(model.classes[0]), int(model.classes[1]))
+    if integers != model.classes:
         raise ValueError(
             f"classes_ {list(model.classes)} are not whole, and labels of skl2onnx are integers or text; train with such "
             "labels, or export the classifier with scoreline.export.to_onnx"
         )
-    return whole
+    return integers
 
 
 def _set_types(operator: Any) -> None:
@@ -264,15 +263,15 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         both = writer.columns(writer.node("Neg", score), score)
     else:
         both = writer.columns(*writer.probabilities(model.calibration, score))
-    asked = types.guess_proto_type(operator.outputs[1].type)
-    writer.node("Cast", both, output=operator.outputs[1].full_name, to=DOUBLE if asked == DOUBLE else FLOAT)
+    wanted = types.guess_proto_type(operator.outputs[1].type)
+    writer.node("Cast", both, output=operator.outputs[1].full_name, to=DOUBLE if wanted == DOUBLE else FLOAT)
 
 
 class _Nodes:
-    """Writes nodes and constants wherever they are collected; methods return the names of what they add.
+    """Adds nodes and constants to a graph; the methods return the names of their results.
 
-    `add_node` takes (operator, names of inputs, names of outputs, attributes), `add_constant` takes (name, type of its
-    elements, shape, flat list of values), and `unique` makes a name that nothing else has.
+    `add_node` takes (operator, names of inputs, names of outputs, attributes), `add_constant` takes (name, element type,
+    shape, flat list of values), and `unique` returns a name that is not in use.
     """
 
     def __init__(self, add_node: Callable[..., None], add_constant: Callable[..., None], unique: Callable[[str], str]):
@@ -289,7 +288,7 @@ class _Nodes:
         return output
 
     def product(self, model: LinearModel, x: str) -> str:
-        """Add the sum of the terms of the features, X coef, in double whatever X is."""
+        """Add the sum of the terms of the features, X coef, in double precision."""
         return self.squeezed(self.numbers(self.node("Cast", x, to=DOUBLE), feature_terms(model)))
 
     def column_sum(self, terms: Sequence[NumberTerm | CategoryTerm], missing_texts: Sequence[str]) -> str:
@@ -302,21 +301,21 @@ class _Nodes:
         return self.squeezed(self.node("Sum", *found))
 
     def squeezed(self, column: str) -> str:
-        return self.node("Squeeze", column, self.constant("axes", INT64, [1]))  # runtimes refuse no rows times a vector
+        return self.node("Squeeze", column, self.constant("axes", INT64, [1]))  # runtimes reject a product without rows
 
     def numbers(self, table: str, terms: Sequence[NumberTerm]) -> str:
         """Add the sum of the terms of numbers, the columns of a table of doubles, of shape (rows, 1)."""
         found = []
         if any(term.fill is not None for term in terms):
             gaps = self.node("IsNaN", table)
-            # NaN stays NaN where missing values are an error, and so does the score.
+            # If missing values are an error, NaN stays NaN, and the score becomes NaN.
             fills = [math.nan if term.fill is None else term.fill for term in terms]
             table = self.node("Where", gaps, self.constant("fill", DOUBLE, fills), table)
             indicators = [term.indicator for term in terms]
             if any(indicators):
                 found.append(self.weighted(self.node("Cast", gaps, to=DOUBLE), "indicator", indicators))
         linear = [0.0 if term.knots is not None else term.coefficient for term in terms]
-        # Also with coefficients of 0 for terms with knots: 0 * NaN and 0 * infinity are NaN, which clipping would hide.
+        # Terms with knots are included with coefficient 0: 0 * NaN and 0 * infinity are NaN, which clipping would hide.
         found.append(self.weighted(table, "coef", linear))
         found += self.interpolated(table, terms)
         return self.node("Sum", *found)
@@ -331,11 +330,11 @@ class _Nodes:
             return []
         if len(at) < len(terms):
             table = self.node("Gather", table, self.constant("mapped", INT64, at), axis=1)
-        pieces = [(terms[k].coefficient, *terms[k].knots) for k in at]  # type: ignore[misc]
+        pieces = [(terms[k].coefficient, *terms[k].knots) for k in at]  # type: ignore[misc]  # those at `at` have knots
         constant = math.fsum(coefficient * float(y[0]) for coefficient, _, y in pieces)
         found = [self.constant("base", DOUBLE, [[constant]])]
         for segment in range(max(len(x) for _, x, _ in pieces) - 1):
-            # A term with fewer knots has an empty segment, of weight 0.
+            # A term with fewer knots gets an empty segment of weight 0.
             low, high = ([float(x[min(segment + k, len(x) - 1)]) for _, x, _ in pieces] for k in (0, 1))
             rises = [float(y[segment + 1] - y[segment]) if segment + 1 < len(y) else 0.0 for _, _, y in pieces]
             weights = [
@@ -383,7 +382,7 @@ class _Nodes:
             score = self.node("Min", above, self.constant("high", DOUBLE, high))
         scaled = self.node("Mul", score, self.constant("slope", DOUBLE, slope))
         logit = self.node("Add", scaled, self.constant("offset", DOUBLE, offset))
-        # exp may be infinite, and then 1 / (1 + exp) is the 0 that it should be; no 1 - p: it would lose the digits of small p.
+        # If exp is infinite, 1 / (1 + exp) is correctly 0. Computing 1 - p instead would lose the digits of a small p.
         one, minus = self.constant("one", DOUBLE, 1.0), self.node("Neg", logit)
         no, yes = (self.node("Reciprocal", self.node("Add", one, self.node("Exp", each))) for each in (logit, minus))
         return no, yes

@@ -1,4 +1,4 @@
-"""SQL: one SELECT that scores the rows of a table where they are, and how databases write names, texts and numbers."""
+"""SQL export: one SELECT that scores the rows of a table inside the database, in the syntax of several databases."""
 
 import math
 import sys
@@ -23,22 +23,22 @@ from scoreline.io.columns import names_of, twice
 from scoreline.io.encoding import Encoding
 from scoreline.runtime.checks import check_choice
 
-TERMS_PER_SUM = 50  # databases limit how deep an expression is (SQLite: 1000)
-MOST_COLUMNS = 32_767  # that a table can have in the databases we know
+TERMS_PER_SUM = 50  # databases limit the depth of an expression (SQLite: 1000)
+MAX_COLUMNS = 32_767  # the highest limit of the supported databases
 TRUTH = {"true", "false"}
 OUTPUTS = ("score", "prediction", "probability")
 LARGEST = sys.float_info.max
-SURE, NEVER = 40.0, -700.0  # beyond, a sigmoid is 1 to the last bit, or exp would underflow, an error in PostgreSQL
+# Above the first logit a sigmoid is 1 to the last bit. Below the second, exp would underflow, an error in PostgreSQL.
+MAX_LOGIT, MIN_LOGIT = 40.0, -700.0
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a database writes what standard SQL leaves open, or what it does otherwise.
+    """The syntax of a family of databases where it differs from standard SQL.
 
-    `name_escapes` and `text_escapes` are what characters become inside a quoted name or text;
-    `double` and `varchar` are types of CAST, None where numbers with an exponent are doubles anyway; `trimmed` takes
-    characters from the end of a text; `cast_compares_exactly`: a column cast to text is compared letter by letter, also if
-    the column is.
+    `name_escapes` and `text_escapes` replace characters inside a quoted name or text. `double` and `varchar` are types for
+    CAST; `double` is None if numbers with an exponent are doubles without a cast. `trimmed` removes characters from the end of
+    a text. If `cast_compares_exactly`, a text column that is cast to text is still compared letter by letter.
     """
 
     quote: str
@@ -68,7 +68,7 @@ class Dialect:
         return number(value) if isinstance(value, float) else str(value)
 
     def as_double(self, expression: str) -> str:
-        """Return an expression that is a double, also where its literals would be decimals."""
+        """Return an expression of type double, even if its literals are decimals."""
         return expression if self.double is None else f"CAST({expression} AS {self.double})"
 
     def as_text(self, expression: str) -> str:
@@ -83,7 +83,7 @@ class Dialect:
 
 
 def number(value: float) -> str:
-    """Return a double that reads back to the same bits; the exponent makes it a double and no decimal."""
+    """Return a literal that reads back to the same bits; its exponent makes it a double, not a decimal."""
     text = repr(float(value))
     return text if "e" in text else text + "e0"
 
@@ -114,35 +114,37 @@ def to_sql(
     encoding: Encoding | None = None,
     booleans: Sequence[str] = (),
 ) -> str:
-    """Return a SELECT statement that scores the rows of a table: score, prediction, and probability if there is one.
+    """Return a SELECT statement that scores the rows of a table: score, prediction, and probability if available.
 
-    The prediction is by the threshold that serves the measure. With an encoding the statement reads the columns of the table
-    as they are: categories become a CASE, and missing values (NULL, and NaN in a column of numbers) what they were in
-    training. Where they were an error, and where the score is infinite, prediction and probability are NULL. Features of
-    coefficient 0 are not read. A statement holds one term per feature or category and reads up to 32,767 columns; databases
-    have their own limits (SQLite 2,000 columns). Wide sparse data belong into a table of (row, feature, value):
-    docs/deploy.md has the statement for it.
+    The prediction uses the threshold that was tuned for the measure. With an encoding the statement reads the original
+    columns of the table. Categories become a CASE, and missing values (NULL, and NaN in a number column) are filled as in
+    training. If they were an error in training, or if the score is infinite, prediction and probability are NULL. Features
+    with coefficient 0 are not read.
+
+    A statement has one term per feature or category and reads up to 32,767 columns. Databases have lower limits: SQLite
+    allows 2,000. Wide sparse data belong in a table of (row, feature, value); docs/deploy.md has the statement for it.
 
     Parameters
     ----------
     clf : MeasureClassifier or MeasureClassifierCV
         A trained classifier.
     table : str or sequence of str
-        Name of the table; ("sales", "payments") for a table of a schema.
+        Name of the table; ("sales", "payments") for a table in a schema.
     columns : sequence of str, optional
-        Columns of the table, one for each feature, or for each column of the encoding. By default the names that training
-        saw, or x0, x1, ...
+        Columns of the table, one per feature, or one per column of the encoding. By default the names in the training data, or
+        x0, x1, ...
     keep : str or sequence of str, default="*"
-        Columns to keep next to the results: all, or those named, like ["id"].
+        Columns to keep next to the results: all, or a list like ["id"].
     outputs : sequence of str, default=("score", "prediction", "probability")
         Names of the results.
     dialect : {"ansi", "mysql", "bigquery"}, default="ansi"
-        How names, texts and types are written. "ansi" is for SQLite, PostgreSQL, DuckDB and others near the standard.
+        How names, texts and types are written. Use "ansi" for SQLite, PostgreSQL, DuckDB and other databases that follow the
+        standard.
     encoding : Encoding, optional
-        How columns of a table became features, by default the one the classifier has from its file.
+        How columns of a table became features; by default the encoding that the classifier was saved with.
     booleans : sequence of str, default=()
-        Columns that the table holds as BOOLEAN, if training read them as the numbers 1 and 0, or as the categories true and
-        false. PostgreSQL and DuckDB do not multiply truth values, and SQLite and MySQL write them as 1 and 0.
+        Columns of type BOOLEAN that training read as the numbers 1 and 0, or as the categories true and false. PostgreSQL
+        and DuckDB cannot multiply Booleans, and SQLite and MySQL write them as 1 and 0.
 
     Returns
     -------
@@ -176,18 +178,18 @@ def to_sql(
     if len(results) != len(OUTPUTS) or twice(name.casefold() for name in results):
         raise ValueError(f"outputs={outputs!r} must be three different names, for {', '.join(OUTPUTS)}")
     results = results[: 2 if model.calibration is None else 3]
-    kept = None if isinstance(keep, str) and keep == "*" else names_of("keep", keep)
-    if kept is not None and twice(name.casefold() for name in kept):
+    others = None if isinstance(keep, str) and keep == "*" else names_of("keep", keep)
+    if others is not None and twice(name.casefold() for name in others):
         raise ValueError(f"keep={keep!r} has a name twice")
     label = [] if model.encoding is None or model.encoding.label is None else [model.encoding.label]
-    beside = {name.casefold() for name in ([*source, *label] if kept is None else kept)}
-    for name in results:  # databases do not look at upper and lower case
-        if name.casefold() in beside:
+    taken = {name.casefold() for name in ([*source, *label] if others is None else others)}
+    for name in results:  # databases ignore case in names
+        if name.casefold() in taken:
             raise ValueError(f"the result {name!r} has the name of a column; choose others with outputs=[...]")
     terms = _terms(model, source, words, names_of("booleans", booleans))
     score, prediction = words.name(results[0]), words.name(results[1])
-    inner = ["src.*"] if kept is None else [f"src.{words.name(name)}" for name in kept]
-    outer = ["scored.*"] if kept is None else [f"scored.{words.name(name)}" for name in (*kept, results[0])]
+    inner = ["src.*"] if others is None else [f"src.{words.name(name)}" for name in others]
+    outer = ["scored.*"] if others is None else [f"scored.{words.name(name)}" for name in (*others, results[0])]
     total = words.as_double(_sum([("+", number(model.intercept)), *terms], "    "))
     no, yes = (words.value(value) for value in model.classes)
     lines = [
@@ -245,9 +247,9 @@ def _terms(model: LinearModel, source: list[str], words: Dialect, booleans: list
             terms.append(_number(term, place))
         else:
             terms.append(("+", _category(term, place, marks, words)))
-    if len(terms) > MOST_COLUMNS:
+    if len(terms) > MAX_COLUMNS:
         raise ValueError(
-            f"the model reads {len(terms)} columns, and tables have {MOST_COLUMNS} at most; keep such data in a table of (row, "
+            f"the model reads {len(terms)} columns, and tables have {MAX_COLUMNS} at most; keep such data in a table of (row, "
             "feature, value), as docs/deploy.md shows, or train with fewer features"
         )
     return terms
@@ -273,13 +275,13 @@ def _number(term: NumberTerm, place: str) -> tuple[str, str]:
     value = place if term.knots is None else _interpolated(term.knots, place)
     if term.missing is None:
         return "-" if term.coefficient < 0.0 else "+", f"{number(abs(term.coefficient))} * {value}"
-    # One of the two holds for every number, but neither for NULL, nor for NaN, be it larger than all numbers or not comparable.
+    # One of the two holds for every number. Neither holds for NULL, or for NaN, whether NaN sorts last or is not comparable.
     present = f"{place} <= 0 OR -1.0e0 * {place} <= 0"
     return "+", f"CASE WHEN {present} THEN {number(term.coefficient)} * {value} ELSE {_missing(term)} END"
 
 
 def _interpolated(knots: Knots, place: str) -> str:
-    """Return the linear interpolation between knots, NULL where there is no number."""
+    """Return the linear interpolation between knots, NULL for missing values."""
     x, y = (side.tolist() for side in knots)
     lines = [f"CASE WHEN {place} BETWEEN {number(-LARGEST)} AND {number(x[0])} THEN {number(y[0])}"]
     for k in range(len(x) - 1):
@@ -292,8 +294,8 @@ def _interpolated(knots: Knots, place: str) -> str:
 
 
 def _category(term: CategoryTerm, place: str, marks: Sequence[str], words: Dialect) -> str:
-    """Return the term of a category: a CASE of its texts; all other texts add the same value, as in training."""
-    # A cast, because PostgreSQL would read the texts as dates or numbers to compare them with such a column.
+    """Return the term of a category, a CASE over its texts, in which all other texts have the same value."""
+    # Without the cast PostgreSQL would read the texts as dates or numbers to compare them with such a column.
     text = words.as_text(place) if term.canonical or words.cast_compares_exactly else place
     lost = f"{place} IS NULL"
     if marks:
@@ -315,14 +317,10 @@ def _category(term: CategoryTerm, place: str, marks: Sequence[str], words: Diale
 
 
 def _sum(terms: list[tuple[str, str]], indent: str) -> str:
-    """Return the sum of terms; beyond fifty as a sum of sums, so that it is never deep."""
+    """Return the sum of terms; more than TERMS_PER_SUM become a sum of sums, so that the expression is never deep."""
     while len(terms) > TERMS_PER_SUM:
         groups = [terms[at : at + TERMS_PER_SUM] for at in range(0, len(terms), TERMS_PER_SUM)]
-        terms = [("+", f"({_flat_sum(group, indent + '  ')})") for group in groups]
-    return _flat_sum(terms, indent)
-
-
-def _flat_sum(terms: list[tuple[str, str]], indent: str) -> str:
+        terms = [("+", f"({_sum(group, indent + '  ')})") for group in groups]
     (sign, first), *rest = terms
     return ("-" if sign == "-" else "") + first + "".join(f"\n{indent}  {sign} {text}" for sign, text in rest)
 
@@ -337,9 +335,9 @@ def _probability(slope: float, offset: float, low: float, high: float, score: st
     ]
     cases = [
         *clipped,
-        f"WHEN {logit} BETWEEN {number(SURE)} AND {number(LARGEST)} THEN 1.0e0",
-        f"WHEN {logit} BETWEEN 0 AND {number(SURE)} THEN 1.0e0 / (1.0e0 + EXP(-{logit}))",
-        f"WHEN {logit} BETWEEN {number(NEVER)} AND 0 THEN EXP({logit}) / (1.0e0 + EXP({logit}))",
-        f"WHEN {logit} BETWEEN {number(-LARGEST)} AND {number(NEVER)} THEN 0.0e0 END",
+        f"WHEN {logit} BETWEEN {number(MAX_LOGIT)} AND {number(LARGEST)} THEN 1.0e0",
+        f"WHEN {logit} BETWEEN 0 AND {number(MAX_LOGIT)} THEN 1.0e0 / (1.0e0 + EXP(-{logit}))",
+        f"WHEN {logit} BETWEEN {number(MIN_LOGIT)} AND 0 THEN EXP({logit}) / (1.0e0 + EXP({logit}))",
+        f"WHEN {logit} BETWEEN {number(-LARGEST)} AND {number(MIN_LOGIT)} THEN 0.0e0 END",
     ]
     return [f"CASE {cases[0]}", *(f"  {case}" for case in cases[1:])]

@@ -1,4 +1,4 @@
-"""What every export needs of a trained classifier: plain numbers, names and classes, checked once, and the score as terms."""
+"""The common input of all exports: a classifier as checked numbers, names and classes, and its score as a sum of terms."""
 
 import math
 import re
@@ -17,7 +17,7 @@ from scoreline.operators.column_maps import ColumnMap
 from scoreline.runtime.types import FloatArray
 
 ESTIMATORS = (MeasureClassifier, MeasureClassifierCV)
-NULL_TEXTS = ("", "None", "nan", "<NA>")  # the last three: onnxruntime in Python makes them of None, NaN and pandas.NA
+NULL_TEXTS = ("", "None", "nan", "<NA>")  # onnxruntime in Python turns None, NaN and pandas.NA into the last three
 
 Knots = tuple[FloatArray, FloatArray]
 
@@ -35,9 +35,9 @@ class Calibration(NamedTuple):
 class LinearModel:
     """A trained classifier: score = coef . x + intercept, classes[1] where it is positive.
 
-    `names` are those of the features, in order; `calibration` is None without probabilities; `encoding` says how columns of a
-    table become the features, if it is known. `knots` has for each feature None, or points (x, y) with increasing x: the
-    coefficient is then that of `np.interp(value, x, y)`.
+    `names` are the names of the features. `calibration` is None without probabilities. `encoding` says how columns of a table
+    become features, if known. `knots` has for each feature None, or points (x, y) with increasing x; the coefficient then
+    multiplies `np.interp(value, x, y)`.
     """
 
     coef: FloatArray
@@ -51,10 +51,7 @@ class LinearModel:
 
 
 def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
-    """Return what is exported of a classifier; anything else than one that is trained is an error.
-
-    `encoding` is the one of its X, by default the one it has from its file.
-    """
+    """Return a trained classifier as a LinearModel; `encoding` is by default the one that it was saved with."""
     if not isinstance(clf, ESTIMATORS):
         raise TypeError(
             f"clf is a {type(clf).__name__}, expected a trained MeasureClassifier or MeasureClassifierCV; for a Pipeline call "
@@ -67,6 +64,11 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
             "the classifier was trained with features other than 'linear', whose bins the exports to ONNX, SQL and JSON do not "
             "hold. Use save() and load_model, or train with features='linear'."
         )
+    if getattr(clf, "string_features_", None) is not None:
+        raise ValueError(
+            "clf was trained on a StringOperator, whose features are computed from letters: an export has no such features. "
+            "Use save and load_model, or read the motifs with strongest_motifs(clf)."
+        )
     coef = np.asarray(clf.coef_, dtype=np.float64).reshape(-1)
     encoding = getattr(clf, "encoding_", None) if encoding is None else encoding
     if encoding is not None and not isinstance(encoding, Encoding):
@@ -78,7 +80,7 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
             f"encoding has {encoding.n_features} features, the classifier {len(coef)}: pass the one of its X"
         )
     intercept, calibration = float(clf.intercept_[0]), None
-    if getattr(clf, "calibration_", None) is not None:  # that of a classifier is for scores without the intercept
+    if getattr(clf, "calibration_", None) is not None:  # calibration_ is for scores without the intercept
         slope, offset = clf.calibration_.tolist()
         ends = getattr(clf, "calibration_range_", np.array([-math.inf, math.inf])) + intercept
         calibration = Calibration(slope, offset - slope * intercept, *ends.tolist())
@@ -90,7 +92,7 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
 
 
 def _mapped(coef: FloatArray, column_map: ColumnMap | None, encoding: Encoding | None) -> tuple[FloatArray, Any]:
-    """Return coefficients and knots. Features of an encoding that are 0 or 1 need no knots: 0 is mapped to 0."""
+    """Return coefficients and knots; features that are 0 or 1 need no knots, because 0 is mapped to 0."""
     if column_map is None:
         return coef, None
     knots: list[Any] = [column_map.knots(k) for k in range(len(coef))]
@@ -104,7 +106,7 @@ def _mapped(coef: FloatArray, column_map: ColumnMap | None, encoding: Encoding |
 
 
 def _plain_classes(classes: Any) -> tuple[Any, Any]:
-    """Return both classes as int, float, bool or str, or raise where other programs have no such value."""
+    """Return both classes as int, float, bool or str; other kinds of labels cannot be exported."""
     found = [value.item() if isinstance(value, np.generic) else value for value in classes]
     for value in found:
         if type(value) not in (int, float, bool, str) or (type(value) is int and not -(2**63) <= value < 2**63):
@@ -118,7 +120,7 @@ def _plain_classes(classes: Any) -> tuple[Any, Any]:
 
 
 def check_text(what: str, text: Any) -> None:
-    """Raise unless text is a string that every program can hold: UTF-8, without the character NUL."""
+    """Raise unless text is valid Unicode without the character NUL."""
     if not isinstance(text, str):
         raise ValueError(f"{what} holds {text!r:.100}, expected text")
     try:
@@ -126,11 +128,13 @@ def check_text(what: str, text: Any) -> None:
     except UnicodeEncodeError:
         raise ValueError(f"{what} holds {text!r:.100}, which is no Unicode text; rename it") from None
     if "\0" in text:
-        raise ValueError(f"{what} holds {text!r:.100} with the character NUL, which ends a text elsewhere; rename it")
+        raise ValueError(
+            f"{what} holds {text!r:.100} with the character NUL, which ends a text in other programs; rename it"
+        )
 
 
 def check_name(name: Any) -> None:
-    """Raise unless a name is one that every program can hold, and not empty."""
+    """Raise unless a name is valid Unicode and not empty."""
     check_text("a name", name)
     if not name:
         raise ValueError("a name is empty, expected that of a table or of a column")
@@ -138,10 +142,10 @@ def check_name(name: Any) -> None:
 
 @dataclass(frozen=True)
 class NumberTerm:
-    """The term of a column of numbers: coefficient * value, or `missing` where there is no value.
+    """The term of a number column: coefficient * value, or `missing` if the value is missing.
 
-    `fill` replaces a missing value, None: it is an error. `indicator` is added where the value is missing. With `knots`
-    the value is first mapped by linear interpolation between these points, and is constant outside of them.
+    `fill` replaces a missing value, which is an error if `fill` is None; `indicator` is then added. With `knots` the value is
+    first mapped by linear interpolation between these points, and is constant outside of them.
     """
 
     name: str
@@ -151,12 +155,12 @@ class NumberTerm:
     knots: Knots | None = None
 
     def at(self, value: float) -> float:
-        """Return what a value adds to the score."""
+        """Return the term of a value."""
         return self.coefficient * (value if self.knots is None else float(np.interp(value, *self.knots)))
 
     @property
     def missing(self) -> float | None:
-        """What a missing value adds to the score, None where it is an error."""
+        """The term of a missing value, None if that is an error."""
         return None if self.fill is None else self.at(self.fill) + self.indicator
 
     @property
@@ -167,11 +171,11 @@ class NumberTerm:
 
 @dataclass(frozen=True)
 class CategoryTerm:
-    """The term of a column of categories: the coefficient of its text.
+    """The term of a category column: the coefficient of its text.
 
-    `other` is the term of a text that has no coefficient, and `missing` that of a missing value, None where it is an error.
-    `canonical`: texts are first written in the shortest way, 3.0 as 3 and True as true. `fill` is the text that stands for
-    missing values among the categories.
+    `other` is the term of a text without a coefficient, and `missing` that of a missing value, None if that is an error. If
+    `canonical`, texts are first written in the shortest way, 3.0 as 3 and True as true. `fill` is the category of missing
+    values.
     """
 
     name: str
@@ -198,7 +202,7 @@ def column_terms(model: LinearModel) -> list[NumberTerm | CategoryTerm]:
     """Return the terms of the columns of a model's encoding, one per column."""
     assert model.encoding is not None
     knots = model.knots or [None] * len(model.coef)
-    # Without a missing value in training there is no feature for it: it adds nothing, or is an error without imputation.
+    # If no value was missing in training, there is no feature for it: the term is 0, or an error without imputation.
     never_missing = None if model.encoding.impute is None else 0.0
     terms: list[NumberTerm | CategoryTerm] = []
     for column, start in zip(model.encoding.columns, model.encoding.starts, strict=False):
@@ -216,10 +220,10 @@ def column_terms(model: LinearModel) -> list[NumberTerm | CategoryTerm]:
 
 
 def text_coefficients(term: CategoryTerm, missing_texts: Sequence[str]) -> dict[str, float]:
-    """Return the terms of all texts but other ones, for a program that has neither null nor regular expressions.
+    """Return the terms of all known texts, for a program that has neither null nor regular expressions.
 
-    The texts of NULL_TEXTS are missing values unless they are categories. The term of a missing value is NaN where it is an
-    error. Where texts are canonical, the common spellings of numbers and truth values are listed too.
+    The texts of NULL_TEXTS are missing values unless they are categories. The term of a missing value is NaN if it is an
+    error. If texts are canonical, the common spellings of numbers and truth values are included.
     """
     missing = math.nan if term.missing is None else term.missing
     known = term.coefficients
@@ -230,14 +234,14 @@ def text_coefficients(term: CategoryTerm, missing_texts: Sequence[str]) -> dict[
 
 def _spellings(text: str) -> list[str]:
     """Return the common spellings of a number or a truth value: 3, 3.0 and 3.00; true, True and TRUE."""
-    tried = [text, text.capitalize(), text.upper(), *(text + zeros for zeros in ("0", ".0", ".00"))]
+    spellings = [text, text.capitalize(), text.upper(), *(text + zeros for zeros in ("0", ".0", ".00"))]
     if text == "0":
-        tried += [f"-{spelling}" for spelling in tried]
-    return [spelling for spelling in dict.fromkeys(tried) if _shortest(spelling) == text]
+        spellings += [f"-{spelling}" for spelling in spellings]
+    return [spelling for spelling in dict.fromkeys(spellings) if _shortest(spelling) == text]
 
 
 def _shortest(text: str) -> str:
-    """Return the canonical text, as the encoding has it."""
+    """Return the canonical text, as in the encoding."""
     for pattern, replacement in SHORTER:
         text = re.sub(pattern, replacement, text)
     return text

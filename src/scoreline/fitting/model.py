@@ -65,6 +65,7 @@ def set_model(estimator: Any, X: Any, operator: Operator, attributes: dict[str, 
         features = operator.feature_map
         new.n_features_in_ = operator.shape[1] if features is None else features.n_columns
         new.column_map_, new.feature_map_ = operator.column_map, features
+        new.string_features_ = operator.string_features
         new.__dict__.update(attributes)
 
 

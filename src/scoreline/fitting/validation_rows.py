@@ -72,6 +72,10 @@ def given_rows(
     X, y, *rest = settings.validation
     features = trained_on.feature_map
     operator, p = as_operator(X) if features is None else features.operator(X), trained_on.shape[1]
+    if operator.string_features != trained_on.string_features:
+        raise ValueError(
+            "early_stopping: the validation rows must be a StringOperator with the options of X, or neither"
+        )
     if device is not None:
         operator = room_module("device", "convert").moved(operator, device)
     if operator.shape[1] != p:

@@ -1,4 +1,4 @@
 """Arrays of PyTorch, CuPy and other Array API libraries: vectors, kernels, operators and the score space of a device.
 
-Other rooms import this one only when such an array comes in or a device is asked for.
+Other packages import this one only when they receive such an array or the name of a device.
 """

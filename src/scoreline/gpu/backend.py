@@ -1,6 +1,6 @@
-"""Arrays of PyTorch, CuPy and other Array API libraries: which library and device, and the way there and back.
+"""The library and device of an array (PyTorch, CuPy, other Array API libraries), and copies to the device and back.
 
-Neither library is imported unless an array of it comes in or a device is asked for by name.
+A library is imported only for an array of that library or for the name of a device.
 """
 
 import sys
@@ -31,9 +31,9 @@ class Backend:
     library : str
         "torch", "cupy" or "array_api".
     xp : module
-        Its functions by the names of the Array API standard.
+        Its functions with the names of the Array API standard.
     device : object
-        Where arrays are made.
+        The device for new arrays.
     """
 
     library: str
@@ -55,38 +55,38 @@ class Backend:
         return np.dtype(str(x.dtype).rpartition(".")[2])
 
     def array(self, rows: Any, dtype: DTypeLike | None = None) -> DeviceArray:
-        """Return an array of the host or of the library on the device; `dtype` is one of NumPy's."""
+        """Copy an array of the host or of the library to the device; `dtype` is one of NumPy's."""
         kind = None if dtype is None else self.dtype(dtype)
         if library_of(rows) is None:
             rows = np.asarray(rows, dtype=dtype)
             if not (rows.flags.writeable and rows.flags.c_contiguous) and self.library == "torch":
-                rows = np.array(rows)  # PyTorch warns of arrays that must not be written to
+                rows = np.array(rows)  # PyTorch warns about read-only arrays
         elif library_of(rows) == "torch":
             rows = rows.detach()
         return self.xp.asarray(rows, dtype=kind, device=self.device)
 
     def contiguous(self, x: DeviceArray) -> DeviceArray:
-        """Return an array with its entries one after another, as kernels read them; a copy only if they are not."""
+        """Return a contiguous array, as kernels need it; a copy only if necessary."""
         if self.library == "torch":
             return x.contiguous()
         return sys.modules["cupy"].ascontiguousarray(x) if self.library == "cupy" else x
 
     def full(self, shape: tuple[int, ...], value: float, dtype: DTypeLike = np.float64) -> DeviceArray:
-        """Return an array with all entries the same."""
+        """Return an array of equal entries."""
         return self.xp.full(shape, value, dtype=self.dtype(dtype), device=self.device)
 
     def arange(self, *ends: int) -> DeviceArray:
-        """Return whole numbers."""
+        """Return a range of integers."""
         return self.xp.arange(*ends, device=self.device)
 
     def take(self, x: DeviceArray, places: DeviceArray) -> DeviceArray:
         """Return the entries, or rows, at some places."""
         if self.library == "torch":
-            return x.index_select(0, places)  # what array_api_compat does looks for negative places first
+            return x.index_select(0, places)  # array_api_compat would first check for negative places
         return self.xp.take(x, places, axis=0)
 
     def host(self, x: DeviceArray) -> AnyArray:
-        """Return an array of the device as one of the host."""
+        """Copy an array to the host."""
         if self.library in ("torch", "cupy"):
             return np.asarray(on_host(x))
         from array_api_compat import to_device
@@ -95,9 +95,9 @@ class Backend:
         return np.asarray(np.from_dlpack(x if cpu is None else to_device(x, cpu("CPU_DEVICE"))))
 
     def scattered(self, kind: str, size: int, places: DeviceArray, values: DeviceArray) -> DeviceArray:
-        """Return zeros of a size with values added ("add"), or the largest of values >= 0 kept ("max"), at their places.
+        """Return `size` zeros with values added at their places ("add"), or with the maximum of values >= 0 there ("max").
 
-        The standard has no such function. Values that meet at one place are added in an order that is not fixed.
+        The standard has no such function. Values with the same place are added in an order that is not fixed.
         """
         if self.library == "torch":
             out = self.xp.zeros(size, dtype=values.dtype, device=self.device)
@@ -108,17 +108,17 @@ class Backend:
                 out = cupy.zeros(size, dtype=values.dtype)
                 cupy.add.at(out, places, values)
                 return out
-            # CuPy rounds the largest of float64 to float32 here. Numbers >= 0 have the order of their bits.
-            whole = f"int{8 * values.dtype.itemsize}"
-            bits = cupy.zeros(size, dtype=whole)
-            cupy.maximum.at(bits, places, values.view(whole))
+            # CuPy rounds the maximum of float64 to float32 here, but numbers >= 0 have the order of their bits.
+            integer = f"int{8 * values.dtype.itemsize}"
+            bits = cupy.zeros(size, dtype=integer)
+            cupy.maximum.at(bits, places, values.view(integer))
             return bits.view(values.dtype)
-        made = np.zeros(size, dtype=self.numpy_dtype(values))
-        (np.add if kind == "add" else np.maximum).at(made, self.host(places), self.host(values))
-        return self.array(made)
+        total = np.zeros(size, dtype=self.numpy_dtype(values))
+        (np.add if kind == "add" else np.maximum).at(total, self.host(places), self.host(values))
+        return self.array(total)
 
     def free_bytes(self) -> int | None:
-        """Return the free memory of the device, None where it is not known."""
+        """Return the free memory of the device, None if unknown."""
         if self.library == "torch" and self.is_cuda:
             torch = sys.modules["torch"]
             cached = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
@@ -142,7 +142,7 @@ def backend_of(X: DeviceArray) -> Backend:
 def named_device(device: object) -> Backend:
     """Return the backend of a device by its name: "cuda", "cuda:1", "cpu" (PyTorch), "cupy".
 
-    "cupy", and "cuda" where PyTorch is missing, is CuPy's current device.
+    "cupy", and "cuda" without PyTorch, mean CuPy's current device.
     """
     device = str(device) if type(device).__module__ == "torch" else device
     if not isinstance(device, str) or not device:

@@ -1,4 +1,4 @@
-"""The exact threshold of scores on a device: sorted there, with counts at few thresholds brought to the host."""
+"""The exact best threshold for scores on a device, which sorts them; the host receives counts at few thresholds."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from scoreline.gpu import kernels as device_kernels
 from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.vector import DeviceVector
 from scoreline.measures.remote_threshold import (
-    FEW,
+    MAX_GATHERED_ROWS,
     POINTS,
     Level,
     Totals,
@@ -20,12 +20,12 @@ from scoreline.measures.remote_threshold import (
 from scoreline.measures.ties import Ties, clearly_above, first_best
 from scoreline.runtime.types import AnyArray, FloatArray
 
-EDGES = 4096  # thresholds of a round
+EDGES = 4096  # thresholds per round
 
 
 def totals_of(sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None) -> Totals:
-    """Return what all rows of positive weight have together."""
-    return totals_of_rows(*_beside(sign, z, weight)).checked()
+    """Return the totals of all rows of positive weight."""
+    return totals_of_rows(*_on_one_device(sign, z, weight)).checked()
 
 
 def best_level(
@@ -35,12 +35,12 @@ def best_level(
     totals: Totals,
     value_of: Callable[..., FloatArray],
 ) -> tuple[Level, float]:
-    """Return where value_of(tp, fp, fn, tn), which rises with tp and falls with fp, is largest; the highest of equal ones.
+    """Return the highest level with the largest value_of(tp, fp, fn, tn), which increases with tp and decreases with fp.
 
-    Between two thresholds it is at most value_of(tp and fn of the lower one, fp and tn of the higher one): ranges of thresholds
-    that cannot reach the best value seen are left out, until few are left.
+    Between two thresholds it is at most value_of(tp and fn of the lower one, fp and tn of the higher one). Ranges of thresholds
+    that cannot reach the best value so far are dropped until few remain.
     """
-    sign, z, weight = counted(*_beside(sign, z, weight))
+    sign, z, weight = counted(*_on_one_device(sign, z, weight))
     backend, xp = z.backend, z.backend.xp
     order = xp.argsort(-z.array)
     scores = backend.take(z.array, order)
@@ -51,10 +51,10 @@ def best_level(
     sums = _sums_at(levels, above, s, backend, below=weight is not None)
 
     def counts(places: AnyArray) -> FloatArray:
-        """Return TP, FP, FN, TN below the levels of these numbers; -1 is above all."""
+        """Return TP, FP, FN, TN of thresholds below the levels with these indices; -1 means above all scores."""
         rows = backend.array(np.maximum(places, 0))
         found = backend.host(xp.stack([backend.take(v, rows) for v in sums]))
-        if weight is None:  # whole numbers: what is left of the total is exact
+        if weight is None:  # counts are integers, so subtracting them from the total is exact
             found = np.vstack([found, nothing[2:, None] - found])
         return np.where(places < 0, nothing[:, None], found)
 
@@ -75,35 +75,35 @@ def best_level(
 def _ranges_within_reach(
     n_levels: int, counts: Callable[[AnyArray], FloatArray], value_of: Callable[..., FloatArray], best: float
 ) -> AnyArray:
-    """Return ranges (after, up to) of levels that can hold the best threshold, split until they hold few levels."""
-    ranges, whole = np.array([[-1, n_levels - 1]]), n_levels
+    """Return ranges (after, up to) of levels that can contain the best threshold, split until few levels remain."""
+    ranges, before = np.array([[-1, n_levels - 1]]), n_levels
     while True:
         sizes = ranges[:, 1] - ranges[:, 0]
-        if sizes.sum() <= FEW or (sizes <= 1).all():
+        if sizes.sum() <= MAX_GATHERED_ROWS or (sizes <= 1).all():
             return ranges
         share = max(2, EDGES // len(ranges))
         edges = [np.unique(np.linspace(a, b, min(share, b - a) + 1).astype(np.int64)) for a, b in ranges]
         flat = np.concatenate(edges)
         at = counts(flat)
         best = max(best, float(np.max(value_of(*at))))
-        inner = np.concatenate([np.append(np.full(len(e) - 1, True), False) for e in edges])  # not from range to range
-        inner = np.flatnonzero(inner)
+        # The last edge of a range does not begin a piece.
+        inner = np.flatnonzero(np.concatenate([np.append(np.full(len(e) - 1, True), False) for e in edges]))
         high, low = at[:, inner], at[:, inner + 1]
         bounds = value_of(low[0], high[1], low[2], high[3])
-        kept = inner[bounds >= best * (1.0 - 1e-12 * np.sign(best))]
-        ranges = np.stack([flat[kept], flat[kept + 1]], axis=1)
+        candidates = inner[bounds >= best * (1.0 - 1e-12 * np.sign(best))]
+        ranges = np.stack([flat[candidates], flat[candidates + 1]], axis=1)
         left = int((ranges[:, 1] - ranges[:, 0]).sum())
-        if left in (0, whole):
+        if left in (0, before):
             return ranges
-        whole = left
+        before = left
 
 
 def _sums_at(
     levels: DeviceArray, above: DeviceArray, s: DeviceArray, backend: Backend, below: bool
 ) -> list[DeviceArray]:
-    """Return the weights of positives and negatives down to each level, and with `below` those under it, in falling order.
+    """Return the weights of positives and negatives down to each level, and with `below` also those under it.
 
-    The latter are sums of their own: what is left of the total would drown light rows in heavy ones.
+    The latter are summed separately: subtracting from the total would lose light rows next to heavy ones.
     """
     xp, running_sums = backend.xp, device_kernels.on(backend).running_sums
     none = xp.zeros_like(s)
@@ -116,14 +116,14 @@ def _sums_at(
 
 
 def _ends_of_ties(scores: DeviceArray, ties: Ties, backend: Backend) -> DeviceArray:
-    """Return the places of the lowest score of each group of tied scores; `scores` fall."""
+    """Return the index of the lowest score of each group of tied scores; `scores` are in decreasing order."""
     xp = backend.xp
     last = xp.concat([~ties.tied(scores[:-1], scores[1:]), backend.full((1,), True, np.bool_)])
     return xp.nonzero(last)[0]
 
 
 def below_ties(z: DeviceVector, weight: DeviceVector | None, level: float, totals: Totals) -> tuple[float, float]:
-    """Return the lowest score that is tied to a level, and the next lower one (minus infinity if there is none)."""
+    """Return the lowest score that is tied with a level, and the next lower one (minus infinity if there is none)."""
     backend, xp = z.backend, z.backend.xp
     there = z.array if weight is None else z[weight > 0.0].array
     scores = -xp.sort(-there)
@@ -136,13 +136,13 @@ def below_ties(z: DeviceVector, weight: DeviceVector | None, level: float, total
 def condensed(
     sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
 ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
-    """Return labels, scores and weights on the host: all rows of a class if they are few, else runs of neighbouring scores."""
-    signs, scores, weights, whole = condensed_rows(*_beside(sign, z, weight), _runs)
-    return signs, scores, None if whole else weights
+    """Return labels, scores and weights on the host: all rows of a small class, or else runs of neighbouring scores."""
+    signs, scores, weights, is_exact = condensed_rows(*_on_one_device(sign, z, weight), _runs)
+    return signs, scores, None if is_exact else weights
 
 
 def _runs(z: DeviceVector, weight: DeviceVector | None) -> tuple[FloatArray, FloatArray | None]:
-    """Return means of POINTS runs of neighbouring scores and their weights, or all scores if these are no more."""
+    """Return the means and weights of POINTS runs of neighbouring scores, or all scores if there are at most as many."""
     if len(z) <= POINTS:
         return np.asarray(z), None if weight is None else np.asarray(weight)
     backend, xp = z.backend, z.backend.xp
@@ -157,7 +157,7 @@ def _runs(z: DeviceVector, weight: DeviceVector | None) -> tuple[FloatArray, Flo
     return middle + distances / weights, weights
 
 
-def _beside(
+def _on_one_device(
     sign: DeviceVector, z: DeviceVector, weight: DeviceVector | None
 ) -> tuple[DeviceVector, DeviceVector, DeviceVector | None]:
     return z.like(sign), z, None if weight is None else z.like(weight)

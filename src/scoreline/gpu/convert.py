@@ -1,4 +1,4 @@
-"""From arrays of a device library, or from host data and the name of a device, to an operator there."""
+"""Operators on a device, from arrays of a device library or from host data and the name of a device."""
 
 import logging
 
@@ -11,7 +11,7 @@ from scoreline.operators.base import Operator
 
 logger = logging.getLogger("scoreline")
 
-MOVED_BYTES = 1 << 28  # of a block on its way to the device
+MOVED_BYTES = 1 << 28  # of a block that is copied to the device
 
 
 def from_device(X: DeviceArray) -> DeviceOperator:
@@ -35,7 +35,7 @@ def from_device(X: DeviceArray) -> DeviceOperator:
 
 
 def _compressed(X: DeviceArray, backend: Backend) -> tuple[DeviceArray, DeviceArray, DeviceArray] | None:
-    """Return (values, columns, row starts) of a sparse array, None of a dense one."""
+    """Return (values, columns, row starts) of a sparse array, None for a dense one."""
     if backend.library == "torch":
         layout = str(X.layout).rpartition(".")[2]
         if layout == "strided":
@@ -58,7 +58,7 @@ def _compressed(X: DeviceArray, backend: Backend) -> tuple[DeviceArray, DeviceAr
 
 
 def _floats(X: DeviceArray, backend: Backend) -> DeviceArray:
-    """Return entries as float32 or float64: those of half precision become float32, whole numbers float64."""
+    """Return entries as float32 or float64: half precision becomes float32, integers float64."""
     name = str(X.dtype).rpartition(".")[2]
     if name in ("float32", "float64"):
         return X
@@ -70,13 +70,10 @@ def _floats(X: DeviceArray, backend: Backend) -> DeviceArray:
 
 
 def moved(operator: Operator, device: str) -> DeviceOperator:
-    """Return a host operator's matrix on a device: allocated there once, then filled block by block.
-
-    So neither machine ever holds a second copy: a block of 256 MB travels at a time.
-    """
+    """Copy a host operator's matrix to a device, in blocks of 256 MB, so that neither side holds a second copy."""
     backend = named_device(device)
     if isinstance(operator, DeviceOperator) and operator.backend == backend:
-        return operator  # it is there
+        return operator
     if operator.scores != "host":
         where = "on a cluster" if operator.scores == "blocks" else "on another device"
         raise TypeError(f"device={device!r} moves data of this process, and X lies {where}: leave device= out")
@@ -89,10 +86,10 @@ def moved(operator: Operator, device: str) -> DeviceOperator:
             "float32, free other arrays of the device, use fewer rows, or train on the host, without device="
         )
     rows = max(1, int(MOVED_BYTES / max(1.0, operator.row_bytes)))
-    made: DeviceOperator = (_dense if operator.stores_zeros else _csr)(operator, rows, backend)
-    made.largest = operator.largest
+    copied: DeviceOperator = (_dense if operator.stores_zeros else _csr)(operator, rows, backend)
+    copied.largest = operator.largest
     logger.info("moved X (%d x %d) to %s", *operator.shape, backend.device)
-    return made
+    return copied
 
 
 def _dense(operator: Operator, rows: int, backend: Backend) -> DenseDeviceOperator:
@@ -105,7 +102,7 @@ def _dense(operator: Operator, rows: int, backend: Backend) -> DenseDeviceOperat
 
 
 def _csr(operator: Operator, rows: int, backend: Backend) -> CsrDeviceOperator:
-    """Fill the three arrays; a first read of the blocks counts entries and tells their type."""
+    """Fill the three arrays after a first pass over the blocks that counts entries and finds their type."""
     xp, (n, p) = backend.xp, operator.shape
     starts, dtype = [np.zeros(1, dtype=np.int64)], np.dtype(np.float64)
     for block in operator.row_blocks(rows):

@@ -1,4 +1,4 @@
-"""CSR matrices on a device: rows as they are given, and once more by columns in tiles, so that both products gather near by."""
+"""CSR matrices on a device, with a second copy sorted by column in tiles of rows for products with the transpose."""
 
 import logging
 from dataclasses import replace
@@ -18,17 +18,17 @@ from scoreline.runtime.types import FloatArray, Scores
 
 logger = logging.getLogger("scoreline")
 
-# Rows of a tile: 32 MB of float64, which stay in the cache of a GPU while the columns of the tile read them.
+# Rows of a tile: 32 MB of float64, which stay in the cache of a GPU while the columns of the tile are added.
 TILE_ROWS = 1 << 22
-PIECE = 16384  # entries of a column that are added up by one group of threads
+PIECE = 16384  # entries of a column that one group of threads adds
 
 
 class CsrDeviceOperator(DeviceOperator):
     """A CSR matrix on a device.
 
-    Xw adds up rows. X'u adds up columns of a copy that is sorted by tile of rows and column, made at the first such product:
-    a column reads entries of u that lie near each other, and no two threads add to one place, so that the same bits come out
-    in every run. That copy doubles the memory of the matrix.
+    Xw adds along rows. X'u adds along the columns of a copy that is sorted by tile of rows and column, made for the first such
+    product. A column then reads neighbouring entries of u. No two threads add to the same place, so every run gives the same
+    bits. The copy doubles the memory of the matrix.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class CsrDeviceOperator(DeviceOperator):
 
     @cached_property
     def _summed(self) -> "CsrDeviceOperator":
-        """The matrix with no column twice in a row, which is all that squares and magnitudes of entries may be taken of."""
+        """The matrix with duplicate entries summed, as squares and magnitudes of entries require."""
         backend, xp, (n, p) = self.backend, self.backend.xp, self.shape
         size = self.values.shape[0]
         if size < 2:
             return self
-        # Columns rise within a row: where they do not, a row must begin.
+        # If columns increase within rows, every decrease is at the start of a row, and there are no duplicates.
         falls = xp.nonzero(~(self.indices[1:] > self.indices[:-1]))[0] + 1
         begins = xp.searchsorted(self.starts, falls) != xp.searchsorted(self.starts, falls, side="right")
         if bool(xp.all(begins)):
@@ -74,9 +74,9 @@ class CsrDeviceOperator(DeviceOperator):
         bounds = xp.concat(ends)
         values = backend.take(self.values, order)
         sums = self._kernels.segment_dots(Segments(backend, bounds[:-1], bounds[1:], values, None), values)
-        kept = backend.take(keys, bounds[:-1])
-        starts = xp.searchsorted(kept // p, backend.arange(n + 1))
-        indices = xp.astype(kept % p, self.indices.dtype)
+        distinct = backend.take(keys, bounds[:-1])
+        starts = xp.searchsorted(distinct // p, backend.arange(n + 1))
+        indices = xp.astype(distinct % p, self.indices.dtype)
         return CsrDeviceOperator(xp.astype(sums, self.values.dtype), indices, starts, self.shape, backend)
 
     def _row_numbers(self) -> DeviceArray:
@@ -86,7 +86,7 @@ class CsrDeviceOperator(DeviceOperator):
 
     @cached_property
     def _by_column(self) -> tuple[Segments, Segments]:
-        """Pieces of columns within tiles, and for each column the pieces to add up."""
+        """Pieces of columns within tiles, and for each column the pieces to add."""
         backend, xp, (n, p) = self.backend, self.backend.xp, self.shape
         rows = self._row_numbers()
         tiles = -(-n // TILE_ROWS)
@@ -102,7 +102,7 @@ class CsrDeviceOperator(DeviceOperator):
         bounds = backend.arange(tiles * p + 1)
         edges = xp.astype(xp.searchsorted(keys, xp.astype(bounds, keys.dtype)), xp.int64)
         del keys
-        # Long columns in pieces, one tile after another, so that what runs at a time reads the same entries of u.
+        # Long columns are split into pieces, ordered by tile, so that pieces that run together read the same entries of u.
         counts = (edges[1:] - edges[:-1] + (PIECE - 1)) // PIECE
         ends = xp.cumulative_sum(counts)
         piece = backend.arange(int(ends[-1]))
@@ -110,7 +110,7 @@ class CsrDeviceOperator(DeviceOperator):
         begin = backend.take(edges, owner) + (piece - backend.take(ends - counts, owner)) * PIECE
         stop = xp.minimum(begin + PIECE, backend.take(edges, owner + 1))
         pieces = Segments(backend, begin, stop, values, rows)
-        # The pieces of a column lie in different tiles: a list of their numbers for each column.
+        # The pieces of a column are in different tiles, so each column has a list of their indices.
         self._column_of_piece = owner % p
         by_column = xp.argsort(self._column_of_piece, stable=True)
         bounds = xp.searchsorted(backend.take(self._column_of_piece, by_column), backend.arange(p + 1))
@@ -120,7 +120,7 @@ class CsrDeviceOperator(DeviceOperator):
         return pieces, Segments(backend, bounds[:-1], bounds[1:], ones, by_column)
 
     def _column_dots(self, u: DeviceArray, values: DeviceArray | None = None) -> DeviceArray:
-        """Return the sums of values times u over every column; other values must be in the order of the sorted copy."""
+        """Return the sum of values times u over every column; `values` must be in the order of the sorted copy."""
         if self.values.shape[0] == 0:
             return self.backend.full((self.shape[1],), 0.0)
         pieces, columns = self._by_column
@@ -143,7 +143,7 @@ class CsrDeviceOperator(DeviceOperator):
         return self._host(self._column_dots(u.array, squares * squares))
 
     def _entry_sums(self, entries: DeviceArray) -> DeviceArray:
-        """Return the sum over each row of numbers that belong to its entries."""
+        """Return the sum over each row of numbers given per entry."""
         return self._row_dots(replace(self._by_row, values=entries, indices=None), entries)
 
     def _row_dots(self, rows: Segments, vector: DeviceArray) -> DeviceArray:
@@ -171,7 +171,7 @@ class CsrDeviceOperator(DeviceOperator):
         return self._made(self.backend.xp.sqrt(own._entry_sums(values * values)))
 
     def _column_statistics(self, weight: DeviceVector | None) -> ColumnStatistics:
-        """Return statistics of the entries that are stored, twice read for digits, merged with the zeros between them."""
+        """Return statistics of the stored entries, in two passes for accuracy, merged with those of the implicit zeros."""
         if self.values.shape[0] == 0:
             return super()._column_statistics(weight)
         if self._summed is not self:
@@ -190,17 +190,16 @@ class CsrDeviceOperator(DeviceOperator):
         if weight is not None:
             there = xp.where(self.backend.take(s, pieces.indices) > 0.0, there, xp.zeros_like(there))
         largest = self.backend.scattered("max", p, columns, there)
-        held = self._host(xp.stack([stored, mean, squares / safe, largest]))
-        seen = ColumnStatistics(*held)
+        entries = ColumnStatistics(*self._host(xp.stack([stored, mean, squares / safe, largest])))
         counted = self._column_dots(xp.astype(s > 0.0, xp.float64), ones)
         rows, total = int(xp.count_nonzero(s > 0.0)), float(xp.sum(s))
-        # Whether anything is missing is decided by counting rows: a difference of sums of weights would leave rounding.
-        missing = np.where(self._host(counted) < rows, np.maximum(total - held[0], 0.0), 0.0)
+        # Counts of rows decide whether there are implicit zeros, because a difference of weights has rounding errors.
+        missing = np.where(self._host(counted) < rows, np.maximum(total - entries.weight, 0.0), 0.0)
         zeros = np.zeros(p)
-        return merge([seen, ColumnStatistics(missing, zeros, zeros, zeros)])
+        return merge([entries, ColumnStatistics(missing, zeros, zeros, zeros)])
 
     def _columns_sorted(self) -> DeviceArray:
-        """Return the column of every entry of the sorted copy, whose pieces follow each other."""
+        """Return the column of every entry of the sorted copy."""
         pieces, _ = self._by_column
         place = self.backend.xp.searchsorted(pieces.starts, self.backend.arange(self.values.shape[0]), side="right") - 1
         return self.backend.take(self._column_of_piece, place)
@@ -234,7 +233,7 @@ class CsrDeviceOperator(DeviceOperator):
         )
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
+        """Return (row, column) of a NaN or an infinity, or None, and set `largest`, in one pass over X."""
         xp = self.backend.xp
         if self.values.shape[0] == 0:
             self.largest = np.zeros(self.shape[1])

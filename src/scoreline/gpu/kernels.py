@@ -1,8 +1,8 @@
-"""Products and look-ups on a device: the contract of the kernels, what they read, and which module serves a device.
+"""Products and look-ups on a device: the interface of the kernels, their arguments, and the choice of a module.
 
-Triton (`kernels_triton.py`) serves CUDA devices: tensors of PyTorch as they are, arrays of CuPy lent by DLPack. Functions of
-the Array API (`kernels_generic.py`) serve everything else. All sums have an order that the shape fixes, which gives the same
-bits in every run, as far as the library's own running sums do.
+Triton kernels (`kernels_triton.py`) run on CUDA devices, for tensors of PyTorch and, through DLPack, arrays of CuPy. All other
+devices use functions of the Array API (`kernels_generic.py`). The shape determines the order of all sums, which gives the same
+bits in every run if the library's own cumulative sums do.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from scoreline.runtime.types import FloatArray
 
 logger = logging.getLogger("scoreline")
 
-PADDED = 1 << 22  # entries of a table of segments, those that only fill it up included
+PADDED = 1 << 22  # entries of a table of segments, with padding
 
 
 class Kernels(Protocol):
@@ -41,7 +41,7 @@ class Kernels(Protocol):
         """Return the sums of the first 1, 2, ... entries."""
 
     def class_keys(self, backend: Backend, z: DeviceArray, rows: DeviceArray, margin: float) -> DeviceArray:
-        """Return the scores of some rows less the margin, or the next lower number where rounding loses the margin."""
+        """Return the scores of some rows minus the margin, or the next lower number if rounding loses the margin."""
 
     def ranked(
         self, backend: Backend, scores: DeviceArray, weight: DeviceArray | None, rows: DeviceArray, centre: DeviceArray
@@ -55,14 +55,14 @@ class Kernels(Protocol):
 
 
 class DlpackLibrary(NamedTuple):
-    """The array class of a library, and its function that takes an array of another library without a copy."""
+    """The array class of a library, and its function that imports an array of another library without a copy."""
 
     array: type
     from_dlpack: Callable[[DeviceArray], DeviceArray]
 
 
-class LentKernels:
-    """Kernels of another library: every array is lent to them, and every result handed back, by DLPack."""
+class DlpackKernels:
+    """Kernels of another library; arrays and results are exchanged by DLPack."""
 
     def __init__(self, kernels: Any, own: DlpackLibrary, theirs: DlpackLibrary):
         self.kernels, self.own, self.theirs = kernels, own, theirs
@@ -71,14 +71,14 @@ class LentKernels:
         function = getattr(self.kernels, name)
 
         def call(*arguments: Any) -> Any:
-            lent = [_exchanged(value, self.own.array, self.theirs.from_dlpack) for value in arguments]
-            return _exchanged(function(*lent), self.theirs.array, self.own.from_dlpack)
+            imported = [_exchanged(value, self.own.array, self.theirs.from_dlpack) for value in arguments]
+            return _exchanged(function(*imported), self.theirs.array, self.own.from_dlpack)
 
         return call
 
 
 def _exchanged(value: Any, array: type, from_dlpack: Callable[[DeviceArray], DeviceArray]) -> Any:
-    """Return a value with all arrays of one class taken over by another library, those in records and tuples too."""
+    """Return a value with all arrays of one class imported by another library, also inside of records and tuples."""
     if isinstance(value, array):
         return from_dlpack(value)
     if isinstance(value, (Segments, Ranked, PairRows, Ramp)):
@@ -111,7 +111,7 @@ def on(backend: Backend) -> Kernels:
         return cast(Kernels, triton)
     torch, cupy = importlib.import_module("torch"), importlib.import_module("cupy")
     own, theirs = DlpackLibrary(cupy.ndarray, cupy.from_dlpack), DlpackLibrary(torch.Tensor, torch.from_dlpack)
-    return cast(Kernels, LentKernels(triton, own, theirs))
+    return cast(Kernels, DlpackKernels(triton, own, theirs))
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ class Segments:
     Attributes
     ----------
     starts, stops : device arrays of int64
-        Where each segment begins and ends.
+        The bounds of each segment.
     values : device array
         float32 or float64.
     indices : device array of int32 or int64, or None
-        What each value is multiplied by; None to add up the values themselves.
+        The entries of the vector that the values are multiplied by; None to add the values themselves.
     """
 
     backend: Backend
@@ -144,9 +144,9 @@ class Segments:
 
     @cached_property
     def tables(self) -> tuple[list[tuple[DeviceArray, int]], DeviceArray]:
-        """Segments of similar length, as lists of numbers with the largest length, and where to find each afterwards.
+        """Groups of segments of similar length, each with the largest length, and the place of each segment in the groups.
 
-        For libraries without kernels of their own: a list becomes a table with a row for each segment.
+        The generic kernels turn a group into a table with one row per segment.
         """
         lengths = self.backend.host(self.stops - self.starts)
         order = np.argsort(lengths, kind="stable")
@@ -166,10 +166,10 @@ class Segments:
 
 @dataclass(frozen=True)
 class Ranked:
-    """The scores of one class, sorted, with running sums of their weights (None: 1 each) and of weight times distance.
+    """The sorted scores of one class, with cumulative sums of their weights (None for weights of 1) and weighted distances.
 
-    `sums[k]` is the sum of weight * (score - centre) over the first k + 1; `rows` has the place of each score before
-    sorting, where that is kept.
+    `sums[k]` is the sum of weight * (score - centre) over the first k + 1; `rows` has the index of each score before sorting,
+    or is None.
     """
 
     scores: DeviceArray
@@ -183,20 +183,20 @@ class Ranked:
 
 @dataclass
 class PairRows:
-    """All rows as a look-up reads them: scores, weights (or None), and the numbers of either class's rows."""
+    """The rows of a look-up: scores, weights (or None), and the row numbers of either class."""
 
     z: DeviceArray
     weight: DeviceArray | None
     positive_rows: DeviceArray
     negative_rows: DeviceArray
-    places: DeviceArray | None = None  # of each row among positives followed by negatives
+    places: DeviceArray | None = None  # the place of each row among positives followed by negatives
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """What a look-up computes of t = margin - z_i + z_j: ramps of a width, or with `curved` the weight on a ramp.
+    """The function of t = margin - z_i + z_j that a look-up computes: ramps of a width, or with `curved` the weight on a ramp.
 
-    The results are multiplied by `scales` of positives and negatives; `both` asks for those of positives too.
+    The results are multiplied by `scales` of positives and negatives; `both` requests those of positives too.
     """
 
     margin: float
@@ -208,5 +208,5 @@ class Ramp:
 
 
 def host_floats(backend: Backend, numbers: DeviceArray) -> FloatArray:
-    """Return a few numbers of the device on the host, in one go."""
+    """Copy a few numbers of the device to the host."""
     return backend.host(numbers).astype(np.float64)

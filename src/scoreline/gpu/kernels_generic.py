@@ -1,17 +1,17 @@
-"""Products and look-ups on a device by functions of the Array API standard: no kernel to compile, any library."""
+"""Products and look-ups on a device by functions of the Array API standard, for any library and without compilation."""
 
 from scoreline.gpu.backend import Backend, DeviceArray
 from scoreline.gpu.kernels import PairRows, Ramp, Ranked, Segments, host_floats
 from scoreline.runtime.types import FloatArray
 
-BLOCK = 1 << 23  # entries of X that are widened to float64 at a time
+BLOCK = 1 << 23  # entries of X that are converted to float64 at once
 
 
 def row_dots(backend: Backend, X: DeviceArray, w: DeviceArray) -> DeviceArray:
     """Return Xw in float64, a block of rows at a time.
 
-    By a sum over each row: a matrix product would add the last rows of a block in another order, and equal rows must have equal
-    scores, or ties are lost.
+    It sums each row separately: a matrix product could add the last rows of a block in another order, and equal rows must have
+    equal scores.
     """
     xp = backend.xp
     return xp.concat([xp.sum(xp.astype(X[a:b, :], xp.float64) * w[None, :], axis=1) for a, b in _blocks(X)])
@@ -29,7 +29,7 @@ def column_sums(backend: Backend, X: DeviceArray, u: DeviceArray) -> DeviceArray
 
 
 def column_largest(backend: Backend, X: DeviceArray) -> DeviceArray:
-    """Return the largest magnitude of each column; what is not finite stays so."""
+    """Return the largest magnitude of each column, which is not finite if an entry is not."""
     xp = backend.xp
     return xp.max(xp.stack([xp.max(xp.abs(X[a:b, :]), axis=0) for a, b in _blocks(X)]), axis=0)
 
@@ -67,7 +67,7 @@ def running_sums(backend: Backend, x: DeviceArray) -> DeviceArray:
 def ranked(
     backend: Backend, scores: DeviceArray, weight: DeviceArray | None, rows: DeviceArray, centre: DeviceArray
 ) -> Ranked:
-    """Return the scores of a class sorted, with running sums; `weight` is that of all rows, `rows` are those of the class."""
+    """Return the sorted scores of a class with cumulative sums; `weight` is that of all rows, `rows` are those of the class."""
     xp = backend.xp
     if weight is None:
         ordered = xp.sort(scores)
@@ -80,7 +80,7 @@ def ranked(
 def look_up(
     backend: Backend, rows: PairRows, positives: Ranked, negatives: Ranked | None, ramp: Ramp
 ) -> tuple[DeviceArray | None, FloatArray]:
-    """Let every row find itself among the sorted scores of the other class; return a result for every row, and three sums.
+    """Look up every row among the sorted scores of the other class; return a result for every row, and three sums.
 
     With keys p = z_i - margin (positives, sorted), queries q = z_j and t = q - p:
 
@@ -88,9 +88,9 @@ def look_up(
         B(q) = sum of s ramp(q - p) = (F(q) - F(q - width)) / width   derivative of its smooth sum
         A(p) = the same for a key, over queries
 
-    and the smooth sum over all pairs is 1/2 (sum_j s q B(q) - sum_i s p A(p)) + 1/2 sum_j s F(q - width), because a pair on its
-    ramp has smooth = t ramp / 2, and one beyond it t - width / 2. Distances from `ramp.centre` stand for scores, so that sums
-    stay small.
+    The smooth sum over all pairs is 1/2 (sum_j s q B(q) - sum_i s p A(p)) + 1/2 sum_j s F(q - width). It follows from
+    smooth = t ramp / 2 for a pair on its ramp, and smooth = t - width / 2 beyond the ramp. Scores are replaced by their
+    distances from `ramp.centre`, which keeps the sums small.
     """
     xp = backend.xp
     q = backend.take(rows.z, rows.negative_rows)
@@ -138,7 +138,7 @@ def look_up(
 
 
 def _below(backend: Backend, ranked: Ranked, x: DeviceArray, side: str) -> tuple[DeviceArray, DeviceArray]:
-    """Return the weight of the sorted scores below each x ("right": or equal), and the sum of weight times distance."""
+    """Return weight, and weight * distance, of the sorted scores below each x (with side "right" also of those equal to it)."""
     xp = backend.xp
     place = xp.searchsorted(ranked.scores, x, side=side)
     last = xp.maximum(place - 1, xp.zeros_like(place))
@@ -153,9 +153,9 @@ def _below(backend: Backend, ranked: Ranked, x: DeviceArray, side: str) -> tuple
 
 
 def class_keys(backend: Backend, z: DeviceArray, rows: DeviceArray, margin: float) -> DeviceArray:
-    """Return the scores of some rows less the margin, or the next lower number where the margin is lost in rounding.
+    """Return the scores of some rows minus the margin, or the next lower number if rounding loses the margin.
 
-    Equal scores must not look right.
+    Otherwise pairs of equal scores would count as correctly ranked.
     """
     xp, scores = backend.xp, backend.take(z, rows)
     if margin == 0.0:

@@ -1,7 +1,7 @@
-"""The kernels (`kernels.Kernels`) for PyTorch tensors on CUDA, in Triton, which comes with PyTorch.
+"""The kernels (`kernels.Kernels`) for PyTorch tensors on CUDA, in Triton, which is part of PyTorch.
 
-Both products read X once, in the order of memory, and add up in float64: on an H200 at the bandwidth of a copy, float32 too.
-Sums over rows have as many parts as the shape says, added in fixed order: the same bits in every run.
+Both products read X once, in the order of memory, and add in float64. On an H200 they reach the bandwidth of a copy. The shape
+determines the number of parts of a sum, and they are added in a fixed order, so every run gives the same bits.
 """
 
 from functools import lru_cache
@@ -15,9 +15,9 @@ from scoreline.gpu.backend import Backend
 from scoreline.gpu.kernels import PairRows, Ramp, Ranked, Segments, host_floats
 from scoreline.runtime.types import FloatArray
 
-MOST_PARTS, PART_ENTRIES = 4096, 1 << 20  # of partial sums
-MOST_BUCKETS = 1 << 22
-SORTED_ROWS = 1 << 21  # of either class, from which on rows are looked up in the order of their scores
+MAX_PARTS, PART_ENTRIES = 4096, 1 << 20  # limits of partial sums
+MAX_BUCKETS = 1 << 22
+SORTED_ROWS = 1 << 21  # keys from which on rows are looked up in the order of their scores
 
 
 @triton.jit
@@ -84,7 +84,7 @@ def _block_sums(x, weight, centre, sums, n, WEIGHTED: tl.constexpr, CENTRED: tl.
 
 @triton.jit
 def _sums_before(sums, n, BLOCK: tl.constexpr):
-    """Replace the sums of blocks by those of all blocks before: one program, from the first to the last."""
+    """Replace the sums of blocks by the sums of all earlier blocks, in one program."""
     before = tl.zeros([], tl.float64)
     for start in range(0, n, BLOCK):
         i = start + tl.arange(0, BLOCK)
@@ -109,7 +109,7 @@ def _block_scans(
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     v = _entries(x, weight, centre, i, n, WEIGHTED, CENTRED)
     running = tl.load(sums + tl.program_id(0)) + tl.cumsum(v, axis=0)
-    if PAIRS:  # (entry k, sum of the entries before it), and a last one
+    if PAIRS:  # (entry k, sum of the entries before it), and a final pair
         tl.store(out + 2 * i, tl.load(x + i, mask=i < n, other=float("inf")), mask=i <= n)
         tl.store(out + 2 * i + 3, running, mask=i < n)
         tl.store(out + 2 * i + 1, tl.zeros_like(v), mask=i == 0)
@@ -137,7 +137,7 @@ def _segment_dots(
 
 @triton.jit
 def _less(x, margin):
-    """Return x - margin, or the next lower number where the margin is lost in rounding: equal scores must not look right."""
+    """Return x - margin, or the next lower number if rounding loses the margin, so that equal scores are not ranked."""
     key = x - margin
     bits = x.to(tl.int64, bitcast=True)
     lower = tl.where(x > 0.0, bits - 1, bits + 1).to(tl.float64, bitcast=True)
@@ -153,7 +153,7 @@ def _class_keys(z, rows, numbers, out, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def _bucket(x, frame):
-    """Return the bucket of x: never falling with x, because subtraction, product and rounding never do."""
+    """Return the bucket of x, which is monotone in x, because subtraction, product and rounding are."""
     b = (x - tl.load(frame)) * tl.load(frame + 1)
     return tl.minimum(tl.maximum(b, 0.0), tl.load(frame + 2))
 
@@ -177,7 +177,7 @@ def _bucket_of_keys(keys, frame, out, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def _search(pairs, size, table, frame, x, there, BUCKETS: tl.constexpr, EQUAL: tl.constexpr):
-    """Return how many sorted keys are below x (EQUAL: or equal): a bucket says where to begin, bisection ends it."""
+    """Return the number of sorted keys below x (with EQUAL, or equal to it), by a bucket and bisection inside of it."""
     first = tl.zeros_like(x).to(tl.int64)
     last = tl.where(there, size, 0).to(tl.int64)
     if BUCKETS:
@@ -209,7 +209,7 @@ def _look_up(
     if WEIGHTED:
         s = tl.load(weight + row, mask=there, other=0.0)
         every = tl.load(counts + size - 1)
-    if SORTED:  # `z` has the scores in the order of the rows, with the margin taken off
+    if SORTED:  # `z` has the scores in the order of `rows`, minus the margin
         x = tl.load(z + i, mask=there, other=0.0)
     else:
         x = tl.load(z + row, mask=there, other=0.0)
@@ -263,7 +263,7 @@ def column_sums(backend: Backend, X: Tensor, u: Tensor) -> Tensor:
 
 def _dots_of_rows(X: Tensor, w: Tensor) -> Tensor:
     n, p = X.shape
-    parts = max(1, min(triton.cdiv(p, 4096), 2 * PART_ENTRIES // max(1, n)))  # long rows are cut where there are few
+    parts = max(1, min(triton.cdiv(p, 4096), 2 * PART_ENTRIES // max(1, n)))  # a few long rows are split
     out = torch.empty((parts, n), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
         _row_dots[(triton.cdiv(n, 32), parts)](
@@ -274,7 +274,7 @@ def _dots_of_rows(X: Tensor, w: Tensor) -> Tensor:
 
 def _sums_of_columns(X: Tensor, u: Tensor) -> Tensor:
     n, p = X.shape
-    parts = max(1, min(MOST_PARTS, PART_ENTRIES // max(1, p), triton.cdiv(n, 64)))
+    parts = max(1, min(MAX_PARTS, PART_ENTRIES // max(1, p), triton.cdiv(n, 64)))
     out = torch.empty((parts, p), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
         _column_sums[(parts, triton.cdiv(p, 128))](
@@ -297,7 +297,7 @@ def segment_dots(segments: Segments, vector: Tensor) -> Tensor:
 
 def column_largest(backend: Backend, X: Tensor) -> Tensor:
     n, p = X.shape
-    parts = max(1, min(MOST_PARTS, PART_ENTRIES // max(1, p), triton.cdiv(n, 64)))
+    parts = max(1, min(MAX_PARTS, PART_ENTRIES // max(1, p), triton.cdiv(n, 64)))
     out = torch.empty((parts, p), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
         _column_largest[(parts, triton.cdiv(p, 128))](
@@ -309,10 +309,10 @@ def column_largest(backend: Backend, X: Tensor) -> Tensor:
 def running_sums(
     backend: Backend, x: Tensor, weight: Tensor | None = None, centre: Tensor | None = None, pairs: bool = False
 ) -> Tensor:
-    """Return the sums of the first 1, 2, ... of weight * (x - centre); PyTorch's own change from run to run.
+    """Return the cumulative sums of weight * (x - centre); those of PyTorch itself are not reproducible.
 
-    With `pairs` an array (x_k, sum of those before k) for k = 0 ... n, the last x being infinity: what a search has just read
-    and what it needs next lie side by side.
+    With `pairs` the result is an array of (x_k, sum of the entries before k) for k = 0 ... n, where the last x is infinity. A
+    search then finds the sum next to the key that it has just read.
     """
     n, block = x.shape[0], 2048
     out = torch.empty(2 * (n + 1) if pairs else n, dtype=torch.float64, device=x.device)
@@ -336,19 +336,19 @@ def class_keys(backend: Backend, z: Tensor, rows: Tensor, margin: float) -> Tens
 
 
 def ranked(backend: Backend, scores: Tensor, weight: Tensor | None, rows: Tensor, centre: Tensor) -> Ranked:
-    """Return the scores of a class sorted, with running sums (in pairs) and, of many rows, the place of each."""
+    """Return the sorted scores of a class with cumulative sums (in pairs) and, for many rows, the index of each."""
     ordered, order = torch.sort(scores)
-    kept = order if len(order) >= SORTED_ROWS else None
+    places = order if len(order) >= SORTED_ROWS else None
     if weight is None:
-        return Ranked(ordered, None, running_sums(backend, ordered, None, centre, pairs=True), kept)
+        return Ranked(ordered, None, running_sums(backend, ordered, None, centre, pairs=True), places)
     s = weight.index_select(0, rows).index_select(0, order)
-    return Ranked(ordered, running_sums(backend, s), running_sums(backend, ordered, s, centre, pairs=True), kept)
+    return Ranked(ordered, running_sums(backend, s), running_sums(backend, ordered, s, centre, pairs=True), places)
 
 
 def look_up(
     backend: Backend, rows: PairRows, positives: Ranked, negatives: Ranked | None, ramp: Ramp
 ) -> tuple[Tensor | None, FloatArray]:
-    """Let every row find itself among the sorted scores of the other class (`kernels_generic.look_up`): a kernel a class."""
+    """Look up every row among the sorted scores of the other class (`kernels_generic.look_up`), with one kernel per class."""
     both = ramp.both and negatives is not None
     out = torch.empty_like(rows.z) if both else None
     sums = _one_class(rows, negatives, positives, ramp, False, out)
@@ -361,10 +361,10 @@ def look_up(
 def _one_class(
     rows: PairRows, own: Ranked | None, keys: Ranked, ramp: Ramp, positive: bool, out: Tensor | None
 ) -> Tensor:
-    """Look up the rows of one class among the keys of the other, write their results, return three sums.
+    """Look up the rows of one class among the keys of the other, write their results, and return three sums.
 
-    Among many keys rows come in the order of their scores: neighbours then read the same keys, which pays for results that are
-    written all over the place. Among few, which a cache holds, they come as they lie.
+    If there are many keys, rows are processed in the order of their scores: neighbours then read the same keys, which is worth
+    the scattered writes. A few keys fit into the cache, and rows are processed in their own order.
     """
     listed, z, weighted = rows.positive_rows if positive else rows.negative_rows, rows.z, rows.weight is not None
     n, size = len(listed), len(keys)
@@ -390,25 +390,25 @@ def _one_class(
 
 @lru_cache(maxsize=64)
 def _numbers(margin: float, width: float, scale: float, device: torch.device) -> Tensor:
-    """Return numbers that a line search asks for again and again, on the device."""
+    """Return numbers on the device, cached because a line search uses the same ones many times."""
     return torch.tensor([margin, width, scale], dtype=torch.float64, device=device)
 
 
 def _buckets(keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where the keys of each of many equal intervals begin, and (low, 1 / width, last) of these intervals.
+    """Return where the keys of many equal intervals begin, and (low, 1 / width, last) of these intervals.
 
-    About a key in an interval: most searches end at once.
+    There is about one key per interval, so most searches end immediately.
     """
     n = len(keys)
-    count = min(MOST_BUCKETS, n)
+    count = min(MAX_BUCKETS, n)
     frame = torch.empty(3, dtype=torch.float64, device=keys.device)
     own = torch.empty(n, dtype=torch.int32, device=keys.device)
     with torch.cuda.device(keys.device):
         _frame[(1,)](keys, frame, n, count)
         _bucket_of_keys[(triton.cdiv(n, 1024),)](keys, frame, own, n, BLOCK=1024)
-    return torch.searchsorted(own, _whole_numbers(count + 1, keys.device), out_int32=True), frame
+    return torch.searchsorted(own, _integers(count + 1, keys.device), out_int32=True), frame
 
 
 @lru_cache(maxsize=2)
-def _whole_numbers(count: int, device: torch.device) -> Tensor:
+def _integers(count: int, device: torch.device) -> Tensor:
     return torch.arange(count, dtype=torch.int32, device=device)

@@ -1,4 +1,4 @@
-"""Matrices on a device: products there, scores there, only vectors of length p and numbers come back."""
+"""Matrices on a device; only vectors of length p and numbers come back to the host."""
 
 import copy
 from abc import abstractmethod
@@ -18,17 +18,17 @@ from scoreline.runtime.array_types import library_of
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, Scores
 
 ON_DEVICE = (
-    "X lies on a device, and solver={solver!r} reads row after row on the host: pass X as a NumPy array or SciPy matrix, "
+    "X is on a device, and solver={solver!r} reads single rows on the host: pass X as a NumPy array or SciPy matrix, "
     "without device=, or choose another solver (solver='auto')"
 )
-# Entries of X that are widened to float64 at a time: enough to fill a GPU, little beside its memory.
+# Entries of X that are converted to float64 at once: enough to use a GPU fully, and little of its memory.
 BLOCK_ON_GPU, BLOCK = 1 << 26, 1 << 21
 
 
 class DeviceOperator(Operator):
-    """X on a device. w travels there and X'u back in each product: p numbers; scores and gradients stay.
+    """X on a device. Each product copies w to it or X'u from it, p numbers; scores and gradients stay on the device.
 
-    A subclass has the two products, and rows as dense float64 blocks, which everything of second order is made of.
+    A subclass implements the two products, and rows as dense float64 blocks for second-order computations.
 
     Attributes
     ----------
@@ -47,17 +47,17 @@ class DeviceOperator(Operator):
 
     @abstractmethod
     def _rows(self, start: int, stop: int, rows: DeviceArray | None = None) -> DeviceArray:
-        """Return rows start..stop, or those of a list of row numbers, as a dense float64 array of the device."""
+        """Return rows start..stop, or a list of rows, as a dense float64 array on the device."""
 
     def rescaled(self, scale: FloatArray, center: FloatArray | None) -> "DeviceOperator":
-        """Return (X - 1 center') diag(scale) for what is of second order: rows are moved before they are squared."""
+        """Return (X - 1 center') diag(scale) for second-order computations, which centre rows before squaring them."""
         moved = copy.copy(self)
         moved._scale = self.backend.array(scale)
         moved._center = None if center is None else self.backend.array(center)
         return moved
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
-        """Return entries for the rows as a vector on the device; text and objects stay on the host until they are +1 and -1."""
+        """Return entries for the rows as a vector on the device; text and objects stay on the host."""
         return self._aligned(rows, self.shape[0], name)
 
     def _aligned(self, rows: Any, length: int, name: str) -> Any:
@@ -80,12 +80,12 @@ class DeviceOperator(Operator):
         return rows
 
     def _native(self, rows: Any, name: str) -> AnyArray | DeviceArray | None:
-        """Return entries as an array of a type that devices have, None where there is none."""
+        """Return entries as an array of a type that devices support, None if there is none."""
         array: Any = rows if library_of(rows) is not None else np.asarray(rows)
         if not isinstance(array, np.ndarray):
             if "complex" in str(array.dtype):
                 raise ValueError(f"{name} holds complex numbers, expected real ones")
-            half = str(array.dtype).endswith("float16")  # not for sums
+            half = str(array.dtype).endswith("float16")  # too inaccurate for sums
             return self.backend.xp.astype(array, self.backend.xp.float32) if half else array
         if array.dtype.kind not in "bif" and array.dtype != np.uint8:  # checked on the host
             return None
@@ -103,7 +103,7 @@ class DeviceOperator(Operator):
         return super().rmatvec(self._vector(u, self.shape[0], "u"))
 
     def _host(self, x: DeviceArray) -> FloatArray:
-        found = self.backend.host(x)  # NumPy before 2.1 reads other libraries without leave to write
+        found = self.backend.host(x)  # before NumPy 2.1 arrays of other libraries are read-only
         return found if found.flags.writeable else found.copy()
 
     def _made(self, x: DeviceArray) -> DeviceVector:
@@ -116,7 +116,7 @@ class DeviceOperator(Operator):
     def on_rows(self, rows: AnyArray) -> "DeviceOperator":
         """Return a copy of the listed rows, on the device."""
         own = self._on_rows(self.backend.array(self._row_list(rows).astype(np.int64)))
-        own.largest = self.largest  # of all rows: not less than of these
+        own.largest = self.largest  # those of all rows are upper bounds
         return own
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> DeviceVector:
@@ -127,7 +127,7 @@ class DeviceOperator(Operator):
         return self._on_rows(self.backend.array(lines.astype(np.int64)))._rmatvec(u)
 
     def _blocks(self, rows: DeviceArray | None = None) -> Iterator[tuple[int, int, DeviceArray]]:
-        """Yield rows, or those of a list, as dense float64 blocks, centred and scaled."""
+        """Yield all rows, or a list of rows, as dense float64 blocks, centred and scaled."""
         count = self.shape[0] if rows is None else rows.shape[0]
         step = max(1, (BLOCK_ON_GPU if self.backend.is_cuda else BLOCK) // self.shape[1])
         for start in range(0, count, step):
@@ -144,7 +144,7 @@ class DeviceOperator(Operator):
         xp, total = self.backend.xp, self.backend.full((self.shape[1],) * 2, 0.0)
         rows, s = None, weight.array
         counted = int(xp.count_nonzero(s))
-        if counted < 0.7 * self.shape[0]:  # rows that do not count are left out
+        if counted < 0.7 * self.shape[0]:  # skip rows of weight 0 if there are many
             rows = xp.nonzero(s)[0]
             s = self.backend.take(s, rows)
         for start, stop, block in self._blocks(rows):
@@ -225,7 +225,7 @@ class DeviceOperator(Operator):
 
 
 class DenseDeviceOperator(DeviceOperator):
-    """A dense float32 or float64 array of a device, in any order of memory, used as it lies."""
+    """A dense float32 or float64 array on a device, in any memory order, without a copy."""
 
     def __init__(self, X: DeviceArray, backend: Backend):
         super().__init__(tuple(X.shape), backend)
@@ -258,7 +258,7 @@ class DenseDeviceOperator(DeviceOperator):
         return float(self.backend.numpy_dtype(self._X).itemsize * self.shape[1])
 
     def inspect(self) -> tuple[int, int] | None:
-        """Return (row, column) of a NaN or an infinity, or None, and learn `largest`; one read of X."""
+        """Return (row, column) of a NaN or an infinity, or None, and set `largest`, in one pass over X."""
         xp = self.backend.xp
         self.largest = largest = self._host(self._kernels.column_largest(self.backend, self._X)).astype(np.float64)
         if np.isfinite(largest).all():

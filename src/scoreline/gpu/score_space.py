@@ -1,8 +1,8 @@
-"""Scores on a device, worked on by functions of the Array API and, for pairs, by kernels (`gpu/kernels.py`).
+"""Scores on a device, computed with functions of the Array API and, for pairs, with kernels (`gpu/kernels.py`).
 
-Scores, labels, weights and gradients stay on the device in float64; numbers come to the host. Everything is added up in an
-order that the library fixes, so that a fit gives the same bits in every run on one device. Operations that are written for the
-host alone (worst labellings and rankings, `scores/gathered.py`) bring the scores there and send the gradient back.
+Scores, labels, weights and gradients stay on the device in float64; numbers come to the host. The library determines the order
+of sums, so a fit gives the same bits in every run on one device. Operations that exist only for the host (worst labellings and
+rankings, `scores/gathered.py`) bring the scores there and send the gradient back.
 """
 
 import zlib
@@ -21,9 +21,9 @@ from scoreline.runtime.types import FloatArray
 from scoreline.scores.base import BalanceSums, Labels, PairSums, PointSums
 from scoreline.scores.gathered import Gathered
 
-# A ramp on which a row's place is known to 1e-7, given scores of 16 digits; the host's kernels need no such limit.
-FINEST = 1e-9
-SAMPLE = 1 << 16  # entries that bracket the one at which a running weight reaches a target
+# The narrowest ramp, relative to the scores: with 16 digits a row's place on it is known to 1e-7. The host has no such limit.
+MIN_RAMP_WIDTH = 1e-9
+SAMPLE = 1 << 16  # entries that bracket the one at which a cumulative weight reaches a target
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class DeviceLabels(Labels):
     weight: DeviceVector | None
     positive_rows: DeviceArray
     negative_rows: DeviceArray
-    places: list[DeviceArray]  # kept by look-ups that need it
+    places: list[DeviceArray]  # a cache of `PairRows.places`
 
 
 class Space(Gathered[DeviceVector]):
@@ -42,14 +42,14 @@ class Space(Gathered[DeviceVector]):
 
     def labels(self, y: Any, sample_weight: Any = None) -> DeviceLabels:
         """Return labels +1/-1 as int8 and weights as float64 (None stays None), with their totals."""
-        beside: DeviceVector = y if isinstance(y, DeviceVector) else sample_weight
-        sign = beside.like(y).astype(np.int8)
+        on_device: DeviceVector = y if isinstance(y, DeviceVector) else sample_weight
+        sign = on_device.like(y).astype(np.int8)
         xp, above = sign.backend.xp, sign.array > 0
         rows = xp.nonzero(above)[0], xp.nonzero(~above)[0]
         counts = int(rows[0].shape[0]), int(rows[1].shape[0])
         if sample_weight is None:
             return DeviceLabels(sign, None, sum(counts), *counts, *counts, *rows, [])
-        weight = beside.like(sample_weight).astype(np.float64)
+        weight = on_device.like(sample_weight).astype(np.float64)
         positive, negative = (float(xp.sum(sign.backend.take(weight.array, r))) for r in rows)
         return DeviceLabels(sign, weight, positive + negative, positive, negative, *counts, *rows, [])
 
@@ -96,9 +96,9 @@ class Space(Gathered[DeviceVector]):
             smooth, falling, hard = smooth * s, falling * s, None if hard is None else hard * s
         totals = [xp.sum(smooth), xp.sum(falling)]
         totals.append(totals[0] if hard is None else xp.sum(hard))
-        made = rows.vector((-float(scale) * y) * falling) if grad else None
+        gradient = rows.vector((-float(scale) * y) * falling) if grad else None
         total, slopes, total_hard = host_floats(rows.backend, xp.stack(totals)).tolist()
-        return PointSums(total, slopes, total_hard, made)
+        return PointSums(total, slopes, total_hard, gradient)
 
     def point_curvatures(
         self, loss: str, z: DeviceVector, labels: DeviceLabels, scale: float = 1.0, width: float = 0.0
@@ -127,19 +127,19 @@ class Space(Gathered[DeviceVector]):
         grad: bool = True,
         margin: float = 1.0,
     ) -> PairSums:
-        """Sum the ramp over all pairs, and return its derivatives: both classes sorted, every row looks itself up."""
+        """Sum the ramp over all pairs, and return its derivatives, by looking up every row in the sorted other class."""
         rows = Rows.of(z, labels)
         both = grad or width > 0.0  # the smooth sum needs both sides
         found = self._pairs(rows, labels, Ramp(margin, float(width), 0.0, (-scale, scale), both, False))
         if found is None:
             gathered: PairSums = self.by_gathering("pair_sums", z, labels, width, scale, None, grad, margin)
             return gathered
-        made, sums = found
+        derivatives, sums = found
         smooth, ramps, hard = sums.tolist()
-        return PairSums(smooth, ramps, hard, rows.vector(made) if grad else None)
+        return PairSums(smooth, ramps, hard, rows.vector(derivatives) if grad else None)
 
     def pair_curvatures(self, z: DeviceVector, labels: DeviceLabels, width: float, margin: float = 1.0) -> DeviceVector:
-        """Return for every row s times the weight of the other class that it is on a ramp with, 0 < t <= width < inf."""
+        """Return for every row s times the weight of the rows of the other class on a ramp with it, 0 < t <= width < inf."""
         rows = Rows.of(z, labels)
         found = self._pairs(rows, labels, Ramp(margin, float(width), 0.0, (1.0, 1.0), True, True))
         if found is None:
@@ -148,7 +148,7 @@ class Space(Gathered[DeviceVector]):
         return rows.vector(found[0])
 
     def _pairs(self, rows: "Rows", labels: DeviceLabels, ramp: Ramp) -> tuple[DeviceArray | None, FloatArray] | None:
-        """Return a result for every row and three sums, or None where a ramp is too fine for differences of running sums."""
+        """Return a result for every row and three sums, or None if the ramp is too narrow for differences of sums."""
         backend, xp, own = rows.backend, rows.backend.xp, device_kernels.on(rows.backend)
         places = labels.places[0] if labels.places else None
         pairs = PairRows(rows.z, rows.weight, labels.positive_rows, labels.negative_rows, places)
@@ -158,7 +158,7 @@ class Space(Gathered[DeviceVector]):
             keys = own.class_keys(backend, rows.z, class_rows, margin)
             return own.ranked(backend, keys, rows.weight, class_rows, ramp.centre)
 
-        # The larger class first: while a GPU sorts it, this process has time to ask for the rest.
+        # The larger class first: while a GPU sorts it, this process can submit the rest.
         negatives = None
         if ramp.both and labels.n_negative > labels.n_positive:
             negatives = sorted_class(pairs.negative_rows, 0.0)
@@ -172,8 +172,8 @@ class Space(Gathered[DeviceVector]):
         result = own.look_up(backend, pairs, positives, negatives, ramp)
         if pairs.places is not None and not labels.places:
             labels.places.append(pairs.places)
-        # Asked for last: waiting for a number in between would leave a GPU idle.
-        if ends is not None and ramp.width < FINEST * float(host_floats(backend, ends).max()):
+        # At the end, because waiting for a number earlier would leave a GPU idle.
+        if ends is not None and ramp.width < MIN_RAMP_WIDTH * float(host_floats(backend, ends).max()):
             return None
         return result
 
@@ -230,7 +230,7 @@ class Space(Gathered[DeviceVector]):
 
 
 class Rows(NamedTuple):
-    """Scores in float64, labels and weights (or None) of all rows, as arrays of the device."""
+    """Scores in float64, labels and weights (or None) of all rows, as device arrays."""
 
     backend: Backend
     z: DeviceArray
@@ -239,7 +239,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, z: Any, labels: DeviceLabels) -> "Rows":
-        """Return scores on the device of the labels with these, or raise if there is not one for each."""
+        """Return scores with their labels on the device, or raise if the lengths differ."""
         scores = labels.sign.like(z).astype(np.float64)
         if scores.shape != labels.sign.shape:
             raise ValueError(f"scores have shape {scores.shape}, expected {labels.sign.shape}, one for each label")
@@ -251,7 +251,7 @@ class Rows(NamedTuple):
         return self.backend.xp.astype(self.sign, self.backend.xp.float64)
 
     def vector(self, array: DeviceArray) -> DeviceVector:
-        """Return an entry for every row as a vector."""
+        """Return an array with one entry per row as a vector."""
         return DeviceVector(array, self.backend)
 
 
@@ -262,7 +262,7 @@ def _counted(x: DeviceVector, labels: DeviceLabels) -> DeviceArray:
 def _losses(
     loss: str, backend: Backend, m: DeviceArray, width: float
 ) -> tuple[DeviceArray, DeviceArray, DeviceArray | None]:
-    """Return the smoothed loss of margins, minus its slope, and the loss itself where it is another one."""
+    """Return the smoothed loss of margins, minus its slope, and the loss itself if it differs."""
     xp, none, one = backend.xp, backend.full((), 0.0), backend.full((), 1.0)
     if loss == "logistic":
         e = xp.exp(-xp.abs(m))
@@ -287,7 +287,7 @@ def _balance(rows: Rows, offset: float, width: float, target: float) -> Balance:
         below = _weight_of(backend, ~positive & (places < base), weight)
         tied_above = _weight_of(backend, positive & (places == base), weight)
         tied_below = _weight_of(backend, ~positive & (places == base), weight)
-        moved = max(above, below)  # as little as possible moves
+        moved = max(above, below)  # the smallest weight that balances both sides
         part_above = min(1.0, (moved - above) / tied_above) if tied_above > 0.0 else 0.0
         part_below = min(1.0, (moved - below) / tied_below) if tied_below > 0.0 else 0.0
         return Balance(
@@ -323,9 +323,10 @@ def _weight_of(backend: Backend, mask: DeviceArray, weight: DeviceArray | None) 
 
 
 def _selected(backend: Backend, x: DeviceArray, weight: DeviceArray | None, target: float) -> float:
-    """Return the entry at which a running weight reaches a target: O(n), and a sort of few entries.
+    """Return the entry at which the cumulative weight reaches a target, in O(n) and with a sort of few entries.
 
-    A sample brackets the entry, rows up to the bracket are counted, and those in it sorted. If the sample was misled, all are.
+    A sample brackets the entry, rows below the bracket are counted, and those in it sorted. If the bracket is wrong, all rows
+    are sorted.
     """
     xp = backend.xp
     if weight is not None:
@@ -348,11 +349,11 @@ def _selected(backend: Backend, x: DeviceArray, weight: DeviceArray | None, targ
 
 
 def _bracket(backend: Backend, x: DeviceArray, weight: DeviceArray | None, target: float) -> tuple[float, float]:
-    """Return ends that the entry lies between but for one case in ten thousand, if the rows come in no particular order."""
+    """Return a bracket that misses the entry about once in ten thousand cases, if rows are in random order."""
     xp, step = backend.xp, x.shape[0] // SAMPLE
     if weight is None:
         sample, count, share = xp.sort(x[::step]), x[::step].shape[0], target / x.shape[0]
-        # Four deviations of a binomial count.
+        # Four standard deviations of a binomial count.
         slack = 4.0 * np.sqrt(max(share * (1.0 - share), 1.0 / count) / count)
         places = [int((share + side * slack) * count) for side in (-1.0, 1.0)]
     else:
@@ -360,7 +361,7 @@ def _bracket(backend: Backend, x: DeviceArray, weight: DeviceArray | None, targe
         sample, s = backend.take(x[::step], order), backend.take(weight[::step], order)
         running, count, share = xp.cumulative_sum(s), order.shape[0], target / float(xp.sum(weight))
         total = float(running[-1])
-        # The same for as many rows as the weights are worth.
+        # The same for the effective number of rows.
         slack = 4.0 * np.sqrt(max(share * (1.0 - share), 1.0 / count) * float(xp.sum(s * s))) / total
         ends = backend.array(np.array([(share - slack) * total, (share + slack) * total]))
         places = backend.host(xp.searchsorted(running, ends)).tolist()

@@ -1,4 +1,4 @@
-"""A vector on a device that NumPy's functions understand, so that what is written for NumPy arrays runs there."""
+"""A vector on a device that works with NumPy's functions, so that code for NumPy arrays runs on the device."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from scoreline.gpu.backend import Backend, DeviceArray, backend_of
 from scoreline.runtime.types import AnyArray
 from scoreline.runtime.vectors import RemoteVector, checked_mask
 
-# NumPy's functions of entries by the name that the Array API gives them, where it is another one.
+# NumPy's elementwise functions that have another name in the Array API.
 NAMES = {
     "true_divide": "divide",
     "rint": "round",
@@ -49,7 +49,7 @@ class DeviceVector(RemoteVector):
         return rows if isinstance(rows, DeviceVector) else self._made(self.backend.array(rows))
 
     def distinct(self, most: int = 100) -> AnyArray:
-        """Return different entries, on the host."""
+        """Return distinct entries, on the host."""
         return self.backend.host(self.backend.xp.unique_values(self.array))[: 100 * most]
 
     @property
@@ -83,7 +83,7 @@ class DeviceVector(RemoteVector):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         out = options.pop("out", ())  # x += 1 makes another vector
         if out and not isinstance(out[0], DeviceVector):
-            raise TypeError("results of a vector on a device do not fit an array of the host")
+            raise TypeError("results of a vector on a device do not fit into a host array")
         if method != "__call__" or options or ufunc.nout != 1:
             return NotImplemented
         xp, name = self.backend.xp, ufunc.__name__
@@ -142,7 +142,7 @@ class DeviceVector(RemoteVector):
         return 1
 
     def _np_bincount(self, x: "DeviceVector", weights: Any = None, minlength: int = 0) -> Any:
-        """Count entries of a few kinds, a read for each."""
+        """Count the entries of each kind in a pass per kind, if there are few kinds."""
         kinds = max(minlength, int(x.max()) + 1)
         if kinds > 64:
             return NotImplemented
@@ -151,7 +151,7 @@ class DeviceVector(RemoteVector):
         return np.array([np.where(x == k, weights, 0.0).sum() for k in range(kinds)])
 
     def _operands(self, values: Sequence[Any], floats: bool = False) -> list[DeviceArray]:
-        """Return operands as arrays of one type, which is the one that NumPy's rules give."""
+        """Return operands as arrays of the common type by NumPy's rules."""
         values = [np.asarray(v) if isinstance(v, (list, tuple)) else v for v in values]
         kinds = [v.dtype if isinstance(v, (DeviceVector, np.ndarray, np.generic)) else v for v in values]
         dtype = np.result_type(*kinds)

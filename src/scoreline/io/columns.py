@@ -13,7 +13,7 @@ from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray, FloatArray
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-SHORTER = (  # how texts that mean the same number or truth value become the same
+SHORTER = (  # rewrites texts that mean the same number or truth value to one spelling
     (r"^(-?(?:0|[1-9][0-9]*))\.0+$", r"\1"),
     (r"^(-?(?:0|[1-9][0-9]*)\.[0-9]*[1-9])0+$", r"\1"),
     (r"^-0$", "0"),
@@ -21,17 +21,17 @@ SHORTER = (  # how texts that mean the same number or truth value become the sam
     (r"^(?i:false)$", "false"),
 )
 
-# Texts for which 3, 3.0 and 3.00, or True and true, are one category; 007 and 1.2.0 are not among them: they are codes.
+# Among these texts 3, 3.0 and 3.00 are one category, and so are True and true. Codes like 007 or 1.2.0 do not match.
 PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?|(?i:true|false)")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: name, kind ("number" or "category"), categories in the order of their features, fill for what is missing.
+    """A column: its name, its kind ("number" or "category"), and how its values become features.
 
-    `fill` is a number, or for categories the one that missing values belong to; None: there is none. A number with an
-    `indicator` has a second feature, which is 1 where the value is missing. A category with `other` has one more feature, after
-    those of the categories, which is 1 for every text that is not among them.
+    `categories` are in the order of their features. `fill` replaces missing values: a number, or one of the categories. If it
+    is None, missing values are not filled. `indicator` gives a number column a second feature, which is 1 where the value is
+    missing. `other` gives a category column a last feature, which is 1 for every text that is not one of the categories.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Column:
 
 
 class TableError(ValueError):
-    """What is wrong with the content of a table, and in which row (from 1) if it is in one."""
+    """The content of a table is wrong; `row` (from 1) is set if a single row is to blame."""
 
     def __init__(self, message: str, row: int | None = None):
         super().__init__(message)
@@ -112,7 +112,7 @@ def twice(names: Iterable[Any]) -> list[Any]:
 
 
 def names_of(argument: str, names: Any) -> list[str]:
-    """Return names as a list; one string is an error, its letters would be taken for names."""
+    """Return names as a list; a single string is an error, because it would be read letter by letter."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ValueError(f"{argument}={names!r} must be a list of strings, like [{names!r}]")
     found: list[str] = list(names)
@@ -129,7 +129,7 @@ def is_text(kind: Any) -> bool:
 
 
 def kind_of(name: str, kind: Any, declared: bool = False) -> str:
-    """Return what an Arrow type becomes: "number" or "category"; `declared`: it is to be a category."""
+    """Return "number" or "category" for an Arrow type; `declared` says that the user asked for a category."""
     types = arrow().types
     if types.is_dictionary(kind):
         return kind_of(name, kind.value_type, declared=True)
@@ -152,15 +152,15 @@ def kind_of(name: str, kind: Any, declared: bool = False) -> str:
 
 
 def numbers_of(name: str, array: Any, first_row: int, fill: Any) -> FloatArray:
-    """Return a column as float64 with `fill` for what is missing; None: missing values are an error."""
+    """Return a column as float64 with `fill` in place of missing values, which are an error if `fill` is None."""
     pa, pc = arrow(), arrow("pyarrow.compute")
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
         array = array.cast(pa.large_string())
-        fits = pc.match_substring_regex(array, NUMBER).fill_null(True).to_numpy(zero_copy_only=False)
-        if not fits.all():
-            at = int(np.argmin(fits))
+        is_number = pc.match_substring_regex(array, NUMBER).fill_null(True).to_numpy(zero_copy_only=False)
+        if not is_number.all():
+            at = int(np.argmin(is_number))
             raise fail(
                 name,
                 first_row + at + 1,
@@ -198,9 +198,9 @@ def distinct_texts(name: str, array: Any, first_row: int) -> tuple[Any, AnyArray
     types = pa.types
     kind_of(name, array.type, declared=True)
     if types.is_dictionary(array.type) and (array.dictionary.null_count or len(array.dictionary) > 2 * len(array) + 64):
-        array = array.dictionary_decode()  # codes must tell what is missing; and most of a huge dictionary is not used
+        array = array.dictionary_decode()  # nulls must show in the codes, and most of a huge dictionary is unused
     if types.is_null(array.type) or types.is_string_view(array.type):
-        array = array.cast(pa.large_string())  # pyarrow 26 takes nulls of string_view for empty texts
+        array = array.cast(pa.large_string())  # pyarrow 26 reads nulls of string_view as empty texts
     array = as_dictionary(array)
     codes, values = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(), array.dictionary
     if types.is_decimal(values.type):
@@ -211,9 +211,9 @@ def distinct_texts(name: str, array: Any, first_row: int) -> tuple[Any, AnyArray
         if hits.any():
             raise fail(name, first_row + int(np.argmax(hits)) + 1, "got infinity, expected a finite number")
         codes = np.append(np.where(np.isnan(floats), -1, np.arange(len(floats))), -1)[codes]
-        whole = (floats == np.trunc(floats)) & (np.abs(floats) < 2.0**63)
-        integers = pa.array(np.where(whole, floats, 0).astype(np.int64)).cast(pa.large_string())
-        values = pc.if_else(pa.array(whole), integers, values.cast(pa.large_string()))
+        is_integer = (floats == np.trunc(floats)) & (np.abs(floats) < 2.0**63)
+        integers = pa.array(np.where(is_integer, floats, 0).astype(np.int64)).cast(pa.large_string())
+        values = pc.if_else(pa.array(is_integer), integers, values.cast(pa.large_string()))
     return values.cast(pa.large_string()), codes
 
 

@@ -1,7 +1,7 @@
-"""Downloads into the cache: a file appears there when it is complete and has been read, with its checksum next to it.
+"""Downloads into the cache. A file appears there once it is complete and was read, with its checksum next to it.
 
-scikit-learn's `fetch_file` is not used: it waits for ever for a server that is silent, follows redirects to addresses without
-encryption, and has no way to read a file before it gets its name.
+scikit-learn's `fetch_file` is not used. It has no timeout, follows redirects from https to http, and cannot check a file
+before the file gets its final name.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 
 logger = logging.getLogger("scoreline")
 
@@ -25,19 +25,19 @@ T = TypeVar("T")
 BLOCK_BYTES = 1 << 18
 ATTEMPTS = 2
 PAUSE_SECONDS = 1.0
-REPORT_SECONDS = 1.0  # between two messages about progress
+REPORT_SECONDS = 1.0  # between two progress messages
 
 
 class _BrokenError(Exception):
-    """The transfer failed in a way that may pass: a second attempt is worth while."""
+    """The transfer failed for a reason that may be temporary, so a second attempt is worthwhile."""
 
 
 class _RefusedError(ConnectionError):
-    """The transfer failed in a way that will not pass."""
+    """The transfer failed for a permanent reason."""
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloads: SCORELINE_CACHE, or `scoreline` in $XDG_CACHE_HOME or ~/.cache; it need not exist."""
+    """Return the folder for downloads: SCORELINE_CACHE, or `scoreline` in $XDG_CACHE_HOME or ~/.cache."""
     try:
         if own := os.environ.get("SCORELINE_CACHE"):
             return Path(own).expanduser()
@@ -55,7 +55,7 @@ def fetch_into_cache(
     `read` raises ValueError if the file is not what it should be. `sha256` is the checksum that the file must have, by default
     the one that an earlier download left.
     """
-    part = target.with_name(f".{secrets.token_hex(8)}-{target.name}")  # with the ending that tells readers the format
+    part = target.with_name(f".{secrets.token_hex(8)}-{target.name}")  # keeps the suffix, which tells `read` the format
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         got, expected = fetch(url, part, timeout), sha256 or _recorded(target)
@@ -66,7 +66,7 @@ def fetch_into_cache(
             result = read(part)
         except ValueError as error:
             raise ValueError(f"{url} is not what it should be: {str(error).replace(str(part), target.name)}") from error
-        _write_record(target, got)  # first, so that no file stands there with the checksum of an earlier one
+        _write_record(target, got)  # before the file itself, so that a file never has the checksum of an earlier one
         os.replace(part, target)
     except ConnectionError:
         raise
@@ -76,13 +76,13 @@ def fetch_into_cache(
             error.errno, f"{why}; set SCORELINE_CACHE to a folder that can be written and has room"
         ) from error
     finally:
-        with contextlib.suppress(OSError):  # what went wrong before says more
+        with contextlib.suppress(OSError):  # an error before this one says more
             part.unlink()
     return result
 
 
 def check_cached(path: Path, sha256: str | None = None) -> None:
-    """Raise unless a file of the cache has the checksum that is asked for, and that of its first load."""
+    """Raise unless a cached file has the given checksum, and the one recorded when it was first loaded."""
     repair = f"delete it and load it again; if it is right, delete {_record(path)} only"
     got = check_sum(path, _recorded(path), repair)
     if sha256 is not None and got != sha256:
@@ -95,7 +95,7 @@ def check_cached(path: Path, sha256: str | None = None) -> None:
 
 
 def check_sum(path: Path, sha256: str | None, repair: str) -> str:
-    """Return the SHA-256 of a file; raise, with what to do about it, unless it is the expected one, if there is one."""
+    """Return the SHA-256 of a file; raise, with `repair` in the message, if it is not the expected one."""
     with path.open("rb") as file:
         got = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 is not None and got != sha256:
@@ -104,7 +104,7 @@ def check_sum(path: Path, sha256: str | None, repair: str) -> str:
 
 
 def _record(path: Path) -> Path:
-    """Return where the checksum of a file stands, in the format of sha256sum."""
+    """Return the file next to `path` that holds its checksum, in the format of sha256sum."""
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -117,12 +117,12 @@ def _recorded(path: Path) -> str | None:
 
 
 def _write_record(path: Path, sha256: str) -> None:
-    with whole_file(_record(path)) as file:
+    with atomic_file(_record(path)) as file:
         file.write(f"{sha256}  {path.name}\n".encode())
 
 
 def fetch(url: str, path: Path, timeout: float) -> str:
-    """Write what an address holds to a file and return its SHA-256; errors of the disk pass through as they are."""
+    """Download an address to a file and return its SHA-256; errors of the disk are raised as they are."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"url={url!r} must begin with http:// or https://")
     for attempt in range(1, ATTEMPTS + 1):
@@ -133,7 +133,7 @@ def fetch(url: str, path: Path, timeout: float) -> str:
                     digest.update(block)
                     file.write(block)
                 file.flush()
-                os.fsync(file.fileno())  # the file gets its name next, which must not outlive a power cut without it
+                os.fsync(file.fileno())  # or a power cut could leave the final name with an empty file
             return digest.hexdigest()
         except _BrokenError as error:
             if attempt == ATTEMPTS:

@@ -1,4 +1,4 @@
-"""How the columns of a table become features: learnt on training rows, kept as JSON, applied to what is predicted."""
+"""How the columns of a table become features: learnt from training rows, saved as JSON, applied to rows to predict."""
 
 import dataclasses
 import json
@@ -24,11 +24,11 @@ logger = logging.getLogger("scoreline")
 VERSION = 2  # version 1 had neither indicators nor other
 COLUMN_KEYS = {1: {"name", "kind", "categories", "fill"}}
 COLUMN_KEYS[2] = COLUMN_KEYS[1] | {"indicator", "other"}
-SPARSE_BELOW = 0.25  # share of entries per row that can differ from zero, below which a matrix is stored as CSR
+SPARSE_BELOW = 0.25  # share of non-zero entries per row below which a matrix is stored as CSR
 SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can hold them, UTF-8 cannot
 MISSING = "?"  # the category of missing values
-ROW_NAME_SHARE, ROW_NAME_MIN_ROWS = 0.5, 50  # a column of so many distinct texts looks like names of rows
-NUMERIC_SHARE = 0.9  # share of distinct texts that are numbers, from which a text column looks like numbers with slips
+IDENTIFIER_SHARE, IDENTIFIER_MIN_ROWS = 0.5, 50  # a column with this share of distinct texts looks like row identifiers
+NUMERIC_SHARE = 0.9  # a text column with at least this share of numbers looks like numbers with typing errors
 MANY_CATEGORIES = 50  # distinct texts beyond which the rare ones of a column are grouped
 MIN_CATEGORY_ROWS = 10  # rows below which a category of such a column is rare
 
@@ -36,13 +36,14 @@ MIN_CATEGORY_ROWS = 10  # rows below which a category of such a column is rare
 class Encoding:
     """How the columns of a table become features.
 
-    Numbers become one feature, and a second one where the column has an indicator: it is 1 where the value is missing.
-    Categories become one feature each that is 1 in their rows, and the column one more if it groups all other texts.
-    A category is known by its text.
-    Integers are written as 3; floats that are whole likewise, others as the shortest text that reads back; truth values
-    as true and false; dates in ISO form. Texts are kept as they are, unless all texts of the column are written like
-    numbers without leading zeros (then 3.0 becomes 3) or truth values (then True becomes true): so a column means the
-    same whether it is read from CSV, as integers or as floats.
+    A number column becomes one feature. If it has an indicator, it has a second feature, which is 1 where the value is
+    missing. A category column becomes one feature per category, which is 1 in the rows of that category. If the column
+    groups rare texts, it has one more feature for all other texts.
+
+    A category is identified by its text. Integers, and floats with an integer value, are written as 3; other floats as the
+    shortest text that reads back; truth values as true and false; dates in ISO form. Texts are not changed, with one
+    exception: if all texts of a column look like numbers or truth values, 3.0 becomes 3 and True becomes true. A column
+    therefore means the same whether it was read from CSV, as integers or as floats.
 
     Parameters
     ----------
@@ -53,11 +54,11 @@ class Encoding:
     labels : sequence of int, float, bool or str
         The distinct labels, sorted.
     rows : int
-        Number of rows it was learnt from.
+        Number of rows that it was learnt from.
     missing : sequence of str
-        Texts that stand for missing values, beyond those that are always understood.
+        Texts that stand for missing values, in addition to the usual ones.
     impute : {None, "mean", "zero"}
-        What was done about missing values; None: they are errors.
+        How missing values were filled; None means that they are errors.
     """
 
     def __init__(
@@ -123,12 +124,12 @@ class Encoding:
 
     @property
     def storage(self) -> str:
-        """Either "dense" or "csr", by how many of a row's entries can differ from zero."""
+        """Either "dense" or "csr", depending on how many entries of a row can be non-zero."""
         return "csr" if self._slots < SPARSE_BELOW * self.n_features else "dense"
 
     @property
     def _slots(self) -> int:
-        """Number of entries of a row that can differ from zero."""
+        """Number of entries of a row that can be non-zero."""
         return sum(1 + column.indicator for column in self.columns)
 
     @classmethod
@@ -144,10 +145,10 @@ class Encoding:
         max_categories: int = 100_000,
         missing: Iterable[str] = (),
     ) -> "Encoding":
-        """Learn from one pass over training rows, `pyarrow.RecordBatch` by batch, with the options of `read_data`.
+        """Learn from one pass over the batches of training rows (`pyarrow.RecordBatch`), with the options of `read_data`.
 
-        Each time a column changes its type on the way, `batches` is called again. What is learnt does not depend on the order
-        of the rows, up to rounding of the means.
+        If a column changes its type between batches, `batches` is called again. The result does not depend on the order of
+        the rows, up to rounding of the means.
         """
         check_choice("impute", impute, (None, "mean", "zero", "none"))
         impute = None if impute == "none" else impute
@@ -155,7 +156,9 @@ class Encoding:
         check_number("min_category_rows", min_category_rows, least=1, integer=True)
         check_number("max_categories", max_categories, least=1, integer=True)
         marked = bool(indicators) and impute is not None
-        for _ in range(1000):  # a source widens a type only so often; others that do not settle must not run for ever
+        for _ in range(
+            1000
+        ):  # types are widened a few times at most; a source that never settles must not run for ever
             survey = Survey(label, set(categories), impute, marked, min_category_rows, max_categories)
             if survey.read(batches()):
                 columns = survey.columns(batches)
@@ -192,7 +195,7 @@ class Encoding:
         n, sparse = batch.num_rows, self.storage == "csr"
         shape = (n, self._slots) if sparse else (n, self.n_features)
         X, places = np.zeros(shape), np.empty(shape if sparse else (0, 0), dtype=np.int32)
-        slot = 0  # the next entry of the rows, where only those that can differ from zero are held
+        slot = 0  # the next entry of the rows, if only possible non-zeros are stored
         for column, start in zip(self.columns, self.starts, strict=False):
             array = batch.column(column.name)
             first = slot if sparse else start
@@ -217,10 +220,11 @@ class Encoding:
                 X[rows, start + codes[rows]] = 1.0
         if not sparse:
             return X
-        kept = X != 0  # columns stand in the order of their features: what is kept of a row is sorted
+        nonzero = X != 0  # columns are in the order of their features, so the indices of a row are sorted
         indptr = np.zeros(n + 1, dtype=np.int32 if X.size < 2**31 else np.int64)
-        np.cumsum(kept.sum(axis=1), out=indptr[1:])
-        return sp.csr_array((X[kept], places[kept].astype(indptr.dtype, copy=False), indptr), (n, self.n_features))
+        np.cumsum(nonzero.sum(axis=1), out=indptr[1:])
+        indices = places[nonzero].astype(indptr.dtype, copy=False)
+        return sp.csr_array((X[nonzero], indices, indptr), (n, self.n_features))
 
     def _codes(self, column: Column, array: Any, first_row: int) -> AnyArray:
         """Return the position of each row's category among the features of the column, -1 if it is unseen and counted."""
@@ -232,7 +236,7 @@ class Encoding:
         found = pc.index_in(cells.shorter(texts) if column.plain else texts, value_set=known)
         lost = -1 if column.fill is None else column.categories.index(str(column.fill))
         unlisted = len(column.categories) if column.other else -1
-        table = np.append(found.fill_null(unlisted).to_numpy(zero_copy_only=False), lost)  # code -1 takes the last
+        table = np.append(found.fill_null(unlisted).to_numpy(zero_copy_only=False), lost)  # code -1 is the last entry
         codes = table[codes]
         unseen = int(np.count_nonzero(codes < 0))
         if unseen:
@@ -255,7 +259,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, content: Any) -> "Encoding":
-        """Return the encoding of a document of `to_json`, or of its JSON text; anything else is an error that says why."""
+        """Return the encoding that `to_json` described, given as a dict or as JSON text."""
         if isinstance(content, str):
             try:
                 content = json.loads(content)
@@ -287,7 +291,7 @@ class Encoding:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Encoding) and self.to_json() == other.to_json()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python wants it of what is equal by content and may change
 
     def __repr__(self) -> str:
         numbers = sum(c.kind == "number" for c in self.columns)
@@ -307,7 +311,7 @@ def _fields(what: str, content: Any, expected: set[str]) -> None:
 
 
 def _typed(what: str, values: Any, *kinds: type, distinct: bool = False) -> None:
-    """Raise unless values is a list of the given types exactly (a bool is no int), finite, distinct if asked."""
+    """Raise unless values is a list of finite values of exactly the given types (a bool is not an int)."""
     if not isinstance(values, list):
         raise ValueError(f"{what}: got {type(values).__name__}, expected a list")
     for value in values:
@@ -320,25 +324,25 @@ def _typed(what: str, values: Any, *kinds: type, distinct: bool = False) -> None
 
 
 def note(message: str, *values: object) -> None:
-    """Log what was done about a table; the command line prints it as a line of its own."""
+    """Log how a table was changed; the command line prints the message on its own line."""
     logger.info(message, *values, extra={"note": True})
 
 
 @dataclass
 class Summary:
-    """What the rows so far have shown of a column."""
+    """Statistics of one column over the rows read so far."""
 
     kind: str
-    declared: bool  # a dictionary, or named in categories: texts that look like numbers are meant
-    texts: Any = None  # distinct ones, an Arrow array
-    counts: Any = None  # their rows
+    declared: bool  # the user or the file says that it is categorical, even if its texts look like numbers
+    texts: Any = None  # distinct texts, an Arrow array
+    counts: Any = None  # rows per text
     total: float = 0.0
     count: int = 0
     missing: int = 0  # rows without a value
-    first_missing: int = 0  # the first of them, from 1
+    first_missing: int = 0  # the first of those rows, from 1
 
     def add_missing(self, gaps: Any, row: int) -> None:
-        """Take note of gaps in rows that follow `row` others."""
+        """Count the gaps of a batch that starts after `row` rows."""
         found = int(np.count_nonzero(gaps))
         if found and not self.missing:
             self.first_missing = row + int(np.argmax(gaps)) + 1
@@ -360,7 +364,7 @@ class Survey:
     labels: set[Any] = field(default_factory=set)
 
     def read(self, batches: Iterator[Any]) -> bool:
-        """Read all rows; False if a column changed its type, and what was seen of it so far is of no use."""
+        """Read all rows; return False if a column changed its type, which makes the statistics useless."""
         types: Any = None
         for batch in batches:
             if types is None:
@@ -401,7 +405,7 @@ class Survey:
             summary.add_missing(np.isnan(values), self.rows)
             if self.impute == "mean":
                 values = values[~np.isnan(values)]
-                with np.errstate(over="ignore"):  # looked for where the mean is needed
+                with np.errstate(over="ignore"):  # `_number` checks the sum if the mean is needed
                     summary.total += float(values.sum())
                 summary.count += len(values)
             return
@@ -425,7 +429,7 @@ class Survey:
             )
 
     def columns(self, batches: Callable[[], Iterator[Any]]) -> list[Column]:
-        """Return what was learnt of the columns, without those that hold no value at all."""
+        """Return the columns that hold at least one value."""
         empty = [name for name, summary in self.summaries.items() if summary.missing == self.rows]
         if len(empty) == len(self.summaries):
             raise TableError(f"no column is left for features: {cells.listed(empty)} hold no values at all")
@@ -476,7 +480,7 @@ class Survey:
         if not summary.declared and len(summary.texts):
             self._check_texts(name, summary.texts, batches)
         counts = Counter[str](dict(zip(summary.texts.to_pylist(), summary.counts.tolist(), strict=True)))
-        if self.rows >= ROW_NAME_MIN_ROWS and len(counts) > ROW_NAME_SHARE * self.rows:
+        if self.rows >= IDENTIFIER_MIN_ROWS and len(counts) > IDENTIFIER_SHARE * self.rows:
             warnings.warn(
                 f"column {name!r} has {len(counts):,} different values in {self.rows:,} rows: if it names rows, leave it out "
                 f"with drop=[{name!r}]",
@@ -492,7 +496,7 @@ class Survey:
             note("column %r has %s categories: %s and are grouped as one feature", name, f"{len(counts):,}", grouped)
             for text in rare:
                 del counts[text]
-            counts = _canonical(name, counts, missing)  # those that are left may all be numbers
+            counts = _canonical(name, counts, missing)  # the remaining texts may all be numbers
         texts = list(counts)
         if Column(name, "category", tuple(texts), missing).plain:
             texts = [text for text in texts if text != missing]
@@ -504,7 +508,7 @@ class Survey:
         return Column(name, "category", tuple(texts), missing, other=other)
 
     def _check_texts(self, name: str, texts: Any, batches: Callable[[], Iterator[Any]]) -> None:
-        """Raise if most texts of a column are numbers: a slip would turn it into a hundred categories."""
+        """Raise if most texts of a column are numbers: one typing error would turn it into hundreds of categories."""
         pc = cells.arrow("pyarrow.compute")
         numeric = pc.match_substring_regex(texts, cells.NUMBER)
         if pc.mean(numeric).as_py() < NUMERIC_SHARE:

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and those that can be read without waiting."""
+"""Atomic writing: a file appears complete or not at all."""
 
 import errno
 import glob
@@ -12,28 +12,28 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 STALE_SECONDS = 3600.0
-PART_NUMBERS = itertools.count()  # so that no two writers of a process meet
+PART_NUMBERS = itertools.count()  # distinct names for the writers of one process
 
 
 def check_plain(path: Path) -> None:
-    """Raise unless a file is one: opening a pipe would wait for ever. Links to files are followed, as everywhere."""
+    """Raise unless the path is a regular file or a link to one: opening a pipe would wait for ever."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError(f"{path.name} is no plain file")
 
 
 @contextmanager
-def whole_file(path: Any) -> Iterator[BinaryIO]:
-    """Open a file to write that takes the place of `path` only when all of it is on the disk.
+def atomic_file(path: Any) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces `path` once it is completely on the disk.
 
-    Whatever ends the process before, kill -9 and a full disk included, leaves what was at `path` as it was; an exception also
-    removes the part that was written. A symbolic link at `path` is followed and stays one: the file that it leads to is
-    replaced. A file that may not be written to is not replaced either, though its folder would allow it. A new file has the
-    mode that the umask gives, a replacement that of the old one.
+    If the process ends before that, even by kill -9 or because the disk is full, the old content of `path` is unchanged.
+    An exception removes the temporary file. A symbolic link is followed, and the file that it points to is replaced. A
+    write-protected file is an error, even if its folder would allow the replacement. A replacement gets the mode of the old
+    file.
     """
-    path = Path(os.path.realpath(path))  # a link stays one
+    path = Path(os.path.realpath(path))
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, f"cannot write {path}: it is write-protected; choose another path")
-    if path.exists() and not path.is_file() and not path.is_dir():  # /dev/null, a pipe: no name to be replaced
+    if path.exists() and not path.is_file() and not path.is_dir():  # /dev/null or a pipe cannot be replaced
         with path.open("wb") as file:
             yield file
         return
@@ -49,7 +49,7 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        with suppress(OSError):  # who may read the old one may read the new one
+        with suppress(OSError):  # the same users may read the new file
             part.chmod(path.stat().st_mode & 0o777)
         part.replace(path)
     except BaseException:
@@ -60,18 +60,18 @@ def whole_file(path: Any) -> Iterator[BinaryIO]:
 
 
 def _new_part(path: Path) -> tuple[Path, BinaryIO]:
-    """Return the path of a file that was not there, and that file: nobody's link is followed, nobody's file written over."""
+    """Create a temporary file next to `path` and return it with its path; an existing file is never opened."""
     while True:
         part = path.with_name(f".{path.name}.{os.getpid()}.{next(PART_NUMBERS)}.part")
         try:
             return part, part.open("xb")
-        except FileExistsError:  # of a process that had this number before, or put there by somebody
+        except FileExistsError:  # an earlier process had the same number
             continue
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove parts that processes which were killed an hour ago or more have left."""
-    if os.name != "posix":  # elsewhere signal 0 is not a question
+    """Remove the temporary files of processes that were killed an hour ago or earlier."""
+    if os.name != "posix":  # on Windows signal 0 would end the process
         return
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError, ValueError, IndexError):
@@ -83,7 +83,7 @@ def _remove_stale(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the system allows that."""
+    """Flush the names in a folder to the disk, where the system supports it."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

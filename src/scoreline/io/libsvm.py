@@ -22,13 +22,13 @@ from scoreline.runtime.types import AnyArray, FloatArray
 logger = logging.getLogger("scoreline")
 
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-CHUNK_BYTES = 1 << 20  # of a task
+CHUNK_BYTES = 1 << 20  # text per task
 NEW_LINE = 10
-PIECE_BYTES = 1 << 26  # of compressed text, read at a time
-MAX_LINE_BYTES = 1 << 28  # of compressed text: a few kilobytes can unpack to a line without end
+PIECE_BYTES = 1 << 26  # compressed text per read
+MAX_LINE_BYTES = 1 << 28  # limit for compressed text, where a few kilobytes can unpack to an endless line
 MAX_COLUMNS = 2**33  # coefficients alone would take 64 GB
 INT32_MAX = 2**31 - 1
-EXPECTED = (  # and how to repair it, by the code of `libsvm_kernels.py`
+EXPECTED = (  # (what was expected, how to repair it) for each error code of `libsvm_kernels.py`
     ("", ""),
     ("a label, a number like 1 or -1, followed by a space", "labels must be numbers"),
     ("index:value with a whole index, like 3:0.25, or qid:7 after the label", "separate entries by spaces"),
@@ -39,7 +39,7 @@ EXPECTED = (  # and how to repair it, by the code of `libsvm_kernels.py`
 
 
 class Piece(NamedTuple):
-    """What a piece of text holds: labels, entries up to each row's end, indices as written, values, their range, qids."""
+    """The rows of a piece of text in CSR form, with the range of the indices as written and the number of qids."""
 
     labels: FloatArray
     indptr: AnyArray
@@ -53,17 +53,17 @@ class Piece(NamedTuple):
 def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int | None = None) -> tuple[Any, FloatArray]:
     r"""Read a file of lines `label index:value ...`, plain or compressed (.gz, .bz2, .xz), by all threads.
 
-    Plain text is mapped into memory and never copied: beyond the arrays that are returned next to nothing is needed.
-    Compressed text is read piece by piece. Comments after # and qid:... are skipped (the latter with a note in the log).
+    Plain text is memory-mapped and never copied, so reading needs little memory beyond the arrays that are returned.
+    Compressed text is read piece by piece. Comments after # are skipped, and so are qid:... entries, with a log message.
 
     Parameters
     ----------
     path : path
         The file.
     zero_based : bool or "auto"
-        Whether the first feature has index 0; "auto": it has if index 0 occurs.
+        Whether the first feature has index 0. With "auto" it does if index 0 occurs.
     n_features : int, optional
-        Columns of X; by default as many as the largest index needs. A test set takes those of its training set.
+        Columns of X; by default as many as the largest index needs. For a test set, pass those of its training set.
 
     Returns
     -------
@@ -85,25 +85,25 @@ def read_libsvm(path: Any, *, zero_based: bool | str = "auto", n_features: int |
     for piece in _pieces(path, sys.maxsize):
         pieces.append(piece)
         room -= sum(array.nbytes for array in piece[:4])
-        if room < 0 and len(pieces) > 1:  # they are joined by a copy
+        if room < 0 and len(pieces) > 1:  # joining several pieces copies them
             raise MemoryError(f"{path} unpacks to more rows than half of the memory holds")
     _check_rows(path, sum(len(piece.labels) for piece in pieces), sum(piece.qids for piece in pieces))
-    whole = pieces[0] if len(pieces) == 1 else _joined(pieces)
-    first, width = index_columns(path, whole.lowest, whole.highest, zero_based, n_features)
-    indices = whole.indices
+    rows = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    first, width = index_columns(path, rows.lowest, rows.highest, zero_based, n_features)
+    indices = rows.indices
     if first:
         indices -= 1
-    return sp.csr_array((whole.data, indices, whole.indptr), shape=(len(whole.labels), width)), whole.labels
+    return sp.csr_array((rows.data, indices, rows.indptr), shape=(len(rows.labels), width)), rows.labels
 
 
-def whole_numbers(labels: AnyArray) -> AnyArray:
-    """Return labels as integers where they are: 1, not 1.0."""
-    whole = len(labels) > 0 and np.abs(labels).max() < 2**53 and np.array_equal(labels, np.rint(labels))
-    return labels.astype(np.int64) if whole else labels
+def as_integers(labels: AnyArray) -> AnyArray:
+    """Return labels as int64 if all of them are integers: 1, not 1.0."""
+    are_integers = len(labels) > 0 and np.abs(labels).max() < 2**53 and np.array_equal(labels, np.rint(labels))
+    return labels.astype(np.int64) if are_integers else labels
 
 
 def check_indices(zero_based: bool | str, n_features: int | None) -> None:
-    """Raise unless the two options of readers are what they should be."""
+    """Raise unless the two options of readers are valid."""
     if not isinstance(zero_based, bool):
         check_choice("zero_based", zero_based, ("auto",))
     if n_features is not None:
@@ -111,9 +111,9 @@ def check_indices(zero_based: bool | str, n_features: int | None) -> None:
 
 
 def libsvm_pieces(path: Path, n_features: int | None = None, zero_based: bool | str = "auto") -> Iterator[Piece]:
-    """Yield a file in pieces of about PIECE_BYTES bytes of text, so that not all of it is in memory; indices as written.
+    """Yield a file in pieces of about PIECE_BYTES of text, with indices as written, to keep memory small.
 
-    `lowest` and `highest` of a piece are those of all rows up to its end.
+    `lowest` and `highest` of a piece cover all rows up to its end.
     """
     rows, qids, lowest, highest = 0, 0, 2**62, -1
     for piece in _pieces(path, PIECE_BYTES):
@@ -151,14 +151,14 @@ def index_columns(
 
 
 def _pieces(path: Path, size: int) -> Iterator[Piece]:
-    """Yield what a file holds, read from about `size` bytes of text at a time."""
+    """Yield the rows of a file, read from about `size` bytes of text at a time."""
     for line, text in _texts(path):
         for start, stop in itertools.pairwise(_edges(text, 0, len(text), size)):
             yield _read_text(text, _edges(text, start, stop, CHUNK_BYTES), path, line)
 
 
 def _texts(path: Path) -> Iterator[tuple[int, AnyArray]]:
-    """Yield (number of the first line, text of whole lines): the file itself, mapped, or pieces of what it unpacks to."""
+    """Yield (number of the first line, text of complete lines): the memory-mapped file, or pieces of unpacked text."""
     opener: Any = OPENERS.get(path.suffix.lower())
     if opener is None:
         yield 1, np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.empty(0, dtype=np.uint8)
@@ -172,22 +172,22 @@ def _texts(path: Path) -> Iterator[tuple[int, AnyArray]]:
                 raise ValueError(
                     f"{path} cannot be unpacked ({error}); it is damaged or not what its name says"
                 ) from error
-            cut = block.rfind(b"\n") + 1
-            if block and not cut:
+            line_end = block.rfind(b"\n") + 1
+            if block and not line_end:
                 rest += block
                 if len(rest) > MAX_LINE_BYTES:
                     raise ValueError(
                         f"{path}, line {line} is longer than {MAX_LINE_BYTES} bytes; unpack the file if that is meant"
                     )
                 continue
-            text = np.frombuffer(rest + block[:cut], dtype=np.uint8)
+            text = np.frombuffer(rest + block[:line_end], dtype=np.uint8)
             yield line, text
             line += int(np.count_nonzero(text == NEW_LINE))
-            rest = block[cut:]
+            rest = block[line_end:]
 
 
 def _read_text(text: AnyArray, edges: AnyArray, path: Path, line: int) -> Piece:
-    """Read the chunks of whole lines between the edges; the text begins with number `line` of the file."""
+    """Read the chunks of complete lines between the edges; the text begins with line number `line` of the file."""
     from scoreline.io import libsvm_kernels as module  # which imports Numba
 
     chunks = len(edges) - 1
@@ -213,7 +213,7 @@ def _read_text(text: AnyArray, edges: AnyArray, path: Path, line: int) -> Piece:
         if info[:, module.UNSURES].max(initial=0) <= room:
             break
         room = int(info[:, module.UNSURES].max())
-    for c in range(chunks):  # numbers whose nearest float the kernel could not tell, one in a thousand of 20 digits
+    for c in range(chunks):  # Python converts numbers that the kernel could not round: one in a thousand of 20 digits
         for target, begin, end in unsure[c, : info[c, module.UNSURES]]:
             value = float(bytes(text[begin:end]))
             if not np.isfinite(value):
@@ -228,7 +228,7 @@ def _read_text(text: AnyArray, edges: AnyArray, path: Path, line: int) -> Piece:
 
 
 def _edges(text: AnyArray, start: int, stop: int, size: int) -> AnyArray:
-    """Return the ends of chunks of about `size` bytes between two ends of lines, each after a line."""
+    """Return the bounds of chunks of about `size` bytes, each at the end of a line."""
     edges = [start]
     while edges[-1] < stop:
         at = edges[-1] + size
@@ -243,7 +243,7 @@ def _edges(text: AnyArray, start: int, stop: int, size: int) -> AnyArray:
 
 
 def _message(text: AnyArray, path: Path, line: int, code: int, place: int) -> str:
-    """Say where the text is wrong, what is there, and what was expected."""
+    """Return a message with the place of an error, the text found there, and the expected text."""
     before = np.flatnonzero(text[:place] == NEW_LINE)
     begin = int(before[-1]) + 1 if len(before) else 0
     words = bytes(text[place : place + 40]).split(b"\n")[0].split()
@@ -253,7 +253,7 @@ def _message(text: AnyArray, path: Path, line: int, code: int, place: int) -> st
 
 
 def _joined(pieces: list[Piece]) -> Piece:
-    """Put pieces together."""
+    """Concatenate pieces."""
     entries = sum(len(p.data) for p in pieces)
     indptr = np.zeros(sum(len(p.labels) for p in pieces) + 1, dtype=np.int32 if entries <= INT32_MAX else np.int64)
     row = entry = 0

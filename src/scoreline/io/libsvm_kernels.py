@@ -1,16 +1,16 @@
 """LIBSVM text, `label index:value index:value ... # comment`: count its lines, then read them into CSR arrays.
 
-Chunks of whole lines are independent of each other. A line may have `qid:number` after its label, which is skipped.
+Chunks of complete lines are independent of each other. A line may have `qid:number` after its label, which is skipped.
 
-Decimal numbers become the nearest float64, exactly: digits by integer arithmetic, powers of ten by a table of 128 bits. A
-number is w 10^q with an integer w of at most 19 digits. Up to 2^53 and |q| <= 22 both are floats, and one product or quotient
-rounds correctly (Clinger 1990). Beyond, w is multiplied with the first 128 bits of 5^q: enough to round correctly but for rare
-cases, which are recognised (Lemire 2021). Those, and numbers of more than 19 digits that do not round alike from below and
-above, are left to the caller.
+Decimal numbers become the nearest float64, exactly. A number is w 10^q with an integer w of at most 19 digits. If w is at
+most 2^53 and |q| <= 22, both w and 10^|q| are floats, and one product or quotient rounds correctly (Clinger 1990).
+Otherwise w is multiplied by the first 128 bits of 5^q, which rounds correctly except in rare cases that can be recognised
+(Lemire 2021). The caller converts these cases. It also converts numbers of more than 19 digits whose lower and upper
+bounds round to different floats.
 
-Small functions take bytes where they can, not the text: one that takes an array and is not inlined counts references
-to it, by atomic operations on a number that all threads share. With few branches the compiler sees that it need not:
-hence & and | in conditions.
+Small functions take single bytes rather than the text where they can. Numba counts the references to an array argument of
+a function that is not inlined, with atomic operations on a counter that all threads share. Functions with few branches
+avoid this, hence & and | in conditions.
 """
 
 import math
@@ -20,11 +20,11 @@ import numpy as np
 from scoreline.runtime.compile import kernel
 
 FINE, BAD_LABEL, BAD_INDEX, BAD_VALUE, WIDE_INDEX, CHANGED = 0, 1, 2, 3, 4, 5
-# Columns of `info`, which has one row per chunk: how it ended and where, numbers to convert again, smallest and largest
-# index, skipped qids.
+# Columns of `info`, which has one row per chunk: the error code and its place, the count of numbers that the caller converts,
+# the smallest and largest index, and the count of skipped qids.
 CODE, PLACE, UNSURES, LOWEST, HIGHEST, QIDS = 0, 1, 2, 3, 4, 5
 HASH, COLON, SMALL_Q = 35, 58, 113
-MAY_WRAP = 2.0**62  # an index beyond, of more than 18 digits, may not be what its integer says
+MAY_WRAP = 2.0**62  # an index beyond this, of more than 18 digits, may have overflowed its integer
 SMALLEST, LARGEST = -342, 308  # powers of ten beyond which every number of 19 digits is 0 or infinite
 POWERS = np.array([10.0**k for k in range(23)])  # exact
 NOT_A_NUMBER, UNSURE, EXACT = -1, 0, 1
@@ -80,7 +80,7 @@ def leading_zeros(w):
 
 @kernel
 def scaled(w, q, tables, bits):
-    """Return (w 10^q rounded to the nearest float64, whether that is sure); bits: room for one uint64 to make floats from."""
+    """Return (w 10^q rounded to the nearest float64, whether that is certain); `bits` is scratch space for one uint64."""
     if q < SMALLEST:
         return 0.0, True
     if q > LARGEST:
@@ -125,7 +125,7 @@ def scaled(w, q, tables, bits):
 
 @kernel
 def byte_at(text, i, stop):
-    """Return text[i], and the end of a line beyond the end of the text, so that every loop finds one."""
+    """Return text[i], or a line end beyond the end of the text, so that every loop terminates."""
     return text[np.uint64(i)] if i < stop else np.uint8(NEW_LINE)
 
 
@@ -139,7 +139,7 @@ def is_digit(c):
 def eight_bytes(text, i):
     """Return text[i : i + 8] as one number, the first byte lowest, xor the digit 0: a single load when compiled."""
     word = np.uint64(0)
-    for k in range(np.uint64(8)):  # without signs: no index needs a look whether it counts from the end
+    for k in range(np.uint64(8)):  # unsigned: Numba need not check for indices that count from the end
         word |= np.uint64(text[np.uint64(i) + k]) << (k * BYTE)
     return word ^ ZEROS
 
@@ -190,9 +190,9 @@ def append_digits(w, text, i, stop):
 
 @kernel
 def short_decimal(text, i, stop):
-    """Read a number of at most 15 digits without exponent, most of what there is: (value, end, whether it is one).
+    """Read a number of at most 15 digits without an exponent, the usual case: (value, end, whether it is one).
 
-    It has few branches: with more Numba counts the references to `text` at every call, which takes as long as the rest.
+    It has few branches, because with more of them Numba counts the references to `text` at every call.
     """
     c = byte_at(text, i, stop)
     begin = i + np.int64((c == MINUS) | (c == PLUS))
@@ -214,14 +214,14 @@ def decimal(text, i, stop, tables, bits):
     negative = False
     if i < stop and (text[i] == 45 or text[i] == 43):
         negative, i = text[i] == 45, i + 1
-    w, digits, q, seen, dropped = np.uint64(0), 0, 0, False, False
+    w, digits, q, has_digits, dropped = np.uint64(0), 0, 0, False, False
     point = False
     while i < stop:
         c = text[i]
         if c == 46 and not point:
             point = True
         elif 48 <= c <= 57:
-            seen = True
+            has_digits = True
             if digits < 19:
                 w = w * np.uint64(10) + np.uint64(c - 48)
                 digits += 1 if w > np.uint64(0) else 0
@@ -232,7 +232,7 @@ def decimal(text, i, stop, tables, bits):
         else:
             break
         i += 1
-    if not seen:
+    if not has_digits:
         return 0.0, i, NOT_A_NUMBER
     if i < stop and (text[i] == 101 or text[i] == 69):
         j, below, power = i + 1, False, 0
@@ -323,11 +323,11 @@ def count_lines(text, i, stop):
 
 @kernel
 def read_chunks(text, edges, starts, counts, labels, indptr, indices, data, tables, unsure, info, most, first, last):
-    """Read chunks into the arrays from row starts[c, 0] and entry starts[c, 1] on, at most counts[c] of them.
+    """Read chunks into the arrays from row starts[c, 0] and entry starts[c, 1] on, at most counts[c] rows and entries.
 
-    More can only come where another process changes the text after it was counted: it is a mapped file. They are not written.
-    unsure[c] takes (entry or -1 - row, first byte, one past the last) of numbers that need another look, as many as fit;
-    `most` is the largest index that fits.
+    There can be more only if another process changes the memory-mapped file after it was counted; they are not written.
+    unsure[c] receives (entry or -1 - row, first byte, one past the last) of numbers that the caller converts, as many as
+    fit. `most` is the largest allowed index.
     """
     for c in range(first, last):
         info[c, :] = 0
@@ -340,7 +340,7 @@ def read_chunks(text, edges, starts, counts, labels, indptr, indices, data, tabl
 
 @kernel
 def read_lines(text, i, stop, row, entry, rows, entries, labels, indptr, indices, data, tables, unsure, info, most):
-    """Read whole lines, at most so many rows and entries; return (FINE, stop), or what is wrong and where."""
+    """Read complete lines, at most `rows` rows and `entries` entries; return (FINE, stop), or an error code and its place."""
     bits = np.empty(1, dtype=np.uint64)
     row_end, entry_end = row + rows, entry + entries
     low, high = np.int64(np.iinfo(np.int64).max), np.int64(-1)
@@ -407,7 +407,7 @@ def read_lines(text, i, stop, row, entry, rows, entries, labels, indptr, indices
             entry, i = entry + 1, end
         row += 1
         indptr[row] = entry
-    if row != row_end or entry != entry_end:  # fewer: the ends of the arrays would be what memory held before
+    if row != row_end or entry != entry_end:  # with fewer, the ends of the arrays would be uninitialised memory
         return CHANGED, stop - 1
     info[LOWEST], info[HIGHEST] = low, high
     return FINE, stop
@@ -415,10 +415,10 @@ def read_lines(text, i, stop, row, entry, rows, entries, labels, indptr, indices
 
 @kernel
 def short_entry(word):
-    """Read index:value of whole numbers that, with what ends it, is within the `eight_bytes`.
+    """Read an index:value pair of integers that, with its separator, fits into the `eight_bytes`.
 
-    Return (index, value, length), length 0 if it is another. There is no loop over digits: how many there are is hard
-    to predict, and a branch predicted wrongly costs more than all of this.
+    Return (index, value, length), with length 0 if it does not fit. There is no loop over digits: their number is hard to
+    predict, and a mispredicted branch would cost more than the rest.
     """
     marks = no_digits(word)
     colon = lowest_bit(marks)
@@ -448,7 +448,7 @@ def end_of_blanks(text, i, stop):
 
 @kernel
 def end_of_qid(text, i, stop):
-    """Return where the word qid:number ends, or i if there is another."""
+    """Return where the word qid:number ends, or i if it is another word."""
     if byte_at(text, i + 3, stop) != COLON or not is_qid(text, i + 3):
         return i
     _, end = append_digits(np.int64(0), text, i + 4, stop)
@@ -465,7 +465,7 @@ def end_of_line(text, i, stop):
 
 @kernel
 def note(unsure, info, target, begin, end):
-    """Remember a number for another look."""
+    """Leave the conversion of a number to the caller."""
     k = info[UNSURES]
     if k < len(unsure):
         unsure[k, 0], unsure[k, 1], unsure[k, 2] = target, begin, end

@@ -14,11 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline.io.encoding import Encoding
-from scoreline.io.files import check_plain, sync_folder, whole_file
+from scoreline.io.files import atomic_file, check_plain, sync_folder
 from scoreline.io.libsvm import INT32_MAX
 from scoreline.io.model_archive import read_json
-from scoreline.io.sources import Dataset, Source, UnfitError, open_source
-from scoreline.operators.mapped import MappedCsr, MappedDense, advised_array
+from scoreline.io.sources import Dataset, SequenceSource, Source, UnfitError, open_source
+from scoreline.operators.mapped import MappedCsr, MappedDense, MappedSequences, advised_array
+from scoreline.operators.sequences import check_alphabet
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.memory import memory_limit
 from scoreline.runtime.npy import map_array
@@ -30,33 +31,37 @@ FORMAT, VERSION, HEADER = "scoreline mapped data", 1, "header.json"
 FLOATS, INTEGERS = ("float64", "float32"), ("int32", "int64")
 TYPES = {
     "X": FLOATS, "data": FLOATS, "largest": FLOATS[:1], "indices": INTEGERS, "indptr": INTEGERS, "labels": ("int8",),
+    "letters": ("uint8",), "starts": ("uint64",),
 }  # fmt: skip
 MAX_CLASSES = 100
-REREAD_BYTES = 1 << 24  # at a time, when a file is gone through again
-COLUMN_VECTORS = 8  # of one number per column, which conversion and training need at least, in half of the memory
-FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest")}
+REREAD_BYTES = 1 << 24  # per read of a file that was written before
+COLUMN_VECTORS = 8  # vectors with one number per column that conversion and training need at least
+FILES = {
+    "csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest"),
+    "sequences": ("letters", "starts"), "sequences of one length": ("letters",),
+}  # fmt: skip
 
 
 def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool = False, **options: Any) -> Path:
     """Write a data set into a folder that `open_mapped` trains from without reading it into memory.
 
-    The source is read in blocks (.npz as a whole), so memory stays small whatever its size. The folder appears when it is
-    complete: after a conversion that was interrupted it is not there, and the next one begins anew.
+    The source is read in blocks (.npz in one piece), so memory use stays small. The folder appears only when it is complete;
+    a conversion that was interrupted starts again from the beginning.
 
     Parameters
     ----------
     source : path, frame, tuple (X, y) or Source
         A file as for `read_data`, a frame, arrays in memory, or a `scoreline.io.sources.Source` of your own.
     folder : path
-        The folder to make; the folder that it lies in must exist.
+        The folder to create; its parent folder must exist.
     dtype : {"float64", "float32"}
-        Type of the numbers on disk. float32 halves the time of a pass over dense data that comes from the disk.
+        Type of the numbers on disk. float32 halves the time of a pass over dense data that is read from the disk.
     overwrite : bool
-        Replace a folder that is there, when the new one is complete. If `folder` is a symbolic link, the folder that it leads
-        to is replaced, and the link stays.
+        Replace an existing folder once the new one is complete. If `folder` is a symbolic link, the folder that it points
+        to is replaced.
     **options
-        How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ... For rows
-        to test on or to predict pass the `encoding` of the training rows.
+        How to read the source, as for `read_data`: label, positive, categories, drop, missing, impute, zero_based, ... For test
+        rows and rows to predict, pass the `encoding` of the training rows.
 
     Returns
     -------
@@ -104,12 +109,12 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
 
 
 def _target(folder: Path) -> Path:
-    """Return the folder that a symbolic link leads to, as `whole_file` does for files: the link stays one."""
+    """Return the folder that a symbolic link points to; only that folder is replaced, as by `atomic_file`."""
     return Path(os.path.realpath(folder)) if folder.is_symlink() else folder
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder or a file of ours, if it is there; of a link that somebody has put there, only the link."""
+    """Remove a folder, a file, or a link but not its target, if there is one."""
     if path.is_symlink() or path.is_file():
         path.unlink()
     else:
@@ -117,7 +122,7 @@ def _remove(path: Path) -> None:
 
 
 def _check_place(folder: Path, overwrite: bool) -> None:
-    """Raise unless the folder is not there, or may be replaced: made by convert, and with nothing else in it."""
+    """Raise if the folder exists and may not be replaced: only folders that `convert` made, without other files, may."""
     if not folder.exists():
         return
     place = f"folder={str(folder)!r}"
@@ -136,7 +141,7 @@ def _check_place(folder: Path, overwrite: bool) -> None:
 
 def _fill(part: Path, opened: Source, dtype: str) -> None:
     """Write the rows of a source and the header."""
-    writer = RowsWriter(part, dtype)
+    writer = SequencesWriter(part, "uint8") if isinstance(opened, SequenceSource) else RowsWriter(part, dtype)
     try:
         for X, labels in opened.blocks():
             writer.append(X, labels)
@@ -151,13 +156,13 @@ def _fill(part: Path, opened: Source, dtype: str) -> None:
         header["files"][path.name] = {"bytes": path.stat().st_size, "crc32": checksum(path)}
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    with whole_file(part / HEADER) as file:
+    with atomic_file(part / HEADER) as file:
         file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
 
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Keep other conversions to the same folder away, until it has its name; the lock of a dead process does not count."""
+    """Hold a lock against other conversions to the same folder; the lock ends with the process."""
     try:
         import fcntl
     except ImportError as error:
@@ -165,7 +170,7 @@ def _lock(folder: Path) -> Iterator[None]:
 
     path = folder.with_name(f".{folder.name}.lock")
     while True:
-        try:  # a link that somebody has put there is not followed, a file not emptied
+        try:  # without following a link or emptying a file that another user put there
             lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+")
         except OSError as error:
             raise OSError(
@@ -180,7 +185,7 @@ def _lock(folder: Path) -> Iterator[None]:
             raise ValueError(
                 f"another process is converting to {folder} just now; wait for it, or choose another"
             ) from None
-        lock.close()  # the one before has removed it between our opening and locking it
+        lock.close()  # its last owner removed the file after it was opened here, before it was locked
     try:
         yield
     finally:
@@ -189,10 +194,10 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | None = None) -> Dataset:
-    """Open a folder that `convert` has written: X stays on the disk, and is read as it is needed.
+    """Open a folder that `convert` has written. X stays on the disk and is read when it is needed.
 
-    Results have the same bits as with the same data in memory, in C order or canonical CSR. Opening reads the indices of sparse
-    rows once, and the labels.
+    Results have the same bits as with the same data in memory, in C order or canonical CSR. Opening reads the labels, and
+    the indices of sparse rows, once.
 
     Parameters
     ----------
@@ -201,7 +206,7 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
     verify : bool
         Also compare all files with their checksums, which reads them once.
     rows : (first, one past the last), optional
-        Only these rows; their features have the largest magnitudes of all rows.
+        Open only these rows. The largest magnitudes of the features are still those of all rows.
 
     Returns
     -------
@@ -219,13 +224,15 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         storage, (n, p) = header["storage"], header["shape"]
         if type(n) is not int or type(p) is not int or min(n, p) < 1:
             raise ValueError(f"shape={header['shape']!r:.100} must be two whole numbers above 0")
+        if "alphabet" in header:
+            raise UnfitError("it holds sequences, which scoreline.io.open_sequences opens")
         labelled = header["classes"] is not None
         for name in (*FILES[storage], "labels") if labelled else FILES[storage]:
             _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
         span = (0, n) if rows is None else (max(0, int(rows[0])), min(n, int(rows[1])))
-        own, cut = (max(0, span[1] - span[0]), p), () if span == (0, n) else span
-        operator = MappedCsr(folder, own, *cut) if storage == "csr" else MappedDense(folder, *cut)
-        if operator.shape != own:
+        shape, bounds = (max(0, span[1] - span[0]), p), () if span == (0, n) else span
+        operator = MappedCsr(folder, shape, *bounds) if storage == "csr" else MappedDense(folder, *bounds)
+        if operator.shape != shape:
             raise ValueError(f"X has shape {operator.shape}, the header says {(n, p)}")
         operator.largest = np.array(advised_array(folder / "largest.npy"), dtype=np.float64)
         if operator.largest.shape != (p,) or not np.isfinite(operator.largest).all():
@@ -240,10 +247,96 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         if class_names is not None and not _are_texts(class_names, 2):
             raise ValueError("class_names of the header are not two texts")
         return Dataset(operator, y, names, encoding, class_names)
-    except Exception as error:  # a header that is damaged can make anything fail
-        raise ValueError(
-            f"{folder} is damaged ({type(error).__name__}: {error!s:.300}); convert the data again"
-        ) from error
+    except UnfitError as error:
+        raise ValueError(f"{folder}: {error}") from None
+    except Exception as error:  # a damaged header can cause any kind of error
+        raise _damaged(folder, error) from error
+
+
+def convert_sequences(source: Any, folder: Any, *, alphabet: str = "ACGT", overwrite: bool = False) -> Path:
+    """Write sequences into a folder of one byte per letter, from which `open_sequences` trains without reading it into memory.
+
+    Parameters
+    ----------
+    source : tuple (sequences, y), or iterable of such tuples
+        Sequences as for `StringOperator`, and their labels, None if there are none. An iterable gives the rows block by block,
+        so memory stays small: a generator, or the chunks of a table.
+    folder : path
+        The folder to make; the folder that it lies in must exist.
+    alphabet : str
+        The letters; any other letter is kept as unknown.
+    overwrite : bool
+        Replace a folder that is there, when the new one is complete.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scoreline.io import convert_sequences, open_sequences
+    >>> blocks = ((["ACGT", "TTGA"], [1, 0]) for _ in range(3))
+    >>> folder = convert_sequences(blocks, pathlib.Path(tempfile.mkdtemp(), "dna"))
+    >>> data = open_sequences(folder)
+    >>> len(data.X), data.X.length, data.y.tolist()
+    (6, 4, [1, 0, 1, 0, 1, 0])
+    """
+    return convert(SequenceSource(source, alphabet), folder, overwrite=overwrite)
+
+
+def open_sequences(folder: Any, *, verify: bool = False, rows: tuple[int, int] | None = None) -> Dataset:
+    """Open a folder that `convert_sequences` has written: letters stay on the disk, and are read during each product.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+    verify : bool
+        Also compare all files with their checksums, which reads them once.
+    rows : (first, one past the last), optional
+        Only these rows.
+
+    Returns
+    -------
+    Dataset
+        X as Sequences, which `StringOperator(data.X, degree=...)` makes features of, and y.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not complete, damaged, written by a newer version, or holds something else.
+    """
+    folder = Path(folder).absolute()
+    header = _header(folder)
+    try:
+        if "alphabet" not in header:
+            raise UnfitError("it holds rows of numbers, which scoreline.io.open_mapped opens")
+        n, length, alphabet = header["shape"][0], header["length"], header["alphabet"]
+        check_alphabet(alphabet)
+        if type(n) is not int or n < 1 or not (length is None or (type(length) is int and length >= 0)):
+            raise ValueError(f"{n!r:.50} rows of length {length!r:.50} cannot be")
+        labelled = header["classes"] is not None
+        for name in (*FILES[header["storage"]], "labels") if labelled else FILES[header["storage"]]:
+            _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
+        start, stop = (0, n) if rows is None else (max(0, int(rows[0])), min(n, int(rows[1])))
+        X = MappedSequences(folder, alphabet, length, start, stop)
+        y = _labels(folder, header["classes"], n, slice(start, stop)) if labelled else None
+        return Dataset(X, y, class_names=header.get("class_names"))
+    except UnfitError as error:
+        raise ValueError(f"{folder}: {error}") from None
+    except Exception as error:  # a damaged header can cause any kind of error
+        raise _damaged(folder, error) from error
+
+
+def holds_sequences(folder: Any) -> bool:
+    """Tell whether a folder is one that `convert_sequences` has written."""
+    return "alphabet" in _header(Path(folder).absolute())
+
+
+def _damaged(folder: Path, error: Exception) -> ValueError:
+    return ValueError(f"{folder} is damaged ({type(error).__name__}: {error!s:.300}); convert the data again")
 
 
 def _labels(folder: Path, names: Any, n: int, rows: slice) -> AnyArray:
@@ -255,7 +348,7 @@ def _labels(folder: Path, names: Any, n: int, rows: slice) -> AnyArray:
     if codes.shape != (n,) or codes.min() < 0 or codes.max() >= len(classes):
         raise ValueError("labels.npy does not hold a class for every row")
     if classes.dtype == np.int64 and np.abs(classes).max() < 128:
-        classes = classes.astype(np.int8)  # +1 and -1 need not take eight bytes a row
+        classes = classes.astype(np.int8)  # +1 and -1 need one byte per row, not eight
     return np.asarray(classes[codes[rows]])
 
 
@@ -273,12 +366,12 @@ def n_rows(folder: Any) -> int:
 
 
 def source_name(folder: Any) -> str:
-    """Return what a folder was converted from, as its header has it."""
+    """Return the name of the source that a folder was converted from."""
     return str(_header(Path(folder).absolute()).get("source"))
 
 
 def _header(folder: Path) -> dict[str, Any]:
-    """Return the header of a folder, or say why there is none."""
+    """Return the header of a folder; errors say why there is none."""
     if not folder.is_dir():
         if folder.exists():
             raise ValueError(f"{folder} is a file, expected a folder that convert has made; read_data reads files")
@@ -306,12 +399,12 @@ def _header(folder: Path) -> dict[str, Any]:
     return header
 
 
-def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
-    """Raise unless a file has the size and, if asked for, the checksum that the header says, and can hold its array."""
+def _check_file(path: Path, expected: dict[str, Any], verify: bool) -> None:
+    """Raise unless a file agrees with the header in size and type, and with `verify` also in its checksum."""
     check_plain(path)
     size = path.stat().st_size
-    if size != said["bytes"]:
-        raise ValueError(f"{path.name} has {size} bytes, the header says {said['bytes']}")
+    if size != expected["bytes"]:
+        raise ValueError(f"{path.name} has {size} bytes, the header says {expected['bytes']}")
     try:
         array = map_array(path)
     except ValueError as error:
@@ -320,12 +413,12 @@ def _check_file(path: Path, said: dict[str, Any], verify: bool) -> None:
         raise ValueError(f"{path.name} holds {array.dtype}, expected one of {', '.join(TYPES[path.stem])}")
     if array.ndim != 1 + (path.stem == "X"):
         raise ValueError(f"{path.name} has {array.ndim} dimensions, expected {1 + (path.stem == 'X')}")
-    if verify and checksum(path) != said["crc32"]:
+    if verify and checksum(path) != expected["crc32"]:
         raise ValueError(f"{path.name} has changed: its checksum is not that of the header")
 
 
 def check_width(width: int) -> None:
-    """Raise where so many columns cannot be: one index that is far too large would take all memory."""
+    """Raise if the vectors of a fit with so many columns would not fit into memory, as after one wrong, huge index."""
     if 8.0 * width * COLUMN_VECTORS > 0.5 * memory_limit():
         raise UnfitError(
             f"there are {width:,} columns, and {COLUMN_VECTORS} vectors of coefficients for them take more than half of the "
@@ -334,7 +427,7 @@ def check_width(width: int) -> None:
 
 
 class GrowingArray:
-    """An .npy file that rows are appended to; NumPy leaves room in its header for any number of them."""
+    """An .npy file to which rows are appended; NumPy reserves space in the header for any number of rows."""
 
     def __init__(self, path: Path, dtype: Any, width: int | None = None):
         self.path, self.dtype, self.width, self.length = path, np.dtype(dtype), width, 0
@@ -347,7 +440,7 @@ class GrowingArray:
         self.length += len(rows)
 
     def close(self) -> None:
-        """Put the length into the header; the file is complete."""
+        """Write the final length into the header."""
         self._file.seek(0)
         self._write_header()
         self._file.close()
@@ -358,7 +451,7 @@ class GrowingArray:
         np.lib.format.write_array_header_1_0(self._file, header)
 
     def converted(self, dtype: Any) -> "GrowingArray":
-        """Return the same rows as another type, in the same file, open for more."""
+        """Rewrite the rows in the same file as another type, and return the open file."""
         self.close()
         other = GrowingArray(self.path.with_suffix(".new"), dtype, self.width)
         for piece in pieces(map_array(self.path)):
@@ -384,10 +477,10 @@ def checksum(path: Path) -> int:
 
 
 class RowsWriter:
-    """Appends blocks of rows and labels; `finish` returns what the header of the folder needs.
+    """Appends blocks of rows and labels; `finish` returns the entries of the folder's header.
 
-    Sparse rows become CSR with sorted indices and each column once: data, indices (int32 until one does not fit) and indptr.
-    Dense rows become X. Labels are kept as codes of the classes. `largest` is the largest magnitude of every column.
+    Sparse rows become CSR with sorted, distinct indices per row: data, indices (int32 until one does not fit) and indptr.
+    Dense rows become X. Labels are stored as codes of the classes. `largest` is the largest magnitude of every column.
     """
 
     def __init__(self, folder: Path, dtype: Any):
@@ -398,7 +491,7 @@ class RowsWriter:
         self._codes: dict[Any, int] = {}
 
     def append(self, X: Any, labels: AnyArray | None) -> None:
-        """Take in a block; raises ValueError for entries that are not finite, with their row (from 1) and column (from 0)."""
+        """Write a block; entries that are not finite are an error with their row (from 1) and column (from 0)."""
         if labels is not None:
             self._append_labels(np.asarray(labels))
         if sp.issparse(X):
@@ -439,7 +532,7 @@ class RowsWriter:
         self._file("X", self.dtype, X.shape[1]).append(values)
 
     def _checked(self, values: AnyArray, place: Any) -> AnyArray:
-        """Return values of the type that is written, or raise if one of them is not finite there."""
+        """Return values as the type on disk, or raise if one of them is not finite in it."""
         with np.errstate(over="ignore", under="ignore"):
             values = values.astype(self.dtype, copy=False)
         if not np.isfinite(values).all():
@@ -470,7 +563,7 @@ class RowsWriter:
         self._file("labels", np.int8).append(table[codes.ravel()])
 
     def finish(self, width: int, first_index: int = 0) -> dict[str, Any]:
-        """Complete the files for a matrix with so many columns, whose indices were written from `first_index` on."""
+        """Complete the files of a matrix with `width` columns, in which the first feature has index `first_index`."""
         if not self.rows:
             raise UnfitError("there are no rows, expected at least one")
         check_width(width)
@@ -483,7 +576,7 @@ class RowsWriter:
             )
         if "indptr" in self.files and self.entries <= INT32_MAX:
             self.files["indptr"] = self.files["indptr"].converted(np.int32)
-        if "indptr" in self.files and not self.entries:  # no entry at all: the files must be there
+        if "indptr" in self.files and not self.entries:  # without any entry the files must exist all the same
             self._file("indices", np.int32), self._file("data", self.dtype)
         for file in self.files.values():
             file.close()
@@ -499,3 +592,33 @@ class RowsWriter:
         storage, classes = "csr" if "indptr" in self.files else "dense", list(self._codes) if labelled else None
         header = {"storage": storage, "shape": [self.rows, width], "entries": self.entries, "dtype": str(self.dtype)}
         return header | {"classes": classes}
+
+
+class SequencesWriter(RowsWriter):
+    """Appends blocks of Sequences and labels: letters, and where rows start unless all have the same length."""
+
+    def __init__(self, folder: Path, dtype: Any):
+        super().__init__(folder, dtype)
+        self.alphabet, self.lengths = "", set[int]()
+
+    def append(self, X: Any, labels: AnyArray | None) -> None:
+        """Take in a block."""
+        if labels is not None:
+            self._append_labels(labels)
+        if not self.rows:
+            self._file("starts", np.uint64).append(np.zeros(1))
+        sizes = np.full(len(X), X.length) if X.starts is None else np.diff(X.starts).astype(np.int64)
+        self._file("starts", np.uint64).append(self.entries + np.cumsum(sizes))
+        self._file("letters", self.dtype).append(X.letters)
+        self.lengths.update({int(sizes.min()), int(sizes.max())})
+        self.rows, self.entries, self.alphabet = self.rows + len(X), self.entries + len(X.letters), X.alphabet
+
+    def finish(self, width: int, first_index: int = 0) -> dict[str, Any]:
+        """Complete the files."""
+        header = super().finish(width)
+        (self.folder / "largest.npy").unlink()
+        length = self.lengths.pop() if len(self.lengths) == 1 else None
+        if length is not None:
+            (self.folder / "starts.npy").unlink()
+        storage = "sequences" if length is None else "sequences of one length"
+        return header | {"storage": storage, "alphabet": self.alphabet, "length": length}

@@ -1,8 +1,7 @@
-"""Plain values to one file and back, an uncompressed .npz with a JSON header and without pickle: models and checkpoints.
+"""Models and checkpoints in one file: an uncompressed .npz with a JSON header, without pickle. `np.load(path)` opens it too.
 
-`np.load(path)` opens it too. Values are what JSON has, and arrays, tuples, dicts with keys of any kind, and numbers that are
-not finite: those are written as {"$array": name} and the like. Reading runs no code: arrays are numbers or text, and nothing
-names a class.
+Besides the values of JSON there can be arrays, tuples, dicts with keys of any kind, and numbers that are not finite. They
+are written as {"$array": name} and the like. Reading runs no code: arrays hold numbers or text, and nothing names a class.
 """
 
 import io
@@ -15,46 +14,49 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 from scoreline.runtime.memory import memory_limit
 from scoreline.runtime.npy import read_header
 from scoreline.runtime.types import AnyArray
 
 HEADER = "header.json"
-SPARSE_SIZE, SPARSE_SHARE = 1000, 0.25  # arrays this long, with fewer non-zeros, are stored as a list of those
-# What the zeros of sparse arrays may take, so that a file of a few bytes does not ask for all memory: this much, and this
-# many times the size of the file. The writer keeps to it too: arrays beyond are written as they are.
+SPARSE_SIZE, SPARSE_SHARE = (
+    1000,
+    0.25,
+)  # arrays of this length with a smaller share of non-zeros are stored as non-zeros
+# The zeros of sparse arrays may take this many bytes plus this multiple of the file's size, so that a tiny file cannot fill
+# the memory. The writer stores an array beyond the limit densely.
 SPARSE_ROOM, SPARSE_FACTOR = 1 << 30, 64
 DATE = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 
 
 class DamagedError(ValueError):
-    """The file is not what it should be."""
+    """The file is damaged or of another kind."""
 
 
 class _Arrays(dict[str, AnyArray]):
-    """Arrays by name, and the bytes that sparse ones may still take beyond SPARSE_FACTOR times those of the file."""
+    """Arrays by name, and the number of bytes that the zeros of sparse arrays may still take."""
 
     room: float
 
-    def take(self, asked: float) -> bool:
-        """Take so many bytes, if there is room."""
-        if asked > self.room:
+    def reserve(self, n_bytes: float) -> bool:
+        """Reserve memory and return True, or return False if there is not enough left."""
+        if n_bytes > self.room:
             return False
-        self.room -= max(0.0, asked)
+        self.room -= max(0.0, n_bytes)
         return True
 
 
 def write_archive(path: Any, kind: str, version: int, content: Mapping[str, Any]) -> None:
-    """Write a file of that kind and version; it replaces an older one only when it is complete.
+    """Write a file of this kind and version atomically.
 
-    `content` is made of dicts, lists, tuples, arrays, numbers, text and None. `read_archive` refuses versions it does not know.
+    `content` consists of dicts, lists, tuples, arrays, numbers, text and None. `read_archive` refuses newer versions.
     """
     arrays = _Arrays()
     arrays.room = SPARSE_ROOM
     header = {"format": kind, "version": version, "content": _packed(content, arrays, "")}
     text = json.dumps(header, allow_nan=False, ensure_ascii=False, indent=1).encode()
-    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(HEADER, DATE), text)
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy", DATE), "w", force_zip64=True) as member:
@@ -62,9 +64,9 @@ def write_archive(path: Any, kind: str, version: int, content: Mapping[str, Any]
 
 
 def read_archive(path: Any, kind: str, version: int) -> dict[str, Any]:
-    """Return the content of a file of that kind, up to that version; ValueError says what is wrong with others."""
+    """Return the content of a file of this kind, written by this version or an older one."""
     path = Path(path)
-    file = path.open("rb")  # outside of the try: a file that is not there is no damaged one
+    file = path.open("rb")  # outside of the try, because a missing file is not a damaged one
     try:
         with file, zipfile.ZipFile(file) as archive:
             return _read(path, archive, kind, version)
@@ -74,10 +76,10 @@ def read_archive(path: Any, kind: str, version: int) -> dict[str, Any]:
         raise ValueError(
             f"{path} asks for more memory than there is; it is damaged, or made on a larger machine"
         ) from error
-    except Exception as error:  # zipfile, json and NumPy have many ways to fail on bytes that are not theirs
+    except Exception as error:  # zipfile, json and NumPy can fail in many ways on damaged bytes
         raise ValueError(
             f"{path} is not a {kind} file, or it is damaged ({type(error).__name__}: {error!s:.200}); write it again, or "
-            "take a copy that is whole"
+            "use an intact copy"
         ) from error
 
 
@@ -86,7 +88,7 @@ def _read(path: Path, archive: zipfile.ZipFile, kind: str, version: int) -> dict
     if len({member.filename for member in members}) < len(members) or HEADER not in archive.namelist():
         raise DamagedError(f"this is not a {kind} file: it has no {HEADER}")
     left = size
-    for member in members:  # together they are not larger than the file itself, even if one lies within another
+    for member in members:  # their sizes add up to at most the file's, even if they overlap
         left -= member.file_size
         if member.compress_type != zipfile.ZIP_STORED or left < 0:
             raise DamagedError(
@@ -114,7 +116,7 @@ def _read(path: Path, archive: zipfile.ZipFile, kind: str, version: int) -> dict
 
 
 def read_json(raw: bytes) -> Any:
-    """Return the value of JSON as the standard has it: no member twice, of which readers take one or the other, no NaN."""
+    """Return the value of strict JSON: duplicate members and NaN are errors."""
     return json.loads(raw, object_pairs_hook=_distinct, parse_constant=_no_constant)
 
 
@@ -130,7 +132,7 @@ def _no_constant(text: str) -> Any:
 
 
 def read_npy(raw: bytes, kinds: str = "biufU") -> AnyArray:
-    """Return the array of .npy bytes, whose header must agree with their number: a wrong size allocates nothing."""
+    """Return the array of .npy bytes; the size in its header is checked before memory is allocated."""
     file = io.BytesIO(raw)
     shape, fortran, dtype = read_header(file)
     if dtype.hasobject or dtype.kind not in kinds:
@@ -142,7 +144,7 @@ def read_npy(raw: bytes, kinds: str = "biufU") -> AnyArray:
 
 
 def _packed(value: Any, arrays: _Arrays, place: str) -> Any:
-    """Return the value as JSON has it, and put its arrays aside."""
+    """Return a value as JSON, with its arrays moved to `arrays`."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -174,7 +176,7 @@ def _packed_array(value: AnyArray, arrays: _Arrays, place: str) -> Any:
         flat = np.ascontiguousarray(value).reshape(-1)
         places = np.flatnonzero(flat.view(np.uint64))  # by bits: -0.0 is kept
         few = len(places) < SPARSE_SHARE * len(flat)
-        if few and arrays.take(8.0 * len(flat) - SPARSE_FACTOR * 16.0 * len(places)):
+        if few and arrays.reserve(8.0 * len(flat) - SPARSE_FACTOR * 16.0 * len(places)):
             names = [_put(part, arrays) for part in (places, flat[places])]
             return {"$sparse": names, "shape": list(value.shape)}
     return {"$array": _put(value, arrays)}
@@ -187,7 +189,7 @@ def _put(array: AnyArray, arrays: _Arrays) -> str:
 
 
 def _unpacked(value: Any, arrays: _Arrays) -> Any:
-    """Return what `_packed` was given."""
+    """Return the value that `_packed` was given."""
     if isinstance(value, list):
         return [_unpacked(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -208,7 +210,7 @@ def _unpacked(value: Any, arrays: _Arrays) -> Any:
     if "$sparse" in value:
         places, entries = (arrays[f"{name}.npy"] for name in value["$sparse"])
         size = math.prod(value["shape"])
-        if not arrays.take(8.0 * size):
+        if not arrays.reserve(8.0 * size):
             raise DamagedError(
                 f"its sparse arrays ask for more memory than a file of its size may ({arrays.room:.3g} bytes are left, one "
                 f"of shape {value['shape']!r:.60} comes); it is damaged, or was made by another program"

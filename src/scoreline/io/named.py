@@ -1,4 +1,4 @@
-"""Data sets by name: from a folder, from the cache, or fetched from the LIBSVM collection when asked to."""
+"""Data sets by name: from a folder, from the cache, or downloaded from the LIBSVM collection on request."""
 
 import csv
 import os
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scoreline.io.download import cache_folder, check_cached, check_sum, fetch_into_cache
-from scoreline.io.libsvm import read_libsvm, whole_numbers
+from scoreline.io.libsvm import as_integers, read_libsvm
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
-MAX_NAME_BYTES = 200  # file systems take 255, with an ending and what a download adds
+MAX_NAME_BYTES = 200  # file systems allow 255, which includes the suffix and a temporary prefix
 ENDINGS = (".svm", ".svm.xz", ".svm.gz", ".svm.bz2")
 
 
 class NamedSet(NamedTuple):
-    """What is known of a data set; a file that disagrees is read all the same, with a warning: collections change."""
+    """The known shape of a data set; a file that disagrees is read with a warning, because collections change."""
 
     name: str
     file: str | None  # in the LIBSVM collection; None for a set that is made by hand (docs/datasets.md says how)
@@ -29,7 +29,7 @@ class NamedSet(NamedTuple):
 
 
 def _known_sets() -> Iterator[NamedSet]:
-    """Yield the sets of named_sets.csv, which has no checksums: no original file was at hand to take one from."""
+    """Yield the sets of named_sets.csv, which has no checksums because no original files were available."""
     for row in csv.DictReader(Path(__file__).with_name("named_sets.csv").read_text("utf-8").splitlines()):
         yield NamedSet(row["name"], row["file"] or None, int(row["features"]), int(row["rows"]))
 
@@ -74,18 +74,18 @@ def load_named(
     The cache is the folder in the environment variable SCORELINE_CACHE, by default `scoreline` in $XDG_CACHE_HOME or
     ~/.cache. Nothing is downloaded unless `download` is True.
 
-    No checksums of the original files are built in, so the first download is trusted: its SHA-256 is written next to it
-    (FILE.sha256), and every later load from the cache, and a later download, must agree with that. This finds a file that
-    was changed or cut off afterwards, not one that was wrong at the first download; pass `sha256` where you know it.
-    A download enters the cache only once it was read to its end.
+    No checksums of the original files are built in, so the first download is trusted. Its SHA-256 is written next to it
+    (FILE.sha256), and every later load or download must agree with it. This detects a file that was changed or truncated
+    later, but not one that was wrong from the start; pass `sha256` if you know it. A download enters the cache only after
+    it was read to its end.
 
     Parameters
     ----------
     name : str
-        A name in `named_sets()`; NAME.svm (also .xz, .gz, .bz2) in the folder makes any other name known.
+        A name in `named_sets()`, or the NAME of a file NAME.svm (also .xz, .gz, .bz2) in the folder.
     folder : path, optional
-        Where to look first; by default the folder in the environment variable SCORELINE_DATA, if it is set. Files
-        here are yours: no checksum is kept of them.
+        Where to look first; by default the folder in the environment variable SCORELINE_DATA, if it is set. Checksums are
+        not recorded for files in this folder.
     download : bool
         Whether to fetch a set that is not on this machine. Progress goes to the logger "scoreline".
     base_url : str, optional
@@ -93,15 +93,15 @@ def load_named(
     sha256 : str, optional
         The checksum that the file must have, wherever it is found.
     n_features : int, optional
-        Columns of X; by default those that are known of the set. For the test part of a set of your own.
+        Columns of X; by default the known number for this set. Pass it for the test part of your own set.
     timeout : float
-        Seconds without a byte after which a connection counts as broken; it is tried once more.
+        Seconds without data after which the connection counts as broken. There is one more attempt.
 
     Returns
     -------
     tuple
-        X, a `scipy.sparse.csr_array`, and the labels as they are in the file: int64 if they are whole numbers. Some sets
-        have +1 and -1, others 1 and 2 or 0 and 1.
+        X, a `scipy.sparse.csr_array`, and the labels of the file, as int64 if they are integers. Some sets have +1 and -1,
+        others 1 and 2 or 0 and 1.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def _checked_sum(sha256: Any) -> str:
 
 
 def _published_file(name: str, places: str, folder: Any) -> str:
-    """Return the file of a set in the LIBSVM collection, or say why a set that is not in these places has none."""
+    """Return the file of a set in the LIBSVM collection, or raise if it has none."""
     known = KNOWN.get(name)
     if known is None:
         raise ValueError(
@@ -174,15 +174,15 @@ def _published_file(name: str, places: str, folder: Any) -> str:
     return known.file
 
 
-def is_here(name: str, folder: Any = None) -> bool:
-    """Tell whether `load_named` would find a data set in the folder or in the cache; nothing is read."""
+def is_available(name: str, folder: Any = None) -> bool:
+    """Tell whether `load_named` would find a data set in the folder or in the cache, without reading it."""
     _check_name(name)
     place = _data_folder(folder)
     return (place is not None and _found(name, place) is not None) or _found(name, cache_folder()) is not None
 
 
 def _check_name(name: Any) -> None:
-    """Raise unless the name is one of a file in a folder, not a path that leads out of it."""
+    """Raise if the name could be a path that leads out of the folder."""
     path = not isinstance(name, str) or not name or name.startswith(".") or ".." in name or set(name) & set("/\\:\0")
     if path or len(os.fsencode(name)) > MAX_NAME_BYTES:
         raise ValueError(
@@ -196,7 +196,7 @@ def _data_folder(folder: Any) -> Path | None:
 
 
 def _candidates(name: str) -> list[str]:
-    """Return the file names to look for: NAME.svm and its archives, the original file, the original unpacked."""
+    """Return the file names to look for: NAME.svm, plain or compressed, then the original file, packed or unpacked."""
     known, files = KNOWN.get(name), [name + ending for ending in ENDINGS]
     return files if known is None or known.file is None else [*files, *dict.fromkeys((known.file, name))]
 
@@ -206,9 +206,9 @@ def _found(name: str, folder: Path) -> Path | None:
 
 
 def _read(path: Path, name: str, n_features: int | None) -> tuple[Any, AnyArray]:
-    """Read a file, at least as wide as is known of the set, and say so if it has other rows or more columns."""
+    """Read a file with at least the known number of columns; warn if its shape differs from the known one."""
     known = KNOWN.get(name)
-    width = known or KNOWN.get(name.removesuffix(".t"))  # a test part is as wide as its training part
+    width = known or KNOWN.get(name.removesuffix(".t"))  # a test part has the columns of its training part
     X, y = read_libsvm(path, n_features=n_features)
     if n_features is None and width is not None and X.shape[1] < width.features:
         X = type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], width.features))
@@ -219,4 +219,4 @@ def _read(path: Path, name: str, n_features: int | None) -> tuple[Any, AnyArray]
             UserWarning,
             stacklevel=3,
         )
-    return X, whole_numbers(y)
+    return X, as_integers(y)

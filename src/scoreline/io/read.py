@@ -1,4 +1,4 @@
-"""read_data: any file, frame or folder as a matrix and labels."""
+"""`read_data` reads any file, frame or folder as a matrix and labels."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.mapped_folder import open_mapped
-from scoreline.io.sources import LEARNT, Dataset, is_empty, open_source
+from scoreline.io.sources import LEARNT, Dataset, given_options, open_source
 
 
 def read_data(
@@ -31,34 +31,35 @@ def read_data(
     Parameters
     ----------
     source : path or frame
-        By its suffix: .csv and .tsv (also followed by .gz, .bz2, .xz, .zst), .parquet or .pq, .arrow, .feather or .ipc, .npy,
-        .npz (arrays X and y, or what `scipy.sparse.save_npz` writes and y); a folder is opened by `open_mapped`; anything else
-        is LIBSVM text (plain, .gz, .bz2, .xz). Or a pandas or polars frame, or a pyarrow table.
+        A pandas or polars frame, a pyarrow table, or a path. The suffix of a path tells the format: .csv and .tsv (also
+        followed by .gz, .bz2, .xz, .zst), .parquet or .pq, .arrow, .feather or .ipc, .npy, or .npz. An .npz file holds the
+        arrays X and y, or the arrays of `scipy.sparse.save_npz` and y. A folder is opened by `open_mapped`. Any other file
+        is read as LIBSVM text (plain, .gz, .bz2, .xz).
     label : str or int, optional
-        Name of the column of labels of a table; number of that column for .npy.
+        Name of the label column of a table, or its number in an .npy file.
     positive : label, optional
-        The class that is to be found: y is True for it and False for all others. By default labels stay as they are, and the
-        larger one in sorted order is positive.
+        The positive class: y is True for it and False for all others. By default labels are not changed, and the larger one
+        in sorted order is positive.
     categories : iterable of str
         Columns of a table that are categories though they hold numbers or dates.
     drop : iterable of str
         Columns of a table that are left out.
     missing : iterable of str
-        Texts of a table that stand for missing values, like "?"; the encoding keeps them. CSV has its usual ones besides:
-        empty, NA, N/A, n/a, NaN, nan, NULL, null.
+        Texts of a table that stand for missing values, like "?"; they become part of the encoding. In CSV files, empty
+        values, NA, N/A, n/a, NaN, nan, NULL and null are always missing.
     impute : {"mean", "zero", "none", None}
-        The value of missing numbers in a table; missing categories become a category of their own. "none" or None: missing
-        values are an error.
+        The value for missing numbers in a table; missing texts become a category. With "none" or None, missing values are an
+        error.
     indicators : bool
-        Give each number column in which values are missing a second feature, which is 1 where the value is missing.
+        Give each number column with missing values a second feature, which is 1 where the value is missing.
     min_category_rows : int
-        In a column of more than 50 categories, categories with fewer rows than this become one feature together. 1: all
-        categories stay apart.
+        In a column of more than 50 categories, categories with fewer rows than this share one feature. With 1 every category
+        has a feature.
     max_categories : int, optional
-        Most distinct values of a column of categories (100,000).
+        Largest number of distinct values in a category column (100,000).
     encoding : Encoding, optional
-        The encoding of the training table, for a table to predict: its features in its order. Categories that it does not
-        know are no feature, with a warning. Without `label`, y is None.
+        The encoding of the training table, for a table to test on or to predict. Unknown categories set no feature, with a
+        warning. Without `label`, y is None.
     separator : str, optional
         Character between the values of CSV; by default a comma, a tab for .tsv.
     zero_based, n_features
@@ -84,7 +85,7 @@ def read_data(
         "encoding": encoding, "separator": separator, "zero_based": None if zero_based == "auto" else zero_based,
         "n_features": n_features,
     }  # fmt: skip
-    given = {name: value for name, value in options.items() if not is_empty(value)}
+    given = given_options(options)
     learnt = {"impute": impute or "none", "indicators": indicators, "min_category_rows": min_category_rows}
     given |= {name: value for name, value in learnt.items() if value != LEARNT[name]}
     if isinstance(source, (str, Path)) and Path(source).is_dir():
@@ -93,5 +94,5 @@ def read_data(
             raise ValueError(f"{name}=... was settled when {source} was converted; open it without")
         return open_mapped(source)
     opened = open_source(source, label=label, positive=positive, **given)
-    X, y = opened.whole()
+    X, y = opened.all_rows()
     return Dataset(X, y, opened.names, opened.encoding, opened.class_names)

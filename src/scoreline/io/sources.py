@@ -1,7 +1,5 @@
-"""Where rows come from, block by block: files of text, tables, arrays. `open_source` is the only place that asks which."""
+"""Sources of rows, block by block: text files, tables and arrays. Only `open_source` asks for the kind of a source."""
 
-import inspect
-import warnings
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -14,25 +12,28 @@ import scipy.sparse as sp
 from scoreline.io.columns import TableError, label_values, listed, names_of
 from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.files import check_plain
-from scoreline.io.libsvm import check_indices, index_columns, libsvm_pieces, read_libsvm, whole_numbers
+from scoreline.io.libsvm import as_integers, check_indices, index_columns, libsvm_pieces, read_libsvm
 from scoreline.io.model_archive import read_npy
 from scoreline.io.tables import TABLES, CsvTable, Table, open_table, unpacked_suffix
 from scoreline.operators.convert import frame_values
+from scoreline.operators.sequences import Sequences, check_alphabet
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.memory import memory_limit
+from scoreline.runtime.messages import warn_user
 from scoreline.runtime.npy import map_array
 from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray
 
 BLOCK_BYTES = 1 << 25
 ARRAYS = (".npy", ".npz")
-NPZ_PARTS = ("X", "y", "data", "indices", "indptr", "shape", "format")  # what an .npz file may have for us
+NPZ_PARTS = ("X", "y", "data", "indices", "indptr", "shape", "format")  # the arrays of an .npz file that are read
+LISTS_OF_NAMES = ("categories", "drop", "missing")
 LEARNT = {"impute": "mean", "indicators": True, "min_category_rows": MIN_CATEGORY_ROWS}  # options with their defaults
 Block = tuple[Any, AnyArray | None]
 
 
 class UnfitError(ValueError):
-    """Rows or labels that cannot be used; whoever knows the source adds its name."""
+    """Rows or labels that cannot be used; a caller that knows the source adds its name."""
 
 
 class Dataset(NamedTuple):
@@ -41,15 +42,15 @@ class Dataset(NamedTuple):
     Attributes
     ----------
     X : ndarray, scipy.sparse.csr_array or Operator
-        Examples in rows; an Operator for a folder that stays on disk.
+        One example per row; an Operator if the data stay on disk.
     y : ndarray or None
-        Their labels; None where a table to predict has none.
+        The labels, or None for a table to predict.
     names : list of str or None
         Names of the features, if they have any.
     encoding : Encoding or None
         How columns of a table became features; `MeasureClassifier.save` keeps it with a model.
     class_names : list of str or None
-        What False and True stand for, where `positive` made labels so: all other labels, and the one that was named.
+        The names of the classes False and True, if the source was read with `positive`.
     """
 
     X: Any
@@ -60,12 +61,12 @@ class Dataset(NamedTuple):
 
 
 class Source(ABC):
-    """Rows with labels; a subclass writes `blocks` and `width`, and `whole` where all rows are had in a better way.
+    """Rows with labels. A subclass has `blocks` and `width`, and `all_rows` if there is a better way than joining blocks.
 
     Attributes
     ----------
     name : str
-        What messages call it.
+        Its name in messages.
     names : list of str or None
         Names of the features.
     encoding : Encoding or None
@@ -85,10 +86,10 @@ class Source(ABC):
 
     @abstractmethod
     def width(self) -> tuple[int, int]:
-        """Return the number of features, and the index of the first one in the blocks; known when all have been read."""
+        """Return the number of features and the index of the first feature; valid after all blocks have been read."""
 
-    def whole(self) -> Block:
-        """Return all rows and labels: the blocks put together."""
+    def all_rows(self) -> Block:
+        """Return all rows and labels in one block."""
         matrices, labels = zip(*self.blocks(), strict=True)
         X: Any = sp.vstack(matrices, format="csr") if sp.issparse(matrices[0]) else np.concatenate(matrices)
         return X, None if labels[0] is None else np.concatenate(labels)
@@ -97,10 +98,10 @@ class Source(ABC):
 def open_source(source: Any, *, label: Any = None, positive: Any = None, **options: Any) -> Source:
     """Return the source of a path, a frame or a tuple (X, y); see `read_data` for the options."""
     if isinstance(source, Source):
-        _no(options, label, "a Source")
+        _only(options, label, "a Source")
         opened: Source = source
     elif isinstance(source, tuple) and len(source) == 2:
-        opened = ArraySource(*source, **_no(options, label, "arrays"))
+        opened = ArraySource(*source, **_only(options, label, "arrays"))
     elif not isinstance(source, (str, Path)):
         opened = TableSource(source, label, **options)
     else:
@@ -112,25 +113,29 @@ def open_source(source: Any, *, label: Any = None, positive: Any = None, **optio
         if unpacked_suffix(path) in TABLES:
             opened = TableSource(path, label, **options)
         elif path.suffix.lower() in ARRAYS:
-            _no(options, None, "an array file", ("label",))
+            _only(options, None, "an array file", ("label",))
             try:
                 opened = _array_file(path, label)
             except UnfitError as error:
                 raise ValueError(f"{path}: {error}") from error.__cause__
         else:
-            opened = LibsvmSource(path, **_no(options, label, "LIBSVM text", ("zero_based", "n_features")))
+            opened = LibsvmSource(path, **_only(options, label, "LIBSVM text", ("zero_based", "n_features")))
         opened.name = str(path)
     return opened if positive is None else OneAgainstRest(opened, positive)
 
 
-def is_empty(value: Any) -> bool:
-    """Tell whether an option was left out, or names nothing."""
-    return value is None or (hasattr(value, "__len__") and not isinstance(value, str) and len(value) == 0)
+def given_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given: not None, and not a list of no names."""
+    return {name: value for name, value in options.items() if value is not None and not _names_nothing(name, value)}
 
 
-def _no(options: dict[str, Any], label: Any, what: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return options, or raise if one of them is for tables."""
-    given = {name: value for name, value in {**options, "label": label}.items() if not is_empty(value)}
+def _names_nothing(option: str, value: Any) -> bool:
+    return option in LISTS_OF_NAMES and not isinstance(value, str) and hasattr(value, "__len__") and len(value) == 0
+
+
+def _only(options: dict[str, Any], label: Any, what: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the given options, or raise if one of them is not `known` for this kind of source."""
+    given = given_options({**options, "label": label})
     for name in given:
         if name not in known:
             raise ValueError(
@@ -146,22 +151,50 @@ class LibsvmSource(Source):
         self.path, self.zero_based, self.n_features = path, zero_based, n_features
         check_indices(zero_based, n_features)
 
-    def whole(self) -> Block:
+    def all_rows(self) -> Block:
         """Return all rows and labels."""
         X, y = read_libsvm(self.path, zero_based=self.zero_based, n_features=self.n_features)
-        return X, whole_numbers(y)
+        return X, as_integers(y)
 
     def blocks(self) -> Iterator[Block]:
         """Yield blocks; indices as they are written."""
         for piece in libsvm_pieces(self.path, self.n_features, self.zero_based):
             self._index_range = piece.lowest, piece.highest
             parts = (piece.data, piece.indices, piece.indptr)
-            yield sp.csr_array(parts, shape=(len(piece.labels), piece.highest + 1)), whole_numbers(piece.labels)
+            yield sp.csr_array(parts, shape=(len(piece.labels), piece.highest + 1)), as_integers(piece.labels)
 
     def width(self) -> tuple[int, int]:
         """Return the number of features and the index of the first."""
         first, width = index_columns(self.path, *self._index_range, self.zero_based, self.n_features)
         return width, first
+
+
+class SequenceSource(Source):
+    """Sequences of letters: a tuple (sequences, y), or an iterable of such tuples; `mapped_folder.convert_sequences`."""
+
+    name = "the sequences"
+
+    def __init__(self, source: Any, alphabet: str):
+        self.source, self.alphabet = source, alphabet
+        check_alphabet(alphabet)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield Sequences with their labels."""
+        # A tuple of two tuples is taken as sequences and labels: an iterable of blocks is rarely a tuple.
+        single = isinstance(self.source, tuple) and len(self.source) == 2
+        for block in [self.source] if single else self.source:
+            if not (isinstance(block, tuple) and len(block) == 2):
+                raise UnfitError(f"a block is a {type(block).__name__}, expected a tuple (sequences, labels or None)")
+            rows, labels = Sequences(block[0], self.alphabet), block[1]
+            if labels is not None and np.shape(labels) != (len(rows),):
+                raise UnfitError(
+                    f"labels have shape {np.shape(labels)}, expected one for each of {len(rows)} sequences"
+                )
+            yield rows, None if labels is None else np.asarray(labels)
+
+    def width(self) -> tuple[int, int]:
+        """Return 1: the features of sequences are chosen when they are opened."""
+        return 1, 0
 
 
 class TableSource(Source):
@@ -192,8 +225,8 @@ class TableSource(Source):
         if not isinstance(source, (str, Path)):
             self.name = "the table"
 
-    def whole(self) -> Block:
-        """Return all rows and labels; CSV is parsed once, other files are read twice."""
+    def all_rows(self) -> Block:
+        """Return all rows and labels; CSV is parsed once, other formats are read twice."""
         table, encoding = self._opened(load=True)
         rows = encoding.rows if self.learns else table.rows
         if not rows:
@@ -204,7 +237,7 @@ class TableSource(Source):
         return X, y
 
     def blocks(self) -> Iterator[Block]:
-        """Yield blocks; unless the encoding is known, it is learnt first, in a pass of its own."""
+        """Yield blocks; an unknown encoding is learnt in a first pass."""
         table, encoding = self._opened(load=False)
         rows = 0
         for X, y in self._encoded(table, encoding):
@@ -218,7 +251,7 @@ class TableSource(Source):
         return self.encoding.n_features, 0
 
     def _opened(self, load: bool) -> tuple[Table, Encoding]:
-        """Return the table and its encoding, learnt if there was none; `load`: all of it may be in memory."""
+        """Return the table and its encoding, learnt if necessary; `load` reads the table into memory."""
         table, label = open_table(self.source, missing=self.missing, separator=self.separator), self.label
         if self.learns:
             if label is None:
@@ -271,7 +304,7 @@ class TableSource(Source):
         return names + ([] if label is None else [label]), text
 
     def _check_encoding(self, encoding: Any) -> None:
-        """Raise unless it is an encoding, and no option comes with it that it has settled."""
+        """Raise unless it is an encoding, and no other option contradicts it."""
         if not isinstance(encoding, Encoding):
             raise ValueError(f"encoding is a {type(encoding).__name__}, expected an Encoding")
         changed = [name for name, default in LEARNT.items() if self.options.get(name, default) != default]
@@ -294,7 +327,7 @@ class TableSource(Source):
             )
 
     def _warn_unseen(self, encoding: Encoding, rows: int) -> None:
-        """Warn of values that the training rows did not have, with their counts."""
+        """Warn about values that did not occur in the training rows, with their counts."""
         if self.learns:
             return
         for counts, what, done in (
@@ -303,15 +336,7 @@ class TableSource(Source):
         ):
             if counts:
                 shown = ", ".join(f"{column} {count} of {rows} rows" for column, count in counts.items())
-                _warn_caller(f"{self.name}: {what}: {shown}; {done}")
-
-
-def _warn_caller(message: str) -> None:
-    """Warn with the line of the caller, whichever function of this package was called."""
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("scoreline."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
+                warn_user(f"{self.name}: {what}: {shown}; {done}")
 
 
 def _check_name(table: Table, argument: str, name: Any) -> None:
@@ -328,9 +353,9 @@ def _check_name(table: Table, argument: str, name: Any) -> None:
 def assembled(
     blocks: Iterator[tuple[Any, AnyArray | None]], encoding: Encoding, rows: int
 ) -> tuple[Any, AnyArray | None]:
-    """Put blocks together, into arrays that are there from the start: beyond the result one block is in memory.
+    """Copy blocks into arrays allocated in advance, so that memory holds the result and one block.
 
-    `rows` is what the file says: where that is wrong, rows would be what memory held before.
+    `rows` is the count that the file names. A wrong count is an error, because some rows would be uninitialised memory.
     """
     least = 8.0 * rows * (encoding.n_features if encoding.storage == "dense" else 1)
     if least > memory_limit():
@@ -353,7 +378,7 @@ def assembled(
 
 
 class _Rows:
-    """A CSR matrix that grows: room is made for as many entries as the rows so far let expect."""
+    """A CSR matrix that grows; the number of entries to come is estimated from the rows so far."""
 
     def __init__(self, rows: int, width: int):
         self.shape, self.row, self.entries = (rows, width), 0, 0
@@ -365,7 +390,7 @@ class _Rows:
         start, end, row = self.entries, self.entries + block.nnz, self.row + block.shape[0]
         if end > len(self.data):
             room = max(end, int(end / row * self.shape[0] * 1.02))
-            if start:  # realloc moves pages, not bytes, where arrays are large
+            if start:  # for large arrays realloc moves pages rather than bytes
                 self.data.resize(room, refcheck=False)
                 self.indices.resize(room, refcheck=False)
             else:
@@ -379,7 +404,7 @@ class _Rows:
         """Return the matrix."""
         self.data.resize(self.entries, refcheck=False)
         self.indices.resize(self.entries, refcheck=False)
-        kind = np.int32 if self.entries < 2**31 else np.int64  # SciPy wants both index arrays of one type
+        kind = np.int32 if self.entries < 2**31 else np.int64  # SciPy needs the same type for both index arrays
         arrays = (self.data, self.indices.astype(kind, copy=False), self.indptr.astype(kind, copy=False))
         return sp.csr_array(arrays, shape=self.shape)
 
@@ -388,7 +413,7 @@ class ArraySource(Source):
     """Arrays: X dense or sparse, and labels or None."""
 
     def __init__(self, X: Any, y: Any = None, label: int | None = None):
-        self.label = label  # column of a dense X that holds the labels and is left out
+        self.label = label  # the column of a dense X that holds the labels
         if sp.issparse(X) and X.format in ("csr", "csc"):
             X.check_format(full_check=True)
         X = frame_values(X)
@@ -401,7 +426,7 @@ class ArraySource(Source):
         if self.y is not None and self.y.shape != (self.X.shape[0],):
             raise UnfitError(f"y has shape {self.y.shape}, expected one label for each of {self.X.shape[0]} rows")
 
-    def whole(self) -> Block:
+    def all_rows(self) -> Block:
         """Return X and y."""
         return self._features(self.X), self.y
 
@@ -423,14 +448,14 @@ class ArraySource(Source):
 
 
 def _array_file(path: Path, label: Any) -> ArraySource:
-    """Return the arrays of an .npz file (X and y, or a SciPy matrix and y) or of an .npy file (`label`: number of a column)."""
+    """Return the arrays of an .npz file (X or a SciPy matrix, and y) or of an .npy file, where `label` is a column number."""
     suffix = path.suffix.lower()
     try:
         check_plain(path)
         arrays: Any = map_array(path) if suffix == ".npy" else _npz_arrays(path)
     except (FileNotFoundError, PermissionError):
         raise
-    except Exception as error:  # zipfile, zlib and NumPy have many ways to fail on bytes that are not theirs
+    except Exception as error:  # zipfile, zlib and NumPy can fail in many ways on damaged bytes
         raise ValueError(
             f"{path} cannot be read as {suffix} ({error!s:.300}); it is damaged, or holds objects"
         ) from error
@@ -454,10 +479,10 @@ def _npz_matrix(path: Path, arrays: dict[str, AnyArray]) -> Any:
         parts = arrays["data"], arrays["indices"], arrays["indptr"]
         columns = np.asarray(arrays.get("format", b"csr")).item() in (b"csc", "csc")
         shape = tuple(arrays["shape"].tolist())
-        if columns and 8.0 * shape[0] > 0.25 * memory_limit():  # which CSR needs for the starts of so many rows
+        if columns and 8.0 * shape[0] > 0.25 * memory_limit():  # the size of indptr after the conversion to CSR
             raise ValueError(f"shape={shape}: so many rows take more than a quarter of the memory")
         matrix = (sp.csc_array if columns else sp.csr_array)(parts, shape=shape)
-        matrix.check_format(full_check=True)  # indices out of range would lead SciPy out of memory
+        matrix.check_format(full_check=True)  # with indices out of range SciPy would read foreign memory
         return matrix
     except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(
@@ -466,28 +491,28 @@ def _npz_matrix(path: Path, arrays: dict[str, AnyArray]) -> Any:
 
 
 def _npz_arrays(path: Path) -> dict[str, AnyArray]:
-    """Return the arrays of an .npz file that are looked at: none larger than it says, together no more than memory holds."""
+    """Return the arrays of an .npz file that are known; together they may take a quarter of the memory."""
     with zipfile.ZipFile(path) as archive:
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
         known = {name: member for name, member in members.items() if name in NPZ_PARTS}
-        asked, room = sum(member.file_size for member in known.values()), 0.25 * memory_limit()
-        if asked > room:
+        n_bytes = sum(member.file_size for member in known.values())
+        if n_bytes > 0.25 * memory_limit():
             raise ValueError(
-                f"its arrays unpack to {asked:.3g} bytes, more than a quarter of the memory; save X as .npy"
+                f"its arrays unpack to {n_bytes:.3g} bytes, more than a quarter of the memory; save X as .npy"
             )
         found = {name: read_npy(archive.read(member), "biufSU") for name, member in known.items()}
-    return found | {name: np.zeros(0) for name in members if name not in known}  # for messages their names are enough
+    return found | {name: np.zeros(0) for name in members if name not in known}  # messages only need their names
 
 
 class OneAgainstRest(Source):
-    """A source whose labels become True where they are `positive`, and False elsewhere."""
+    """A source with labels True for the positive class and False for all others."""
 
     def __init__(self, inner: Source, positive: Any):
         self.inner, self.positive, self.name = inner, positive, inner.name
 
-    def whole(self) -> Block:
+    def all_rows(self) -> Block:
         """Return all rows, and whether they are positive."""
-        (block,) = self._labelled(iter([self.inner.whole()]))
+        (block,) = self._labelled(iter([self.inner.all_rows()]))
         return block
 
     def blocks(self) -> Iterator[Block]:

@@ -20,9 +20,9 @@ def make_imbalanced(
 ) -> tuple[FloatArray, AnyArray]:
     """Return (X, y) with a rare positive class made of several kinds of rows.
 
-    Features are Student t: heavy tails, like amounts of money. Each kind of positive is shifted along a sparse direction
-    of its own, the kinds being of different strength and frequency; a small share of all labels is flipped. Log-loss
-    suffers from the tails more than the ranking does, so this is a set on which training for AUC pays.
+    Features follow Student's t distribution, which has heavy tails, like amounts of money. Each kind of positive is shifted
+    along its own sparse direction, with its own strength and frequency. A small share of all labels is flipped. The tails
+    harm the log-loss more than the ranking, so training for AUC pays on this set.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class HardExample:
     steps : int
         Iterations for which `objective` is proved.
     objective : callable
-        k -> J(w_k), k = 1, 2, ..., with the tie rule "smallest" and no plane to begin with; None where only a rate is proved.
+        k -> J(w_k), k = 1, 2, ..., with the tie rule "smallest" and no initial plane; None if only a rate is proved.
     point : callable
         k -> w_k, or None.
     """
@@ -112,10 +112,10 @@ class HardExample:
 def hard_for_cutting_planes(n: int = 8) -> list[HardExample]:
     """Return the counter-examples of Zhang, Saha and Vishwanathan (2010, 2012) with about n rows.
 
-    On all of them the gap of the cutting-plane method after k iterations is of the order of 1/k up to k = n: for a gap of
-    eps choose n = 1/eps and it needs 1/eps iterations, while `smoothed` needs of the order of 1/sqrt(eps). The oracle must
-    break ties as the theorems do: `HingeRisk(ties="smallest")` and so on. Values of min J for PRBEP and F1 are not in the
-    papers; brute force for n = 3..9 confirmed them.
+    On all of them the gap of the cutting-plane method after k iterations is of the order of 1/k up to k = n. With n = 1/eps
+    it needs 1/eps iterations for a gap of eps, while `smoothed` needs of the order of 1/sqrt(eps). The oracle must break ties
+    as in the theorems, for example `HingeRisk(ties="smallest")`. The papers do not give min J for PRBEP and F1; brute force
+    for n = 3..9 confirmed these values.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables (CSV, Parquet, Arrow, frames) that can be read again and again, in batches of rows."""
+"""Tables (CSV, Parquet, Arrow, frames) that can be read several times, in batches of rows."""
 
 import base64
 import contextlib
@@ -21,23 +21,23 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 TABLES = (*SEPARATORS, *PARQUET, *ARROW)
-CSV_BLOCK_BYTES = 1 << 22  # parsed at a time; no value can be longer
+CSV_BLOCK_BYTES = 1 << 22  # text that is parsed at once; no value can be longer
 MAX_BATCH_ROWS = 65_536
-MAX_BATCH_CELLS = 1 << 24  # fewer rows where there are many columns
-MAX_RELEASE_SECONDS = 10.0  # to wait until Arrow's threads have finished with a Python file
+MAX_BATCH_CELLS = 1 << 24  # limits the rows of tables with many columns
+MAX_RELEASE_SECONDS = 10.0  # how long to wait for Arrow's threads to release a Python file
 
 
 class Table(ABC):
     """A table in a file or in memory; `open_table` makes one.
 
-    `rows` is None if it is not known. `missing` are texts that stand for missing values, unless reading has replaced them.
+    `rows` is None if it is not known. `missing` are texts that stand for missing values.
     """
 
     rows: int | None = None
 
     def __init__(self, name: str, columns: Iterable[str], missing: Iterable[str] = ()):
         self.name, self.columns, self.missing = name, list(columns), tuple(missing)
-        self._known = frozenset(self.columns)  # so that looking up all columns takes time linear in their number
+        self._known = frozenset(self.columns)  # for lookups in constant time
         if twice(self.columns):
             raise ValueError(f"{name}: column {twice(self.columns)[0]!r} occurs more than once; rename one")
         if not self.columns:
@@ -50,10 +50,11 @@ class Table(ABC):
     def batches(
         self, columns: Iterable[str] | None = None, *, exact: Iterable[str] = (), text: Iterable[str] = ()
     ) -> Iterator[Any]:
-        """Yield the rows as `pyarrow.RecordBatch`, of at most 65,536 rows each; every call starts from the first.
+        """Yield the rows as `pyarrow.RecordBatch` of at most 65,536 rows; every call starts from the first row.
 
-        Of a CSV file, columns in `exact` keep integers as integers (labels; others become float64), those in `text` stay text
-        (categories). Where CSV has text in a column that began with numbers, its type changes; the next call knows it.
+        In CSV files, columns in `exact` (labels) keep integers as integers, while others become float64. Columns in `text`
+        (categories) stay text. If text follows in a column that began with numbers, the column changes its type, and later
+        calls use the new type from the start.
         """
         chosen = self.columns if columns is None else list(columns)
         for name in chosen:
@@ -82,7 +83,7 @@ class Table(ABC):
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
     def loaded(self, columns: list[str], text: Iterable[str]) -> "Table":
-        """Return a table of some columns that is read fast twice: CSV is parsed once by all threads, others stay."""
+        """Return a table of some columns that is fast to read twice: CSV is parsed into memory, others are not changed."""
         return self
 
     def line_of(self, row: int) -> int | None:
@@ -101,7 +102,7 @@ class Table(ABC):
 
 
 def open_table(source: Any, *, missing: Iterable[str] = (), separator: str | None = None) -> Table:
-    """Open a file, known by its suffix, or wrap a frame; see `read_data`. Of a file only the beginning is read."""
+    """Open a file by its suffix, or wrap a frame; see `read_data`. Only the beginning of a file is read."""
     markers = names_of("missing", missing)
     for marker in markers:
         if not _is_unicode(marker):
@@ -140,7 +141,7 @@ def unpacked_suffix(path: Path) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Tell whether UTF-8 can hold a text: names of files and arguments of programs may have bytes that are not characters."""
+    """Tell whether UTF-8 can hold a text: file names and arguments may contain bytes that are not characters."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -186,7 +187,7 @@ def from_frame(source: Any) -> Any:
 
 @contextlib.contextmanager
 def _readable(path: Path, what: str) -> Iterator[None]:
-    """Turn errors of pyarrow into ours, with the file."""
+    """Turn errors of pyarrow into ValueErrors that name the file."""
     try:
         yield
     except (FileNotFoundError, IsADirectoryError, PermissionError, TableError):
@@ -224,14 +225,14 @@ class ParquetTable(Table):
         super().__init__(str(path), names, missing)
 
     def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:
-        """Yield batches; beyond them a page per column is in memory."""
+        """Yield batches; memory holds one batch and one page per column."""
         with _readable(self.path, "Parquet"), arrow("pyarrow.parquet").ParquetFile(self.path, pre_buffer=False) as file:
             for batch in file.iter_batches(_batch_rows(columns), columns=columns):
-                batch.validate(full=True)  # texts need not be UTF-8
+                batch.validate(full=True)  # checks that texts are UTF-8
                 yield self._restored(batch.select(columns))
 
     def _restored(self, batch: Any) -> Any:
-        """Return a batch with the dictionaries that its columns were before they were written."""
+        """Return a batch in which columns that were written as dictionaries are dictionaries again."""
         names = batch.schema.names
         if self.dictionaries.isdisjoint(names):
             return batch
@@ -241,14 +242,14 @@ class ParquetTable(Table):
 
 
 def _lost_dictionaries(file: Any) -> frozenset[str]:
-    """Return the columns that were dictionaries, and that Parquet holds as plain values: pyarrow only brings texts back."""
+    """Return the columns that were dictionaries when they were written; pyarrow only restores those of texts."""
     stored = (file.metadata.metadata or {}).get(b"ARROW:schema")
     if stored is None:
         return frozenset()
     pa = arrow()
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
-    except (ValueError, pa.ArrowException, OSError):  # the values are there all the same
+    except (ValueError, pa.ArrowException, OSError):  # the values can be read without the schema
         return frozenset()
     were = {field.name for field in schema if pa.types.is_dictionary(field.type)}
     return frozenset(f.name for f in file.schema_arrow if f.name in were and not pa.types.is_dictionary(f.type))
@@ -264,14 +265,14 @@ class ArrowTable(Table):
         super().__init__(str(path), names, missing)
 
     @property
-    def rows(self) -> int:  # type: ignore[override]
-        """Number of rows, which takes reading the file."""
+    def rows(self) -> int:  # type: ignore[override]  # an attribute elsewhere
+        """Number of rows; the file is read to count them."""
         with self._opened() as reader:
             return sum(batch.num_rows for batch in self._stored(reader))
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Any]:
-        """Open it, mapped into memory: the file format, or else the stream format."""
+        """Open the memory-mapped file in the file format, or else in the stream format."""
         pa = arrow()
         with _readable(self.path, "Arrow IPC"), pa.memory_map(str(self.path)) as file:
             try:
@@ -282,7 +283,7 @@ class ArrowTable(Table):
             yield reader
 
     def _stored(self, reader: Any) -> Iterator[Any]:
-        """Yield the batches as they were written; Arrow trusts offsets in a file unless it is told to look at them all."""
+        """Yield the batches as they were written, validated: by default Arrow trusts the offsets in a file."""
         count = getattr(reader, "num_record_batches", None)
         for batch in reader if count is None else map(reader.get_batch, range(count)):
             batch.validate(full=True)
@@ -296,14 +297,14 @@ class ArrowTable(Table):
 
 
 class XzText(io.RawIOBase):
-    """The text of an .xz file, which Arrow cannot unpack: its threads call `read` instead.
+    """The text of an .xz file, which Arrow cannot unpack itself; its threads call `read`.
 
     A thread that calls into Python while the interpreter exits aborts the process ("terminate called without an active
     exception"). `release` therefore ends the text and waits until Arrow has dropped its last reference to this object.
     """
 
     def __init__(self, path: Path):
-        self._file: Any = lzma.open(path)  # noqa: SIM115
+        self._file: Any = lzma.open(path)  # noqa: SIM115 - `release` closes it
         self._ended, self._failed = threading.Event(), threading.Event()
 
     def readable(self) -> bool:
@@ -311,15 +312,15 @@ class XzText(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, none once the text has been released."""
+        """Return the next bytes, or none once the text has been released."""
         try:
             return b"" if self._ended.is_set() else self._file.read(size)
         except BaseException:
-            self._failed.set()  # the error, which Arrow passes on, keeps this object alive; nothing reads it any more
+            self._failed.set()  # Arrow passes the error on, which keeps this object alive, but no longer reads
             raise
 
     def release(self) -> Callable[[], None]:
-        """Return a function to call when all other references to this object are gone, save for those of Arrow."""
+        """Return a function to call once only Arrow refers to this object."""
         ended, failed, dropped, file = self._ended, self._failed, threading.Event(), self._file
         weakref.finalize(self, dropped.set)
 
@@ -336,7 +337,7 @@ class CsvTable(Table):
 
     def __init__(self, path: Path, separator: str, missing: Iterable[str] = ()):
         self.path, self.separator, self._null_texts = path, separator, list(missing)
-        self._found_types: dict[tuple[str, bool], Any] = {}  # which the first block did not tell
+        self._found_types: dict[tuple[str, bool], Any] = {}  # of columns whose later values do not fit the first block
         with self._explained():
             names = list(self._schema().names)
         super().__init__(str(path), names)
@@ -348,7 +349,7 @@ class CsvTable(Table):
         source: Any = XzText(self.path) if self.path.suffix.lower() == ".xz" else self.path
         release = source.release() if isinstance(source, XzText) else lambda: None
         try:
-            # Line breaks inside quotes cost about a tenth of the time; without them a file that has some cannot be read.
+            # Support for line breaks inside quotes takes about a tenth of the time, and some files need it.
             result = getattr(module, function)(
                 source,
                 read_options=module.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=threads),
@@ -386,13 +387,13 @@ class CsvTable(Table):
             table, release = self._opened("read_csv", include_columns=columns, column_types=types)
             release()
             self._check_text(table.schema)
-        arrow().default_memory_pool().release_unused()  # parsing takes as much again, which is now free
+        arrow().default_memory_pool().release_unused()  # parsing needed as much memory again
         loaded = MemoryTable(table, self.name)
-        loaded.line_of = self.line_of  # type: ignore[method-assign]
+        loaded.line_of = self.line_of  # type: ignore[method-assign]  # the lines of the file
         return loaded
 
     def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:
-        """Yield batches; where a value does not fit its column, the column has another type from there on, and next time."""
+        """Yield batches; if a value does not fit the type of its column, the type is widened from there on."""
         pa, step, done = arrow(), _batch_rows(columns), 0
         while True:
             types = self._types(columns, exact, text)
@@ -420,28 +421,28 @@ class CsvTable(Table):
                     raise
 
     def _types(self, columns: list[str], exact: set[str], text: set[str]) -> dict[str, Any]:
-        """Return the type of each column: what its first block tells, with room for more, or what was found later."""
+        """Return the type of each column: that of the first block, widened, or one that a later value needed."""
         pa = arrow()
         with self._explained():
             schema = self._schema(include_columns=columns)
             self._check_text(schema)
         types = {}
         for name in columns:
-            kind, whole = schema.field(name).type, name in exact
-            if pa.types.is_null(kind) or (pa.types.is_integer(kind) and not whole):
-                kind = pa.int64() if whole else pa.float64()
-            types[name] = pa.string() if name in text else self._found_types.get((name, whole), kind)
+            kind, as_integer = schema.field(name).type, name in exact
+            if pa.types.is_null(kind) or (pa.types.is_integer(kind) and not as_integer):
+                kind = pa.int64() if as_integer else pa.float64()
+            types[name] = pa.string() if name in text else self._found_types.get((name, as_integer), kind)
         return types
 
     def _check_text(self, schema: Any) -> None:
-        """Raise if a column is not UTF-8, which pyarrow takes for binary."""
+        """Raise if a column is not UTF-8; pyarrow reads such a column as binary."""
         for field in schema:
             if arrow().types.is_binary(field.type):
                 raise arrow().ArrowInvalid(f"column {field.name!r}: invalid UTF8 data")
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn errors of pyarrow into ours, with file and line."""
+        """Turn errors of pyarrow into ValueErrors that name the file and line."""
         with _readable(self.path, "CSV"):
             try:
                 yield
@@ -452,7 +453,7 @@ class CsvTable(Table):
                 raise ValueError(message) from error
 
     def _message(self, said: str) -> str | None:
-        """Return our words for an error of pyarrow."""
+        """Return a plain message for an error of pyarrow, or None if there is none."""
         ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
         if "UTF8" in said or "codec" in said or (ragged and not self._is_utf8()):
             return f"{self.path} is not UTF-8 text ({said:.200}); save it as UTF-8"
@@ -473,7 +474,7 @@ class CsvTable(Table):
         return None
 
     def _is_utf8(self) -> bool:
-        """Tell whether the beginning is UTF-8; UTF-16 looks like lines of the wrong length."""
+        """Tell whether the beginning looks like UTF-8; UTF-16 appears as rows of the wrong length."""
         with self._bytes() as file:
             return b"\0" not in file.read(4096)
 
@@ -482,7 +483,7 @@ class CsvTable(Table):
         return arrow().input_stream(lzma.open(self.path) if self.path.suffix.lower() == ".xz" else self.path)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the line at which each record starts, and its values; slow, for messages only."""
+        """Yield the line at which each record starts, and its values; slow, used in messages only."""
         with self._bytes() as file:
             reader, line = csv.reader(io.TextIOWrapper(file, "utf-8", newline=""), delimiter=self.separator), 1
             for record in reader:

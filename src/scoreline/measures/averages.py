@@ -12,7 +12,7 @@ from scoreline.measures.base import CountsBasedMeasure, Measure, check_total
 from scoreline.measures.registry import get_measure
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.types import AnyArray, FloatArray
-from scoreline.runtime.vectors import tamed
+from scoreline.runtime.vectors import scaled_to_safe_range
 
 AVERAGES = ("macro", "weighted", "micro", "none", None)
 MOST_NAMED = 5  # classes that a warning names at most
@@ -262,7 +262,7 @@ def _weights(sample_weight: Any, n: int, scale_free: bool) -> FloatArray | None:
         raise ValueError("sample_weight must be finite, non-negative and positive somewhere")
     if not scale_free:
         return check_total(weight)
-    scaled: FloatArray = tamed(weight)[0]
+    scaled: FloatArray = scaled_to_safe_range(weight)[0]
     if np.count_nonzero(scaled) < np.count_nonzero(weight):  # a class might vanish with its rows
         raise ValueError(
             f"sample_weight lies between {weight[weight > 0.0].min():.3g} and {weight.max():.3g}: floats cannot hold sums "

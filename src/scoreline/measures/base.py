@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
-from scoreline.runtime.vectors import RemoteVector, as_vector, tamed
+from scoreline.runtime.vectors import RemoteVector, as_vector, scaled_to_safe_range
 
 LEAST_WEIGHT_RATIO = 1e-290  # of a class in the largest weight: its counts keep their digits beside those of the other
 MOST_WEIGHT = 1e300  # of all rows together, where the weights must stay as they are
@@ -164,4 +164,4 @@ def _checked_weights(positive: Any, weight: Any, scale_free: bool) -> tuple[Any,
             f"cannot hold counts of both, expected a ratio of at most {1.0 / LEAST_WEIGHT_RATIO:.0e}; use weights that "
             "differ less"
         )
-    return tamed(weight)
+    return scaled_to_safe_range(weight)

@@ -73,7 +73,7 @@ class OperatingPoint(CountsBasedMeasure):
         """Return a value of the rate that the constraint limits, in words."""
         return f"{self.constraint().split(' >= ')[0]} {rate:.3g}"
 
-    def kept(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> bool | AnyArray:
+    def is_met(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> bool | AnyArray:
         """Return where the constraint holds, up to the rounding of sums of weights; without a trial it does not."""
         successes, trials, limit = self.trials(tp, fp, fn, tn)
         return (trials > 0) & (successes >= limit * trials * (1.0 - ROUNDING))
@@ -89,19 +89,19 @@ class OperatingPoint(CountsBasedMeasure):
         deviation = np.sqrt(2.0 * limit * (1.0 - limit) * np.maximum(trials, 1.0))
         excess = successes - limit * trials
         if limit in (0.0, 1.0):  # no room for chance: nothing or one miss breaks it
-            return np.where(self.kept(tp, fp, fn, tn), 1.0, 0.0)
+            return np.where(self.is_met(tp, fp, fn, tn), 1.0, 0.0)
         # Without a success so far there is none to hope for.
         return np.asarray(ndtr(excess / deviation) * (np.asarray(successes) > 0))
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the target where the constraint holds, else 0 (eq. operating-points)."""
-        return np.where(self.kept(tp, fp, fn, tn), self.target(tp, fp, fn, tn), 0.0)
+        return np.where(self.is_met(tp, fp, fn, tn), self.target(tp, fp, fn, tn), 0.0)
 
     def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return 1 + target where the constraint holds (with the confidence asked for), else how close it is."""
         if self.confidence is not None:
             return self.robust_value(tp, fp, fn, tn)
-        return np.where(self.kept(tp, fp, fn, tn), 1.0 + self.target(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
+        return np.where(self.is_met(tp, fp, fn, tn), 1.0 + self.target(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
 
     def robust_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return target times chance, or with `confidence` 1 + target where the chance reaches it, else the chance."""
@@ -114,14 +114,14 @@ class OperatingPoint(CountsBasedMeasure):
         """Return what a threshold on held-out rows maximises: `robust_value` where the constraint is kept."""
         if self.confidence is not None:
             return self.robust_value(tp, fp, fn, tn)
-        kept = self.kept(tp, fp, fn, tn)
+        kept = self.is_met(tp, fp, fn, tn)
         return np.where(kept, 1.0 + self.robust_value(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
 
     def unreached(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> str | None:
         """Return what to say if no threshold of the scores z keeps the constraint, None if one does."""
 
         def closest(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-            return np.where(self.kept(tp, fp, fn, tn), 2.0, self.rate(tp, fp, fn, tn))
+            return np.where(self.is_met(tp, fp, fn, tn), 2.0, self.rate(tp, fp, fn, tn))
 
         value = best_threshold(y, z, closest, sample_weight, rises=True).value
         if value < 2.0:
@@ -213,7 +213,7 @@ class TprAtFpr(OperatingPoint):
         """Return true negatives among all negatives: their share must be at least 1 - fpr."""
         return tn, fp + tn, 1.0 - self.fpr
 
-    def kept(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> bool | AnyArray:
+    def is_met(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> bool | AnyArray:
         """Return where few enough negatives are called positive; as many as fpr says, without rounding of 1 - fpr."""
         return fp <= self.fpr * (fp + tn) * (1.0 + ROUNDING)
 

@@ -8,7 +8,7 @@ import numpy as np
 from scoreline.measures.ties import Ties, median_size
 from scoreline.runtime.types import AnyArray, FloatArray
 
-FEW = 1 << 14  # rows that are sent here
+MAX_GATHERED_ROWS = 1 << 14  # rows that are sent here
 POINTS = 1 << 16  # of a class that a part sends for a robust threshold
 
 V = TypeVar("V", bound=Any)  # vectors on a device, or arrays of a part

@@ -13,7 +13,7 @@ from scoreline.operators.moments import ClassMoments
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.array_types import on_host
 from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
-from scoreline.runtime.vectors import as_vector, tamed, visible
+from scoreline.runtime.vectors import as_vector, scaled_to_safe_range, visible
 
 T = TypeVar("T")
 ROW_VECTORS = ("u", "weight", "sign")  # arguments with an entry for every row
@@ -67,6 +67,8 @@ class Operator(ABC):
         What made the columns of this matrix from those of the user's (`features="additive"` or "pairs").
     tails_checked : bool
         Whether a fit has looked for heavy tails already, so that its folds and refits need not.
+    string_features : dict or None
+        What the columns of a StringOperator are: a model must not be used on other ones.
     """
 
     capabilities: frozenset[str] = frozenset()
@@ -79,6 +81,7 @@ class Operator(ABC):
         self.column_map: Any = None
         self.feature_map: Any = None
         self.tails_checked = False
+        self.string_features: dict[str, Any] | None = None
 
     @visible
     def matvec(self, w: FloatArray) -> Scores:
@@ -128,12 +131,12 @@ class Operator(ABC):
         own.n_passes = 0.0
         inner, pieces = vars(self).get("inner"), vars(self).get("pieces")  # what it is made of counts too
         if inner is not None:
-            own.inner = inner.apart()  # type: ignore[attr-defined]
+            own.inner = inner.apart()  # type: ignore[attr-defined]  # of wrappers
         if pieces is not None:
-            own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]
+            own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]  # of stacks
         return own
 
-    def wrapped(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":
+    def with_parts_wrapped(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":
         """Return the matrix with a wrapper around it, or around each of its parts if these are on workers."""
         return wrap(self)
 
@@ -210,7 +213,7 @@ class Operator(ABC):
             if self.scores == "host":
                 if not (np.isfinite(weight).all() and (weight >= 0.0).all()):
                     raise ValueError("weight must hold finite numbers of at least 0, one for each row")
-                weight, exponent = tamed(weight)
+                weight, exponent = scaled_to_safe_range(weight)
         self.n_passes += 1.0
         found = self._column_statistics(weight)
         return found._replace(weight=np.ldexp(found.weight, -exponent)) if exponent else found

@@ -1,6 +1,6 @@
-"""Displays of a model and of its scores, facts about data, and the HTML page about a model.
+"""Displays of a model and its scores, facts about data, and the HTML page about a model.
 
-This room reads fitted classifiers and decision values, never files of data; matplotlib is imported when a figure is drawn.
+This package reads fitted classifiers and decision values, not files of data. It imports matplotlib when it draws a figure.
 """
 
 from scoreline.report.facts import Facts, describe

@@ -1,4 +1,4 @@
-"""How a figure is drawn: axes, ticks, legends, notes, and `Display`, which every figure of this package is."""
+"""Drawing of figures: axes, ticks, legends, notes, and `Display`, the base class of all figures."""
 
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
@@ -10,12 +10,12 @@ from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray, IntArray
 
 FONT_SIZE = 9.5
-WIDTH, HEIGHT = 4.3, 3.5  # inches; no wider, so that letters can be read where a phone shows the whole width
-LegendEntries: TypeAlias = list[tuple[Any, str]]  # an artist and what it stands for
+WIDTH, HEIGHT = 4.3, 3.5  # inches; narrow enough to be readable on a phone
+LegendEntries: TypeAlias = list[tuple[Any, str]]  # (artist, label)
 
 
 class Display(ABC):
-    """A figure that keeps the arrays it shows; a subclass writes `_draw` and `describe`.
+    """A figure with the arrays that it shows; a subclass implements `_draw` and `describe`.
 
     Attributes
     ----------
@@ -28,12 +28,12 @@ class Display(ABC):
 
     @property
     def height(self) -> float:
-        """Height of a figure of its own, in inches."""
+        """Height of a new figure, in inches."""
         return HEIGHT
 
     @abstractmethod
     def describe(self) -> str:
-        """Return what the figure shows, in numbers."""
+        """Return a caption with the main numbers of the figure."""
 
     @abstractmethod
     def _draw(self, ax: Any, *args: Any, **options: Any) -> LegendEntries:
@@ -47,9 +47,9 @@ class Display(ABC):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         legend_at : {"below", "best", "none"}, optional
-            Place of the legend: below a figure of its own, else the best place in the axes.
+            Place of the legend. By default it is below a new figure, and at the best place in given axes.
         **options : dict
-            What the class says that its figure can be told.
+            Options of the class.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class Display(ABC):
 
 
 def tidy(ax: Any, grid: str = "y") -> None:
-    """Take away what does not inform: two spines, the grid of the other direction, heavy ticks."""
+    """Remove clutter: two spines, the grid of the other direction, heavy ticks."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set(color=MUTED, linewidth=0.8)
     ax.tick_params(colors=INK, labelsize=FONT_SIZE - 0.5, length=3.0, width=0.8)
@@ -76,7 +76,7 @@ def tidy(ax: Any, grid: str = "y") -> None:
 
 
 def label(ax: Any, across: str, up: str) -> None:
-    """Name both axes; a dollar sign in a name is no formula."""
+    """Label both axes; a dollar sign in a label does not start a formula."""
     for text in (ax.set_xlabel(across), ax.set_ylabel(up)):
         text.set(fontsize=FONT_SIZE, color=INK, parse_math=False)
 
@@ -88,7 +88,7 @@ def legend(ax: Any, entries: LegendEntries, where: str) -> None:
     if where == "none" or not entries:
         return
     handles = [handle for handle, _ in entries]
-    blank = ["x"] * len(entries)  # set below: matplotlib leaves out labels that begin with an underscore
+    blank = ["x"] * len(entries)  # replaced below, because matplotlib ignores labels that begin with an underscore
     look = {"frameon": False, "fontsize": FONT_SIZE - 0.5, "labelcolor": INK, "handlelength": 2.2, "borderaxespad": 0.4}
     if where == "below":
         drawn = ax.figure.legend(handles, blank, loc="outside lower left", **look)
@@ -99,7 +99,7 @@ def legend(ax: Any, entries: LegendEntries, where: str) -> None:
 
 
 def note(ax: Any, words: str) -> LegendEntries:
-    """Say in the axes why there is nothing to draw; there are no entries of a legend."""
+    """Write into the axes why there is nothing to draw; return an empty legend."""
     ax.set_axis_off()
     look = {"ha": "center", "va": "center", "color": MUTED, "fontsize": FONT_SIZE + 1, "parse_math": False}
     ax.text(0.5, 0.5, words, transform=ax.transAxes, **look)

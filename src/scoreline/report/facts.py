@@ -1,4 +1,4 @@
-"""What a data set is like: shape, balance, scale, constant columns, duplicate rows; and what to do about it."""
+"""Facts about a data set, with warnings and advice: shape, balance, scale, constant columns, duplicate rows."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,15 +10,15 @@ from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import heavy_tailed
 from scoreline.runtime.types import AnyArray, FloatArray
 
-MAGNITUDE_RATIO_TO_SCALE = 1e3  # from which on scaling of the columns is advised
-BALANCED_SHARE = 0.4  # of the smaller class, from which on accuracy tells a model from a constant prediction
-FEW_ROWS_OF_A_CLASS = 50
-MANY_DUPLICATES = 0.01  # share of the rows that is worth a word
+MAGNITUDE_RATIO_TO_SCALE = 1e3  # columns that differ by this factor should be scaled
+BALANCED_SHARE = 0.4  # least share of the smaller class at which accuracy is a useful measure
+MIN_ROWS_PER_CLASS = 50  # with fewer rows the results on held-out rows are uncertain
+MANY_DUPLICATES = 0.01  # share of the rows that is worth a warning
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of a data set, as pairs (what, value) in words, and as numbers; warnings and advice as sentences."""
+    """Facts about a data set: pairs (name, value) as text, the same as numbers, and sentences with warnings and advice."""
 
     lines: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
@@ -27,25 +27,26 @@ class Facts:
 
 
 def describe(X: Any, y: Any = None, names: list[str] | None = None, class_names: list[str] | None = None) -> Facts:
-    """Look at a data set: three passes over X and a sample of its rows, a few vectors of n numbers.
+    """Describe a data set, in three passes over X and with a few vectors of n numbers.
 
-    Duplicate rows are found by the scores of two random vectors, which are equal for equal rows and hardly ever for others.
+    Duplicate rows are found by their scores for two random vectors, which are equal for equal rows and almost never for
+    others.
 
     Parameters
     ----------
     X : array, sparse matrix, frame or Operator
-        Examples in rows.
+        One example per row.
     y : array of labels, optional
         Their classes.
     names : list of str, optional
         Names of the features.
     class_names : list of str, optional
-        What False and True stand for, where labels are these.
+        The classes that the labels False and True stand for.
 
     Returns
     -------
     Facts
-        What was found.
+        Facts, warnings and advice.
     """
     operator = as_operator(X)
     n, p = operator.shape
@@ -53,7 +54,7 @@ def describe(X: Any, y: Any = None, names: list[str] | None = None, class_names:
     matrix = getattr(X, "_X", X)
     if hasattr(matrix, "nnz"):
         stored = facts.numbers["stored"] = int(matrix.nnz)
-        facts.lines.append(("stored entries", f"{stored:,} ({stored / (n * p):.2%} of all, {stored / n:.1f} a row)"))
+        facts.lines.append(("stored entries", f"{stored:,} ({stored / (n * p):.2%} of all, {stored / n:.1f} per row)"))
     if y is not None:
         _add_labels(facts, y, n, class_names)
     weight = np.ones(p)
@@ -61,7 +62,7 @@ def describe(X: Any, y: Any = None, names: list[str] | None = None, class_names:
         statistics = operator.column_statistics()
         largest = np.asarray(statistics.max_abs)
         _add_columns(facts, largest, np.asarray(statistics.variance), names)
-        weight = 1.0 / np.where(largest > 0.0, largest, 1.0)  # so that no column is lost in the rounding of another
+        weight = 1.0 / np.where(largest > 0.0, largest, 1.0)  # no column disappears in the rounding of another
     _add_tails(facts, operator, names)
     if n > 1:
         _add_duplicates(facts, operator, y, weight)
@@ -78,7 +79,7 @@ def _add_labels(facts: Facts, y: Any, n: int, class_names: list[str] | None) -> 
         facts.lines.append(("classes", f"{len(values)}: {shown}"))
         word = "one class only" if len(values) == 1 else f"{len(values)} classes"
         facts.warnings.append(
-            f"The labels have {word}; training needs two. --positive names the one to find against all others."
+            f"The labels have {word}; training needs two. --positive names the positive class; all others become negative."
         )
         return
     classes, sign = check_labels(y, n)
@@ -89,12 +90,12 @@ def _add_labels(facts: Facts, y: Any, n: int, class_names: list[str] | None) -> 
     facts.lines.append(("positive class", f"{classes[1]!s}: {positives:,} rows, {positives / n:.2%}"))
     facts.lines.append(("negative class", f"{classes[0]!s}: {n - positives:,} rows"))
     few = min(positives, n - positives)
-    if few < FEW_ROWS_OF_A_CLASS:
-        facts.warnings.append(f"Only {few} rows of the rarer class: figures on new rows will be uncertain.")
+    if few < MIN_ROWS_PER_CLASS:
+        facts.warnings.append(f"Only {few} rows of the rarer class: results on held-out rows will be uncertain.")
     if positives > n / 2:
         facts.advice.append(
-            f"The positive class, {classes[1]!s}, is the more frequent one. If {classes[0]!s} is what you look for, name it "
-            "with --positive."
+            f"The positive class, {classes[1]!s}, is the more frequent one. If you want to detect {classes[0]!s}, pass it "
+            "as --positive."
         )
 
 
@@ -146,16 +147,16 @@ def _add_duplicates(facts: Facts, operator: Operator, y: Any, weight: FloatArray
     facts.lines.append(("rows that repeat another", f"{count:,} ({share:.2%})"))
     if y is not None and count:
         labels = np.asarray(y)[order]
-        group = np.concatenate([[0], np.cumsum(~same)])  # of equal rows
+        group = np.concatenate([[0], np.cumsum(~same)])  # the number of a row's group of equal rows
         mixed = np.unique(group[1:][same & (labels[1:] != labels[:-1])])
-        torn = facts.numbers["contradicting_rows"] = int(np.bincount(group)[mixed].sum())
-        if torn:
+        conflicting = facts.numbers["contradicting_rows"] = int(np.bincount(group)[mixed].sum())
+        if conflicting:
             facts.warnings.append(
-                f"{torn:,} rows equal another one but have another label: no model can tell them apart."
+                f"{conflicting:,} duplicate rows have conflicting labels: no model can separate them."
             )
     if share > MANY_DUPLICATES:
         facts.warnings.append(
-            f"{share:.1%} of the rows repeat another: with random splits, test rows are then known from training."
+            f"{share:.1%} of the rows are duplicates: with random splits, some test rows also occur in training."
         )
 
 

@@ -1,4 +1,4 @@
-"""Pieces of HTML: every text of theirs is escaped here, and nowhere else."""
+"""Pieces of HTML. All text is escaped here and nowhere else."""
 
 import html
 import re
@@ -8,7 +8,7 @@ from typing import Any
 from scoreline.report.wording import clean
 
 NUMBER = re.compile(r"[-+−]?[\d.,]+(e[-+]?\d+)?( ?%| ?s| ?ms)?|[-–]?")  # noqa: RUF001 (minus and dash of print)
-LONGEST_TABLE = 12  # rows that are shown at once
+LONGEST_TABLE = 12  # rows; a longer table is folded
 
 
 def escaped(text: Any) -> str:
@@ -34,7 +34,7 @@ def side_by_side(*parts: str) -> str:
 
 
 def table(rows: Sequence[dict[str, str]], caption: str, mark_first: bool = False) -> str:
-    """Return a table in a container that scrolls on its own; what is beyond the first rows is folded away."""
+    """Return a table in a scrollable container; of a long table only the first rows are shown until it is unfolded."""
     if len(rows) <= LONGEST_TABLE:
         return _scrolling(rows, caption, mark_first) if rows else ""
     first = LONGEST_TABLE - 4
@@ -57,8 +57,8 @@ def _scrolling(rows: Sequence[dict[str, str]], caption: str, mark_first: bool) -
             kind = "number" if name in numeric else "short" * (len(clean(text)) <= 28)
             cells += f"<td{_class(kind)}>{escaped(text)}</td>"
         body.append(f"<tr{_class('first' * (mark_first and k == 0))}>{cells}</tr>")
-    # A region that scrolls must be reached by the keyboard, and so needs a name. The caption is no part of the table: it
-    # would scroll away with it.
+    # A scrollable region must be reachable by the keyboard and therefore needs a name. The caption is outside of the table,
+    # so that it does not scroll.
     name = escaped(caption)
     return (
         f'<p class="caption" aria-hidden="true">{name}</p>\n'
@@ -80,9 +80,9 @@ def warning_list(warnings: Sequence[str]) -> str:
 
 
 def code(lines: Sequence[str]) -> str:
-    """Return commands as they are to be typed, line breaks kept."""
-    kept = ("".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in str(line)) for line in lines)
-    words = html.escape("\n".join(kept), quote=True)
+    """Return commands to be typed, with their line breaks."""
+    printable = ("".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in str(line)) for line in lines)
+    words = html.escape("\n".join(printable), quote=True)
     return f'<pre tabindex="0" role="region" aria-label="Commands"><code>{words}</code></pre>' if lines else ""
 
 

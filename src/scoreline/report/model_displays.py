@@ -1,4 +1,4 @@
-"""Displays of a fitted model: how its proof closed in, its largest weights, and how alpha was chosen."""
+"""Displays of a fitted model: convergence and gap, the largest weights, and the choice of alpha."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from scoreline.report.wording import clean, count, distinct_digits, joined, numb
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import FloatArray
 
-DRAWN_STEPS = 300  # of a history, at most
+DRAWN_STEPS = 300  # at most; more cannot be told apart
 X_LABELS = {"passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}
 
 
@@ -27,16 +27,16 @@ class ConvergenceDisplay(Display):
     solver : str
         Name of the solver, for the sentence that says why there is no certificate.
     tol : float, optional
-        The gap that was asked for, as a share of the lower bound.
+        The requested gap, as a share of the lower bound.
 
     Attributes
     ----------
     history : dict of ndarray
         The history as arrays.
     gap : ndarray
-        The proved gap as a share of the lower bound; infinite where nothing is proved yet.
+        The proved gap as a share of the lower bound; infinite as long as nothing is proved.
     has_certificate : bool
-        False where the solver proves nothing, or nothing that can be drawn: then `plot` says so.
+        Whether there is a certificate that can be drawn; without one, `plot` shows a note.
     ax_, figure_ : matplotlib Axes and Figure
         Where it was drawn.
     """
@@ -63,7 +63,7 @@ class ConvergenceDisplay(Display):
         Returns
         -------
         ConvergenceDisplay or GapDisplay
-            The display, also where the solver gives no certificate.
+            The display, even if the solver gives no certificate.
         """
         proved = getattr(clf, "objective_", None) is not None
         return cls(
@@ -71,7 +71,7 @@ class ConvergenceDisplay(Display):
         )
 
     def describe(self) -> str:
-        """Return what the figure shows, in numbers."""
+        """Return a caption with the main numbers."""
         if not self.has_certificate and len(self.gap):
             return "The objective went down to 0, or was not finite: a logarithmic axis cannot show it."
         if not self.has_certificate:
@@ -93,7 +93,7 @@ class ConvergenceDisplay(Display):
                 ax, "no certificate:\nthis solver bounds no objective" if empty else "no picture:\nthe objective is 0"
             )
         across, above, below, _ = self._steps(x)
-        below = np.maximum(below, 1e-300)  # what is not above 0 is below the figure
+        below = np.maximum(below, 1e-300)  # a logarithmic axis has no place for 0
         band = ax.fill_between(across, below, above, color=BAND, step="post", linewidth=0)
         (best,) = ax.step(across, above, where="post", color=ABOVE, linewidth=1.8)
         (bound,) = ax.step(across, below, where="post", color=BELOW, linewidth=1.8)
@@ -102,7 +102,7 @@ class ConvergenceDisplay(Display):
         return [(best, "best model so far"), (bound, "proved: no linear model is below"), (band, "not yet decided")]
 
     def _steps(self, x: str) -> list[FloatArray]:
-        """Return x, objective, lower bound and gap of the steps to draw, with an end that gives the last step a length."""
+        """Return x, objective, lower bound and gap of the steps to draw; the last value is repeated to give it a length."""
         if x not in X_LABELS:
             raise ValueError(f"x={x!r} must be one of {list(X_LABELS)}")
         across, above, below = (self.history[name] for name in (x, "objective", "lower_bound"))
@@ -113,13 +113,13 @@ class ConvergenceDisplay(Display):
 
 
 class GapDisplay(ConvergenceDisplay):
-    """The proved gap of a fit in percent of the lower bound, and the gap that was asked for.
+    """The proved gap of a fit in percent of the lower bound, and the requested gap.
 
     Parameters, attributes and the option `x` of `plot` are those of ConvergenceDisplay.
     """
 
     def describe(self) -> str:
-        """Return what the figure shows, in numbers."""
+        """Return a caption with the main numbers."""
         if not (self.has_certificate and np.isfinite(self.gap).any()):
             return "No lower bound above 0 was proved, so there is no gap to show."
         reached = []
@@ -135,16 +135,16 @@ class GapDisplay(ConvergenceDisplay):
             return note(ax, "no gap to show:\nno lower bound above 0")
         across, _, _, gap = self._steps(x)
         sides = across[0], across[-1]
-        # A gap of exactly 0 has no place on a logarithmic axis: it stays at the bottom.
+        # A gap of exactly 0 is drawn at the bottom of the logarithmic axis.
         across, gap = across[np.isfinite(gap)], np.maximum(100.0 * gap[np.isfinite(gap)], 1e-10)
         (line,) = ax.step(across, gap, where="post", color=BELOW, linewidth=1.8)
         entries = [(line, "proved: J may fall by no more than this")]
-        # Millions of percent at the beginning say nothing: the figure ends at ten times the bound.
+        # A gap of millions of percent at the beginning is cut off at ten times the bound.
         low, high = float(gap.min()), min(float(gap.max()), max(1000.0, 10.0 * float(gap[-1])))
         if self.tol is not None:
             wanted = 100.0 * self.tol
             line = ax.axhline(wanted, color=ABOVE, linewidth=1.2, dashes=(4.0, 2.0))
-            entries.append((line, f"asked for: {wanted:g} %"))
+            entries.append((line, f"requested: {wanted:g} %"))
             low, high = min(low, wanted), max(high, wanted)
         _set_axes(ax, x, sides, (low / 2.0, high * 2.0), "gap in % of the bound, logarithmic")
         return entries
@@ -167,7 +167,7 @@ class WeightsDisplay(Display):
     Parameters
     ----------
     weights : ndarray
-        Weights by falling size.
+        Weights in decreasing order of size.
     names : list of str
         Names of their features.
     total : int
@@ -197,7 +197,7 @@ class WeightsDisplay(Display):
         column_scale : array of p numbers, optional
             Standard deviations of the columns, which weights are multiplied by.
         k : int
-            Weights at most; those that are 0 are left out.
+            Largest number of weights; weights of 0 are never shown.
 
         Returns
         -------
@@ -214,25 +214,25 @@ class WeightsDisplay(Display):
             names = getattr(clf, "feature_names_in_", None)
         if names is not None and len(names) != len(weights):
             raise ValueError(f"names has {len(names)} names for {len(weights)} features")
-        top = np.argsort(-np.abs(weights), kind="stable")[:k]  # among equals the first column first
+        top = np.argsort(-np.abs(weights), kind="stable")[:k]
         top = top[weights[top] != 0.0]
         labels = [f"x{j}" if names is None else str(names[j]) for j in top]
         return cls(weights[top], labels, len(weights), column_scale is not None)
 
     @property
     def height(self) -> float:
-        """Height of a figure of its own, in inches."""
+        """Height of a new figure, in inches."""
         return 1.3 + 0.23 * max(4, len(self.weights))
 
     def describe(self) -> str:
-        """Return what the figure shows, in numbers."""
+        """Return a caption with the main numbers."""
         if len(self.weights) == 0:
             return f"All {count(self.total, 'weight')} are 0: the model gives every row the same score."
         unit = " per standard deviation of the column" if self.scaled else ""
         first = [f"{shorten(n, 60)} ({number(w)})" for n, w in zip(self.names[:3], self.weights[:3], strict=True)]
         which = "The only weight" if self.total == 1 else f"Of {count(self.total, 'weight')} the largest"
         verb = "is" if len(first) == 1 else "are"
-        return f"{which}{unit} {verb} {joined(first)}. A positive weight speaks for the positive class."
+        return f"{which}{unit} {verb} {joined(first)}. A positive weight favours the positive class."
 
     def _draw(self, ax: Any) -> LegendEntries:
         if len(self.weights) == 0:
@@ -240,9 +240,9 @@ class WeightsDisplay(Display):
         place, positive = np.arange(len(self.weights)), self.weights > 0.0
         colours = np.where(positive, ABOVE, BELOW)
         bars = ax.barh(place, self.weights, height=0.66, color=colours, alpha=0.85, linewidth=0)
-        # A dollar sign in a name is no formula.
+        # A dollar sign in a name does not start a formula.
         ax.set_yticks(place, [shorten(name, 24) for name in self.names], parse_math=False)
-        room = max(0.0, 0.5 * (4 - len(place)))  # bars of one height, however few
+        room = max(0.0, 0.5 * (4 - len(place)))  # the height of a bar does not depend on their number
         ax.set_ylim(len(place) - 0.4 + room, -0.6 - room)
         ax.axvline(0.0, color=INK, linewidth=0.8)
         tidy(ax, "x")
@@ -254,12 +254,12 @@ class WeightsDisplay(Display):
 
 
 def plot_alpha_path(clf: Any, ax: Any = None) -> Any:
-    """Draw the measure of held-out rows against alpha: means with a standard error either way, folds, and the choice.
+    """Draw the measure on held-out rows against alpha: the mean with its standard error, the folds, and the chosen alpha.
 
     Parameters
     ----------
     clf : MeasureClassifierCV
-        Fitted.
+        A fitted search.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 

@@ -1,4 +1,4 @@
-"""A page about a model: one HTML file without scripts or anything from the network."""
+"""A page about a model: one HTML file without scripts and without requests to the network."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.io.files import whole_file
+from scoreline.io.files import atomic_file
 from scoreline.measures import CountsBasedMeasure, OperatingPoint, get_measure
 from scoreline.report import html_parts as parts
 from scoreline.report import wording
@@ -33,16 +33,16 @@ KINDS = {"pays": "Training for the measure pays", "tie": "A tie", "loses": "It d
 
 @dataclass(frozen=True)
 class PageContent:
-    """What a page says.
+    """The content of a page.
 
     Attributes
     ----------
     title : str
         Heading of the page.
     verdict : str
-        One plain sentence: what came out.
+        One plain sentence with the result.
     verdict_kind : {"pays", "tie", "loses", "model"}
-        How a comparison ended, or "model" where nothing was compared.
+        The result of a comparison, or "model" if nothing was compared.
     table : list of dict of str to str
         Rows of the comparison; keys are the columns. May be empty.
     classifier : MeasureClassifier
@@ -52,23 +52,23 @@ class PageContent:
     decisions : dict of str to array of n numbers
         Decision values of each model on the evaluated rows; the first are those of `classifier`.
     evaluated_on : str
-        What the evaluated rows are: "143 test rows".
+        A name for the evaluated rows, for example "143 test rows".
     names : list of str or None
         Names of the features.
     facts : list of (str, str)
         Facts about the data.
     warnings : list of str
-        What the reader should beware of.
+        Warnings about the data and the fit.
     commands : list of str
-        How to do it again.
+        Commands that reproduce the result.
     column_scale : array of p numbers or None
-        Standard deviations of the columns; weights are shown times these.
+        Standard deviations of the columns, by which the weights are multiplied.
     created : str
-        When, and by which version.
+        Date and version.
     table_caption : str
-        What the numbers of the table are; by default those of the evaluated rows.
+        Caption of the table; by default it names the evaluated rows.
     second_verdict : str
-        A sentence below the verdict: how another kind of model compares. May be empty.
+        A sentence below the verdict that compares another kind of model. May be empty.
     """
 
     title: str
@@ -104,16 +104,16 @@ class PageContent:
 
 
 def write_page(path: Any, content: PageContent) -> Path:
-    """Write a page about a model as one HTML file: no script, no font, no picture from anywhere else.
+    """Write a page about a model as one self-contained HTML file, without scripts, external fonts or pictures.
 
-    The file is there as a whole or not at all, and the same content gives the same bytes.
+    The file is written atomically, and the same content gives the same bytes.
 
     Parameters
     ----------
     path : path
-        Where to write.
+        The file to write.
     content : PageContent
-        What it says.
+        The content of the page.
 
     Returns
     -------
@@ -122,13 +122,13 @@ def write_page(path: Any, content: PageContent) -> Path:
     """
     target = Path(path)
     text = page_text(content)
-    with whole_file(target) as file:
+    with atomic_file(target) as file:
         file.write(text.encode("utf-8"))
     return target
 
 
 def page_text(content: PageContent) -> str:
-    """Return the whole HTML document of a page."""
+    """Return the complete HTML document of a page."""
     caption = content.table_caption or f"On {content.evaluated_on}"
     known = parts.warning_list(content.warnings), parts.definitions(content.facts)
     sections = [
@@ -172,15 +172,15 @@ def _proof_section(content: PageContent) -> str:
         drawn = parts.side_by_side(
             _figure("convergence", "Objective and lower bound", bounds), _figure("gap", "Proved gap", gap)
         )
-    heading = "What was proved" if wording.has_certificate(clf) else "No certificate"
-    words = parts.paragraph(wording.what_was_proved(clf)) + parts.paragraph(wording.what_was_not_proved(clf), "small")
+    heading = "Certificate" if wording.has_certificate(clf) else "No certificate"
+    words = parts.paragraph(wording.certificate(clf)) + parts.paragraph(wording.open_questions(clf), "small")
     return parts.section("proof", heading, words, drawn, parts.definitions(wording.fit_facts(clf)))
 
 
 def _curve_section(content: PageContent) -> str:
     kinds = ("roc", RocDisplay), ("pr", PrecisionRecallDisplay)
     drawn = [_figure(key, kind.title, kind(content.y_true, content.decisions)) for key, kind in kinds]
-    text = "Each curve goes through all thresholds of a model's scores; the dot is the threshold that the model makes."
+    text = "Each curve shows all thresholds of a model's scores; the dot is the model's own threshold."
     return parts.section(
         "curves", "Ranking: ROC and precision-recall", parts.paragraph(text), parts.side_by_side(*drawn)
     )
@@ -204,15 +204,15 @@ def _threshold_section(content: PageContent) -> str:
         ("flagged rows", _part_of(tp + fp, len(scores))),
     ]
     if isinstance(measure, OperatingPoint):
-        held = measure.kept(tp, fp, fn, tn)
-        shares.insert(0, ("target", f"{measure.constraint()}: {'met' if held else 'missed'} on these rows"))
-    text = "The intercept holds the threshold, so the threshold is 0 here; another one would have given what the curve says."
+        met = measure.is_met(tp, fp, fn, tn)
+        shares.insert(0, ("target", f"{measure.constraint()}: {'met' if met else 'missed'} on these rows"))
+    text = "The intercept includes the threshold, so the chosen threshold is 0. The curve shows the result of other thresholds."
     if not isinstance(measure, CountsBasedMeasure):
         truth = np.asarray(content.y_true, dtype=bool)
         value = measure.value(truth, scores) if 0 < truth.sum() < len(truth) else float("nan")
         text = (
-            f"{measure.name} ({rate(value)} on these rows) judges the ranking and does not depend on the threshold; precision, "
-            "recall and F1 do."
+            f"{measure.name} ({rate(value)} on these rows) measures the ranking and does not depend on the threshold; "
+            "precision, recall and F1 do."
         )
     counts = f"<div>{parts.table(rows, 'Rows at the chosen threshold')}{parts.definitions(shares)}</div>"
     drawn = parts.side_by_side(_figure("threshold", "Measure against the threshold", display), counts)
@@ -231,34 +231,34 @@ def _score_section(content: PageContent) -> str:
         _figure("reliability", f"Share of positives by {'probability' if calibrated else 'score'}", reliable),
     )
     text = (
-        "Scores are distances from the threshold, not probabilities: the second figure says what share of positives a score "
-        "has stood for, in bins of about equally many rows."
+        "Scores are distances from the threshold, not probabilities. The second figure shows the share of positives by score, "
+        "in bins of about equally many rows."
     )
     if calibrated:
         text = (
-            "Scores are distances from the threshold. Probabilities were learnt from scores of rows held out of the training: "
-            "in the second figure, bins of about equally many rows should lie on the diagonal."
+            "Scores are distances from the threshold. Probabilities were fitted to the scores of held-out rows. "
+            "In the second figure, bins of about equally many rows should lie on the diagonal."
         )
     return parts.section("scores", "Scores: distribution and reliability", parts.paragraph(text), drawn)
 
 
 def _weight_section(content: PageContent) -> str:
-    """Return the largest weights, as a figure and as a table with whole names."""
+    """Return the largest weights, as a figure and as a table with full names."""
     scale = content.column_scale
     many = WeightsDisplay.from_estimator(content.classifier, names=content.names, column_scale=scale, k=50)
     few = WeightsDisplay(many.weights[:15], many.names[:15], many.total, many.scaled)
     rows = [{"feature": clean(n), "weight": number(w)} for n, w in zip(many.names, many.weights, strict=True)]
     if many.scaled:
         caption = "Weights times standard deviation, by size"
-        text = "Weights are per standard deviation of a column, so their sizes compare."
+        text = "Weights are per standard deviation of a column, so their sizes are comparable."
     else:
         caption = "Weights by size"
-        text = "Weights are in the units of their columns: sizes compare only where columns have one scale."
+        text = "Weights are in the units of their columns, so their sizes are comparable only if the columns have one scale."
     drawn = parts.side_by_side(
         _figure("largest-weights", "Largest weights", few), f"<div>{parts.table(rows, caption)}</div>"
     )
     return parts.section("weights", "Largest weights", parts.paragraph(text), drawn)
 
 
-def _part_of(part: float, whole: float) -> str:
-    return f"{part:,.0f} of {whole:,.0f}" + (f", {percent(part / whole)}" if whole else "")
+def _part_of(part: float, total: float) -> str:
+    return f"{part:,.0f} of {total:,.0f}" + (f", {percent(part / total)}" if total else "")

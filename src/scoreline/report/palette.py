@@ -1,7 +1,7 @@
 """Colours of figures and pages, each for light and for dark paper."""
 
-# Names are CSS variables of the page. Figures are drawn in the light colours; in a page each of them becomes its variable,
-# so that one figure serves both schemes. So no two names that a figure uses may share a light colour.
+# The names are CSS variables of the page. Figures are drawn in the light colours, and in a page each colour is replaced by
+# its variable, so that one figure fits both schemes. Two names that occur in figures must not have the same light colour.
 LIGHT_AND_DARK = {
     "paper": ("#fdfcfa", "#14171a"),
     "panel": ("#f5f2ec", "#1d2125"),
@@ -25,6 +25,6 @@ LIGHT_AND_DARK = {
 }
 LIGHT, DARK = ({name: pair[k] for name, pair in LIGHT_AND_DARK.items()} for k in (0, 1))
 INK, MUTED, ABOVE, BELOW, BAND, GRID = (LIGHT[name] for name in ("ink", "muted", "above", "below", "band", "grid"))
-# Models differ by dashes too: colour alone is not enough for everyone.
+# Models also differ by their dashes, because not everyone can tell the colours apart.
 MODELS = tuple(LIGHT[f"model-{k}"] for k in range(1, 7))
 DASHES: tuple[tuple[float, ...], ...] = ((), (5.0, 1.6), (1.4, 1.4), (6.0, 1.6, 1.4, 1.6), (9.0, 2.4), (3.0, 1.2))

@@ -1,4 +1,4 @@
-"""Displays of scores: curves over all thresholds, the scores of both classes, and the share of positives they stand for."""
+"""Displays of scores: curves over all thresholds, the scores of both classes, and the share of positives by score."""
 
 import inspect
 from abc import abstractmethod
@@ -16,16 +16,16 @@ from scoreline.report.palette import ABOVE, BELOW, DASHES, INK, MODELS, MUTED
 from scoreline.report.wording import clean, count, joined, number, percent, rate, shorten
 from scoreline.runtime.types import AnyArray, FloatArray
 
-DRAWN_POINTS = 800  # of a curve, at most: more cannot be seen, and each costs bytes in a page
-ROWS_DRAWN_ONE_BY_ONE = 10  # a class of fewer rows has no histogram
+DRAWN_POINTS = 800  # per curve, at most: more cannot be seen and would make a page larger
+MIN_HISTOGRAM_ROWS = 10  # the rows of a smaller class are drawn one by one
 
 
 class ScoreDisplay(Display):
-    """A display of decision values: it is made from labels and scores."""
+    """A display that is made from labels and decision values."""
 
     @abstractmethod
     def __init__(self, y_true: Any, scores: Any, **options: Any):
-        """Make the arrays."""
+        """Compute the arrays that the figure shows."""
 
     @classmethod
     def from_predictions(cls, y_true: Any, scores: Any, **options: Any) -> Any:
@@ -56,7 +56,7 @@ class ScoreDisplay(Display):
         X, y : array of shape (n, p), array of n labels
             Rows and their classes.
         **options : dict
-            The other parameters of the class; by default what the classifier says of itself.
+            The other parameters of the class; by default they are taken from the classifier.
 
         Returns
         -------
@@ -72,12 +72,12 @@ class ScoreDisplay(Display):
             "measure_params": getattr(clf, "measure_params", None),
             "probabilities": clf.probability_of(scores) if hasattr(clf, "calibration_") else None,
         }
-        asked = inspect.signature(cls).parameters
-        return cls(y, scores, **({name: value for name, value in known.items() if name in asked} | options))
+        parameters = inspect.signature(cls).parameters
+        return cls(y, scores, **({name: value for name, value in known.items() if name in parameters} | options))
 
 
 class CurveDisplay(ScoreDisplay):
-    """One curve for each model, and the point of its decision threshold."""
+    """One curve per model, and the point of its decision threshold."""
 
     title: ClassVar[str]
     area_name: ClassVar[str]
@@ -117,20 +117,20 @@ class CurveDisplay(ScoreDisplay):
 
     @abstractmethod
     def _point_words(self, name: str, x: float, y: float) -> str:
-        """Return what the threshold of a model means, in words."""
+        """Return a sentence about the predictions of a model at its threshold."""
 
     @property
     def height(self) -> float:
-        """Height of a figure of its own, in inches."""
+        """Height of a new figure, in inches."""
         return HEIGHT + 0.18 * (len(self.curves) - 1)
 
     @property
     def is_defined(self) -> bool:
-        """Whether both classes are there."""
+        """Whether there are rows of both classes."""
         return self.positives > 0 and self.negatives > 0
 
     def describe(self) -> str:
-        """Return what the figure shows, in numbers."""
+        """Return a caption with the main numbers."""
         if not self.is_defined:
             return "There is no curve: these rows are all of one class."
         named = joined([f"{rate(area)} for {clean(name)}" for name, area in self.areas.items()])
@@ -146,7 +146,7 @@ class CurveDisplay(ScoreDisplay):
         drawstyle = "steps-pre" if self.has_steps else "default"
         for k, (name, (x, y)) in reversed(list(enumerate(self.curves.items()))):  # the first model lies on top
             keep = thin(DRAWN_POINTS, x, y)
-            # The seventh model has the first colour again, but not its dashes.
+            # The seventh model has the first colour again, with other dashes.
             colour, dashes = MODELS[k % len(MODELS)], DASHES[(k + k // len(MODELS)) % len(DASHES)]
             style = {"color": colour, "linewidth": 2.0 if k == 0 else 1.4, "drawstyle": drawstyle}
             (line,) = ax.plot(x[keep], y[keep], **style, **({"dashes": dashes} if dashes else {}))
@@ -154,7 +154,7 @@ class CurveDisplay(ScoreDisplay):
             ax.plot(*self.points[name], "o", markersize=6.0, color=colour, markeredgecolor="white", clip_on=False)
         handle = ax.plot([], [], "o", markersize=6.0, color=INK, markeredgecolor="white")[0]
         entries.append((handle, "the threshold: decision > 0"))
-        # Where positives are rare and hard to find, all precisions would lie on the axis.
+        # If positives are rare and hard to find, all precisions are close to 0, so the axis is stretched.
         highest = max(float(y.max()) for _, y in self.curves.values())
         ax.set(xlim=(-0.01, 1.0), ylim=(0.0, 1.02 if highest > 0.5 else 1.15 * highest))
         tidy(ax, "both")
@@ -246,16 +246,16 @@ class PrecisionRecallDisplay(CurveDisplay):
 
 
 class ThresholdDisplay(ScoreDisplay):
-    """A measure of counts as a function of the threshold; for rankings precision, recall and F1.
+    """A count-based measure as a function of the threshold; for ranking measures precision, recall and F1.
 
-    The classifier's own threshold is at 0, since its intercept holds the threshold.
+    The threshold of the classifier is at 0, since its intercept includes the threshold.
 
     Parameters
     ----------
     y_true, scores : array of n labels, array of n numbers
         The truth, and decision values, whose threshold is 0.
     measure : str or Measure
-        A measure of counts; for any other, precision, recall and F1 are shown.
+        A count-based measure; for any other, precision, recall and F1 are shown.
     measure_params : dict, optional
         Parameters of a measure given by name.
     pos_label : label, optional
@@ -285,16 +285,17 @@ class ThresholdDisplay(ScoreDisplay):
     ):  # fmt: skip
         truth = check_truth(y_true, pos_label)
         z = check_scores(scores, len(truth))
-        judge = get_measure(measure, measure_params)
+        counted = get_measure(measure, measure_params)
         functions: dict[str, Callable[..., Any]] = {}
-        if not isinstance(judge, CountsBasedMeasure):
-            judge = get_measure("f1")
+        if not isinstance(counted, CountsBasedMeasure):
+            counted = get_measure("f1")
             functions["precision"] = lambda tp, fp, fn, tn: ratio(tp, tp + fp)
             functions["recall"] = lambda tp, fp, fn, tn: ratio(tp, tp + fn)
-        functions[judge.name] = judge.from_counts  # type: ignore[attr-defined]  # the last lies on top
-        self.main = judge.name
+        # The measure is count-based here, and its curve, the last one, lies on top.
+        functions[counted.name] = counted.from_counts  # type: ignore[attr-defined]
+        self.main = counted.name
         at = levels_of(truth, z)
-        # A threshold at a score leaves that score out: each level holds the rows above the next higher one.
+        # A row is positive if its score is above the threshold, so each level has the rows above the next higher score.
         below = at.scores[-1] - max(1.0, float(np.ptp(at.scores)))
         self.thresholds = np.append(below, at.scores[::-1])
         # The counts at the threshold come last.
@@ -309,11 +310,11 @@ class ThresholdDisplay(ScoreDisplay):
         self.at_threshold = {name: float(value[-1]) for name, value in values.items()}
         self.best: TunedThreshold | None = None
         with suppress(ValueError):  # NaN at every threshold
-            self.best = best_threshold(truth, z, judge)
+            self.best = best_threshold(truth, z, counted)
         self.window = score_window(truth, z, (0.0,) if self.best is None else (0.0, self.best.threshold))
 
     def describe(self) -> str:
-        """Return what the figure shows, in numbers."""
+        """Return a caption with the main numbers."""
         shown = ", ".join(f"{clean(name)} {rate(value)}" for name, value in self.at_threshold.items())
         if self.best is None:
             return f"At the chosen threshold: {shown}. No threshold has a value on these rows."
@@ -325,7 +326,7 @@ class ThresholdDisplay(ScoreDisplay):
     def _draw(self, ax: Any) -> LegendEntries:
         low, high = self.window
         inside = np.flatnonzero((self.thresholds > low) & (self.thresholds < high))
-        # One more on the left, so that the curve reaches the edge; the right edge is the end of the last step.
+        # One more point on the left makes the curve reach the edge.
         first = max(0, (inside[0] if len(inside) else np.searchsorted(self.thresholds, high)) - 1)
         picked = np.append(first, inside[inside > first]).astype(np.intp)
         entries: LegendEntries = []
@@ -333,7 +334,7 @@ class ThresholdDisplay(ScoreDisplay):
         looks = ((MODELS[1], (5.0, 1.6)), (MODELS[2], (1.4, 1.4)), (MODELS[0], None))[-len(self.values) :]
         for (name, values), (colour, dashes) in zip(self.values.items(), looks, strict=True):
             x, y = np.maximum(self.thresholds[picked], low), values[picked]
-            x, y = x[np.isfinite(y)], y[np.isfinite(y)]  # a function of the user's may be infinite
+            x, y = x[np.isfinite(y)], y[np.isfinite(y)]  # a user's own measure may be infinite
             if len(x) == 0:
                 continue
             keep = thin(DRAWN_POINTS, x, y)
@@ -366,7 +367,7 @@ class ThresholdDisplay(ScoreDisplay):
 
 
 def _height_limits(low: float, high: float) -> tuple[float, float]:
-    """Return the whole of 0 to 1 where values use it, else what they use."""
+    """Return 0 and 1 if the values use most of that range, and otherwise their own range."""
     if 0.0 <= low < 0.5 and 0.3 <= high <= 1.0:
         return 0.0, 1.04
     pad = 0.06 * (high - low) or max(0.05, 0.05 * abs(high))
@@ -374,10 +375,10 @@ def _height_limits(low: float, high: float) -> tuple[float, float]:
 
 
 class ScoreDistributionDisplay(ScoreDisplay):
-    """Histograms of the scores of both classes, on the same bins, each as shares of its class.
+    """Histograms of the scores of both classes with the same bins, as shares of the class.
 
-    A class of fewer than ten rows is drawn row by row. `plot(normals=True)` adds the normal distribution of each class's mean
-    and variance, which is what `solver="moments"` rests on.
+    A class of fewer than ten rows is drawn row by row. `plot(normals=True)` adds the normal distribution with the mean and
+    variance of each class, which `solver="moments"` assumes.
 
     Parameters
     ----------
@@ -405,14 +406,14 @@ class ScoreDistributionDisplay(ScoreDisplay):
         z = check_scores(scores, len(truth))
         low, high = score_window(truth, z, (0.0,))
         smaller, larger = sorted((int(np.count_nonzero(truth)), int(np.count_nonzero(~truth))))
-        rows = smaller if smaller >= ROWS_DRAWN_ONE_BY_ONE else larger
+        rows = smaller if smaller >= MIN_HISTOGRAM_ROWS else larger
         bins = int(np.clip(4.0 * rows ** (1.0 / 3.0), 12, 60))
         self.class_names = str(class_names[0]), str(class_names[1])
         self.positive_scores, self.negative_scores = z[truth], z[~truth]
         self.edges = np.linspace(low, high, bins + 1)
 
     def describe(self) -> str:
-        """Return what the figure shows, in numbers."""
+        """Return a caption with the main numbers."""
         parts = []
         for name, z in zip(self.class_names, (self.negative_scores, self.positive_scores), strict=True):
             named = shorten(name, 40)
@@ -432,7 +433,7 @@ class ScoreDistributionDisplay(ScoreDisplay):
         sides = (self.negative_scores, BELOW), (self.positive_scores, ABOVE)
         for name, (z, colour) in zip(self.class_names, sides, strict=True):
             words = f"class {shorten(name, 24)} ({count(len(z), 'row')})"
-            if len(z) >= ROWS_DRAWN_ONE_BY_ONE:
+            if len(z) >= MIN_HISTOGRAM_ROWS:
                 share = 100.0 * np.histogram(z, self.edges)[0] / len(z)
                 ax.stairs(share, self.edges, fill=True, color=colour, alpha=0.3, linewidth=0)
                 entries.append((ax.stairs(share, self.edges, color=colour, linewidth=1.4), words))
@@ -445,7 +446,7 @@ class ScoreDistributionDisplay(ScoreDisplay):
                 few.append((z, colour, words))
         top = ax.get_ylim()[1] if len(few) < 2 else 1.0
         for k, (z, colour, words) in enumerate(few):
-            # One row is no distribution: a needle with a head for each, whatever the height of the other class.
+            # A few rows are not a distribution: each is a needle, whose height does not depend on the other class.
             height = (0.45 - 0.15 * k) * top
             z = z[(z >= self.edges[0]) & (z <= self.edges[-1])]
             ax.vlines(z, 0.0, height, color=colour, linewidth=1.4)
@@ -465,12 +466,12 @@ class ScoreDistributionDisplay(ScoreDisplay):
 
 
 class ReliabilityDisplay(ScoreDisplay):
-    """Share of positives in bins of the score, from the lowest rows to the highest.
+    """Share of positives in bins of the score, from the lowest scores to the highest.
 
-    Bins hold about the same number of rows, rows of equal score staying together; bars are Wilson's 95 % intervals. With
-    probabilities (of a classifier trained with `probability=True`) each bin stands at the mean probability of its rows, and
-    bars should meet the diagonal. Scores alone are no probabilities: what can be read is whether the share rises with the
-    score, and what share bins above the threshold stand for.
+    Bins have about the same number of rows, and rows of equal score are in the same bin. Bars are Wilson's 95 % intervals.
+    With probabilities (of a classifier trained with `probability=True`) each bin is drawn at the mean probability of its
+    rows, and the bars should meet the diagonal. Scores alone are not probabilities; they show whether the share of positives
+    rises with the score, and how large it is above the threshold.
 
     Parameters
     ----------
@@ -479,9 +480,9 @@ class ReliabilityDisplay(ScoreDisplay):
     pos_label : label, optional
         The positive class; None means y_true > 0.
     n_bins : int
-        Bins at most; fewer where there are few rows or few different scores.
+        Largest number of bins; there are fewer if there are few rows or few different scores.
     probabilities : array of n numbers, optional
-        Probabilities of the positive class, which rank as the scores do.
+        Probabilities of the positive class, which must rank the rows like the scores.
 
     Attributes
     ----------
@@ -505,7 +506,7 @@ class ReliabilityDisplay(ScoreDisplay):
         at = levels_of(truth, z)
         rows_above = at.tp + at.fp
         bins = int(np.clip(len(z) // 5, 1, n_bins))
-        # The level whose rows above come closest to each multiple of n / bins ends a bin.
+        # Bins end at the levels whose number of rows comes closest to the multiples of n / bins.
         ends = np.searchsorted(rows_above, np.arange(1, bins + 1) * (len(z) / bins) - 1e-9)
         ends = np.unique(np.minimum(ends, len(rows_above) - 1))
         tp, self.rows = (np.diff(c[ends], prepend=0.0)[::-1] for c in (at.tp, rows_above))
@@ -530,7 +531,7 @@ class ReliabilityDisplay(ScoreDisplay):
         return float((self.rows * np.abs(self.predicted - self.shares)).sum() / self.rows.sum())
 
     def describe(self) -> str:
-        """Return what the figure shows, in numbers."""
+        """Return a caption with the main numbers."""
         interval = f"(95 % interval {percent(self.lower[-1])} to {percent(self.upper[-1])})"
         if len(self.shares) == 1:
             rows = count(self.rows[0], "row")
@@ -576,7 +577,7 @@ class ReliabilityDisplay(ScoreDisplay):
 
 
 class Levels(NamedTuple):
-    """The different scores from the top down, with the positive and negative rows at or above each, and above the threshold."""
+    """The distinct scores in decreasing order, with the counts of positives and negatives at or above each score."""
 
     scores: FloatArray
     tp: FloatArray
@@ -591,7 +592,7 @@ def levels_of(truth: AnyArray, scores: FloatArray) -> Levels:
     """Return the counts at every different score; one sort."""
     order = np.argsort(-scores, kind="stable")
     z = scores[order]
-    last = np.append(np.flatnonzero(z[1:] != z[:-1]), len(z) - 1)  # rows of equal score move together
+    last = np.append(np.flatnonzero(z[1:] != z[:-1]), len(z) - 1)  # of each run of equal scores
     tp = np.cumsum(truth[order], dtype=np.float64)[last]
     positives = int(np.count_nonzero(truth))
     tp_at_threshold, called = float(np.count_nonzero(truth & (scores > 0.0))), float(np.count_nonzero(scores > 0.0))
@@ -601,7 +602,7 @@ def levels_of(truth: AnyArray, scores: FloatArray) -> Levels:
 
 
 def score_window(truth: AnyArray, scores: FloatArray, points: tuple[float, ...] = ()) -> tuple[float, float]:
-    """Return the scores worth showing: 98 % of each class, and the points that are not far away from them."""
+    """Return the range of scores to draw: 98 % of each class, and the given points if they are near."""
     sides = [side for side in (scores[truth], scores[~truth]) if len(side)]
     ends = np.array([np.quantile(side, [0.01, 0.99]) for side in sides])
     low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
@@ -613,7 +614,7 @@ def score_window(truth: AnyArray, scores: FloatArray, points: tuple[float, ...] 
 
 
 def check_truth(y_true: Any, pos_label: Any = None) -> AnyArray:
-    """Return which rows are positive: y_true == pos_label, or y_true > 0 where pos_label is None."""
+    """Return which rows are positive: y_true == pos_label, or y_true > 0 if pos_label is None."""
     y = np.asarray(y_true)
     if y.ndim != 1 or len(y) == 0:
         raise ValueError(f"y_true must be a vector of at least one label, got shape {y.shape}")
@@ -625,7 +626,7 @@ def check_truth(y_true: Any, pos_label: Any = None) -> AnyArray:
 
 
 def check_scores(scores: Any, rows: int, name: str = "scores") -> FloatArray:
-    """Return scores as a vector of finite floats of one length with the labels."""
+    """Return scores as a vector of `rows` finite floats."""
     z = np.asarray(scores, dtype=np.float64)
     if z.shape != (rows,):
         raise ValueError(f"{name} must be a vector of {rows} numbers like y_true, got shape {z.shape}")

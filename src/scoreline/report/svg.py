@@ -1,4 +1,4 @@
-"""Figures as SVG inside a page: small, with colours that follow the page, and with a text for those who cannot see them."""
+"""Figures as SVG inside a page: small, in the colours of the page, and with a description for screen readers."""
 
 import io
 import re
@@ -16,20 +16,20 @@ VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
 VARIABLES |= {"#ffffff": "var(--paper)", "#000000": "var(--ink)"}
 COLOUR, DECIMALS = re.compile(r"#[0-9a-f]{6}\b"), re.compile(r"-?\d+\.\d{3,}")
 REFERENCE = re.compile(r"(?<=url\(#)[\w.-]+|(?<=^#)[\w.-]+")
-# Text stays text: small, sharp, found by a search. The page's own font is narrower than the one that is measured.
+# Text stays text, which is small, sharp and searchable. The page's font is narrower than the one that matplotlib measures.
 SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "scoreline", "path.simplify": True, "path.simplify_threshold": 0.15}
 
 
 def draw(plot: Callable[[Any], Any], prefix: str, title: str, description: str, height: float = HEIGHT) -> str:
-    """Return the svg element of what `plot` draws on axes; `prefix` begins every id and is unique in the page.
+    """Return the svg element that `plot` draws; `prefix` starts every id and must be unique in the page.
 
-    All figures are equally wide, so that letters have one size in a page; the user's style does not matter.
+    All figures have the same width, so that letters have the same size. The user's style is not used.
     """
     style = require("matplotlib.style", "plot", "a page")
     matplotlib = require("matplotlib", "plot", "a page")
     figure_class = require("matplotlib.figure", "plot", "a page").Figure  # not pyplot: no window, no global state
     with style.context("default"), matplotlib.rc_context(SETTINGS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the browser has more letters than matplotlib
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # browsers have more glyphs than matplotlib
         figure = figure_class(figsize=(WIDTH, height), layout="constrained")
         plot(figure.subplots())
         written = io.StringIO()
@@ -48,7 +48,7 @@ def draw(plot: Callable[[Any], Any], prefix: str, title: str, description: str, 
 
 
 def _make_small(root: ElementTree.Element, prefix: str) -> None:
-    """Remove namespaces, white space, and ids that nothing refers to; put the prefix before the other ids."""
+    """Remove namespaces, white space and unused ids, and add the prefix to the other ids."""
     for parent in root.iter():
         for child in list(parent):
             if _local(child.tag) in ("metadata", "style"):
@@ -65,7 +65,7 @@ def _make_small(root: ElementTree.Element, prefix: str) -> None:
 
 
 def _local(name: Any) -> str:
-    """Return a name without its namespace: inside HTML there is none to write."""
+    """Return a name without its namespace, which HTML does not need."""
     return str(name).rpartition("}")[2]
 
 
@@ -78,5 +78,5 @@ def _value(name: str, value: str, prefix: str) -> str:
         value = re.sub(r"font:\s*[^;]*?([\d.]+)px[^;]*", r"font-size: \1px", value)
         value = re.sub(r"font-family:[^;]*;?\s*", "", value)
         return re.sub(r"\s*([:;])\s*", r"\1", value).rstrip(";")
-    # Hundredths of a point cannot be seen, and paths are most of a page.
+    # Two decimals of a point are enough, and paths are most of a page.
     return DECIMALS.sub(lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), " ".join(value.split()))

@@ -1,4 +1,4 @@
-"""Names, numbers and the certificate of a fit as a reader sees them."""
+"""Names, numbers and the certificate of a fit as text for readers."""
 
 from typing import Any
 
@@ -18,15 +18,15 @@ ENDINGS = {
 
 
 def clean(text: Any) -> str:
-    """Return text without control characters, marks that turn the direction of writing, and runs of spaces.
+    """Return text without control characters, marks of text direction, and runs of spaces.
 
-    Names come from files of strangers: what cannot be printed has no place in a figure or a page.
+    Names can come from untrusted files, so characters that cannot be printed are removed from figures and pages.
     """
     return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
 
 
 def shorten(text: Any, length: int) -> str:
-    """Return the cleaned text in at most `length` characters, the middle left out: names differ at both ends."""
+    """Return the cleaned text in at most `length` characters, without its middle, because names differ at both ends."""
     cleaned = clean(text)
     if len(cleaned) <= length:
         return cleaned
@@ -35,7 +35,7 @@ def shorten(text: Any, length: int) -> str:
 
 
 def rate(value: float) -> str:
-    """Return a number between 0 and 1 with three digits, more where they would read 0 or 1 and it is neither."""
+    """Return a number between 0 and 1 with three digits, or more if it would otherwise be rounded to 0 or 1."""
     if not np.isfinite(value):
         return "not defined"
     text = f"{value:.3f}"
@@ -52,7 +52,7 @@ def number(value: float) -> str:
 
 
 def distinct_digits(low: float, high: float) -> tuple[str, str]:
-    """Return two numbers with as many digits as tell them apart, four at least."""
+    """Return two numbers with at least four digits, and as many as make them differ."""
     for digits in range(4, 13):
         texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
         if texts[0] != texts[1]:
@@ -83,26 +83,26 @@ def joined(parts: list[str]) -> str:
 
 
 def has_certificate(clf: Any) -> bool:
-    """Return whether the solver of a fitted classifier proves anything."""
+    """Tell whether a fitted classifier has a certificate."""
     return getattr(clf, "objective_", None) is not None and getattr(clf, "lower_bound_", None) is not None
 
 
 def relative_gap(clf: Any) -> float:
-    """Return the gap as a share of the lower bound; infinite where nothing above 0 is proved."""
+    """Return the gap as a share of the lower bound; infinite if the bound is not above 0."""
     return float(clf.gap_ / clf.lower_bound_) if clf.lower_bound_ > 0.0 else np.inf
 
 
 def proof_so_far(gap: float) -> str:
-    """Return what a gap, as a share of the lower bound, says of a fit that is under way."""
+    """Return the meaning of the gap of a running fit, given as a share of the lower bound."""
     return f"proved within {percent(gap)}" if gap <= LARGEST_USEFUL_GAP else "no useful proof yet"
 
 
-def what_was_proved(clf: Any) -> str:
-    """Return what the certificate of a fitted classifier says of its training rows."""
+def certificate(clf: Any) -> str:
+    """Return the certificate of a fitted classifier in words."""
     if not has_certificate(clf):
         return (
             f"Nothing was proved: the solver {clf.solver_} does not minimise one objective, so it has no lower bound. "
-            "Whether the model is good is what the rows below say."
+            "The results below show how good the model is."
         )
     gap = relative_gap(clf)
     if not np.isfinite(gap):
@@ -110,29 +110,29 @@ def what_was_proved(clf: Any) -> str:
     low, high = distinct_digits(clf.lower_bound_, clf.objective_)
     if gap > LARGEST_USEFUL_GAP:
         text = (
-            f"There is no useful proof yet: the model found has J = {high}, and all that is known of the best one is that its "
-            f"J is at least {low}. {MORE_PROOF}"
+            f"There is no useful proof yet: the model found has J = {high}, and the best possible J is only known to be at "
+            f"least {low}. {MORE_PROOF}"
         )
     else:
         text = (
             f"Proved for the training rows: no linear model has an objective J below {low}. The model found has "
-            f"J = {high}, so it is at most {percent(max(gap, 1e-5))} above the best there is, and neither another "
-            "solver nor more patience can gain more than that."
+            f"J = {high}, so it is at most {percent(max(gap, 1e-5))} above the best possible value. Neither another "
+            "solver nor more time can gain more than that."
         )
     if clf.status_ != "converged":
         why = ENDINGS.get(clf.status_, f"its status is {clf.status_}")
-        text += f" The search ended before the gap of {percent(clf.tol)} that was asked for: {why}."
+        text += f" The fit ended before the requested gap of {percent(clf.tol)} was reached: {why}."
     return text
 
 
-def what_was_not_proved(clf: Any) -> str:
-    """Return what the certificate leaves open."""
+def open_questions(clf: Any) -> str:
+    """Return in words what the certificate does not prove."""
     if not has_certificate(clf):
         return ""
     measure = get_measure(clf.measure, clf.measure_params).name
     return (
-        f"Not proved: that {measure} itself is the best possible, since J holds a convex bound of the error "
-        f"({clf.risk_}) and a penalty; nor anything about new rows, which is what the figures below are for."
+        f"The certificate does not prove that {measure} itself is the best possible, because J consists of a convex surrogate "
+        f"({clf.risk_}) and a penalty. Nor does it say anything about held-out rows; see the figures below."
     )
 
 
@@ -148,5 +148,5 @@ def fit_facts(clf: Any) -> list[tuple[str, str]]:
     facts.append(("work", f"{count(clf.n_iter_, 'iteration')}, {count(clf.n_passes_, 'pass', 'passes')} over the data"))
     cost = getattr(clf, "cost_", 1.0)
     if cost != 1.0:
-        facts.append(("weight of a positive", f"{cost:.4g} times a negative, chosen by the solver; J holds it"))
+        facts.append(("weight of a positive", f"{cost:.4g} times a negative, chosen by the solver; it is part of J"))
     return facts

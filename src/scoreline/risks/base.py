@@ -9,7 +9,7 @@ import numpy as np
 
 from scoreline.measures import Measure
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
-from scoreline.runtime.vectors import as_vector, tamed
+from scoreline.runtime.vectors import as_vector, scaled_to_safe_range
 from scoreline.scores import HostSpace, Labels, ScoreSpace
 
 LEAST_CLASS_RATIO = 1e-100  # of the weights of the classes: their products stay in the range of floats
@@ -238,7 +238,10 @@ def check_copies(what: str, sample_weight: Any) -> None:
         return
     weight = np.asarray(sample_weight, dtype=np.float64)
     with np.errstate(over="ignore"):
-        wrong, total = np.flatnonzero(weight != np.rint(weight)), float(weight.sum())  # of those given, not tamed ones
+        wrong, total = (
+            np.flatnonzero(weight != np.rint(weight)),
+            float(weight.sum()),
+        )  # before any scaling
     if wrong.size or total > MAX_COPIES:
         got = f"{float(weight[wrong[0]])!r} in row {wrong[0]}" if wrong.size else f"a sum of {total:.3g}"
         raise ValueError(
@@ -252,7 +255,7 @@ def tame_weights(weight: FloatArray) -> FloatArray:
 
     Only ratios of weights matter to a risk, and a power of two changes no digit of them.
     """
-    scaled: FloatArray = tamed(weight)[0]
+    scaled: FloatArray = scaled_to_safe_range(weight)[0]
     return scaled
 
 

@@ -10,7 +10,7 @@ from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.risks.roc_area import pair_hessian, ramp_width
 from scoreline.runtime.checks import check_rate
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
-from scoreline.runtime.vectors import MOST_TAME, as_vector
+from scoreline.runtime.vectors import MAX_SAFE_WEIGHT, as_vector
 from scoreline.scores import ScoreSpace
 
 
@@ -56,7 +56,7 @@ class PartialRocRisk(Risk):
         negative = prepared.labels.negative
         share, least = self.max_fpr * negative, 1.0
         if sample_weight is None or (as_vector(sample_weight) == np.rint(sample_weight)).all():
-            if sample_weight is None or float(as_vector(sample_weight).max()) <= MOST_TAME:
+            if sample_weight is None or float(as_vector(sample_weight).max()) <= MAX_SAFE_WEIGHT:
                 share = math.floor(share + 1e-9)  # 0.1 * 30 is 3
             else:  # so many copies that one of them is nothing, and scaled down
                 least = 0.0
@@ -95,8 +95,11 @@ class PartialRocRisk(Risk):
         width = ramp_width(self, mu)
         if not width > 0.0:
             return None
+        scale = 1.0 / (self.ramp_scale * width)
+        if self.top >= self.labels.negative:  # no negative is left out, and no positive lifted to where a ramp ends
+            return pair_hessian(self, z, width, scale)
         lifted, _ = self.space.lifted(z, self.labels, self.space.soft_threshold(z, self.labels, -1, self.top, width))
-        return pair_hessian(self, lifted, width, 1.0 / (self.ramp_scale * width), margin=0.0)
+        return pair_hessian(self, lifted, width, scale, margin=0.0)
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0

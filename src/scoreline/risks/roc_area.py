@@ -35,8 +35,8 @@ def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: floa
 def ramp_width(risk: Risk, mu: float) -> float:
     """Return mu * ramp_scale, or 0 (no ramp) below 1e-100: R_mu and R are then the same number next to the margin of 1.
 
-    Weights lie between 1e-130 and 1e30 (`tamed`, `check_classes`), so weights divided by or multiplied with other widths
-    stay in the range of floats.
+    Weights lie between 1e-130 and 1e30 (`scaled_to_safe_range`, `check_classes`), so weights divided by or multiplied
+    with other widths stay in the range of floats.
     """
     width = mu * risk.ramp_scale
     return width if width >= LEAST_RAMP_WIDTH else 0.0

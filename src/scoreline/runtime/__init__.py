@@ -1,4 +1,4 @@
-"""What every room may use: threads, memory, compilation, logging, checks, registries, optional packages, types.
+"""Shared utilities: threads, memory, compilation, logging, checks, registries, optional packages, types.
 
-Nothing here knows of labels, scores or models.
+Nothing here depends on labels, scores or models.
 """

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def library_of(X: Any) -> str | None:
-    """Return "torch", "cupy" or "array_api" for an array of such a library, None for anything else; imports nothing."""
+    """Return "torch", "cupy" or "array_api" for an array of such a library, and None for anything else."""
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and isinstance(X, torch.Tensor):
         return "torch"
@@ -18,7 +18,7 @@ def library_of(X: Any) -> str | None:
 
 
 def on_host(rows: Any) -> Any:
-    """Return an array of a device as one of this process, and anything else as it is."""
+    """Copy an array on a device to the host; return anything else unchanged."""
     library = library_of(rows)
     if library is None:
         return rows
@@ -32,7 +32,7 @@ def on_host(rows: Any) -> Any:
 
 
 def is_dask(X: Any) -> bool:
-    """Tell whether it is a Dask collection, without importing Dask."""
+    """Tell whether X is a Dask collection, without importing Dask."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 

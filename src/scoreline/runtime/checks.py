@@ -1,4 +1,4 @@
-"""Checks of single arguments: name, what was given, what is expected."""
+"""Checks of single arguments; the errors name the argument, its value and what is expected."""
 
 import numbers
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from scoreline.runtime.registry import unknown_name
 def check_number(
     name: str, value: Any, *, above: float | None = None, least: float | None = None, integer: bool = False
 ) -> None:
-    """Raise unless value is a real number (an integer if asked) above or at least the given limit."""
+    """Raise unless value is a finite real number (with `integer`, an integer) within the limit."""
     kind = numbers.Integral if integer else numbers.Real
     limit = f"greater than {above:g}" if above is not None else f"at least {least:g}"
     fits = isinstance(value, kind) and not isinstance(value, bool) and is_finite(value)
@@ -37,7 +37,7 @@ def check_bool(name: str, value: Any) -> None:
 
 
 def is_finite(value: Any) -> bool:
-    """Tell whether a float can hold the real number: not NaN, not infinity, no whole number beyond all floats."""
+    """Tell whether a real number is a finite float: not NaN, not infinity, not an integer that is too large."""
     try:
         return bool(np.isfinite(float(value)))
     except OverflowError:

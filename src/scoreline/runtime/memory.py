@@ -1,4 +1,4 @@
-"""Memory of this machine: how much a process may have, what is left, and what to do where it does not suffice."""
+"""Memory of this machine: the limit of this process, how much is left, and advice when it is not enough."""
 
 import math
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from scoreline.runtime.array_types import is_out_of_memory
 
-GROUP = Path("/sys/fs/cgroup")  # limits of a container: version 2, or version 1 in the folder memory
+GROUP = Path("/sys/fs/cgroup")  # limits of a container: cgroup version 2, or version 1 in the subfolder memory
 PROC = Path("/proc")
-UNLIMITED = 1 << 60  # version 1 writes a number near 2^63 where there is no limit
+UNLIMITED = 1 << 60  # version 1 writes a number near 2^63 if there is no limit
 
 ADVICE = (
     "Pass X as float32, train on fewer rows, convert the data to a folder that is trained from disk (scoreline.io.convert, "
@@ -20,23 +20,23 @@ ADVICE = (
 
 
 class AdvisedMemoryError(MemoryError):
-    """Memory does not suffice, and the message says what to do."""
+    """Memory is not enough, and the message says what to do."""
 
 
 def memory_limit() -> float:
-    """Return the bytes that this process may have at most: of the machine, of its container, by `ulimit -v`; inf: unknown."""
+    """Return the bytes that the machine, its container and `ulimit -v` allow this process; inf if unknown."""
     return min(_machine("MemTotal") + _machine("SwapTotal"), _group()[0], _address_space()[0])
 
 
 def memory_left() -> float:
-    """Return the bytes that this process can still have, without those that other programs use; inf: unknown."""
+    """Return the bytes that this process can still allocate; inf if unknown."""
     group, used = _group()
     space, taken = _address_space()
     return max(0.0, min(_machine("MemAvailable") + _machine("SwapFree"), group - used, space - taken))
 
 
 def in_words(size: float) -> str:
-    """Return a number of bytes as people say it."""
+    """Return a number of bytes with a unit."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6)):
         if size >= factor:
             return f"{size / factor:.3g} {unit}"
@@ -65,7 +65,7 @@ def _machine(field: str) -> float:
 
 
 def _group() -> tuple[float, float]:
-    """Return limit and use of the container; pages of files that can be let go do not count as used."""
+    """Return the limit of the container and its use, without cached file pages that the system can free."""
     for limit, current, statistics, idle in (
         ("memory.max", "memory.current", "memory.stat", "inactive_file"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
@@ -81,7 +81,7 @@ def _group() -> tuple[float, float]:
 
 
 def _address_space() -> tuple[float, float]:
-    """Return the limit of the address space (`ulimit -v`) and how much of it is taken."""
+    """Return the limit of the address space (`ulimit -v`) and its use."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -98,10 +98,7 @@ def _address_space() -> tuple[float, float]:
 
 @contextmanager
 def memory_advice() -> Iterator[None]:
-    """Turn the exception of a full memory, of the host or of a device, into MemoryError with what to do.
-
-    The estimator and the data are as they were.
-    """
+    """Turn an out-of-memory error of the host or of a device into a MemoryError with advice."""
     try:
         yield
     except AdvisedMemoryError:
@@ -114,7 +111,7 @@ def memory_advice() -> Iterator[None]:
             raise
         first = str(error).strip().splitlines()[0]
         raise AdvisedMemoryError(
-            f"the device has no memory left ({first}). A fit needs X and 12 to 26 vectors of float64 with an entry for every "
-            "row there; a CSR matrix is kept twice. Pass X as float32, free other arrays of the device, or train on the host "
-            "(NumPy or SciPy arrays, without device=), where nothing has changed."
+            f"the device has no memory left ({first}). A fit needs X and 12 to 26 vectors of float64 with one entry per row; "
+            "a CSR matrix is stored twice. Pass X as float32, free other arrays on the device, or train on the host (NumPy or "
+            "SciPy arrays, without device=)."
         ) from error

@@ -1,4 +1,4 @@
-"""Messages go through the logger "scoreline"; verbose sets its level while a call lasts."""
+"""Messages go to the logger "scoreline"; verbose sets its level during a call."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ logger = logging.getLogger("scoreline")
 
 @contextmanager
 def verbosity(verbose: int) -> Iterator[None]:
-    """Show messages on standard error: 1 for what was done, 2 and more for every iteration, 0 for the user's settings."""
+    """Show messages on standard error: 1 for steps, 2 and more for every iteration, 0 for the user's own settings."""
     if not verbose:
         yield
         return
@@ -31,7 +31,7 @@ def verbosity(verbose: int) -> Iterator[None]:
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, and name the line of the user's code that has called scoreline."""
+    """Warn with the line of the user's code that called scoreline."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "scoreline":
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""Optional packages: imported where needed, with the line that installs them when they are missing."""
+"""Optional packages: imported when needed; the error for a missing one says how to install it."""
 
 import importlib
 from typing import Any

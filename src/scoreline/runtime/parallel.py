@@ -1,9 +1,9 @@
-"""How kernels use several cores: chunks fixed by the data, a pool of Python threads, no shared accumulators.
+"""Kernels on several cores: chunks that depend on the data only, a pool of Python threads, no shared accumulators.
 
-A kernel is a serial function that releases the GIL and works on chunks ``first <= c < last``. Chunk boundaries depend on
-the shape of the data only, and every chunk writes to its own place, so results have the same bits for any number of
-threads. Python threads were chosen over ``prange`` because they compile several times faster, survive a fork (the pool
-is simply made anew) and need no lock when several Python threads call at once; `benchmarks/parallel.py` measures both.
+A kernel is a serial function that releases the GIL and works on chunks ``first <= c < last``. Chunk boundaries depend only on
+the shape of the data, and every chunk writes to its own place, so results have the same bits for any number of threads.
+Python threads have three advantages over ``prange``: kernels compile several times faster, a forked child can make a new
+pool, and several Python threads can call kernels at once. `benchmarks/parallel.py` measures both.
 """
 
 import os
@@ -22,42 +22,44 @@ import numpy as np
 
 from scoreline.runtime.types import BoundsArray
 
-# A chunk below this many scalar operations is not worth handing to another thread (a hand-over costs about 0.1 ms).
+# Scalar operations below which a chunk is not worth a hand-over to another thread, which takes about 0.1 ms.
 MIN_CHUNK_WORK = 1 << 19
 MAX_CHUNKS = 64
 
-_lock = threading.RLock()  # a signal handler may come back here on the thread that has it
+_lock = threading.RLock()  # reentrant, because a signal handler may run on the thread that holds it
 _local = threading.local()
 _pool: "_Pool | None" = None
-_blas: tuple[list[Any], list[Any]] | None = None  # the BLAS libraries, once they have been looked for
-_blas_before: list[tuple[Any, int]] = []  # those that were limited, and their threads before
-_blas_claims: WeakSet["_Claim"] = WeakSet()  # a claim that Ctrl-C kept from being given back ends with its frame
+_blas: tuple[list[Any], list[Any]] | None = None  # the BLAS libraries, after the first search
+_blas_before: list[tuple[Any, int]] = []  # the libraries that were limited, with their previous number of threads
+_blas_claims: WeakSet["_Claim"] = (
+    WeakSet()
+)  # weak, so that a claim ends with its frame even if Ctrl-C skips the release
 
 
 def available_threads() -> int:
-    """Return how many threads this process may use: affinity, cgroup, loky, OpenMP and Numba limits respected.
+    """Return how many threads this process may use, within the limits of affinity, cgroup, loky, OpenMP and Numba.
 
-    A variable that is not a positive whole number is ignored, with a warning that names it. One thread in a daemonic process
-    where no variable says otherwise: that is a worker of a pool (`multiprocessing.Pool`, joblib's "multiprocessing"), and all
-    of them share the machine.
+    A variable that is not a positive integer is ignored with a warning. A daemonic process is a worker of a pool
+    (`multiprocessing.Pool`, joblib's "multiprocessing") that shares the machine with the others, so it uses one thread unless
+    a variable sets a number.
     """
-    from joblib import cpu_count  # loky's count knows affinity, cgroups and LOKY_MAX_CPU_COUNT
+    from joblib import cpu_count  # includes affinity, cgroups and LOKY_MAX_CPU_COUNT
 
     try:
-        limit, told = int(cpu_count()), False
+        limit, is_set = int(cpu_count()), False
     except ValueError:  # loky cannot read its variable
         _warn_of_limit("LOKY_MAX_CPU_COUNT", os.environ.get("LOKY_MAX_CPU_COUNT", ""))
-        limit, told = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, False
+        limit, is_set = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, False
     for variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         value = os.environ.get(variable, "").split(",")[0].strip()
         if value.isdecimal() and int(value) > 0:
-            limit, told = min(limit, int(value)), True
+            limit, is_set = min(limit, int(value)), True
         elif value:
             _warn_of_limit(variable, os.environ[variable])
-    return 1 if not told and _in_a_pool() else max(1, limit)
+    return 1 if not is_set and _in_a_pool() else max(1, limit)
 
 
-@lru_cache(maxsize=16)  # one warning per value: every fit counts threads
+@lru_cache(maxsize=16)  # one warning per value, although every fit counts threads
 def _warn_of_limit(variable: str, value: str) -> None:
     warnings.warn(
         f"The environment variable {variable} is {value!r:.100}, expected a positive whole number. It is ignored; correct or "
@@ -68,15 +70,15 @@ def _warn_of_limit(variable: str, value: str) -> None:
 
 
 def _in_a_pool() -> bool:
-    processes = sys.modules.get("multiprocessing.process")  # who has not imported it is not one of its workers
+    processes = sys.modules.get("multiprocessing.process")  # imported in every worker of a pool
     return processes is not None and bool(processes.current_process().daemon)
 
 
 @contextmanager
 def thread_limit(n_jobs: int | None) -> Iterator[None]:
-    """Let kernels called from this Python thread use `n_jobs` threads (None: all; negative: as joblib counts).
+    """Let kernels called from this Python thread use `n_jobs` threads (None for all; negative numbers as in joblib).
 
-    BLAS has one thread meanwhile, because its results depend on how many it has (`one_blas_thread`).
+    BLAS uses one thread meanwhile, because its results depend on the number of threads (`one_blas_thread`).
     """
     previous = getattr(_local, "threads", None)
     if n_jobs is None:
@@ -110,21 +112,21 @@ def even_bounds(n: int, work_per_item: float, max_chunks: int = MAX_CHUNKS) -> B
 
 @lru_cache(maxsize=256)
 def _bounds(n: int, chunks: int) -> BoundsArray:
-    """Return the boundaries; made once, because a solver on little data would spend its time here. Nobody writes to them."""
+    """Return the boundaries, cached because computing them would dominate a solver on small data."""
     return np.linspace(0, n, chunks + 1).astype(np.uint64)
 
 
 def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
     """Call ``kernel(*args, first, last)`` so that every chunk is covered once, on as many threads as allowed.
 
-    When it returns or raises, no thread works on the chunks any more: what they write to can be used again.
+    When it returns or raises, no thread works on the chunks any more, so their arrays can be used again.
     """
-    nested = getattr(_local, "inside", False)  # threads of one pool that wait for each other would wait for ever
+    nested = getattr(_local, "inside", False)  # threads of one pool must not wait for each other
     workers = 1 if n_chunks == 1 or nested else min(current_threads(), n_chunks)
     if workers <= 1:
         kernel(*args, 0, n_chunks)
         return
-    # A few tasks per worker even out a core that the machine takes away for a moment.
+    # With a few tasks per worker, a core that is busy for a moment does not delay the call.
     tasks = min(n_chunks, 4 * workers)
     call = _Call(kernel, args, [n_chunks * t // tasks for t in range(tasks + 1)])
     error: BaseException | None = None
@@ -132,10 +134,10 @@ def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
         try:
             pool = _get_pool(workers - 1)
             for _ in range(workers - 1):
-                # Each in a copy of the caller's context: what NumPy does about overflow is a part of it.
+                # In a copy of the caller's context, which includes NumPy's handling of overflow.
                 pool.submit(copy_context().run, call.help)
         except RuntimeError:
-            pass  # no more threads to be had, or Python is about to end: those that there are do it all
+            pass  # no more threads are available, or Python is about to exit: the existing threads do all tasks
         call.work()
     except BaseException as caught:
         error = caught
@@ -144,11 +146,11 @@ def run_chunks(kernel: Callable[..., Any], n_chunks: int, *args: Any) -> None:
         if error is not None:
             raise error
     finally:
-        error = None  # its traceback has this frame, which would keep the arrays until Python looks for cycles
+        error = None  # breaks a reference cycle with this frame, which would keep the arrays alive
 
 
 class _Call:
-    """A call of `run_chunks`: tasks that threads take one by one, and how many threads are still at it."""
+    """A call of `run_chunks`: tasks that threads take one by one, and the number of threads at work."""
 
     def __init__(self, kernel: Callable[..., Any], args: tuple[Any, ...], edges: list[int]):
         self.kernel: Any = kernel
@@ -169,7 +171,7 @@ class _Call:
             _local.inside = False
 
     def help(self) -> None:
-        """Do tasks on a thread of the pool, unless it comes too late."""
+        """Do tasks on a thread of the pool, unless the call is already over."""
         with self.gate:
             if self.over:
                 return
@@ -189,11 +191,11 @@ class _Call:
                     self.quiet.set()
 
     def end(self, error: BaseException | None) -> BaseException | None:
-        """Wait for the helpers that have begun, forget the others, return what went wrong: here first, then at a helper."""
+        """Wait for the helpers that have begun, and return the first error, of this thread or else of a helper."""
         while True:
             try:
                 if error is not None:
-                    for _ in self.tasks:  # none is to be begun any more
+                    for _ in self.tasks:  # use up the tasks, so that no helper begins another
                         pass
                 with self.gate:
                     self.over = True
@@ -201,24 +203,24 @@ class _Call:
                 if not alone:
                     self.quiet.wait()
                 break
-            except BaseException as caught:  # Ctrl-C: the helpers still write to arrays that the caller may go on with
+            except BaseException as caught:  # after Ctrl-C the helpers still write to the caller's arrays: wait again
                 error = error or caught
         error, self.error = error or self.error, None
-        self.kernel, self.args = None, ()  # a helper that comes too late may wait in the pool for long
+        self.kernel, self.args = None, ()  # a late helper in the queue of the pool must not keep the arrays alive
         return error
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread, in the whole process, until the last of those who ask for it is done.
+    """Limit BLAS to one thread in the whole process until the last of these contexts ends.
 
-    Its threads decide about bits: a sum is cut into as many parts. They also spin, and fight over cores that ours use.
+    The number of its threads changes the bits of sums, and spinning threads would compete with those of the kernels.
     """
     shared, own = _libraries()
     claim, claims = _Claim(), _local.__dict__.setdefault("blas", WeakSet())
     try:
         with _lock:
-            _limit_to_one(shared, _blas_before)  # also where others have asked before: they may have been set meanwhile
+            _limit_to_one(shared, _blas_before)  # in every context, because other code may have set them meanwhile
             _blas_claims.add(claim)
             if not claims:
                 _limit_to_one(own, _local.__dict__.setdefault("blas_before", []))
@@ -235,14 +237,14 @@ def one_blas_thread() -> Iterator[None]:
 
 
 class _Claim:
-    """Somebody who wants BLAS to have one thread."""
+    """A running context that limits BLAS to one thread."""
 
 
 def _libraries() -> tuple[list[Any], list[Any]]:
-    """Return the BLAS libraries whose threads belong to the process, and those with threads for every caller (OpenMP)."""
+    """Return the BLAS libraries whose threads are shared by the process, and those with threads per caller (OpenMP)."""
     global _blas
     if _blas is None:
-        import scipy.linalg  # noqa: F401 - SciPy has a BLAS of its own, which is found only once it is loaded
+        import scipy.linalg  # noqa: F401 - SciPy's own BLAS can be found only after it is loaded
         from threadpoolctl import ThreadpoolController  # comes with scikit-learn
 
         found = [each for each in ThreadpoolController().lib_controllers if each.user_api == "blas"]
@@ -252,7 +254,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
 
 def _limit_to_one(libraries: list[Any], before: list[tuple[Any, int]]) -> None:
-    """Set their threads to one, and take note of those that had more."""
+    """Set their threads to one, and append those that had more to `before`."""
     known = [library for library, _ in before]
     for library in libraries:
         if (library.num_threads or 1) > 1:
@@ -268,15 +270,15 @@ def _restore_threads(before: list[tuple[Any, int]]) -> None:
 
 
 def _set_threads(library: Any, threads: int) -> None:
-    """Set them also where `threadpoolctl` lets only one Python thread do so, and says nothing to the others."""
+    """Set the threads, bypassing `threadpoolctl`, which silently lets only one Python thread set them."""
     getattr(library, "_real_set_num_threads", library.set_num_threads)(threads)
 
 
 class _Pool:
-    """Threads that wait for calls, and end when it is gone.
+    """Threads that wait for calls, and end when the pool is garbage collected.
 
-    Not one of `concurrent.futures`, which takes no work once the main thread has ended, though other threads and what is
-    registered with `atexit` still run, and which a signal handler that comes while work is handed over would wait for for ever.
+    A pool of `concurrent.futures` accepts no work after the main thread has ended, although other threads and functions
+    registered with `atexit` still run. It would also deadlock in a signal handler that interrupts a submission.
     """
 
     def __init__(self, size: int):
@@ -287,7 +289,7 @@ class _Pool:
             self.threads += 1
 
     def submit(self, function: Callable[..., Any], *args: Any) -> None:
-        """Have the function called by one of the threads."""
+        """Queue a call for one of the threads."""
         self.calls.put((function, args))
 
     def __del__(self) -> None:
@@ -301,18 +303,18 @@ def _run_calls(calls: Any) -> None:
         if call is None:
             return
         call[0](*call[1])
-        del call  # keeps nothing while it waits for the next
+        del call  # or it would keep its arguments alive while waiting for the next call
 
 
 def _get_pool(size: int) -> _Pool:
     global _pool
     pool = _pool
     if pool is None or pool.threads < size:
-        made = _Pool(size)  # not under the lock: a signal handler that comes now may need threads that need the lock
+        larger = _Pool(size)  # outside of the lock, which the threads of a signal handler may need now
         with _lock:
             if _pool is None or _pool.threads < size:
-                # A smaller one ends when the last caller has let it go: another thread may be about to submit to it.
-                _pool = made
+                # The smaller pool ends with its last caller: another thread may be about to submit to it.
+                _pool = larger
             pool = _pool
     return pool
 
@@ -323,11 +325,11 @@ def _forget_pool() -> None:
 
 
 def _begin_in_child() -> None:
-    """After fork the threads of the parent do not exist, nor do their claims on BLAS: start over in the child."""
+    """Start without a pool and without claims of other threads, which do not exist in a forked child."""
     global _lock, _blas_claims
     _lock = threading.RLock()
     _forget_pool()
-    _local.default = None  # the child of a pool may use less
+    _local.default = None  # the child of a pool may use fewer threads
     _local.inside = False
     _blas_claims = WeakSet(getattr(_local, "blas", ()))
     if not _blas_claims:
@@ -335,7 +337,7 @@ def _begin_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # Nobody else is between two steps of what the lock protects when the process is copied.
+    # Holding the lock during a fork keeps the copied state consistent.
     os.register_at_fork(
         before=lambda: _lock.acquire(), after_in_parent=lambda: _lock.release(), after_in_child=_begin_in_child
     )

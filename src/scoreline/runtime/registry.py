@@ -1,4 +1,4 @@
-"""Find implementations by scanning a folder, and say what is near when a name is unknown."""
+"""Discovery of implementations in a package, and suggestions for unknown names."""
 
 import difflib
 import importlib

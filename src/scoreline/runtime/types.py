@@ -1,4 +1,4 @@
-"""Names for the array types that signatures use."""
+"""Names of the array types in signatures."""
 
 from typing import Any, TypeAlias
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
-# Chunk boundaries are unsigned: kernels index with them, and Numba drops the test for negative indices.
+# Chunk boundaries are unsigned, so that Numba need not test for negative indices.
 BoundsArray: TypeAlias = NDArray[np.uint64]
 AnyArray: TypeAlias = NDArray[Any]
 # Scores live in a score space (host array, device array, blocks on workers): opaque to solvers.

@@ -1,4 +1,4 @@
-"""Vectors with an entry for every row of X that may lie on a device or on the workers of a cluster."""
+"""Vectors with one entry per row of X, on a device or on the workers of a cluster."""
 
 import importlib
 import logging
@@ -15,25 +15,25 @@ from scoreline.runtime.types import AnyArray
 
 logger = logging.getLogger("scoreline")
 
-# Decorates what computes with X and scores: what leaves the range of floats shows as infinity or NaN; callers look for that.
+# Decorates arithmetic with X and scores. Overflow becomes infinity or NaN, which callers check for.
 visible = np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
-LEAST_TAME, MOST_TAME = 1e-30, 1e30  # largest weight of rows whose weights are used as they are
-ROOMS = {"blocks": "scoreline.distributed", "device": "scoreline.gpu"}  # where vectors of a score space are worked on
+MIN_SAFE_WEIGHT, MAX_SAFE_WEIGHT = 1e-30, 1e30  # weights are rescaled if the largest is outside of this range
+ROOMS = {"blocks": "scoreline.distributed", "device": "scoreline.gpu"}  # the package for each kind of scores
 
 
 def room_module(scores: str, name: str) -> Any:
-    """Return a module of the room that works on such scores; both rooms have modules of the same names."""
+    """Return a module of the package for such scores; both packages have modules of the same names."""
     return importlib.import_module(f"{ROOMS[scores]}.{name}")
 
 
 class ClusterError(RuntimeError):
-    """Work on a cluster that could not be finished, and what to do about it."""
+    """Work on a cluster failed; the message says what to do."""
 
 
 class RemoteVector(NDArrayOperatorsMixin):
-    """A vector on the workers of a cluster or on a device that NumPy's elementwise functions, sums and masks understand.
+    """A vector on a cluster or a device that works with NumPy's elementwise functions, sums and masks.
 
-    `np.asarray` brings its entries to the host. Nothing changes a vector that is there: `z += 1` makes another one.
+    `np.asarray` brings its entries to the host. Vectors are immutable: `z += 1` makes another one.
 
     Attributes
     ----------
@@ -55,11 +55,11 @@ class RemoteVector(NDArrayOperatorsMixin):
 
     @abstractmethod
     def like(self, rows: Any) -> Self:
-        """Return an array of the host, an entry for every row, as a vector beside this one."""
+        """Return a host array with one entry per row as a vector in the same place as this one."""
 
     @abstractmethod
     def distinct(self, most: int = 100) -> AnyArray:
-        """Return different entries, `most` of each part at most, as an array of the host."""
+        """Return distinct entries, at most `most` per part, as a host array."""
 
     @abstractmethod
     def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
@@ -71,7 +71,7 @@ class RemoteVector(NDArrayOperatorsMixin):
 
     @abstractmethod
     def _entries(self) -> AnyArray:
-        """Return all entries as an array of the host."""
+        """Return all entries as a host array."""
 
     @abstractmethod
     def _extreme(self, name: str, initial: float | None) -> Any:
@@ -96,15 +96,15 @@ class RemoteVector(NDArrayOperatorsMixin):
         return array if dtype is None else array.astype(dtype)
 
     def _on_host(self, function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-        """Call a function that this kind of vector does not have on arrays of the host."""
+        """Call a function that this kind of vector does not support on host arrays."""
         logger.info("numpy.%s needs all entries of a %s", function.__name__, type(self).__name__)
         return function(*map(_as_host, arguments), **{name: _as_host(value) for name, value in options.items()})
 
     def copy(self) -> Self:
-        """Return the vector itself: nothing can change it."""
+        """Return the vector itself, which is immutable."""
         return self
 
-    def __pow__(self, exponent: Any) -> Any:  # as that of arrays: NumPy's function rounds squares otherwise before 2.2
+    def __pow__(self, exponent: Any) -> Any:  # squares as arrays do; before NumPy 2.2 np.power rounds differently
         return self * self if isinstance(exponent, int) and exponent == 2 else super().__pow__(exponent)
 
     def __setitem__(self, place: Any, value: Any) -> None:
@@ -120,24 +120,24 @@ def _as_host(value: Any) -> Any:
 
 
 def as_vector(rows: Any, dtype: Any = None) -> Any:
-    """Return entries as a vector: one on a device or a cluster stays there, anything else becomes an array."""
+    """Return entries as a vector: a vector on a device or a cluster stays there, anything else becomes an array."""
     if isinstance(rows, RemoteVector):
         return rows if dtype is None else rows.astype(dtype)
-    if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):  # NumPy would take what the mask hides
+    if isinstance(rows, np.ma.MaskedArray) and np.ma.is_masked(rows):  # NumPy would use the hidden values
         raise ValueError(
             "a masked array with masked entries, expected numbers throughout; drop those rows or fill them in"
         )
     return np.asarray(rows, dtype=dtype)
 
 
-def tamed(weight: Any) -> tuple[Any, int]:
-    """Return weights whose sums and products stay in range, and the exponent of the power of two they were multiplied with.
+def scaled_to_safe_range(weight: Any) -> tuple[Any, int]:
+    """Return weights whose sums and products do not overflow, and the exponent k of the factor 2^k that they were scaled by.
 
-    Only those whose largest lies outside of 1e-30 to 1e30 change: it is brought to between 1/2 and 1. A power of two changes no
-    digit, but weights beyond 1e300 times smaller become 0.
+    If the largest weight is outside of 1e-30 to 1e30, it is scaled to between 1/2 and 1. A power of two does not change the
+    digits, but weights that are more than 1e300 times smaller become 0.
     """
     top = float(weight.max()) if len(weight) else 1.0
-    if LEAST_TAME <= top <= MOST_TAME or top == 0.0:
+    if MIN_SAFE_WEIGHT <= top <= MAX_SAFE_WEIGHT or top == 0.0:
         return weight, 0
     exponent = -int(np.frexp(top)[1])
     with np.errstate(under="ignore"):
@@ -145,7 +145,7 @@ def tamed(weight: Any) -> tuple[Any, int]:
 
 
 def checked_mask(mask: AnyArray) -> AnyArray:
-    """Return a mask, or raise if it is none."""
+    """Return a mask, or raise if it is not a Boolean vector."""
     if mask.dtype != bool or mask.ndim != 1:
         raise TypeError(
             f"a vector on a device or a cluster is indexed by a mask, a boolean for each row; got {mask.dtype} of shape "
