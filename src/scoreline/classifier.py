@@ -31,7 +31,7 @@ from scoreline.fitting.streaming import can_merge, can_stream, merge, take_in
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, target_missed
 from scoreline.io.encoding import Encoding
 from scoreline.measures import CountsBasedMeasure, Measure, get_measure, robust_threshold
-from scoreline.operators import as_operator
+from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
 from scoreline.risks.registry import get_risk
@@ -107,6 +107,13 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         - "train": the best threshold for the measure on the training scores.
         - "holdout": the best threshold on a stratified fifth of the rows that a first fit did not see (one more fit).
         - "none": the trained intercept stays.
+    features : {"linear", "additive"} or Additive, default="linear"
+        What the score is a linear function of.
+
+        - "linear": the columns of X.
+        - "additive": a smooth function of each column, made of bins that are learnt from X alone, see
+          `scoreline.features.Additive`. Missing values (NaN) and columns of text in a frame are allowed. Choose alpha by
+          `MeasureClassifierCV`: the best values lie between 0.001 and 10.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
         threshold, which maximises the class-weighted accuracy.
@@ -135,7 +142,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Coefficients in the units of X.
+        Coefficients in the units of X, or of the features that `feature_map_` makes.
     intercept_ : ndarray of shape (1,)
         Intercept after the threshold was tuned: `predict` is decision_function > 0.
     trained_intercept_ : float
@@ -174,6 +181,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
     threshold_rank_error_ : float
         After `partial_fit` row by row: the largest share of a class by which the rank of the threshold may be off.
+    feature_map_ : FittedFeatures or None
+        With features="additive": bins and bases of the columns. coef_ applies to the features that they make.
     column_map_ : ColumnMap or None
         With scaling="robust" or "quantile": the knots of the function of each column. coef_ applies to the mapped values.
     string_features_ : dict or None
@@ -208,6 +217,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
         threshold: str = "auto",
+        features: Any = "linear",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-2,
         max_iter: int = 5000,
@@ -228,6 +238,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
         self.threshold = threshold
+        self.features = features
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -256,7 +267,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         parameters = Parameters.of(self)
-        with fitting(self, X) as (operator, interim):
+        with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
             given = GivenRows.of(X, operator, y, sample_weight).mapped(self.scaling, self._names_of(X))
@@ -287,7 +298,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The scores; one pass over X. Of X in Dask a Dask array, which is not computed yet; of X on a device an array there.
         """
         check_is_fitted(self, "coef_")
-        if is_dask(X):
+        if is_dask(X) and getattr(self, "feature_map_", None) is None:
             validate_data(self, feature_source(X), reset=False, skip_check_array=True)
             dask = room_module("blocks", "dask_operator")
             return dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map)
@@ -593,17 +604,30 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "coef_")
         check_string_features(self, X)
         with parallel.thread_limit(self.n_jobs), memory_advice():
-            if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
+            if (
+                is_dask(X) and getattr(self, "feature_map_", None) is None
+            ):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, feature_source(X), reset=False, skip_check_array=True)
                 dask = room_module("blocks", "dask_operator")
                 operator: Any = dask.from_dask(dask.lazy_scores(X, self.coef_[0], 0.0, self._column_map)[:, None])
                 z = operator.matvec(np.ones(1))
             else:
-                operator = as_operator(X, check_finite=False)
-                validate_data(self, X, reset=False, skip_check_array=True)
-                operator = mapped_like(operator, self._column_map)
+                operator = self._operator_of(X)
                 z = checked_scores(X, operator, self.coef_[0])
             return z, *(operator.aligned(each) for each in rows)
+
+    def _operator_of(self, X: Any) -> Operator:
+        """Return rows to be scored as an operator, with the columns mapped or coded as those of the training rows."""
+        features = getattr(self, "feature_map_", None)
+        if features is None:
+            operator = as_operator(X, check_finite=False)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return mapped_like(operator, self._column_map)
+        if isinstance(X, Operator) and X.feature_map is not None:
+            return X
+        validate_data(self, feature_source(X), reset=False, skip_check_array=True)
+        coded: Operator = features.operator(X)
+        return coded
 
     def _training_scores(self, z: Any, y: Any, sample_weight: Any) -> ScoredRows:
         """Return scores with labels +1 and -1 where the scores are, and weights with those of the classes."""

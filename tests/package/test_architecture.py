@@ -27,6 +27,7 @@ LAYERS = [
     "measures",
     "scores",
     "io",
+    "features",
     "operators",
     "kernels",
     "runtime",

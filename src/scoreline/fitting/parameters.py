@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreline.features.registry import check_features, is_linear
 from scoreline.fitting.plan import Request, measure_of_threshold
 from scoreline.measures import Measure, get_measure
 from scoreline.operators.column_maps import KINDS
@@ -25,6 +26,7 @@ class Parameters(NamedTuple):
     fit_intercept: bool
     intercept_scaling: float
     scaling: str | None
+    features: Any
     threshold: str
     class_weight: Any
     tol: float
@@ -49,12 +51,15 @@ class Parameters(NamedTuple):
             check_flag(name, getattr(clf, name))
         check_number("verbose", int(clf.verbose) if isinstance(clf.verbose, bool) else clf.verbose, least=0)
         check_choice("scaling", clf.scaling, (None, "maxabs", "standard", *KINDS))
+        check_features(clf.features)
         check_choice("threshold", clf.threshold, ("auto", "train", "holdout", "none"))
         if clf.n_jobs is not None and (not isinstance(clf.n_jobs, (int, np.integer)) or clf.n_jobs == 0):
             raise ValueError(f"n_jobs={clf.n_jobs!r} must be None, a positive number of threads, or -1 for all")
         measure = get_measure(clf.measure, clf.measure_params)
         if clf.solver_params is not None and not isinstance(clf.solver_params, dict):
             raise ValueError(f"solver_params={clf.solver_params!r} must be a dict of options of the solver, or None")
+        if not is_linear(clf.features):
+            _check_features_alone(clf)
         same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "options")}
         return cls(measure, dict(clf.solver_params or {}), **same)
 
@@ -91,3 +96,17 @@ class Parameters(NamedTuple):
             return solver(**limits, **params | changed)
         except TypeError as error:
             raise ValueError(f"solver_params={params!r} does not fit solver {solver.name!r}: {error}") from None
+
+
+def _check_features_alone(clf: Any) -> None:
+    """Raise where options that concern X itself come with features that are made of its bins."""
+    if clf.scaling is not None:
+        raise ValueError(
+            f"scaling={clf.scaling!r} goes with features='linear', got features={clf.features!r}: bins have a scale of their "
+            "own. Leave scaling=None."
+        )
+    if (clf.solver_params or {}).get("device") is not None:
+        raise ValueError(
+            f"device={clf.solver_params['device']!r} goes with features='linear', got features={clf.features!r}: codes are "
+            "multiplied on the host. Leave device out."
+        )

@@ -3,12 +3,14 @@
 import inspect
 import platform
 import warnings
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
+from scoreline.features import Additive, FittedFeatures
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.row_by_row import RowStream
 from scoreline.io.encoding import Encoding
@@ -88,7 +90,7 @@ def save_model(clf: Any, path: Any, encoding: Encoding | None) -> None:
         "versions": _versions(),
         "parameters": {name: _parameter(name, value) for name, value in clf.get_params(deep=False).items()},
         "trained": {
-            name: value.record() if isinstance(value, ColumnMap) else value
+            name: value.record() if isinstance(value, (ColumnMap, FittedFeatures)) else value
             for name, value in vars(clf).items()
             if _is_trained(name)
         },
@@ -112,6 +114,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         if content["estimator"] != ESTIMATOR or unknown:
             raise ValueError(f"unknown content {content['estimator']!r} {unknown}")
         parameters["measure"] = _measure(parameters["measure"], measure)
+        if isinstance(parameters.get("features"), dict):
+            parameters["features"] = Additive(**parameters["features"]["additive"])
         clf = classifier(**parameters)
         if isinstance(clf.measure, LostMeasure):  # all that can be checked without the function
             Parameters.of(classifier(**{**parameters, "measure": "f1", "measure_params": None}))
@@ -120,6 +124,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         clf.__dict__.update(trained)
         if trained.get("column_map_") is not None:  # files of earlier versions have none
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
+        if trained.get("feature_map_") is not None:
+            clf.__dict__["feature_map_"] = FittedFeatures.restored(trained["feature_map_"])
         if trained.get("string_features_") is not None:
             width = StringFeatures(**trained["string_features_"]).width
             if width != clf.n_features_in_:
@@ -172,6 +178,8 @@ def _parameter(name: str, value: Any) -> Any:
     if name == "random_state" and not (value is None or isinstance(value, (int, np.integer))):
         warnings.warn(f"random_state={value!r} is not saved: {NO_CODE}; use a number", UserWarning, stacklevel=3)
         return None
+    if name == "features" and isinstance(value, Additive):
+        return {"additive": asdict(value)}
     return value
 
 
@@ -192,8 +200,12 @@ def _check_trained(clf: Any) -> None:
     p = clf.n_features_in_
     if type(p) is not int or p < 1 or not _are_classes(clf.classes_):
         raise ValueError("classes_ or n_features_in_ is not what it should be")
-    if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, p)) and _is_vector(clf.intercept_, (1,))):
-        raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {p} features")
+    features = getattr(clf, "feature_map_", None)
+    if features is not None and features.n_columns != p:
+        raise ValueError(f"feature_map_ has {features.n_columns} columns, the model {p}")
+    width = p if features is None else features.n_features
+    if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, width)) and _is_vector(clf.intercept_, (1,))):
+        raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {width} features")
     if hasattr(clf, "coef_"):
         lacking = [name for name in ALWAYS if not hasattr(clf, name)]
         if lacking:

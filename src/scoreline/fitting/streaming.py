@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from scoreline.features.registry import is_linear
 from scoreline.fitting.checks import check_labels, check_sample_weight, check_string_features, check_truth
 from scoreline.fitting.model import Model, end_stream
 from scoreline.fitting.moments import MomentsStream
@@ -42,6 +43,11 @@ def can_merge(estimator: Any) -> None:
 def take_in(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
     """Take in a block of rows, and set the model of all blocks so far."""
     parameters = Parameters.of(clf)
+    if not is_linear(parameters.features):
+        raise ValueError(
+            f"partial_fit needs features='linear', got features={parameters.features!r}: bins are learnt from all rows. "
+            "Use fit."
+        )
     _check_options(parameters)
     by_moments = parameters.solver == "moments"
     first = getattr(clf, "_moments" if by_moments else "_stream", None) is None

@@ -92,6 +92,8 @@ class MeasureClassifierCV(MeasureClassifier):
         How each model is trained.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
         As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
+    features : as in MeasureClassifier
+        Bins are learnt once, from all rows: they know no labels.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
     probability : bool, default=False
@@ -135,6 +137,7 @@ class MeasureClassifierCV(MeasureClassifier):
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
         threshold: str = "auto",
+        features: Any = "linear",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-2,
         max_iter: int = 5000,
@@ -156,6 +159,7 @@ class MeasureClassifierCV(MeasureClassifier):
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
         self.threshold = threshold
+        self.features = features
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -199,7 +203,7 @@ class MeasureClassifierCV(MeasureClassifier):
             raise ValueError(
                 f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
             )
-        with fitting(self, X) as (operator, interim):
+        with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             operator.require("rows", "cross-validation: products restricted to rows")
             rows = self._rows(operator, y, sample_weight)

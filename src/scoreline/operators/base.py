@@ -63,6 +63,8 @@ class Operator(ABC):
         Largest magnitude of each column, if `inspect` has learnt it; rounding allowances rest on it.
     column_map : ColumnMap or None
         The map that made the columns of this matrix from those of the user's (`scaling="robust"` or "quantile").
+    feature_map : FittedFeatures or None
+        What made the columns of this matrix from those of the user's (`features="additive"` or "pairs").
     tails_checked : bool
         Whether a fit has looked for heavy tails already, so that its folds and refits need not.
     string_features : dict or None
@@ -77,6 +79,7 @@ class Operator(ABC):
         self.n_passes = 0.0
         self.largest: FloatArray | None = None
         self.column_map: Any = None
+        self.feature_map: Any = None
         self.tails_checked = False
         self.string_features: dict[str, Any] | None = None
 
