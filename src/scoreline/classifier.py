@@ -33,6 +33,7 @@ from scoreline.measures import CountsBasedMeasure, Measure, get_measure, robust_
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
+from scoreline.penalties import Penalty
 from scoreline.risks.registry import get_risk
 from scoreline.runtime import parallel
 from scoreline.runtime.array_types import is_dask, library_of
@@ -200,6 +201,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         risk: str = "auto",
         solver_params: dict[str, Any] | None = None,
         alpha: float = 1e-4,
+        penalty: str | Penalty = "l2",
+        penalty_params: dict[str, Any] | None = None,
+        bounds: Any = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
@@ -220,6 +224,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.risk = risk
         self.solver_params = solver_params
         self.alpha = alpha
+        self.penalty = penalty
+        self.penalty_params = penalty_params
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
@@ -256,9 +263,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
             given = GivenRows.of(X, operator, y, sample_weight).mapped(self.scaling, self._names_of(X))
-            decided = plan(parameters.request, parameters.measure, given.shape)
+            penalty = parameters.penalty_for(given.operator.shape[1], self._names_of(X))
+            decided = plan(parameters.request(penalty), parameters.measure, given.shape)
             logger.info("plan for %s", decided)
-            job = Job.of(parameters, decided, given, interim, self._earlier(given.operator.shape[1]))
+            job = Job.of(parameters, decided, given, penalty, interim, self._earlier(given.operator.shape[1]))
             interim.keep = lambda: self._keep(job, X)
             model = _fit_path(job).fit()
             self._set(X, job, model, passes_before)

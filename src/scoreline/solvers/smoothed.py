@@ -143,11 +143,14 @@ class SmoothedSolver(LbfgsSolver):
         # iterations to find it out. The Hessian of the ramp itself is right then, if it is exact: that of the ROC area takes
         # the pairs on the ramp as independent, which holds for many pairs only.
         risk, space, z = objective.risk, objective.space, self._point.z
+        at_start = not objective.tells_rows_apart(state.w)
+        if at_start and state.w.any():  # a constant score, on whose ramp one class lies at the very end
+            z = space.zeros(risk.labels)
         own_mu = 1.01 * state.mu  # a little wider than the ramp, on the end of which all rows may lie
-        hessian = risk.hessian(z, max(own_mu, (LEAST_HESSIAN_WIDTH if state.w.any() else 2.0) / risk.ramp_scale))
+        hessian = risk.hessian(z, max(own_mu, (2.0 if at_start else LEAST_HESSIAN_WIDTH) / risk.ramp_scale))
         if hessian is None:
             return None
-        if state.w.any():
+        if not at_start:
             own = risk.hessian(z, own_mu) if hessian.exact else None
             piled_up = own is not None and space.total(own.diagonal) > PILED_UP_RATIO * space.total(hessian.diagonal)
             return own if piled_up else hessian

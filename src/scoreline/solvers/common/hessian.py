@@ -130,6 +130,8 @@ def has_factor(objective: Objective) -> bool:
 def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray, bool] | None:
     """Return Cholesky's factor of X' H X + alpha I (eq. factored-hessian), as `cho_factor` does; None if there is none.
 
+    With weights per feature these take the place of I.
+
     One pass with the work of a Gram matrix (two with a constant column), and one for each part of rank one.
     """
     if hessian is None:
@@ -145,7 +147,7 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
         for u, coefficient in hessian.rank_one:
             v = operator.rmatvec(u)
             matrix += coefficient * np.outer(v, v)
-        matrix[np.diag_indices_from(matrix)] += objective.alpha
+        matrix[np.diag_indices_from(matrix)] += objective.penalty_curvature
     if not np.isfinite(matrix).all():
         return None
     try:
@@ -157,5 +159,5 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
 
 
 def hessian_diagonal(objective: Objective, curvature: Scores) -> FloatArray:
-    """Return the diagonal of X'DX + alpha I; one pass."""
-    return np.asarray(objective.operator.square_rmatvec(curvature) + objective.alpha)
+    """Return the diagonal of X'DX plus the curvatures of the penalty; one pass."""
+    return np.asarray(objective.operator.square_rmatvec(curvature) + objective.penalty_curvature)
