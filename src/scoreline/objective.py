@@ -150,6 +150,10 @@ class Objective:
         constant = int(np.flatnonzero(self._unit)[0])
         return constant if constant in self.penalty.free else None
 
+    def forget(self) -> None:
+        """Forget what speeds up later calls: a run that goes on from its record knows nothing of them."""
+        self._bend, self._limits = 0.0, None
+
     def nearest(self, w: FloatArray) -> FloatArray:
         """Return the point nearest to w that the bounds allow."""
         return w if self.penalty is None else self.penalty.nearest(w)
@@ -204,13 +208,14 @@ class Objective:
         """Return J_mu restricted to w + a d; one pass for z_d = Xd, then none."""
         return Line(self, point, d)
 
-    def centred(self, point: Point, enough: float) -> Point:
+    def centred(self, point: Point) -> Point:
         """Return the point with the best intercept, where that has no penalty (eq. centring); no pass.
 
-        The slope of the risk along the intercept is brought to at most `enough`, or as near to 0 as rounding allows: a bracket,
-        then secants. `lower_bound_plane` needs it there.
+        The slope of the risk along the intercept is brought as near to 0 as rounding allows: a bracket, then secants.
+        `lower_bound_plane` needs it there.
         """
         slope = float(point.risk.grad.sum())
+        enough = 4.0 * float(np.finfo(float).eps) * point.risk.mass
         if self.free_intercept is None or not 0.0 < abs(slope) < math.inf:
             return point
         # (shift, slope) on either side of the root; the slope at `low` has the sign of the first one.
@@ -293,10 +298,11 @@ class Objective:
                 if not rise > 0.0:
                     continue
                 constant = plane.plane - g * (abs(plane.plane) + plane.value + plane.mass * extreme)
-                v, doubt = np.zeros_like(reach), plane.mass * (1.0 + g) * np.asarray(largest)
                 if largest is None:
                     v = np.where(self._unit == 0.0, self.operator.rmatvec(plane.grad), 0.0)
                     doubt = g * (np.abs(v) + plane.mass)
+                else:
+                    v, doubt = np.zeros_like(reach), plane.mass * (1.0 + g) * largest
                 doubt = np.where(self._unit == 0.0, doubt, 0.0)
                 for t in 4.0 ** -np.arange(0.0, 40.0):
                     least = self.penalty.least(t * v, self.alpha, t * doubt, inside)

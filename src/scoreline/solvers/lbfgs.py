@@ -94,6 +94,7 @@ class LbfgsSolver(Solver):
     def resume(self, objective: Objective, state: State) -> None:
         """Compute scores and gradient at state.w (two passes, one at w = 0) and restore memory and plane."""
         assert isinstance(state, LbfgsState)
+        objective.forget()
         p = objective.n_features
         self._curvature = CurvatureMemory(p, self.memory)
         self._bound = LowerBound(p, objective.alpha)
@@ -169,7 +170,10 @@ class LbfgsSolver(Solver):
     def _arrive(self, objective: Objective, state: LbfgsState) -> None:
         """Take in a new point: its gradient (one pass), the bound it proves, the best point so far."""
         if objective.free_intercept is not None:
-            self._point = objective.centred(self._point, self._enough(objective, state))
+            state.improve(
+                self._point.w, self._point.hard
+            )  # the best intercept of a smoothed risk may be none of the risk
+            self._point = objective.centred(self._point)
         point = self._point
         state.w = point.w
         slope = objective.slope(point)
@@ -177,14 +181,3 @@ class LbfgsSolver(Solver):
         level = min(state.best_objective, point.hard)
         state.lower_bound = self._bound.add(*objective.lower_bound_plane(point, slope, level))
         state.improve(point.w, point.hard)
-
-    def _enough(self, objective: Objective, state: LbfgsState) -> float:
-        """Return the slope along a free intercept that costs a thousandth of the gap asked for."""
-        level = min(state.best_objective, self._point.hard)
-        limit = float(objective.limits(level)[objective.free_intercept])
-        gap = (
-            self.abs_tol
-            if self.abs_tol is not None
-            else self.tol * max(state.lower_bound, 1e-3 * objective.risk.value_at_zero())
-        )
-        return 1e-3 * gap / max(limit, 1e-300) if math.isfinite(limit) else 0.0

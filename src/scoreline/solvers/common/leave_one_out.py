@@ -168,7 +168,7 @@ def _coefficients(objective: Objective, z: FloatArray) -> FloatArray:
     w = np.divide(-v, cost, out=np.zeros_like(v), where=cost > 0.0)
     if (cost > 0.0).all():
         return w
-    return objective.centred(objective.at(w, objective.scores(w)), 0.0).w
+    return objective.centred(objective.at(w, objective.scores(w))).w
 
 
 def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatArray | None:
