@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
 from scoreline import kernels
@@ -18,6 +19,7 @@ from scoreline.runtime.types import AnyArray, FloatArray, Scores
 # Roundings of the scores that a ramp must be wide: shares of a pair are then off by 1/4096 at its very end.
 LEAST_RAMP_ROUNDINGS = 4096.0
 NEARLY_CONSTANT_SPAN = 1e-3  # of scores, below which a fit may be no better than a constant score
+COPIED_BLOCK_BYTES = 64e6  # of rows that columns are taken from at a time
 MOST_CENTRING_TRIALS = 40  # evaluations of the risk for one intercept; 2 to 6 are usual
 EXTREME_SCORES = (2.0, 8.0, 32.0, 128.0)  # constant scores whose planes limit the intercept
 
@@ -70,6 +72,7 @@ class Objective:
         self.penalty = None if penalty is None or penalty.uniform else penalty
         self.space = risk.space
         self._known: tuple[FloatArray, Scores] | None = None
+        self._plain: BoundedPenalty | None = None
         self._unit = operator.shifted(np.zeros(operator.shape[1]), 1.0)
         self._bend = 0.0  # of the risk along the intercept, from the last search for it
         self._limits: tuple[float, FloatArray] | None = None
@@ -136,6 +139,15 @@ class Objective:
     def penalty_curvature(self) -> float | FloatArray:
         """Second derivatives of the quadratic part of Omega: alpha, or alpha times the weight of each feature."""
         return self.alpha if self.penalty is None else self.alpha * self.penalty.quadratic
+
+    @property
+    def bounded_penalty(self) -> BoundedPenalty:
+        """The penalty as an object, also where it is the plain one."""
+        if self.penalty is not None:
+            return self.penalty
+        if self._plain is None:
+            self._plain = BoundedPenalty(Terms(np.ones(self.n_features), np.zeros(self.n_features)))
+        return self._plain
 
     @property
     def traits(self) -> frozenset[str]:
@@ -257,7 +269,7 @@ class Objective:
                 break
         if best is point:
             return point
-        return replace(best, w=self.operator.shifted(point.w, best_shift))
+        return replace(best, w=point.w + best_shift * self._unit)
 
     def limits(self, level: float) -> FloatArray:
         """Return a limit of |w_j| at the minimum, for every j, given that J is at most `level` somewhere (eq. reach).
@@ -331,6 +343,34 @@ class Objective:
             with np.errstate(invalid="ignore"):
                 constant -= float(np.sum(np.where(moved > 0.0, moved * self.limits(level)[free], 0.0))) * (1.0 + 1e-12)
         return np.where(free, 0.0, slope) / np.sqrt(np.where(free, 1.0, cost)), constant, allowance
+
+    def mixture_bound(self, slope: FloatArray, constant: float, mass: float, size: float, level: float) -> float:
+        """Return the lower bound that a mixture of planes proves, for any penalty; J is at most `level` somewhere.
+
+        Sums over n rows are off by at most g times the sum of magnitudes (`mixture_allowance`): in coordinate j of the slope
+        that is g |u|_1 max_i |x_ij|.
+        """
+        penalty = self.bounded_penalty
+        g = 1.01 * summation_error(self.operator.shape[0] + 64)  # a mixture of mixtures adds a few roundings each time
+        largest = self.operator.largest
+        doubt = float(np.finfo(float).eps) * np.abs(slope) if largest is None else g * mass * largest
+        constant_feature = self.free_intercept
+        if constant_feature is not None:
+            precise = g * mass * abs(1.0 / self._unit[constant_feature])
+            doubt = doubt.copy()
+            doubt[constant_feature] = precise
+        reach = self.limits(level) if self.penalty is not None else penalty.reach(level, self.alpha)
+        return constant - g * (size + abs(constant)) + penalty.least(slope, self.alpha, doubt, reach)
+
+    def on_features(self, features: AnyArray) -> "Objective":
+        """Return the objective of some features, the others 0, with a copy of their columns; one pass."""
+        size = max(1, int(COPIED_BLOCK_BYTES / max(1.0, self.operator.row_bytes)))
+        blocks = [block.data[:, features] for block in self.operator.row_blocks(size)]
+        stack = np.concatenate if isinstance(blocks[0], np.ndarray) else (lambda each: sp.vstack(each, format="csr"))
+        self.operator._count(1.0)
+        part = Objective(as_operator(stack(blocks)), self.risk, self.alpha, self.bounded_penalty.on_features(features))
+        part._unit = self._unit[features]
+        return part
 
     def _slope_rounding(self, point: Point, features: AnyArray) -> FloatArray:
         """Return what the slopes of some features may be off by."""

@@ -173,26 +173,37 @@ class BoundedPenalty:
                 found = np.minimum(found, more * level / (alpha * self.norms[self.groups]))
         return found
 
-    def violation(self, w: FloatArray, gradient: FloatArray, alpha: float) -> FloatArray:
-        """Return by how much each coefficient is off the optimum: the distance of -gradient to the subgradients of Omega.
-
-        `gradient` is that of the risk. Groups have the same distance for all their features.
-        """
+    def steepest(self, w: FloatArray, gradient: FloatArray, alpha: float) -> FloatArray:
+        """Return the subgradient of J of least length, 0 where a bound is in the way; `gradient` is that of the risk."""
         slope = gradient + alpha * self.quadratic * w
-        at_lower, at_upper = w <= self.lower, w >= self.upper
         if self.groups is not None and self.norms is not None:
             length = np.sqrt(np.bincount(self.groups, w * w, len(self.norms)))[self.groups]
             norm = alpha * self.norms[self.groups]
             with np.errstate(invalid="ignore", divide="ignore"):
                 slope = slope + np.where(length > 0.0, norm * w / length, 0.0)
-            slope = np.where((at_lower & (slope > 0.0)) | (at_upper & (slope < 0.0)), 0.0, slope)
+            slope = np.where(((w <= self.lower) & (slope > 0.0)) | ((w >= self.upper) & (slope < 0.0)), 0.0, slope)
             own = np.sqrt(np.bincount(self.groups, slope * slope, len(self.norms)))[self.groups]
-            return np.where(length > 0.0, own, np.maximum(0.0, own - norm))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                shrunk = np.where(own > norm, slope * (1.0 - norm / own), 0.0)
+            return np.where(length > 0.0, slope, shrunk)
         absolute = alpha * self.absolute
-        up = slope + np.where(w >= 0.0, absolute, -absolute)  # the derivative on the right
-        down = slope + np.where(w > 0.0, absolute, -absolute)  # on the left
-        up, down = np.where(at_upper, 0.0, up), np.where(at_lower, 0.0, down)
-        return np.maximum(0.0, np.maximum(-up, down))
+        up = slope + np.where(w >= 0.0, absolute, -absolute)
+        down = slope + np.where(w > 0.0, absolute, -absolute)
+        up, down = (
+            np.where(w >= self.upper, 0.0, np.minimum(up, 0.0)),
+            np.where(w <= self.lower, 0.0, np.maximum(down, 0.0)),
+        )
+        return up + down  # one of them is 0
+
+    def violation(self, w: FloatArray, gradient: FloatArray, alpha: float) -> FloatArray:
+        """Return by how much each coefficient is off the optimum: the distance of -gradient to the subgradients of Omega.
+
+        `gradient` is that of the risk. Groups have the same distance for all their features.
+        """
+        found = np.abs(self.steepest(w, gradient, alpha))
+        if self.groups is not None and self.norms is not None:
+            found = np.sqrt(np.bincount(self.groups, found * found, len(self.norms)))[self.groups]
+        return found
 
     def fingerprint(self) -> float:
         """Return a number that differs for another penalty."""

@@ -134,6 +134,19 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
 
     One pass with the work of a Gram matrix (two with a constant column), and one for each part of rank one.
     """
+    matrix = hessian_matrix(objective, hessian)
+    if matrix is None:
+        return None
+    try:
+        with parallel.one_blas_thread():  # its threads take a thousand times as long where another core is busy
+            factor, lower = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:  # entries so large that alpha drowns
+        return None
+    return factor, lower
+
+
+def hessian_matrix(objective: Objective, hessian: Hessian | None, penalised: bool = True) -> FloatArray | None:
+    """Return X' H X, with the curvatures of the penalty unless told otherwise; None if it is not known or not finite."""
     if hessian is None:
         return None
     operator = objective.operator
@@ -147,15 +160,9 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
         for u, coefficient in hessian.rank_one:
             v = operator.rmatvec(u)
             matrix += coefficient * np.outer(v, v)
-        matrix[np.diag_indices_from(matrix)] += objective.penalty_curvature
-    if not np.isfinite(matrix).all():
-        return None
-    try:
-        with parallel.one_blas_thread():  # its threads take a thousand times as long where another core is busy
-            factor, lower = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:  # entries so large that alpha drowns
-        return None
-    return factor, lower
+        if penalised:
+            matrix[np.diag_indices_from(matrix)] += objective.penalty_curvature
+    return matrix if np.isfinite(matrix).all() else None
 
 
 def hessian_diagonal(objective: Objective, curvature: Scores) -> FloatArray:
