@@ -34,6 +34,7 @@ from scoreline.measures import CountsBasedMeasure, Measure, get_measure, robust_
 from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
+from scoreline.penalties import Penalty
 from scoreline.risks.registry import get_risk
 from scoreline.runtime import parallel
 from scoreline.runtime.array_types import is_dask, library_of
@@ -51,7 +52,8 @@ logger = logging.getLogger("scoreline")
 class MeasureClassifier(ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a certificate of how close to optimal the training is.
 
-    Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex surrogate of the measure's error. Training stops when the
+    Minimises J(w) = alpha omega(w) + R(Xw), where R is a convex surrogate of the measure's error and omega(w) = |w|^2 / 2 by
+    default, without the intercept. Training stops when the
     duality gap objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000. Then the
     intercept is set so that `predict` serves the measure. The certificate is about J on the training rows: no linear
     classifier has a smaller J. It does not say that none has a better measure on new rows.
@@ -80,10 +82,19 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         - cost_search: "cost" (a fixed weight of positives).
     alpha : float, default=1e-4
         Strength of the penalty. Choose it by `MeasureClassifierCV`. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
+    penalty : {"l2", "elastic_net", "group"} or Penalty, default="l2"
+        What alpha multiplies: 1/2 |w|^2, the elastic net for sparse models, or the group lasso.
+    penalty_params : dict, default=None
+        Parameters of a penalty given by name. "weights": what the coefficient of each feature costs (1). "l1_ratio": share of
+        the absolute values, or of the norms of groups (0.5). "groups": list of lists of columns, by name or number.
+    bounds : tuple or dict, default=None
+        Bounds of coef_: (lower, upper), each a number or one for each feature, or {column: (lower, upper)} with names or
+        numbers; None for no bound. (0, None) asks for coefficients that are not negative.
     fit_intercept : bool, default=True
-        Train an intercept where the risk needs one, as the coefficient of a constant feature.
+        Train an intercept where the risk needs one. It has no penalty unless the solver needs one: see intercept_scaling.
     intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values penalise the intercept less.
+        For the solvers that penalise the intercept (bundle, bundle_ls, bundle_ocas, hybrid, accelerated, spade, stamp): value
+        of the constant feature whose coefficient it is. Larger values penalise it less.
     scaling : {None, "maxabs", "standard", "robust", "quantile"}, default=None
         How features are scaled before the penalty applies. Use "standard" for dense data, "maxabs" for sparse data, and
         "robust" or "quantile" for columns with heavy tails.
@@ -213,6 +224,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         risk: str = "auto",
         solver_params: dict[str, Any] | None = None,
         alpha: float = 1e-4,
+        penalty: str | Penalty = "l2",
+        penalty_params: dict[str, Any] | None = None,
+        bounds: Any = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
@@ -234,6 +248,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.risk = risk
         self.solver_params = solver_params
         self.alpha = alpha
+        self.penalty = penalty
+        self.penalty_params = penalty_params
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
@@ -271,9 +288,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
             given = GivenRows.of(X, operator, y, sample_weight).mapped(self.scaling, self._names_of(X))
-            decided = plan(parameters.request, parameters.measure, given.shape)
+            penalty = parameters.penalty_for(given.operator.shape[1], self._names_of(X))
+            decided = plan(parameters.request(penalty), parameters.measure, given.shape)
             logger.info("plan for %s", decided)
-            job = Job.of(parameters, decided, given, interim, self._earlier(given.operator.shape[1]))
+            job = Job.of(parameters, decided, given, penalty, interim, self._earlier(given.operator.shape[1]))
             interim.keep = lambda: self._keep(job, X)
             model = _fit_path(job).fit()
             self._set(X, job, model, passes_before)
@@ -408,7 +426,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         return get_measure(self.measure, self.measure_params).value(truth, decision, weight)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return J = alpha/2 |w|^2 + R of the trained coefficients on (X, y); on the training data it is objective_.
+        """Return J = alpha omega(w) + R of the trained coefficients on (X, y); on the training data it is objective_.
 
         Parameters
         ----------

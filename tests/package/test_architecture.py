@@ -23,6 +23,7 @@ LAYERS = [
     "gpu",
     "solvers",
     "objective",
+    "penalties",
     "risks",
     "measures",
     "scores",

@@ -8,6 +8,8 @@ from scoreline.features.registry import check_features, is_linear
 from scoreline.fitting.plan import Request, measure_of_threshold
 from scoreline.measures import Measure, get_measure
 from scoreline.operators.column_maps import KINDS
+from scoreline.penalties import BoundedPenalty, Penalty
+from scoreline.penalties.registry import get_penalty
 from scoreline.runtime.checks import check_choice, check_flag, check_number
 from scoreline.runtime.registry import unknown_name
 from scoreline.solvers.common.method import Method
@@ -16,13 +18,15 @@ OWN_LIMITS = {"tol", "max_iter", "max_time"}  # parameters of the classifier tha
 
 
 class Parameters(NamedTuple):
-    """The parameters of a classifier; `measure` is the object, `options` are solver_params as a dict of their own."""
+    """The parameters of a classifier; `measure` and `penalty` are objects, `options` are solver_params as a dict."""
 
     measure: Measure
+    penalty: Penalty
     options: dict[str, Any]
     risk: str
     solver: str
     alpha: float
+    bounds: Any
     fit_intercept: bool
     intercept_scaling: float
     scaling: str | None
@@ -60,13 +64,17 @@ class Parameters(NamedTuple):
             raise ValueError(f"solver_params={clf.solver_params!r} must be a dict of options of the solver, or None")
         if not is_linear(clf.features):
             _check_features_alone(clf)
-        same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "options")}
-        return cls(measure, dict(clf.solver_params or {}), **same)
+        penalty = get_penalty(clf.penalty, clf.penalty_params)
+        same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "penalty", "options")}
+        return cls(measure, penalty, dict(clf.solver_params or {}), **same)
 
-    @property
-    def request(self) -> Request:
-        """What the plan of a fit is made of."""
-        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight)
+    def penalty_for(self, p: int, names: Any = None) -> BoundedPenalty:
+        """Return penalty and bounds for p columns with these names."""
+        return BoundedPenalty.of(self.penalty, p, names, self.bounds)
+
+    def request(self, penalty: BoundedPenalty) -> Request:
+        """Return what the plan of a fit with this penalty is made of."""
+        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight, penalty.traits)
 
     @property
     def threshold_measure(self) -> Measure:

@@ -20,6 +20,8 @@ from scoreline.measures.registry import all_measures, get_measure
 from scoreline.operators import StringFeatures
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.operators.moments import ClassMoments
+from scoreline.penalties import Penalty
+from scoreline.penalties.registry import all_penalties, get_penalty
 from scoreline.runtime.types import AnyArray
 
 KIND, VERSION = "scoreline model", 1
@@ -116,6 +118,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         parameters["measure"] = _measure(parameters["measure"], measure)
         if isinstance(parameters.get("features"), dict):
             parameters["features"] = Additive(**parameters["features"]["additive"])
+        if isinstance(parameters.get("penalty"), dict):
+            parameters["penalty"] = get_penalty(parameters["penalty"]["name"], parameters["penalty"]["params"])
         clf = classifier(**parameters)
         if isinstance(clf.measure, LostMeasure):  # all that can be checked without the function
             Parameters.of(classifier(**{**parameters, "measure": "f1", "measure_params": None}))
@@ -170,6 +174,12 @@ def _parameter(name: str, value: Any) -> Any:
             return {"function": value.name}
         arguments = [argument for argument in inspect.signature(own).parameters if hasattr(value, argument)]
         return {"name": value.name, "params": {argument: getattr(value, argument) for argument in arguments}}
+    if name == "penalty" and isinstance(value, Penalty):
+        if all_penalties().get(getattr(value, "name", "")) is not type(value):
+            raise TypeError(
+                f"penalty={value!r:.100} is a class of yours, and {NO_CODE}; use one of {list(all_penalties())}"
+            )
+        return {"name": value.name, "params": dict(vars(value))}
     if name == "solver_params" and isinstance(value, dict):
         dropped = sorted(key for key in value if key in ("callbacks", "checkpoint", "early_stopping"))
         if dropped:

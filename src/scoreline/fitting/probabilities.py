@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
 from scoreline.fitting.checks import class_totals, class_weights
+from scoreline.fitting.penalty import names_of_columns
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.fitting.rows import TrainingRows
 from scoreline.fitting.sigmoid import Sigmoid, fit_robust_sigmoid, gain_over_constant
@@ -140,6 +141,7 @@ def _fold_classifier(clf: Any, operator: Operator, sign: AnyArray, weight: Float
     options = {name: value for name, value in (clf.solver_params or {}).items() if name != "checkpoint"}
     # What "auto" took for all rows is named: a fold of fewer rows might take another.
     own.set_params(risk=clf.risk_, solver=clf.solver_)
+    own._column_names = names_of_columns(clf)
     if issubclass(get_solver(clf.solver_), CostMethod):
         of_positive, of_negative = class_weights(clf.class_weight, clf.classes_, *class_totals(sign, weight))
         low, high = clf.classes_.tolist()

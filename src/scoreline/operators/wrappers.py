@@ -439,19 +439,19 @@ class LinearMapOperator(Operator):
 def unwrapped(w: FloatArray, wrapped: LinearMap, operator: LinearMap) -> tuple[FloatArray, float]:
     """Return coefficients of X and the intercept of w, which is one of the wrapped features."""
     coef, intercept = w, 0.0
-    for wrapper in _wrappers(wrapped, operator):
+    for wrapper in wrappers(wrapped, operator):
         coef, intercept = wrapper.unwrap(coef, intercept)
     return coef, intercept
 
 
 def wrapped_again(coef: FloatArray, intercept: float, wrapped: LinearMap, operator: LinearMap) -> FloatArray:
     """Return coefficients and intercept of X as coefficients of the wrapped features."""
-    for wrapper in reversed(_wrappers(wrapped, operator)):
+    for wrapper in reversed(wrappers(wrapped, operator)):
         coef, intercept = wrapper.wrap(coef, intercept)
     return coef
 
 
-def _wrappers(wrapped: LinearMap, operator: LinearMap) -> list[Any]:
+def wrappers(wrapped: LinearMap, operator: LinearMap) -> list[Any]:
     """Return the wrappers around `operator`, the outermost first."""
     found: list[Any] = []
     while wrapped is not operator:

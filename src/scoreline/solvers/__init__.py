@@ -17,6 +17,7 @@ from scoreline.solvers.lbfgs import LbfgsSolver
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.newton import NewtonSolver
 from scoreline.solvers.plugin import PluginSolver
+from scoreline.solvers.proximal import ProximalSolver
 from scoreline.solvers.smoothed import SmoothedSolver
 from scoreline.solvers.spade import SpadeSolver
 from scoreline.solvers.stamp import StampSolver
@@ -38,6 +39,7 @@ __all__ = [
     "NewtonSolver",
     "PluginSolver",
     "Progress",
+    "ProximalSolver",
     "Result",
     "SmoothedSolver",
     "Solver",

@@ -66,7 +66,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
         """Return the fit with the highest level; after Ctrl-C the best so far, with the exception."""
         limits = self.control() if control is None else control
         timer = Timer(limits.max_time)
-        sign, weight, measure, alpha = problem.sign, problem.weight, problem.measure, problem.alpha
+        sign, weight, measure = problem.sign, problem.weight, problem.measure
         assert isinstance(measure, CountsBasedMeasure)
         base = 1.0 if weight is None else weight
         negative, positive = np.bincount((sign > 0).astype(np.int8), weight, 2).tolist()
@@ -80,7 +80,9 @@ class AmpSolver(CostMethod, SmoothedSolver):
             z = trial.result.z
             if self.level == "measure":
                 return float(best_threshold(sign, z, measure, weight).value)
-            return Losses.of(sign, z, base, sums, 0.5 * alpha * float(trial.result.w @ trial.result.w)).level(measure)
+            return Losses.of(sign, z, base, sums, problem.objective(weight).penalty_value(trial.result.w)).level(
+                measure
+            )
 
         best = attempt(1.0, w0)
         try:
@@ -115,10 +117,10 @@ class AmpSolver(CostMethod, SmoothedSolver):
         self, problem: Problem, measure: CountsBasedMeasure, base: Any, sums: tuple[float, float]
     ) -> float:
         """Return the level of the best constant score, for a plain fit that has none: positives must be called so first."""
-        operator, alpha = problem.operator, problem.alpha
+        operator, objective = problem.operator, problem.objective(problem.weight)
         w = operator.shifted(np.zeros(operator.shape[1]), 1.0)
-        w *= min(1.0, 1.0 / max(1e-300, alpha * float(w @ w)))  # beyond, the penalty grows faster than the reward
-        return Losses.of(problem.sign, operator.matvec(w), base, sums, 0.5 * alpha * float(w @ w)).level(measure)
+        w *= min(1.0, 0.5 / max(1e-300, objective.penalty_value(w)))  # beyond, the penalty grows faster than the reward
+        return Losses.of(problem.sign, operator.matvec(w), base, sums, objective.penalty_value(w)).level(measure)
 
 
 def weights_at(measure: CountsBasedMeasure, level: float) -> tuple[float, float]:

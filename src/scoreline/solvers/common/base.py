@@ -173,6 +173,11 @@ class Solver(Method, ABC):
     def _check_risk(self, objective: Objective) -> None:
         if not self.serves(objective.risk):
             raise TypeError(f"solver {self.name!r} needs a {self.needs} risk, {objective.risk.name!r} is not")
+        if not self.takes(objective.traits):
+            raise TypeError(
+                f"solver {self.name!r} does not know {' and '.join(sorted(objective.traits - set(self.penalties)))}; it takes "
+                f"penalties of {', '.join(self.penalties)}"
+            )
 
     def control(self) -> Control:
         """Return the control of a run that the options ask for; early stopping needs rows, which the caller knows."""
@@ -358,7 +363,7 @@ class _Run(Steps):
             raise self.interruption
         solver, state = self.solver, self.state
         proved = solver._proved(state.best_objective, state.lower_bound, self.floor)
-        at_zero = self.fresh and not state.best_w.any()
+        at_zero = self.fresh and not self.objective.tells_rows_apart(state.best_w)
         least = max(solver.least_iterations, LEAVING_ZERO) if at_zero else solver.least_iterations
         if proved and state.iteration >= min(least, solver.max_iter):
             return "converged"
@@ -423,7 +428,7 @@ def _checked_start(objective: Objective, w0: FloatArray | None) -> FloatArray:
     w = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
     if w.shape != (objective.n_features,):
         raise ValueError(f"w0 has shape {w.shape}, expected ({objective.n_features},)")
-    return w
+    return objective.nearest(w)
 
 
 def _fingerprint(objective: Objective, entries: bool) -> dict[str, Any]:
@@ -435,4 +440,5 @@ def _fingerprint(objective: Objective, entries: bool) -> dict[str, Any]:
     return {
         "rows": n, "features": p, "alpha": objective.alpha, "magnitudes": -1.0 if largest is None else float(largest.sum()),
         "value_at_zero": risk.value_at_zero(), "risk": risk.fingerprint(),
+        **({} if objective.penalty is None else {"penalty": objective.penalty.fingerprint()}),
     } | ({"entries": checked_entries(objective.operator)} if entries else {})  # fmt: skip

@@ -142,7 +142,7 @@ def _refit_unreliable(
     rows = rows[np.argsort(labels.sign[rows], kind="stable")]  # so that every group has its part of either class
     groups = min(count, affordable)
     logger.info("leave-one-out: %d of %d rows are refitted in %d groups", count, n, groups)
-    start = -objective.operator.rmatvec(objective.risk.value_grad(z)[1]) / objective.alpha  # w at the optimum
+    start = _coefficients(objective, z)
     if not (np.isfinite(start).all() and objective.value(start) < objective.risk.value_at_zero()):
         start = np.zeros_like(start)
     whole = _minimum(objective, np.ones(n), start)
@@ -161,15 +161,25 @@ def _refit_unreliable(
     return scores
 
 
+def _coefficients(objective: Objective, z: FloatArray) -> FloatArray:
+    """Return w at the optimum with the scores z; free coefficients as the first step from their best constant."""
+    cost = np.asarray(objective.penalty_curvature) * np.ones(objective.n_features)
+    v = objective.operator.rmatvec(objective.risk.value_grad(z)[1])
+    w = np.divide(-v, cost, out=np.zeros_like(v), where=cost > 0.0)
+    if (cost > 0.0).all():
+        return w
+    return objective.centred(objective.at(w, objective.scores(w))).w
+
+
 def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatArray | None:
     """Return the minimum of J with the loss of every row times its factor, by Newton's method from w; None if it fails."""
     # Unlike `NewtonSolver`, it makes a Hessian in every step. That needs the fewest steps, and a Hessian costs little here.
-    operator, risk, alpha = objective.operator, objective.risk, objective.alpha
+    operator, risk, alpha = objective.operator, objective.risk, objective.penalty_curvature
     dot = kernels.vectors.dot
     z = operator.matvec(w)
     for _ in range(REFIT_STEPS):
         gradient = operator.rmatvec(factor * risk.value_grad(z)[1]) + alpha * w
-        if math.sqrt(dot(gradient, gradient)) <= REFIT_TOLERANCE * alpha * math.sqrt(dot(w, w)):
+        if math.sqrt(dot(gradient, gradient)) <= REFIT_TOLERANCE * objective.alpha * math.sqrt(dot(w, w)):
             break
         hessian = operator.gram(factor * risk.curvature(z))
         hessian[np.diag_indices_from(hessian)] += alpha
@@ -183,7 +193,7 @@ def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatAr
             return None
 
         def slope(a: float, w: FloatArray = w, d: FloatArray = d, z: FloatArray = z, z_d: FloatArray = z_d) -> float:
-            return float(alpha * dot(w + a * d, d) + dot(factor * risk.value_grad(z + a * z_d)[1], z_d))
+            return float(dot(alpha * (w + a * d), d) + dot(factor * risk.value_grad(z + a * z_d)[1], z_d))
 
         at_start, at_end = slope(0.0), slope(1.0)
         if not at_start < 0.0:  # nothing but rounding is left
@@ -204,7 +214,7 @@ class _System:
 
     def solve(self, b: FloatArray, enough: float = 0.02) -> tuple[FloatArray, float]:
         """Return about v and b'v, which only grows from step to step, until a step adds less than this share."""
-        operator, alpha = self.objective.operator, self.objective.alpha
+        operator, alpha = self.objective.operator, self.objective.penalty_curvature
         preconditioner = 1.0 if self.diagonal is None else 1.0 / self.diagonal
         v, r, form = np.zeros_like(b), b.copy(), 0.0
         s = preconditioner * r
