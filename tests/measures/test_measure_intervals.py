@@ -113,13 +113,14 @@ def test_dependent_rows_widen_the_interval():
         assert clustered.high - clustered.low > 1.3 * (plain.high - plain.low), name
 
 
-def test_a_perfect_ranking_has_the_bound_of_disjoint_pairs():
-    """The chance that all of m disjoint pairs are in order is area^m: at the lower end it is half of what is left."""
-    y = np.repeat([1, -1], [7, 30])
-    found = interval("roc_auc", y, y.astype(float))
-    assert found.high == 1.0
-    assert found.low**7 == pytest.approx(0.025, rel=1e-12)
-    assert interval("roc_auc", y, -y.astype(float)).high == pytest.approx(1.0 - found.low)
+def test_a_perfect_ranking_has_an_interval():
+    """Of m disjoint pairs all are in order with the chance area^m: a lower end above 0.025^(1/m) would be too good."""
+    for m in (2, 7, 30, 200):
+        y = np.repeat([1, -1], [m, 500])
+        found = interval("roc_auc", y, y.astype(float))
+        assert found.high == found.value == 1.0
+        assert found.low < 0.025 ** (1.0 / m), m
+        assert interval("roc_auc", y, -y.astype(float)).high == pytest.approx(1.0 - found.low)
 
 
 def test_groups_of_scores_hardly_change_a_measure():
