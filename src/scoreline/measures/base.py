@@ -72,6 +72,15 @@ class RankingMeasure(Measure):
     def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
 
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of b samples from their weights at each of L scores, arrays of shape (b, L), highest score first.
+
+        Intervals call it for many resamples at once. A measure that does not override it is evaluated sample by sample.
+        """
+        scores = -np.tile(np.arange(positive.shape[1], dtype=np.float64), 2)
+        y = np.repeat([1, -1], positive.shape[1])
+        return np.array([self.value(y, scores, np.concatenate(pair)) for pair in zip(positive, negative, strict=True)])
+
 
 class CountsBasedMeasure(Measure):
     """A measure of the confusion counts at the threshold."""

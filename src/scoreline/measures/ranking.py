@@ -62,6 +62,17 @@ class PartialRocAuc(RankingMeasure):
             return float("nan")
         return float(roc_auc_score(truth, z, sample_weight=weight, max_fpr=self.max_fpr))
 
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of many samples: trapezoids up to max_fpr, the last one in part."""
+        true, false = positive.sum(axis=1), negative.sum(axis=1)
+        limit = self.max_fpr
+        before = np.cumsum(negative, axis=1) - negative
+        inside = np.clip(limit * false[:, None] - before, 0.0, negative)  # of the negatives of each level
+        height = np.cumsum(positive, axis=1) - positive + 0.5 * positive * ratio(inside, negative)
+        area = ratio((inside * height).sum(axis=1), true * false)
+        least = 0.5 * limit * limit
+        return np.where(true * false > 0.0, 0.5 * (1.0 + (area - least) / (limit - least)), np.nan)
+
 
 class AveragePrecision(RankingMeasure):
     """Mean over the positives of the precision at their place, tied rows taken together."""
@@ -77,6 +88,12 @@ class AveragePrecision(RankingMeasure):
         if not truth.any():
             return float("nan")
         return float(average_precision_score(truth, z, sample_weight=weight))
+
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of many samples."""
+        above, total = np.cumsum(positive, axis=1), positive.sum(axis=1)
+        precision = ratio(above, above + np.cumsum(negative, axis=1))
+        return np.where(total > 0.0, ratio((positive * precision).sum(axis=1), total), np.nan)
 
 
 class AtKMeasure(RankingMeasure):
@@ -121,6 +138,16 @@ class AtKMeasure(RankingMeasure):
         share = ratio(np.clip(k - above, 0.0, all_rows), all_rows)  # of each group of equal scores that is in the top
         return float(share @ true_rows), k, float(true_rows.sum())
 
+    def levels_at_top(self, positive: FloatArray, negative: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the weight of positives among the k highest scores, and k, for many samples as `from_levels` takes them."""
+        rows = positive + negative
+        if self.k is None:
+            k = positive.sum(axis=1)
+        else:
+            k = np.full(len(rows), float(self.k)) if self.k >= 1 else self.k * rows.sum(axis=1)
+        share = ratio(np.clip(k[:, None] - (np.cumsum(rows, axis=1) - rows), 0.0, rows), rows)
+        return (share * positive).sum(axis=1), k
+
     def _remote_true_at_top(self, y: Any, decision: Any, sample_weight: Any) -> tuple[float, float, float]:
         """Return the same for scores on workers or a device: the k-th score by selection, then sums above it and at it."""
         k, positive = self.weight_at_top(y, sample_weight), (y > 0).astype(np.int8)
@@ -143,6 +170,10 @@ class PrecisionAtK(AtKMeasure):
         true, k, _ = self.true_at_top(y, decision, sample_weight)
         return float(ratio(true, k))
 
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of many samples."""
+        return ratio(*self.levels_at_top(positive, negative))
+
 
 class RecallAtK(AtKMeasure):
     """Share of all positives that are among the k highest scores."""
@@ -155,6 +186,10 @@ class RecallAtK(AtKMeasure):
         """Return positives at the top over all positives."""
         true, _, positives = self.true_at_top(y, decision, sample_weight)
         return float(ratio(true, positives))
+
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of many samples."""
+        return ratio(self.levels_at_top(positive, negative)[0], positive.sum(axis=1))
 
 
 class Prbep(PrecisionAtK):
