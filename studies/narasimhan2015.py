@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from scoreline.measures import best_threshold, get_measure
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
 from studies.datasets import COTTONWOOD, SEED, Split
 from studies.mini_batch import ETAS, one_pass_mini_batch
+from studies.regret import SOLVERS, gaps
 from studies.study import Cell, Claim, Findings, Study, Table
 
 SPADE, STAMP = {"qmean": "1", "min_tpr_tnr": "2"}, {"f1": "3", "jaccard": "4"}  # measure to its figure in the paper
@@ -25,6 +26,8 @@ SETS = ("ijcnn1", "mnist", COTTONWOOD)  # of the paper, as far as they are to be
 ABSENT = ("PPI", "KDD Cup 2008")  # of the paper; docs/datasets.md does not have them
 OTHERS = ("letter", "a9a", "kddcup99", "census-income")  # at hand, not in the paper
 ORDER = ("letter", "ijcnn1", "a9a", "mnist", "kddcup99", "census-income", COTTONWOOD)  # small ones first
+REGRET = "distance to the optimum"
+SLOWEST = -0.35  # exponent of that distance in the number of rows; -1/2 is proved
 MADE = "made"  # a set that is drawn on the spot, for machines without data
 ALPHAS, PASSES, SPLITS, TEST_SHARE = (1e-4, 1e-6), 25, 5, 0.3
 CLOSE = 1e-6  # relative gap to which L-BFGS solves the logistic regression of the plug-in method
@@ -99,15 +102,22 @@ class Narasimhan2015(Study):
 
     def cells(self) -> list[Cell]:
         """Return a cell for each set and measure."""
-        return [Cell(_key(name, m), partial(self._race, name, m)) for name in self._names for m in FIGURES]
+        races = [Cell(_key(name, m), partial(self._race, name, m)) for name in self._names for m in FIGURES]
+        sizes = (300, 3000, 30_000) if self.quick else (300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
+        return [Cell(REGRET, partial(_regret, sizes, 3 if self.quick else 10)), *races]
 
     def findings(self, results: Mapping[str, Any]) -> Findings:
         """Return measures and seconds beside the paper's, and what became of its claims."""
         findings = Findings(missing=[*ABSENT, *(name for name in (*SETS, *OTHERS) if not self.data.has(name))])
+        regret, results = results.get(REGRET), {key: cell for key, cell in results.items() if key != REGRET}
         findings.tables = [_ends(results, tuned=False), _ends(results, tuned=True), _times(results)]
         findings.claims = claims(results, judged=not self.quick)
         for measure in FIGURES:
-            findings.figures[measure.replace("_", "-")] = partial(self._draw, results, measure)
+            if any(_measure(key) == measure for key in results):
+                findings.figures[measure.replace("_", "-")] = partial(self._draw, results, measure)
+        if regret is not None:
+            findings.claims += regret_claims(regret, judged=not self.quick)
+            findings.figures["regret"] = partial(_draw_regret, regret)
         return findings
 
     def _split(self, name: str, k: int) -> Split:
@@ -196,6 +206,46 @@ class _Track:
             self.points.append((seconds, np.array(progress.w)))
             self.next = max(progress.iteration + 1, math.ceil(THINNING * progress.iteration) if self.thin else 0)
         self.paused += time.perf_counter() - since
+
+
+def _regret(sizes: Sequence[int], draws: int) -> dict[str, Any]:
+    return {"rows": list(sizes), **{solver: gaps(measure, sizes, draws) for measure, solver in SOLVERS.items()}}
+
+
+def regret_claims(found: Mapping[str, Any], judged: bool) -> list[Claim]:
+    """Return whether the distance to the optimum falls with the rows as theorems 4 and 9 say."""
+    reason = (
+        "the level is the measure that predictions reached, as in the paper's experiments, where the theorem has that of the "
+        "rewards: what it leads to is near the optimum of the rewards, and not that itself"
+    )
+    result = []
+    for solver, theorem, why in (("spade", 4, ""), ("stamp", 9, reason)):
+        half = len(found["rows"]) // 2
+        slope = float(np.polyfit(np.log(found["rows"][half:]), np.log(np.maximum(found[solver][half:], 1e-12)), 1)[0])
+        ends = f"{found[solver][0]:.4f} to {found[solver][-1]:.4f}"
+        holds = slope <= SLOWEST
+        result.append(Claim(
+            f"theorem {theorem}: {solver.upper()} is within O(T^-1/2) of the optimum after T rows", "exponent -0.5",
+            f"exponent {slope:.2f} over the later half, {ends}", holds if judged else None, why if judged and not holds else "",
+        ))  # fmt: skip
+    return result
+
+
+def _draw_regret(found: Mapping[str, Any], figure: Any) -> None:
+    """Draw the distance to the optimum against rows."""
+    figure.set_size_inches(5.2, 3.4)
+    ax, rows = figure.subplots(), np.array(found["rows"], dtype=float)
+    for solver, colour, label in (("spade", ABOVE, "SPADE, min(TPR, TNR)"), ("stamp", BELOW, "STAMP, F1")):
+        ax.plot(rows, found[solver], "o-", color=colour, linewidth=1.6, markersize=4, label=label)
+    ax.plot(
+        rows, found["spade"][0] * np.sqrt(rows[0] / rows), ":", color=MUTED, linewidth=1.0, label="falls as 1/sqrt(T)"
+    )
+    ax.set(xscale="log", yscale="log")
+    ax.set_title("distance to the optimum of the rewards (theorems 4 and 9)", fontsize=9)
+    ax.set_xlabel("rows T, one pass", color=MUTED)
+    ax.grid(color="#dddddd", linewidth=0.5)
+    ax.tick_params(labelsize=8)
+    ax.legend(frameon=False, fontsize=8)
 
 
 def methods_for(measure: str) -> list[str]:
