@@ -272,9 +272,10 @@ def _real_table(table: str, ours: Figures, paper: Figures) -> Table:
         f"{rival}, as printed", f"{rival}, default", "as printed within two deviations",
     )  # fmt: skip
     note = (
-        f"Mean and deviation over 5 folds, 4 times, once for sets of more than {MANY_ROWS:,} rows or of many features; the defaults on the "
-        "first 5 folds. As printed: L-BFGS with 20 pairs, from a standard normal start for the rival. Gisette and real-sim are "
-        f"not to be had; {', '.join(WIDE)} stand for the sets of many features, by covariances that are never formed. "
+        f"Mean and deviation over 5 folds, 4 times, once for sets of more than {MANY_ROWS:,} rows or of many features; the "
+        "defaults on the first 5 folds. As printed: L-BFGS with 20 pairs, from a standard normal start for the rival. Gisette "
+        f"and real-sim are not to be had; {', '.join(WIDE)} stand for the sets of many features, by covariances that are "
+        "never formed. "
         "Which class is positive in letter, mnist, poker, segment, shuttle and vowel the paper does not say, and the files of "
         "letter, mnist and shuttle have one class against the rest, without the labels of the others. Features are divided by "
         "their largest magnitude. Segment is the exception: only features as they are give the paper's figures."
