@@ -15,6 +15,60 @@ ROOT = Path(scoreline.__file__).parent
 HOME_MADE_NAMES = {
     "apart", "asked", "judged", "kept", "looked", "seen", "serve", "served", "tamed", "tried", "whole", "wrapped",
 }  # fmt: skip
+# Files that are not rewritten yet. A file leaves the list when it follows the rules, and none may come back.
+TO_BE_REWRITTEN = {
+    "classifier.py",
+    "fittin...py",
+    "fitting/certified.py",
+    "fitting/moments.py",
+    "fitting/persist.py",
+    "fitting/plan.py",
+    "fitting/probabilities.py",
+    "fitting/row_by_row.py",
+    "fitting/threshold.py",
+    "gpu/kernels_generic.py",
+    "kernels/balance.py",
+    "kernels/brackets.py",
+    "kernels/contingency.py",
+    "kernels/csr.py",
+    "kernels/dense.py",
+    "kernels/exponential.py",
+    "kernels/gram.py",
+    "kernels/marginals.py",
+    "kernels/point_updates.py",
+    "kernels/ramps.py",
+    "kernels/rankings.py",
+    "kernels/shuffle.py",
+    "kernels/simplex.py",
+    "kernels/thresholds.py",
+    "model_selection/folds.py",
+    "model_selection/search.py",
+    "model_selection/trials.py",
+    "objective.py",
+    "operators/base.py",
+    "operators/column_maps.py",
+    "operators/wrappers.py",
+    "risks/average_precision.py",
+    "risks/contingency.py",
+    "risks/contingency_entropy.py",
+    "risks/roc_area.py",
+    "risks/ties.py",
+    "solvers/accelerated.py",
+    "solvers/amp.py",
+    "solvers/bundle_ocas.py",
+    "solvers/common/base.py",
+    "solvers/common/checkpoint.py",
+    "solvers/common/early_stopping.py",
+    "solvers/common/leave_one_out.py",
+    "solvers/common/row_method.py",
+    "solvers/common/run_warnings.py",
+    "solvers/common/sample_start.py",
+    "solvers/excessive_gap.py",
+    "solvers/hybrid.py",
+    "solvers/moments.py",
+    "solvers/shrinking.py",
+    "solvers/spade.py",
+}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 FEWEST_WORDS = 4  # of a string that is a message: a shorter one is a key, a format or a label
 
@@ -75,6 +129,7 @@ def messages(tree):
             text = "".join(part.value if isinstance(part, ast.Constant) else "value" for part in node.values)
         else:
             text = node.value if isinstance(node.value, str) else ""
+        text = re.sub(r"^ {2}\S.*$", "", text, flags=re.MULTILINE)  # commands of examples
         if len(re.findall(r"[A-Za-z]{2,}", text)) >= FEWEST_WORDS and " " in text:
             yield node.lineno, text
 
@@ -93,6 +148,8 @@ def names(tree):
 def test_docstrings_comments_and_messages_are_plain():
     wrong = []
     for name, (text, tree) in sources().items():
+        if str(name) in TO_BE_REWRITTEN:
+            continue
         for line, words in [*docstrings(tree), *comments(text), *messages(tree)]:
             wrong += [f"src/scoreline/{name}:{line}: {fault}" for fault in wording_faults(words)]
     assert not wrong, "\n" + "\n".join(wrong)
@@ -101,6 +158,8 @@ def test_docstrings_comments_and_messages_are_plain():
 def test_names_are_words_of_the_field():
     wrong = []
     for path, (_, tree) in sources().items():
+        if str(path) in TO_BE_REWRITTEN:
+            continue
         for line, name in [*((1, part) for part in path.with_suffix("").parts), *names(tree)]:
             parts = {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
             wrong += [f"src/scoreline/{path}:{line}: {name}" for _ in parts & HOME_MADE_NAMES]

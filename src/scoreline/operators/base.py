@@ -130,7 +130,7 @@ class Operator(ABC):
             own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]
         return own
 
-    def with_parts_wrapped(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":
+    def wrap_parts(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":
         """Return the matrix with a wrapper around it, or around each of its parts if these are on workers."""
         return wrap(self)
 

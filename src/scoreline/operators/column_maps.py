@@ -122,7 +122,7 @@ class ColumnMap(NamedTuple):
         A matrix in memory is mapped once, into a copy; rows on disk are mapped whenever they are read.
         """
         if operator.scores == "blocks":
-            mapped = operator.with_parts_wrapped(self.applied)
+            mapped = operator.wrap_parts(self.applied)
         elif isinstance(operator, FewRows):
             mapped = ColumnMapOperator(operator, self)
         else:
@@ -315,7 +315,7 @@ def mapped_like(operator: Operator, column_map: ColumnMap | None) -> Operator:
     if column_map is None or operator.column_map is not None:
         return operator
     if operator.scores == "blocks":
-        return operator.with_parts_wrapped(partial(mapped_like, column_map=column_map))
+        return operator.wrap_parts(partial(mapped_like, column_map=column_map))
     if operator.scores == "device":
         raise TypeError(
             f"the model was trained with scaling={column_map.kind!r}, which is not supported for X on a device: pass X on the "

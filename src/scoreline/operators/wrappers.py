@@ -251,7 +251,7 @@ class ScaledOperator(Wrapper):
 
     def in_parts(self) -> Operator:
         """Return the scaled matrix with its parts scaled where they are."""
-        return self.inner.with_parts_wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
+        return self.inner.wrap_parts(partial(ScaledOperator, scale=self.scale, center=self.center))
 
     def _block_by_block(self, name: str, *arguments: Any) -> Any:
         """Call a second-order method of rows that are centred first, where the rows are."""

@@ -112,7 +112,7 @@ class EntropyContingencyRisk(Risk):
         if not grad:
             return Evaluation(value, None, value, np.nan, np.nan)
         # Large scores lose the digits of chances: stay below.
-        plane = value - self.space.dot(flips.grad, z) - flips.doubt
+        plane = value - self.space.dot(flips.grad, z) - flips.rounding_error
         return Evaluation(value, flips.grad, value, plane, flips.mass)
 
     def reference(
