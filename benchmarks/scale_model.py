@@ -224,7 +224,8 @@ def exact_cut_bytes(shape, looks=1):
     """The exact cut: rows in `looks` rounds of EDGES thresholds; single rows at the end. An upper bound for so many rounds."""
     edges = block_cut.EDGES + 2
     sample = 2.0 * 8.0 * max(16, block_cut.SAMPLE / shape.parts)
-    return shape.parts * (40.0 + 8.0 + sample + looks * 8.0 * (edges + 3 * (edges + 1)) + 16.0) + 17.0 * block_cut.MAX_GATHERED_ROWS
+    rows = 17.0 * block_cut.MAX_GATHERED_ROWS
+    return shape.parts * (40.0 + 8.0 + sample + looks * 8.0 * (edges + 3 * (edges + 1)) + 16.0) + rows
 
 
 def iteration_bytes(risk, problem, shape, evaluations=1.0, products=1.0):

@@ -89,9 +89,9 @@ class ColumnMap(NamedTuple):
 
     @classmethod
     def _of(cls, kind: str, x: FloatArray, y: FloatArray) -> "ColumnMap":
-        """Return the map with one row of knots per column, of which the first of equal ones are kept."""
-        kept = np.hstack([np.ones((len(x), 1), dtype=bool), x[:, 1:] > x[:, :-1]])
-        return cls(kind, np.concatenate([[0], np.cumsum(kept.sum(axis=1))]), x[kept], y[kept])
+        """Return the map with one row of knots per column, without repeated knots."""
+        increasing = np.hstack([np.ones((len(x), 1), dtype=bool), x[:, 1:] > x[:, :-1]])
+        return cls(kind, np.concatenate([[0], np.cumsum(increasing.sum(axis=1))]), x[increasing], y[increasing])
 
     def knots(self, column: int) -> tuple[FloatArray, FloatArray]:
         """Return the knots (x, y) of a column."""

@@ -99,7 +99,11 @@ class LbfgsSolver(Solver):
         self._objective = objective
         self._bound.restore(state.plane)
         self._point = self.first_point(objective, state, objective.scores_at_start(state.w))
-        if state.iteration == 0 and math.isfinite(state.best_objective) and self._point.hard > state.best_objective:
+        if (
+            state.iteration == 0
+            and math.isfinite(state.best_objective)
+            and self._point.objective > state.best_objective
+        ):
             # Samples have led to worse than w = 0, past a row that they did not hold, say: forget them.
             fresh = self.start(objective, np.zeros(p))
             state.w, state.mu, state.hessian = fresh.w, fresh.mu, {}
@@ -164,10 +168,10 @@ class LbfgsSolver(Solver):
         return True
 
     def _arrive(self, objective: Objective, state: LbfgsState) -> None:
-        """Take in a new point: its gradient (one pass), the bound it proves, the best point so far."""
+        """Move to a new point: compute its gradient (one pass), and update the bound and the best point."""
         point = self._point
         state.w = point.w
         slope = objective.slope(point)
         self._gradient = objective.alpha * point.w + slope
         state.lower_bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
-        state.improve(point.w, point.hard)
+        state.improve(point.w, point.objective)

@@ -52,7 +52,7 @@ def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) ->
         assert result.lower_bound <= result.objective, f"{name}: lower bound above the objective"
         again = objective()
         np.testing.assert_allclose(again.value(result.w), result.objective, rtol=1e-12)
-        np.testing.assert_allclose(again.at(result.w, result.z, grad=False).hard, result.objective, rtol=1e-14)
+        np.testing.assert_allclose(again.at(result.w, result.z, grad=False).objective, result.objective, rtol=1e-14)
         _check_history(result.history, result.n_iter)
         _check_repeatable(solver_class, objective, result, params)
         _check_endings(solver_class, objective, params)
