@@ -389,7 +389,9 @@ def test_class_weights_are_sample_weights_of_the_same_numbers(measure, weighted)
     assert not np.array_equal(clf.coef_, process_rows(classifier(measure), X, y, weight=weight).coef_)
     one_named = process_rows(classifier(measure, class_weight={1: 3.0}), X, y, weight=weight)
     assert_same(one_named, process_rows(classifier(measure), X, y, weight=weight * np.where(y == 1, 3.0, 1.0)))
-    assert clf._stream.class_totals == (weight[y == 1].sum(), weight[y == 0].sum()), "numbers of rows, not what they weigh"
+    assert clf._stream.class_totals == (weight[y == 1].sum(), weight[y == 0].sum()), (
+        "numbers of rows, not what they weigh"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ classes and features
