@@ -22,7 +22,7 @@ TIE = 2.0**-46
 
 
 class Ties(NamedTuple):
-    """The rule for ties of scores, with t and m of eq. ties."""
+    """The rule for ties of scores: t and m (eq. ties)."""
 
     factor: float
     size: float
