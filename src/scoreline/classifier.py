@@ -27,7 +27,7 @@ from scoreline.fitting.plan import measure_of_threshold, plan
 from scoreline.fitting.probabilities import calibration, cross_fitted_scores, has_probabilities, sigmoid_of
 from scoreline.fitting.row_by_row import RowFit
 from scoreline.fitting.rows import GivenRows
-from scoreline.fitting.streaming import can_merge, can_stream, merge, take_in
+from scoreline.fitting.streaming import can_merge, can_stream, merge, process_rows
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, target_missed
 from scoreline.io.encoding import Encoding
 from scoreline.measures import CountsBasedMeasure, Measure, get_measure, robust_threshold
@@ -73,9 +73,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Options of the solver.
 
         - For all: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "checkpoint" (a file to resume
-          from, see `scoreline.solvers.Checkpoint`), "init" ("moments": start at the class moments), "early_stopping" (stop by
-          the measure on validation rows, see `scoreline.solvers.EarlyStopping`; not for moments), "device" ("cuda", "cuda:1",
-          "cupy": move X there first; not for spade, stamp and hybrid).
+          from, see `scoreline.solvers.Checkpoint`), "init" ("moments": start at the class moments).
+        - For all but moments: "early_stopping" (stop by the measure on validation rows, see `scoreline.solvers.EarlyStopping`).
+        - For all but spade, stamp and hybrid: "device" ("cuda", "cuda:1", "cupy": move X there first).
         - L-BFGS: "memory" (pairs kept). smoothed: "mu" or "c_mu" (fix the smoothing), "precondition" (False for plain L-BFGS).
         - moments: "ridge", "method", "diagnostics". bundle, bundle_ocas: "max_planes", "zero_plane".
         - spade, stamp: "passes", "step", "weights", "first_epoch". amp: "level", "level_tol", "rounds".
@@ -493,18 +493,18 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(can_stream)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "MeasureClassifier":
-        """Take in more rows, with a solver that learns from a stream: "moments", "spade" or "stamp". `fit` begins anew.
+        """Learn from more rows, with a solver for streams: "moments", "spade" or "stamp". `fit` starts again.
 
         "moments": the moments of all rows so far give the same model as one `fit`, in any order of the blocks; memory is two
         p x p matrices. The threshold and the predicted measure come from the model of normal scores. A call costs one pass
         over its rows and a solve of order p^3.
 
-        "spade" and "stamp": one step for every row, in random order within the block, fixed by random_state. Shares of the
-        classes and units of the features are those met so far; steps do not fade. The threshold is that of the scores of the
-        later half of the stream, each of the model after its block, kept in sketches, which put its rank off by at most a share
-        of `threshold_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the sketches,
-        10 MB at most. A call costs three passes over its rows and the threshold, a few milliseconds: blocks of thousands of
-        rows are best.
+        "spade" and "stamp": each row causes one step, in random order within the block, fixed by random_state. Shares of the
+        classes and units of the features are those of the rows so far; steps do not decrease to 0. The threshold is tuned on
+        the scores of the later half of the stream, each from the model after its block. Sketches store these scores in at most
+        10 MB. They shift the rank of the threshold by at most a share of `threshold_rank_error_` of a class, below 0.5 % up to
+        a billion rows. A call costs three passes over its rows and a few milliseconds for the threshold, so blocks of thousands
+        of rows are best.
 
         Parameters
         ----------
@@ -523,7 +523,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The classifier; without `coef_` until both classes have been seen.
         """
         with unchanged_on_error(self):  # a block that fails, or Ctrl-C: as if it had not come
-            take_in(self, X, y, classes, sample_weight)
+            process_rows(self, X, y, classes, sample_weight)
         return self
 
     @available_if(can_merge)

@@ -29,7 +29,7 @@ PLAIN = frozenset({"l2"})  # traits of alpha/2 |w|^2
 
 @dataclass
 class Point:
-    """A point of the search: w, its scores z = Xw, and what the risk said there."""
+    """A point of the search: w, its scores z = Xw, and the evaluation of the risk there."""
 
     w: FloatArray
     z: Scores
@@ -43,7 +43,7 @@ class Point:
         return self.penalty + self.risk.value
 
     @property
-    def hard(self) -> float:
+    def objective(self) -> float:
         """J(w) without smoothing."""
         return self.penalty + self.risk.hard
 
@@ -179,13 +179,13 @@ class Objective:
         return self.operator.rmatvec(point.risk.grad)
 
     def slack(self, point: Point) -> float:
-        """Return how far the plane at this point lies below the risk there: the part of the gap that smoothing makes."""
+        """Return how far the plane at this point lies below the risk there, the part of the gap caused by smoothing."""
         # (eq. slack)
         return float(point.risk.hard - point.risk.plane - self.space.dot(point.risk.grad, point.z))
 
     def value(self, w: FloatArray) -> float:
         """Return J(w); one pass."""
-        return self.at(w, self.scores(w), grad=False).hard
+        return self.at(w, self.scores(w), grad=False).objective
 
     def value_grad(self, w: FloatArray, mu: float = 0.0) -> tuple[float, FloatArray]:
         """Return J_mu(w) and its gradient (a subgradient for mu = 0); two passes."""
@@ -395,9 +395,9 @@ class Objective:
     def least_width(self, z: Scores, z_max: float | None = None) -> float:
         """Return the width of the narrowest ramp that scores like these can tell from none: LEAST_RAMP_ROUNDINGS eps max |z|.
 
-        Sums over pairs look at a pair from both of its rows. Where a ramp is as narrow as a rounding of the scores, the two
-        disagree about which share of it a pair has; slopes then add up to something else than 0, which is no plane below a risk
-        that shifts of all scores do not change. Other risks look at every row once and have no such limit.
+        Sums over pairs evaluate a pair from both of its rows. If a ramp is as narrow as the rounding of the scores, the two
+        evaluations disagree about the pair's share of the ramp. The slopes then do not add up to 0, so they do not belong to a
+        plane below a risk that is invariant to shifts. Other risks evaluate every row once and have no such limit.
         """
         if self.risk.shift != "invariant":
             return 0.0
@@ -407,7 +407,7 @@ class Objective:
     def plane_size(self, point: Point, z_max: float | None = None) -> float:
         """Return what rounding of the constant of a plane is relative to: the magnitudes that were added up for it."""
         z_max = self.space.max_abs(point.z, self.risk.labels) if z_max is None else z_max
-        size = abs(point.hard) + abs(point.risk.plane) + point.risk.mass * z_max
+        size = abs(point.objective) + abs(point.risk.plane) + point.risk.mass * z_max
         return size if self.operator.largest is not None else size + point.risk.mass * z_max
 
     def mixture_allowance(self, slope: FloatArray, size: float, mass: float, terms: int = 1) -> float:

@@ -459,7 +459,7 @@ def search(X, y, alpha, w, d, first=1.0, error=0.0):
     at = objective.at(w + best.share * d, z + best.share * z_d)
     # The subgradient that is kept belongs to the best point: the next search starts from it.
     np.testing.assert_array_equal(kept, at.risk.grad)
-    assert best.value == pytest.approx(at.hard, rel=1e-13)
+    assert best.value == pytest.approx(at.objective, rel=1e-13)
     assert best.risk == at.risk.hard
     assert best.slope == pytest.approx(at.risk.grad @ z_d, rel=1e-12, abs=1e-15)
     return best, kept, len(calls) - 1

@@ -1,4 +1,4 @@
-"""Evaluate a saved model on labelled rows: its measure, the others, and the confusion counts."""
+"""Evaluate a saved model on labelled rows: its own measure, other measures, and the confusion counts."""
 
 import argparse
 from pathlib import Path
@@ -85,9 +85,9 @@ def _shown(each: Interval | None) -> str:
 
 
 def positive_rows(labels: Any, classes: Any, marked: bool) -> Any:
-    """Return which rows are of the positive class of a model, whatever type its labels have here.
+    """Return which rows are of the positive class of a model, for labels of any type.
 
-    `marked`: labels of True and False stand for the class that --positive has named, here or when the rows were converted.
+    `marked` says that labels True and False refer to the class named by --positive, now or when the rows were converted.
     """
     labels = np.asarray(labels)
     marked = marked and labels.dtype == bool
@@ -97,7 +97,7 @@ def positive_rows(labels: Any, classes: Any, marked: bool) -> Any:
     unknown = ~truth & (words != negative)
     if unknown.any() and not marked and not negative.startswith("not "):
         row = int(np.argmax(unknown))
-        hint = "; name the class to find with --positive" if (negative, positive) == ("False", "True") else ""
+        hint = "; name the positive class with --positive" if (negative, positive) == ("False", "True") else ""
         raise ValueError(
             f"row {row + 1} has the label {str(words[row])!r}, the model knows {negative!r} and {positive!r}{hint}"
         )

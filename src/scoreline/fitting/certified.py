@@ -15,7 +15,7 @@ from scoreline.fitting.threshold import ScoredRows, careful_threshold, few_flagg
 from scoreline.measures import CountsBasedMeasure, best_threshold, robust_threshold
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
-from scoreline.operators.wrappers import linear_scaling, scaled, unwrapped, wrapped_again
+from scoreline.operators.wrappers import linear_scaling, rewrapped, scaled, unwrapped
 from scoreline.risks.base import Risk
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -28,8 +28,8 @@ from scoreline.solvers.common.loop import Control, Timer
 from scoreline.solvers.common.run_warnings import is_degenerate, warn_if_degenerate, warn_if_not_converged
 
 logger = logging.getLogger("scoreline")
-# Share of J at the best constant score. Over 27 data sets and two alphas (docs/choose.md), cost_search was ahead of amp by more
-# than 0.003 in F1 only where the hinge of amp had stayed above 0.84 of that, on made data above 0.75.
+# Share of J at the best constant score. Over 27 data sets and two alphas (docs/choose.md), cost_search was better than amp by
+# more than 0.003 in F1 only if the hinge of amp had stayed above 0.84 of that J. On generated data the limit was 0.75.
 DOUBTFUL_SHARE_OF_CONSTANT = 0.7
 FEWEST_ROWS_TO_COMPARE = 25  # of a class: from here on two methods are compared on a fifth of them
 
@@ -229,7 +229,7 @@ class CertifiedFit:
             operator, space_for(self.operator.scores), rows.sign, rows.weight, rows.copies, risk, job.parameters.alpha,
             job.plan.measure, job.plan.threshold_measure, trained_penalty(job.penalty, operator, self.operator, solver),
         )  # fmt: skip
-        w0 = None if job.start is None else wrapped_again(*job.start, operator, self.operator)
+        w0 = None if job.start is None else rewrapped(*job.start, operator, self.operator)
         if control.journal is not None:
             seed = control.journal.seeded(solver, seed)
         wants_left_out = job.parameters.probability and job.validation is None

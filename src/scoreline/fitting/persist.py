@@ -252,10 +252,11 @@ def _are_classes(classes: Any) -> bool:
 def _check_stream(stream: RowStream) -> None:
     """Raise unless the numbers of a stream are numbers."""
     counts = (stream.seed, stream.blocks)
-    shares = (*stream.seen, stream.unit) if isinstance(stream.seen, tuple) and len(stream.seen) == 2 else ()
-    whole = all(type(value) is int and 0 <= value < 2**63 for value in counts)
+    totals = stream.class_totals
+    shares = (*totals, stream.unit) if isinstance(totals, tuple) and len(totals) == 2 else ()
+    are_counts = all(type(value) is int and 0 <= value < 2**63 for value in counts)
     finite = all(isinstance(value, (int, float)) and 0.0 <= float(value) < np.inf for value in shares)
-    if not (whole and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
+    if not (are_counts and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
         raise ValueError("the numbers of the stream are not what they should be")
     for sketch in (sketch for pair in stream.scores.generations for sketch in pair):
         numbers = [

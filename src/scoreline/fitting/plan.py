@@ -237,11 +237,11 @@ def _solver_for(
 
 
 def _threshold_rule(request: Request, choice: Choice, measure: Measure, shape: Shape) -> ThresholdRule:
-    """Return where the threshold comes from.
+    """Return the source of the threshold.
 
-    A model with many features gives its training rows far better scores than held-out rows, and a threshold between those
-    calls few held-out rows positive: on reuters-mfx (5439 rows, 8315 features) the Q-mean of `spade` was 0.67 so, and 0.96 with
-    a threshold from held-out rows. With few rows of a class there would be too few to hold out.
+    A model with many features gives its training rows far better scores than held-out rows. A threshold for training scores
+    then calls too few held-out rows positive. On reuters-mfx (5439 rows, 8315 features) the Q-mean of `spade` was 0.67 with
+    such a threshold, and 0.96 with one from held-out rows. A class with few rows has too few to hold out.
     """
     if request.threshold != "auto":
         rules = {"none": ThresholdRule.NONE, "holdout": ThresholdRule.HELD_OUT_ROWS}

@@ -1,4 +1,4 @@
-"""What is reported: functions of the ranking or of the confusion counts, their scorers, and the best threshold for each."""
+"""Measures: functions of the ranking or of the confusion counts, their scorers, and the best threshold for each."""
 
 from scoreline.measures.averages import class_average
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure

@@ -470,23 +470,23 @@ class Search:
     def _path_fold(
         self, choice: Choice, cost: float | None, alphas: list[float], stop: Event
     ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
-        """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
+        """Return a function that prepares a fold and returns its fits. Folds are prepared in turn, and fits run in parallel."""
         rows, risk, parameters = self.rows, choice.risk, self.parameters
         space, measure = space_for(rows.operator.scores), parameters.measure
         weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
 
         def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
-            wrapped = scaled(rows.operator, parameters.scaling, rows.counted(train))
+            features = scaled(rows.operator, parameters.scaling, rows.counted(train))
             if parameters.fit_intercept and risk.shift == "needed":
-                wrapped = InterceptOperator(wrapped, parameters.intercept_scaling)
-            part, left = wrapped.on_rows(train), wrapped.on_rows(test)
+                features = InterceptOperator(features, parameters.intercept_scaling)
+            part, left = features.on_rows(train), features.on_rows(test)
             sign = part.aligned(rows.sign[train])
             weight = None if weights is None else part.aligned(weights[train], "sample_weight")
-            penalty = trained_penalty(self.penalty, wrapped, rows.operator, choice.solver)
+            penalty = trained_penalty(self.penalty, features, rows.operator, choice.solver)
             objective = Objective(part, risk.prepare(sign, weight, space), alphas[0], penalty)
 
             def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
-                return unwrapped(w, wrapped, rows.operator)
+                return unwrapped(w, features, rows.operator)
 
             def run() -> Fold:
                 scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []

@@ -1,4 +1,4 @@
-"""How it is minimised: one algorithm a file, found by `registry`; loop, clock, stopping and history are in `base`."""
+"""Solvers: one algorithm per file, found by `registry`. Loop, clock, stopping and history are in `common`."""
 
 from scoreline.solvers.accelerated import AcceleratedSolver
 from scoreline.solvers.amp import AmpSolver

@@ -124,7 +124,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
 
 
 def weights_at(measure: CountsBasedMeasure, level: float) -> tuple[float, float]:
-    """Return what positives and negatives weigh at a level of F-beta, or of Jaccard (eq. level-set)."""
+    """Return the weights of positives and negatives at a level of F-beta, or of Jaccard (eq. level-set)."""
     if measure.name == "jaccard":
         return 1.0, level
     return 1.0 + _beta2(measure) - level, level
@@ -147,9 +147,9 @@ class Losses(NamedTuple):
     def level(self, measure: CountsBasedMeasure) -> float:
         """Return the level v where what the weighted fit maximises is 0: the measure of the rewards, less the penalty.
 
-        For F-beta the fit at v maximises (1 + B)(1 - v) n+ - G J with G = (1 + B - v) n+ + v n- and G J = (1 + B - v)
-        L+ + v L- + G q, q being the penalty; for Jaccard (1 - v) n+ - G J with weights 1 and v. Both are top - v bottom
-        (eq. reward-level).
+        For F-beta the fit at v maximises (1 + B)(1 - v) n+ - G J. Here G = (1 + B - v) n+ + v n-, and with the penalty q
+        G J = (1 + B - v) L+ + v L- + G q. For Jaccard it maximises (1 - v) n+ - G J with weights 1 and v. Both are
+        top - v bottom (eq. reward-level).
         """
         (plus, minus), q = self.sums, self.penalty
         if measure.name == "jaccard":
@@ -162,7 +162,7 @@ class Losses(NamedTuple):
 
 
 def bound_from(measure: CountsBasedMeasure, level: float, sums: tuple[float, float], fit: Result) -> float | None:
-    """Return what no w exceeds in the level of rewards, by what was proved of the fit at a level (eq. level-bound).
+    """Return an upper bound of the level of rewards over all w, from the lower bound of the fit at a level (eq. level-bound).
 
     Where J of that fit is at least `fit.lower_bound`, top - level * bottom is at most d = const - G * lower_bound, and the best
     level lies at most d / bottom higher, with bottom >= B n+ for F-beta and n+ for Jaccard.

@@ -103,7 +103,11 @@ class LbfgsSolver(Solver):
         self._objective = objective
         self._bound.restore(state.plane)
         self._point = self.first_point(objective, state, objective.scores_at_start(state.w))
-        if state.iteration == 0 and math.isfinite(state.best_objective) and self._point.hard > state.best_objective:
+        if (
+            state.iteration == 0
+            and math.isfinite(state.best_objective)
+            and self._point.objective > state.best_objective
+        ):
             # Samples have led to worse than w = 0, past a row that they did not hold, say: forget them.
             fresh = self.start(objective, np.zeros(p))
             state.w, state.mu, state.hessian = fresh.w, fresh.mu, {}
@@ -168,16 +172,15 @@ class LbfgsSolver(Solver):
         return True
 
     def _arrive(self, objective: Objective, state: LbfgsState) -> None:
-        """Take in a new point: its gradient (one pass), the bound it proves, the best point so far."""
+        """Move to a new point: compute its gradient (one pass), and update the bound and the best point."""
         if objective.free_intercept is not None:
-            state.improve(
-                self._point.w, self._point.hard
-            )  # the best intercept of a smoothed risk may be none of the risk
+            # The best intercept of a smoothed risk may be none of the risk.
+            state.improve(self._point.w, self._point.objective)
             self._point = objective.centred(self._point)
         point = self._point
         state.w = point.w
         slope = objective.slope(point)
         self._gradient = objective.penalty_gradient(point.w) + slope
-        level = min(state.best_objective, point.hard)
+        level = min(state.best_objective, point.objective)
         state.lower_bound = self._bound.add(*objective.lower_bound_plane(point, slope, level))
-        state.improve(point.w, point.hard)
+        state.improve(point.w, point.objective)

@@ -126,12 +126,12 @@ class ProximalSolver(Solver):
 
     def _arrive(self, objective: Objective, state: ProximalState) -> None:
         """Take in a point: its gradient (one pass), the bound it proves, the best point so far."""
-        state.improve(self._point.w, self._point.hard)
+        state.improve(self._point.w, self._point.objective)
         self._point = objective.centred(self._point)
         point = self._point
         state.w = point.w
         self._slope = objective.slope(point)
-        state.improve(point.w, point.hard)
+        state.improve(point.w, point.objective)
         state.lower_bound = self._bound.add(point, self._slope, state.best_objective)
 
     def _lower_mu(self, objective: Objective, state: ProximalState, force: bool = False) -> bool:

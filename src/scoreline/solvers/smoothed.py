@@ -106,7 +106,7 @@ class SmoothedSolver(LbfgsSolver):
         """
         point = super().first_point(objective, state, z)
         if not self._fixed and state.iteration == 0 and state.w.any():
-            aim = SLACK_SHARE * (self.tol * point.hard if self.abs_tol is None else self.abs_tol)
+            aim = SLACK_SHARE * (self.tol * point.objective if self.abs_tol is None else self.abs_tol)
             for _ in range(MOST_REDUCTIONS):
                 if objective.slack(point) <= aim or not self._wide(objective, state, z):
                     break

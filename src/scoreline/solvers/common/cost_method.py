@@ -1,4 +1,4 @@
-"""What methods share that choose the weight of a positive by several fits."""
+"""The base of methods that choose the weight of a positive by several fits."""
 
 from abc import abstractmethod
 from dataclasses import dataclass

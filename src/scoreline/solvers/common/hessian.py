@@ -1,4 +1,4 @@
-"""What solvers know of the curvature of J: the pairs of L-BFGS, and the factored Hessian in w that they improve."""
+"""The curvature of J: the pairs of L-BFGS, and the factored Hessian in w that they improve."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -78,9 +78,9 @@ class CurvatureMemory:
 
 
 class Preconditioner:
-    """A factored Hessian as the starting matrix of L-BFGS, used for `patience` times the passes that it cost to make.
+    """A factored Hessian as the starting matrix of L-BFGS.
 
-    And for at least 12 passes: fewer iterations would hardly use it.
+    It is used for `patience` times the passes that its computation took, and for at least 12 passes.
     """
 
     def __init__(self, patience: float = 2.0) -> None:

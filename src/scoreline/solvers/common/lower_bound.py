@@ -125,8 +125,8 @@ MIXING_TRIALS = 14  # of a golden section: the best share of a plane to a thousa
 class PenaltyBound:
     """max over mixtures of planes of  c + min_w <v, w> + Omega(w)  <=  min J, for any penalty (eq. penalty-bound).
 
-    The closed form of the minimum is that of `BoundedPenalty.least`; rounding of a plane's slope is part of it. The new plane is
-    mixed with (0, 0), and then with the best mixture so far. O(p) for each of about 30 shares.
+    The closed form of the minimum is that of `BoundedPenalty.least`; rounding of a plane's slope is part of it. The new plane
+    is mixed with (0, 0), and then with the best mixture so far. O(p) for each of about 30 shares.
 
     Attributes
     ----------

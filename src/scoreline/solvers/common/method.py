@@ -1,4 +1,4 @@
-"""What every solver is, certified or not: a name, options, and what it trains."""
+"""The base of all solvers, certified or not: a name, options, and the supported risks and measures."""
 
 import inspect
 from collections.abc import Collection
@@ -22,7 +22,7 @@ class When(StrEnum):
 
 
 class Method:
-    """What `MeasureClassifier(solver=...)` can name: options, and what it trains.
+    """A method that `MeasureClassifier(solver=...)` can name.
 
     Attributes
     ----------
