@@ -30,6 +30,8 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
         parts.append("Quick run: small problems, whose figures say little about the paper's.")
     if findings.missing:
         parts.append(wrapped(f"Not on this machine: {', '.join(findings.missing)}."))
+    if findings.left:
+        parts.append(wrapped(f"Not run, for lack of time: {'; '.join(findings.left)}."))
     if findings.claims:
         head = ("the paper says", "its figure", "found, as printed", "with scoreline's defaults", "verdict, as printed")
         rows = [
@@ -69,7 +71,7 @@ def write(out: Path, study: Study, findings: Findings, results: dict[str, Any]) 
         pictures[name] = path.name
     content = {
         "study": study.name, "paper": study.paper, "quick": study.quick, "reproduces": findings.reproduces,
-        "missing": findings.missing, "claims": [claim._asdict() for claim in findings.claims],
+        "missing": findings.missing, "left": findings.left, "claims": [claim._asdict() for claim in findings.claims],
         "tables": [table._asdict() for table in findings.tables], "cells": results, "versions": _versions(),
     }  # fmt: skip
     with atomic_file(out.with_name(out.name + ".json")) as file:

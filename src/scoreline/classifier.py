@@ -27,13 +27,14 @@ from scoreline.fitting.plan import measure_of_threshold, plan
 from scoreline.fitting.probabilities import calibration, cross_fitted_scores, has_probabilities, sigmoid_of
 from scoreline.fitting.row_by_row import RowFit
 from scoreline.fitting.rows import GivenRows
-from scoreline.fitting.streaming import can_merge, can_stream, merge, take_in
+from scoreline.fitting.streaming import can_merge, can_stream, merge, process_rows
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, target_missed
 from scoreline.io.encoding import Encoding
 from scoreline.measures import CountsBasedMeasure, Measure, get_measure, robust_threshold
-from scoreline.operators import as_operator
+from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
+from scoreline.penalties import Penalty
 from scoreline.risks.registry import get_risk
 from scoreline.runtime import parallel
 from scoreline.runtime.array_types import is_dask, library_of
@@ -51,7 +52,8 @@ logger = logging.getLogger("scoreline")
 class MeasureClassifier(ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a certificate of how close to optimal the training is.
 
-    Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex surrogate of the measure's error. Training stops when the
+    Minimises J(w) = alpha omega(w) + R(Xw), where R is a convex surrogate of the measure's error and omega(w) = |w|^2 / 2 by
+    default, without the intercept. Training stops when the
     duality gap objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000. Then the
     intercept is set so that `predict` serves the measure. The certificate is about J on the training rows: no linear
     classifier has a smaller J. It does not say that none has a better measure on new rows.
@@ -71,19 +73,28 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Options of the solver.
 
         - For all: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "checkpoint" (a file to resume
-          from, see `scoreline.solvers.Checkpoint`), "init" ("moments": start at the class moments), "early_stopping" (stop by
-          the measure on validation rows, see `scoreline.solvers.EarlyStopping`; not for moments), "device" ("cuda", "cuda:1",
-          "cupy": move X there first; not for spade, stamp and hybrid).
+          from, see `scoreline.solvers.Checkpoint`), "init" ("moments": start at the class moments).
+        - For all but moments: "early_stopping" (stop by the measure on validation rows, see `scoreline.solvers.EarlyStopping`).
+        - For all but spade, stamp and hybrid: "device" ("cuda", "cuda:1", "cupy": move X there first).
         - L-BFGS: "memory" (pairs kept). smoothed: "mu" or "c_mu" (fix the smoothing), "precondition" (False for plain L-BFGS).
         - moments: "ridge", "method", "diagnostics". bundle, bundle_ocas: "max_planes", "zero_plane".
         - spade, stamp: "passes", "step", "weights", "first_epoch". amp: "level", "level_tol", "rounds".
         - cost_search: "cost" (a fixed weight of positives).
     alpha : float, default=1e-4
         Strength of the penalty. Choose it by `MeasureClassifierCV`. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
+    penalty : {"l2", "elastic_net", "group"} or Penalty, default="l2"
+        What alpha multiplies: 1/2 |w|^2, the elastic net for sparse models, or the group lasso.
+    penalty_params : dict, default=None
+        Parameters of a penalty given by name. "weights": what the coefficient of each feature costs (1). "l1_ratio": share of
+        the absolute values, or of the norms of groups (0.5). "groups": list of lists of columns, by name or number.
+    bounds : tuple or dict, default=None
+        Bounds of coef_: (lower, upper), each a number or one for each feature, or {column: (lower, upper)} with names or
+        numbers; None for no bound. (0, None) asks for coefficients that are not negative.
     fit_intercept : bool, default=True
-        Train an intercept where the risk needs one, as the coefficient of a constant feature.
+        Train an intercept where the risk needs one. It has no penalty unless the solver needs one: see intercept_scaling.
     intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values penalise the intercept less.
+        For the solvers that penalise the intercept (bundle, bundle_ls, bundle_ocas, hybrid, accelerated, spade, stamp): value
+        of the constant feature whose coefficient it is. Larger values penalise it less.
     scaling : {None, "maxabs", "standard", "robust", "quantile"}, default=None
         How features are scaled before the penalty applies. Use "standard" for dense data, "maxabs" for sparse data, and
         "robust" or "quantile" for columns with heavy tails.
@@ -107,6 +118,13 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         - "train": the best threshold for the measure on the training scores.
         - "holdout": the best threshold on a stratified fifth of the rows that a first fit did not see (one more fit).
         - "none": the trained intercept stays.
+    features : {"linear", "additive"} or Additive, default="linear"
+        What the score is a linear function of.
+
+        - "linear": the columns of X.
+        - "additive": a smooth function of each column, made of bins that are learnt from X alone, see
+          `scoreline.features.Additive`. Missing values (NaN) and columns of text in a frame are allowed. Choose alpha by
+          `MeasureClassifierCV`: the best values lie between 0.001 and 10.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
         threshold, which maximises the class-weighted accuracy.
@@ -135,7 +153,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
-        Coefficients in the units of X.
+        Coefficients in the units of X, or of the features that `feature_map_` makes.
     intercept_ : ndarray of shape (1,)
         Intercept after the threshold was tuned: `predict` is decision_function > 0.
     trained_intercept_ : float
@@ -174,6 +192,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         With solver="moments": predicted and empirical measure, and the shape of the scores of both classes.
     threshold_rank_error_ : float
         After `partial_fit` row by row: the largest share of a class by which the rank of the threshold may be off.
+    feature_map_ : FittedFeatures or None
+        With features="additive": bins and bases of the columns. coef_ applies to the features that they make.
     column_map_ : ColumnMap or None
         With scaling="robust" or "quantile": the knots of the function of each column. coef_ applies to the mapped values.
     string_features_ : dict or None
@@ -204,10 +224,14 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         risk: str = "auto",
         solver_params: dict[str, Any] | None = None,
         alpha: float = 1e-4,
+        penalty: str | Penalty = "l2",
+        penalty_params: dict[str, Any] | None = None,
+        bounds: Any = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
         threshold: str = "auto",
+        features: Any = "linear",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-2,
         max_iter: int = 5000,
@@ -224,10 +248,14 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.risk = risk
         self.solver_params = solver_params
         self.alpha = alpha
+        self.penalty = penalty
+        self.penalty_params = penalty_params
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
         self.threshold = threshold
+        self.features = features
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -256,13 +284,14 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         parameters = Parameters.of(self)
-        with fitting(self, X) as (operator, interim):
+        with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
             given = GivenRows.of(X, operator, y, sample_weight).mapped(self.scaling, self._names_of(X))
-            decided = plan(parameters.request, parameters.measure, given.shape)
+            penalty = parameters.penalty_for(given.operator.shape[1], self._names_of(X))
+            decided = plan(parameters.request(penalty), parameters.measure, given.shape)
             logger.info("plan for %s", decided)
-            job = Job.of(parameters, decided, given, interim, self._earlier(given.operator.shape[1]))
+            job = Job.of(parameters, decided, given, penalty, interim, self._earlier(given.operator.shape[1]))
             interim.keep = lambda: self._keep(job, X)
             model = _fit_path(job).fit()
             self._set(X, job, model, passes_before)
@@ -287,7 +316,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The scores; one pass over X. Of X in Dask a Dask array, which is not computed yet; of X on a device an array there.
         """
         check_is_fitted(self, "coef_")
-        if is_dask(X):
+        if is_dask(X) and getattr(self, "feature_map_", None) is None:
             validate_data(self, feature_source(X), reset=False, skip_check_array=True)
             dask = room_module("blocks", "dask_operator")
             return dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map)
@@ -397,7 +426,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         return get_measure(self.measure, self.measure_params).value(truth, decision, weight)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return J = alpha/2 |w|^2 + R of the trained coefficients on (X, y); on the training data it is objective_.
+        """Return J = alpha omega(w) + R of the trained coefficients on (X, y); on the training data it is objective_.
 
         Parameters
         ----------
@@ -464,18 +493,18 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(can_stream)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "MeasureClassifier":
-        """Take in more rows, with a solver that learns from a stream: "moments", "spade" or "stamp". `fit` begins anew.
+        """Learn from more rows, with a solver for streams: "moments", "spade" or "stamp". `fit` starts again.
 
         "moments": the moments of all rows so far give the same model as one `fit`, in any order of the blocks; memory is two
         p x p matrices. The threshold and the predicted measure come from the model of normal scores. A call costs one pass
         over its rows and a solve of order p^3.
 
-        "spade" and "stamp": one step for every row, in random order within the block, fixed by random_state. Shares of the
-        classes and units of the features are those met so far; steps do not fade. The threshold is that of the scores of the
-        later half of the stream, each of the model after its block, kept in sketches, which put its rank off by at most a share
-        of `threshold_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the sketches,
-        10 MB at most. A call costs three passes over its rows and the threshold, a few milliseconds: blocks of thousands of
-        rows are best.
+        "spade" and "stamp": each row causes one step, in random order within the block, fixed by random_state. Shares of the
+        classes and units of the features are those of the rows so far; steps do not decrease to 0. The threshold is tuned on
+        the scores of the later half of the stream, each from the model after its block. Sketches store these scores in at most
+        10 MB. They shift the rank of the threshold by at most a share of `threshold_rank_error_` of a class, below 0.5 % up to
+        a billion rows. A call costs three passes over its rows and a few milliseconds for the threshold, so blocks of thousands
+        of rows are best.
 
         Parameters
         ----------
@@ -494,7 +523,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The classifier; without `coef_` until both classes have been seen.
         """
         with unchanged_on_error(self):  # a block that fails, or Ctrl-C: as if it had not come
-            take_in(self, X, y, classes, sample_weight)
+            process_rows(self, X, y, classes, sample_weight)
         return self
 
     @available_if(can_merge)
@@ -593,17 +622,30 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "coef_")
         check_string_features(self, X)
         with parallel.thread_limit(self.n_jobs), memory_advice():
-            if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
+            if (
+                is_dask(X) and getattr(self, "feature_map_", None) is None
+            ):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, feature_source(X), reset=False, skip_check_array=True)
                 dask = room_module("blocks", "dask_operator")
                 operator: Any = dask.from_dask(dask.lazy_scores(X, self.coef_[0], 0.0, self._column_map)[:, None])
                 z = operator.matvec(np.ones(1))
             else:
-                operator = as_operator(X, check_finite=False)
-                validate_data(self, X, reset=False, skip_check_array=True)
-                operator = mapped_like(operator, self._column_map)
+                operator = self._operator_of(X)
                 z = checked_scores(X, operator, self.coef_[0])
             return z, *(operator.aligned(each) for each in rows)
+
+    def _operator_of(self, X: Any) -> Operator:
+        """Return rows to be scored as an operator, with the columns mapped or coded as those of the training rows."""
+        features = getattr(self, "feature_map_", None)
+        if features is None:
+            operator = as_operator(X, check_finite=False)
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return mapped_like(operator, self._column_map)
+        if isinstance(X, Operator) and X.feature_map is not None:
+            return X
+        validate_data(self, feature_source(X), reset=False, skip_check_array=True)
+        coded: Operator = features.operator(X)
+        return coded
 
     def _training_scores(self, z: Any, y: Any, sample_weight: Any) -> ScoredRows:
         """Return scores with labels +1 and -1 where the scores are, and weights with those of the classes."""

@@ -85,7 +85,7 @@ def test_solver(added):
 def test_storage(added):
     module = added("operators")
     codes = np.random.default_rng(0).integers(0, (3, 50, 7), size=(200, 3))
-    operator = module.CodesOperator(codes, sizes=[3, 50, 7])
+    operator = module.CategoriesOperator(codes, sizes=[3, 50, 7])
     check_operator(operator, np.hstack([np.eye(k)[column] for k, column in zip((3, 50, 7), codes.T, strict=True)]))
 
 

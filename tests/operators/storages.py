@@ -10,12 +10,14 @@ from scipy.sparse.linalg import aslinearoperator
 
 from scoreline.operators import (
     BlockOperator,
+    CodesOperator,
     InterceptOperator,
     RandomFourierFeatures,
     ScaledOperator,
     StringOperator,
     as_operator,
 )
+from scoreline.operators.codes import Group
 from tiers import tiered
 
 N, P = 37, 23  # neither is a multiple of 4, so the remainders of the unrolled kernels are used
@@ -226,6 +228,22 @@ def fourier_case(dtype):
     return operator, fourier_features(operator, rows.astype(np.float64))
 
 
+def coded_case(pairs=()):
+    rng = np.random.default_rng(9)
+    codes = rng.integers(0, 7, (5, 60)).astype(np.uint8)
+    groups = [Group.of_column(j, rng.standard_normal((7, width))) for j, width in enumerate((3, 1, 0, 6, 2))]
+    for one, other in pairs:
+        near, far = (rng.integers(0, 4, 256).astype(np.uint32) for _ in range(2))
+        groups.append(Group((one, other), 4 * near, far, rng.standard_normal((16, 5))))
+    parts = [
+        group.basis[group.near[codes[group.columns[0]]] + group.far[codes[group.columns[1]]]]
+        if group.columns[1] >= 0
+        else group.basis[codes[group.columns[0]]]
+        for group in groups
+    ]
+    return CodesOperator(codes, groups), np.hstack(parts)
+
+
 def kmer_features(rows, degree, kind, alphabet="ACGT", min_degree=None, norm=None):
     """Compute the features of StringOperator as its docstring writes them, one k-mer at a time."""
     columns, positional = [], kind == "weighted_degree"
@@ -265,6 +283,8 @@ COMPUTED = {
     "linear_operator_sparse": lambda: (as_operator(aslinearoperator(sp.csr_array(mostly_zero()))), mostly_zero()),
     "fourier": lambda: fourier_case(np.float64),
     "fourier32": lambda: fourier_case(np.float32),
+    "codes": coded_case,
+    "codes_of_pairs": lambda: coded_case([(0, 3), (4, 1), (2, 0)]),
     "block_operator": lambda: (SquaredColumns(gaussian()), gaussian() ** 2),
     "block_operator32": lambda: (SquaredColumns(gaussian(dtype=np.float32)), gaussian(dtype=np.float32) ** 2),
 }

@@ -67,7 +67,7 @@ def test_planes_of_many_equal_rows():
         point = objective.at(np.zeros(1), np.zeros(n), width / objective.risk.ramp_scale)
         allowance = summation_error(n) * objective.plane_size(point)
         assert abs(point.risk.plane - 1.0) <= allowance
-        assert abs(point.hard - 1.0) <= allowance
+        assert abs(point.objective - 1.0) <= allowance
 
 
 def test_summation_error_covers_the_worst_sums():

@@ -135,7 +135,7 @@ def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
 
 
 def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: float, reached: float | None) -> None:
-    """Say what was trained and what was proved."""
+    """Print what was trained, and the certificate."""
     output.results(
         model=str(options.out), measure=clf.measure, solver=clf.solver_, risk=clf.risk_, status=clf.status_,
         objective=clf.objective_, lower_bound=clf.lower_bound_, gap=clf.gap_, iterations=clf.n_iter_, passes=clf.n_passes_,
@@ -155,7 +155,7 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
 
 
 def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:
-    """Say how good the model is on test rows, and write the page."""
+    """Print the result on test rows, and write the page."""
     if tested is not None:
         y = np.asarray(labels_of(tested))
         in_words = y.dtype == bool and clf.classes_.dtype != bool
@@ -177,9 +177,9 @@ def _update_if_ready(progress: Progress, clf: Any, text: str) -> None:
 
 
 class Signals:
-    """The first Ctrl-C or SIGTERM raises KeyboardInterrupt; later ones, and all after `hold`, are ignored in the block.
+    """Raises KeyboardInterrupt for the first Ctrl-C or SIGTERM; later ones, and all after `hold`, are ignored in the block.
 
-    A model is put together and written after the first one, and the file is to be complete.
+    After the first one a model is assembled and written, which must not be interrupted.
     """
 
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -227,7 +227,7 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
 
 
 def _watch(clf: Any, update: Callable[[str], None]) -> None:
-    """Show the proved gap of every iteration, where the solver calls back."""
+    """Show the proved gap of every iteration, if the solver has callbacks."""
     if clf.solver != "auto" and issubclass(get_solver(clf.solver), MomentsSolver):
         return
 
@@ -239,7 +239,7 @@ def _watch(clf: Any, update: Callable[[str], None]) -> None:
 
 
 def name_classes(clf: Any, data: Dataset) -> None:
-    """Give classes their names back: with --positive the labels were True and False while training."""
+    """Restore the names of the classes: with --positive the labels are True and False during training."""
     if data.class_names is not None and clf.classes_.dtype == bool:
         clf.classes_ = np.array(data.class_names)
 
@@ -255,7 +255,7 @@ def _sentence(clf: Any, seconds: float) -> str:
 
 
 def _check_options(options: Any) -> None:
-    """Raise before anything is read where options do not go together, or the device is not there."""
+    """Raise before anything is read if options contradict each other, or the device does not exist."""
     check_measure(options, [options.solver])
     if not options.solver == options.risk == "auto":
         measure = get_measure(options.measure, dict(options.measure_param) or None)
@@ -299,7 +299,7 @@ def _check_options(options: Any) -> None:
 
 
 def _for_test_only(options: Any) -> Collection[str]:
-    """Return the options of reading that are for the file of --test: the training rows have settled them otherwise."""
+    """Return the options of reading that apply only to the file of --test."""
     if not options.test or Path(options.test).is_dir():
         return ()
     if Path(options.file).is_dir():
@@ -309,7 +309,7 @@ def _for_test_only(options: Any) -> Collection[str]:
 
 
 def _in_words_of(classes: Any, data: Dataset, tested: Dataset) -> Any:
-    """Return the labels of test rows as the training rows write them; only one of both may have a class marked as positive."""
+    """Return the labels of test rows in the form of the training labels; one of the two may be converted by --positive."""
     labels = np.asarray(labels_of(tested))
     if data.class_names is not None and labels.dtype != bool:
         return words_of(labels) == data.class_names[1]
@@ -322,7 +322,7 @@ def _in_words_of(classes: Any, data: Dataset, tested: Dataset) -> Any:
 
 
 def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
-    """Read the rows to test on, before training: what is wrong with them should show at once."""
+    """Read the test rows before training, so that errors in them show immediately."""
     if not options.test:
         return None
     p, classes = data.X.shape[1], classes_of(data.y)
@@ -333,7 +333,7 @@ def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
         if given.positive is None and data.class_names is not None:
             given.positive = data.class_names[1]
     if is_table(options.test) and data.encoding is None:
-        given.impute = given.impute or "none"  # features beside those of the columns would not fit the training rows
+        given.impute = given.impute or "none"  # indicator features would not fit the training rows
     like = options.file if Path(options.file).is_dir() else None
     tested = read(given, output, options.test, encoding=data.encoding, n_features=p, like=like)
     if data.encoding is None and tested.encoding is not None:

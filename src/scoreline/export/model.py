@@ -59,6 +59,11 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
             "are those that the steps before it make"
         )
     check_is_fitted(clf, "coef_")
+    if getattr(clf, "feature_map_", None) is not None:
+        raise ValueError(
+            "the classifier was trained with features other than 'linear', whose bins the exports to ONNX, SQL and JSON do not "
+            "hold. Use save() and load_model, or train with features='linear'."
+        )
     if getattr(clf, "string_features_", None) is not None:
         raise ValueError(
             "clf was trained on a StringOperator, whose features are computed from letters: an export has no such features. "

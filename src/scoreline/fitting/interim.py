@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreline.features.registry import featured
 from scoreline.fitting.model import Model, interruption_noted
 from scoreline.measures import Measure, best_threshold
 from scoreline.operators import Operator
@@ -106,18 +107,20 @@ class Interim(Latest):
 
 
 @contextmanager
-def fitting(estimator: Any, X: Any) -> Iterator[tuple[Operator, Interim]]:
-    """Yield X as an operator while an estimator is fitted, with its threads and its verbosity, and what keeps a model.
+def fitting(estimator: Any, X: Any, sample_weight: Any) -> Iterator[tuple[Operator, Interim]]:
+    """Yield X, or its features, as an operator while an estimator is fitted, and what keeps a model.
 
-    Meanwhile others can see whether there is a model yet (`estimator._interim.ready`). At Ctrl-C, `Interim.keep` sets the best
-    model so far where the fit has set none.
+    It uses the threads and the verbosity of the estimator. Meanwhile others can see whether there is a model yet
+    (`estimator._interim.ready`). At Ctrl-C, `Interim.keep` sets the best model so far where the fit has set none.
     """
     interim = Interim()
     threads, noted = parallel.thread_limit(estimator.n_jobs), interruption_noted(estimator, interim.keep_if_known)
     estimator._interim = interim
     try:
-        with verbosity(estimator.verbose), threads, memory_advice(), own_operator(X) as operator, noted:
-            yield operator, interim
+        with verbosity(estimator.verbose), threads, memory_advice(), noted:
+            made = featured(estimator.features, X, sample_weight)
+            with own_operator(made) as operator:
+                yield operator, interim
     finally:
         estimator.__dict__.pop("_interim", None)
         interim.forget()

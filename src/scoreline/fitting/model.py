@@ -62,7 +62,9 @@ def set_model(estimator: Any, X: Any, operator: Operator, attributes: dict[str, 
     with all_at_once(estimator) as new:
         validate_data(new, feature_source(X), skip_check_array=True)
         end_stream(new)
-        new.n_features_in_, new.column_map_ = operator.shape[1], operator.column_map
+        features = operator.feature_map
+        new.n_features_in_ = operator.shape[1] if features is None else features.n_columns
+        new.column_map_, new.feature_map_ = operator.column_map, features
         new.string_features_ = operator.string_features
         new.__dict__.update(attributes)
 

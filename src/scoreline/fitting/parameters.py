@@ -4,9 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoreline.features.registry import check_features, is_linear
 from scoreline.fitting.plan import Request, measure_of_threshold
 from scoreline.measures import Measure, get_measure
 from scoreline.operators.column_maps import KINDS
+from scoreline.penalties import BoundedPenalty, Penalty
+from scoreline.penalties.registry import get_penalty
 from scoreline.runtime.checks import check_choice, check_flag, check_number
 from scoreline.runtime.registry import unknown_name
 from scoreline.solvers.common.method import Method
@@ -15,16 +18,19 @@ OWN_LIMITS = {"tol", "max_iter", "max_time"}  # parameters of the classifier tha
 
 
 class Parameters(NamedTuple):
-    """The parameters of a classifier; `measure` is the object, `options` are solver_params as a dict of their own."""
+    """The parameters of a classifier; `measure` and `penalty` are objects, `options` are solver_params as a dict."""
 
     measure: Measure
+    penalty: Penalty
     options: dict[str, Any]
     risk: str
     solver: str
     alpha: float
+    bounds: Any
     fit_intercept: bool
     intercept_scaling: float
     scaling: str | None
+    features: Any
     threshold: str
     class_weight: Any
     tol: float
@@ -49,19 +55,26 @@ class Parameters(NamedTuple):
             check_flag(name, getattr(clf, name))
         check_number("verbose", int(clf.verbose) if isinstance(clf.verbose, bool) else clf.verbose, least=0)
         check_choice("scaling", clf.scaling, (None, "maxabs", "standard", *KINDS))
+        check_features(clf.features)
         check_choice("threshold", clf.threshold, ("auto", "train", "holdout", "none"))
         if clf.n_jobs is not None and (not isinstance(clf.n_jobs, (int, np.integer)) or clf.n_jobs == 0):
             raise ValueError(f"n_jobs={clf.n_jobs!r} must be None, a positive number of threads, or -1 for all")
         measure = get_measure(clf.measure, clf.measure_params)
         if clf.solver_params is not None and not isinstance(clf.solver_params, dict):
             raise ValueError(f"solver_params={clf.solver_params!r} must be a dict of options of the solver, or None")
-        same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "options")}
-        return cls(measure, dict(clf.solver_params or {}), **same)
+        if not is_linear(clf.features):
+            _check_features_alone(clf)
+        penalty = get_penalty(clf.penalty, clf.penalty_params)
+        same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "penalty", "options")}
+        return cls(measure, penalty, dict(clf.solver_params or {}), **same)
 
-    @property
-    def request(self) -> Request:
-        """What the plan of a fit is made of."""
-        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight)
+    def penalty_for(self, p: int, names: Any = None) -> BoundedPenalty:
+        """Return penalty and bounds for p columns with these names."""
+        return BoundedPenalty.of(self.penalty, p, names, self.bounds)
+
+    def request(self, penalty: BoundedPenalty) -> Request:
+        """Return what the plan of a fit with this penalty is made of."""
+        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight, penalty.traits)
 
     @property
     def threshold_measure(self) -> Measure:
@@ -91,3 +104,17 @@ class Parameters(NamedTuple):
             return solver(**limits, **params | changed)
         except TypeError as error:
             raise ValueError(f"solver_params={params!r} does not fit solver {solver.name!r}: {error}") from None
+
+
+def _check_features_alone(clf: Any) -> None:
+    """Raise where options that concern X itself come with features that are made of its bins."""
+    if clf.scaling is not None:
+        raise ValueError(
+            f"scaling={clf.scaling!r} goes with features='linear', got features={clf.features!r}: bins have a scale of their "
+            "own. Leave scaling=None."
+        )
+    if (clf.solver_params or {}).get("device") is not None:
+        raise ValueError(
+            f"device={clf.solver_params['device']!r} goes with features='linear', got features={clf.features!r}: codes are "
+            "multiplied on the host. Leave device out."
+        )

@@ -3,12 +3,14 @@
 import inspect
 import platform
 import warnings
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
+from scoreline.features import Additive, FittedFeatures
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.row_by_row import RowStream
 from scoreline.io.encoding import Encoding
@@ -18,6 +20,8 @@ from scoreline.measures.registry import all_measures, get_measure
 from scoreline.operators import StringFeatures
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.operators.moments import ClassMoments
+from scoreline.penalties import Penalty
+from scoreline.penalties.registry import all_penalties, get_penalty
 from scoreline.runtime.types import AnyArray
 
 KIND, VERSION = "scoreline model", 1
@@ -88,7 +92,7 @@ def save_model(clf: Any, path: Any, encoding: Encoding | None) -> None:
         "versions": _versions(),
         "parameters": {name: _parameter(name, value) for name, value in clf.get_params(deep=False).items()},
         "trained": {
-            name: value.record() if isinstance(value, ColumnMap) else value
+            name: value.record() if isinstance(value, (ColumnMap, FittedFeatures)) else value
             for name, value in vars(clf).items()
             if _is_trained(name)
         },
@@ -112,6 +116,10 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         if content["estimator"] != ESTIMATOR or unknown:
             raise ValueError(f"unknown content {content['estimator']!r} {unknown}")
         parameters["measure"] = _measure(parameters["measure"], measure)
+        if isinstance(parameters.get("features"), dict):
+            parameters["features"] = Additive(**parameters["features"]["additive"])
+        if isinstance(parameters.get("penalty"), dict):
+            parameters["penalty"] = get_penalty(parameters["penalty"]["name"], parameters["penalty"]["params"])
         clf = classifier(**parameters)
         if isinstance(clf.measure, LostMeasure):  # all that can be checked without the function
             Parameters.of(classifier(**{**parameters, "measure": "f1", "measure_params": None}))
@@ -120,6 +128,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         clf.__dict__.update(trained)
         if trained.get("column_map_") is not None:  # files of earlier versions have none
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
+        if trained.get("feature_map_") is not None:
+            clf.__dict__["feature_map_"] = FittedFeatures.restored(trained["feature_map_"])
         if trained.get("string_features_") is not None:
             width = StringFeatures(**trained["string_features_"]).width
             if width != clf.n_features_in_:
@@ -164,6 +174,12 @@ def _parameter(name: str, value: Any) -> Any:
             return {"function": value.name}
         arguments = [argument for argument in inspect.signature(own).parameters if hasattr(value, argument)]
         return {"name": value.name, "params": {argument: getattr(value, argument) for argument in arguments}}
+    if name == "penalty" and isinstance(value, Penalty):
+        if all_penalties().get(getattr(value, "name", "")) is not type(value):
+            raise TypeError(
+                f"penalty={value!r:.100} is a class of yours, and {NO_CODE}; use one of {list(all_penalties())}"
+            )
+        return {"name": value.name, "params": dict(vars(value))}
     if name == "solver_params" and isinstance(value, dict):
         dropped = sorted(key for key in value if key in ("callbacks", "checkpoint", "early_stopping"))
         if dropped:
@@ -172,6 +188,8 @@ def _parameter(name: str, value: Any) -> Any:
     if name == "random_state" and not (value is None or isinstance(value, (int, np.integer))):
         warnings.warn(f"random_state={value!r} is not saved: {NO_CODE}; use a number", UserWarning, stacklevel=3)
         return None
+    if name == "features" and isinstance(value, Additive):
+        return {"additive": asdict(value)}
     return value
 
 
@@ -192,8 +210,12 @@ def _check_trained(clf: Any) -> None:
     p = clf.n_features_in_
     if type(p) is not int or p < 1 or not _are_classes(clf.classes_):
         raise ValueError("classes_ or n_features_in_ is not what it should be")
-    if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, p)) and _is_vector(clf.intercept_, (1,))):
-        raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {p} features")
+    features = getattr(clf, "feature_map_", None)
+    if features is not None and features.n_columns != p:
+        raise ValueError(f"feature_map_ has {features.n_columns} columns, the model {p}")
+    width = p if features is None else features.n_features
+    if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, width)) and _is_vector(clf.intercept_, (1,))):
+        raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {width} features")
     if hasattr(clf, "coef_"):
         lacking = [name for name in ALWAYS if not hasattr(clf, name)]
         if lacking:
@@ -230,10 +252,11 @@ def _are_classes(classes: Any) -> bool:
 def _check_stream(stream: RowStream) -> None:
     """Raise unless the numbers of a stream are numbers."""
     counts = (stream.seed, stream.blocks)
-    shares = (*stream.seen, stream.unit) if isinstance(stream.seen, tuple) and len(stream.seen) == 2 else ()
-    whole = all(type(value) is int and 0 <= value < 2**63 for value in counts)
+    totals = stream.class_totals
+    shares = (*totals, stream.unit) if isinstance(totals, tuple) and len(totals) == 2 else ()
+    are_counts = all(type(value) is int and 0 <= value < 2**63 for value in counts)
     finite = all(isinstance(value, (int, float)) and 0.0 <= float(value) < np.inf for value in shares)
-    if not (whole and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
+    if not (are_counts and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
         raise ValueError("the numbers of the stream are not what they should be")
     for sketch in (sketch for pair in stream.scores.generations for sketch in pair):
         numbers = [

@@ -27,7 +27,7 @@ def careful_threshold(measure: Measure, rows: ScoredRows) -> float:
 
 
 def target_missed(measure: Measure, rows: ScoredRows | None) -> str | None:
-    """Return what to warn of if the measure is an operating point that no threshold of these scores reaches."""
+    """Return a warning if the measure is an operating point that no threshold of these scores reaches."""
     if rows is None or not isinstance(measure, OperatingPoint):
         return None
     message = measure.unreached(rows.sign, rows.scores, rows.weight)
@@ -37,7 +37,7 @@ def target_missed(measure: Measure, rows: ScoredRows | None) -> str | None:
 
 
 def few_flagged(measure: Measure, rows: ScoredRows | None, threshold: float) -> str | None:
-    """Return what to warn of if the threshold of an operating point flags nearly nothing."""
+    """Return a warning if the threshold of an operating point flags almost nothing."""
     if rows is None or not isinstance(measure, OperatingPoint):
         return None
     message = measure.scarce(rows.sign, rows.scores, rows.weight, threshold)
@@ -48,7 +48,7 @@ def few_flagged(measure: Measure, rows: ScoredRows | None, threshold: float) -> 
 
 def held_out_rows(
     sign: AnyArray, weight: FloatArray | None, random_state: Any, share: float = HELD_OUT_SHARE,
-    asked: str = "threshold='holdout'",
+    option: str = "threshold='holdout'",
 ) -> AnyArray:  # fmt: skip
     """Return a mask of a stratified share of the rows of positive weight, at least one of each class on either side."""
     rng = check_random_state(random_state)
@@ -57,7 +57,7 @@ def held_out_rows(
         rows = np.flatnonzero((sign == side) & (True if weight is None else weight > 0.0))
         if len(rows) < 2:
             raise ValueError(
-                f"{asked} needs two rows of each class, got {len(rows)}; leave it out for data as small as this"
+                f"{option} needs two rows of each class, got {len(rows)}; leave it out for data as small as this"
             )
         chosen = rng.permutation(len(rows))[: max(1, int(share * len(rows)))]
         held[np.asarray(rows[chosen])] = True

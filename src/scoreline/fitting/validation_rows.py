@@ -70,7 +70,8 @@ def given_rows(
 ) -> ValidationRows:
     """Return the validation rows that the user gave, on the device of the fit and with its map of columns."""
     X, y, *rest = settings.validation
-    operator, p = as_operator(X), trained_on.shape[1]
+    features = trained_on.feature_map
+    operator, p = as_operator(X) if features is None else features.operator(X), trained_on.shape[1]
     if operator.string_features != trained_on.string_features:
         raise ValueError(
             "early_stopping: the validation rows must be a StringOperator with the options of X, or neither"

@@ -1,8 +1,9 @@
-"""What is reported: functions of the ranking or of the confusion counts, their scorers, and the best threshold for each."""
+"""Measures: functions of the ranking or of the confusion counts, their scorers, and the best threshold for each."""
 
 from scoreline.measures.averages import class_average
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure
 from scoreline.measures.counts import CountMeasure
+from scoreline.measures.intervals import Difference, Interval, compare_scores, interval
 from scoreline.measures.operating_points import OperatingPoint
 from scoreline.measures.ranking import AtKMeasure
 from scoreline.measures.registry import all_measures, get_measure
@@ -13,6 +14,8 @@ __all__ = [
     "AtKMeasure",
     "CountMeasure",
     "CountsBasedMeasure",
+    "Difference",
+    "Interval",
     "Measure",
     "OperatingPoint",
     "RankingMeasure",
@@ -20,7 +23,9 @@ __all__ = [
     "all_measures",
     "best_threshold",
     "class_average",
+    "compare_scores",
     "get_measure",
     "get_scorer",
+    "interval",
     "robust_threshold",
 ]

@@ -18,6 +18,7 @@ from scoreline.fitting.interim import Interim, fitting
 from scoreline.fitting.job import on_device
 from scoreline.fitting.model import CALIBRATION, all_at_once, set_model
 from scoreline.fitting.parameters import Parameters
+from scoreline.fitting.penalty import trained_penalty
 from scoreline.fitting.plan import Choice, Shape, contenders
 from scoreline.fitting.probabilities import calibration, center_of, cross_fitted_scores
 from scoreline.fitting.rows import TrainingRows, mapped_columns
@@ -37,6 +38,7 @@ from scoreline.model_selection.folds import (
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator
 from scoreline.operators.wrappers import scaled, unwrapped
+from scoreline.penalties import BoundedPenalty, Penalty
 from scoreline.runtime.checks import check_choice, check_flag, check_number
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -88,10 +90,12 @@ class MeasureClassifierCV(MeasureClassifier):
         As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries three
         for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge beside ROC area for
         average_precision and partial_roc_auc, beside PRBEP for prbep.
-    solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
+    solver_params, penalty, penalty_params, bounds, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
         How each model is trained.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
         As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
+    features : as in MeasureClassifier
+        Bins are learnt once, from all rows: they know no labels.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
     probability : bool, default=False
@@ -131,10 +135,14 @@ class MeasureClassifierCV(MeasureClassifier):
         solver: str = "auto",
         risk: str | Sequence[str] = "auto",
         solver_params: dict[str, Any] | None = None,
+        penalty: str | Penalty = "l2",
+        penalty_params: dict[str, Any] | None = None,
+        bounds: Any = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
         threshold: str = "auto",
+        features: Any = "linear",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-2,
         max_iter: int = 5000,
@@ -152,10 +160,14 @@ class MeasureClassifierCV(MeasureClassifier):
         self.solver = solver
         self.risk = risk  # type: ignore[assignment]  # may also be a list to choose from
         self.solver_params = solver_params
+        self.penalty = penalty
+        self.penalty_params = penalty_params
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
         self.threshold = threshold
+        self.features = features
         self.class_weight = class_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -199,7 +211,7 @@ class MeasureClassifierCV(MeasureClassifier):
             raise ValueError(
                 f"solver_params: {refused[0]} belongs to one fit, and this makes many; use MeasureClassifier, or leave it out"
             )
-        with fitting(self, X) as (operator, interim):
+        with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             operator.require("rows", "cross-validation: products restricted to rows")
             rows = self._rows(operator, y, sample_weight)
@@ -209,8 +221,10 @@ class MeasureClassifierCV(MeasureClassifier):
                     "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
                 )
             # The map of columns is that of all rows: it knows no labels.
-            mapped = mapped_columns(operator, self.scaling, rows.copies, final._names_of(X))
-            search = Search(self, parameters, rows._replace(operator=mapped), splits, interim)
+            names = final._column_names = final._names_of(X)
+            penalty = parameters.penalty_for(operator.shape[1], names)
+            mapped = mapped_columns(operator, self.scaling, rows.copies, names)
+            search = Search(self, parameters, rows._replace(operator=mapped), penalty, names, splits, interim)
             interim.keep = lambda: self._keep_interim(X, final, search)
             candidates, chosen = search.run(alphas)
             best = search.chosen_alpha(chosen)
@@ -366,16 +380,24 @@ class Search:
     """The search of MeasureClassifierCV: what the folds say of each method, cost and alpha."""
 
     def __init__(
-        self, cv: MeasureClassifierCV, parameters: Parameters, rows: TrainingRows, splits: list[Any], interim: Interim
+        self,
+        cv: MeasureClassifierCV,
+        parameters: Parameters,
+        rows: TrainingRows,
+        penalty: BoundedPenalty,
+        names: Any,
+        splits: list[Any],
+        interim: Interim,
     ):
         self.cv, self.parameters, self.rows, self.splits, self.interim = cv, parameters, rows, splits, interim
+        self.penalty, self.names = penalty, names
 
     def run(self, alphas: list[float]) -> tuple[list[Candidate], Candidate]:
         """Return what was tried, and the best of it."""
         risks = None if isinstance(self.cv.risk, str) else list(self.cv.risk)
         rows, measure = self.rows, self.parameters.measure
         shape = Shape.of(rows.sign, rows.copies, rows.operator.shape[1])
-        plans = contenders(self.parameters.request, risks, measure, shape)
+        plans = contenders(self.parameters.request(self.penalty), risks, measure, shape)
         spare = plans[0].fallback
         queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
         candidates: list[Candidate] = []
@@ -448,22 +470,23 @@ class Search:
     def _path_fold(
         self, choice: Choice, cost: float | None, alphas: list[float], stop: Event
     ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
-        """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
+        """Return a function that prepares a fold and returns its fits. Folds are prepared in turn, and fits run in parallel."""
         rows, risk, parameters = self.rows, choice.risk, self.parameters
         space, measure = space_for(rows.operator.scores), parameters.measure
         weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
 
         def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
-            wrapped = scaled(rows.operator, parameters.scaling, rows.counted(train))
+            features = scaled(rows.operator, parameters.scaling, rows.counted(train))
             if parameters.fit_intercept and risk.shift == "needed":
-                wrapped = InterceptOperator(wrapped, parameters.intercept_scaling)
-            part, left = wrapped.on_rows(train), wrapped.on_rows(test)
+                features = InterceptOperator(features, parameters.intercept_scaling)
+            part, left = features.on_rows(train), features.on_rows(test)
             sign = part.aligned(rows.sign[train])
             weight = None if weights is None else part.aligned(weights[train], "sample_weight")
-            objective = Objective(part, risk.prepare(sign, weight, space), alphas[0])
+            penalty = trained_penalty(self.penalty, features, rows.operator, choice.solver)
+            objective = Objective(part, risk.prepare(sign, weight, space), alphas[0], penalty)
 
             def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
-                return unwrapped(w, wrapped, rows.operator)
+                return unwrapped(w, features, rows.operator)
 
             def run() -> Fold:
                 scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []
@@ -503,6 +526,7 @@ class Search:
             def run() -> Fold:
                 values, converged, degenerate = np.empty(len(alphas)), [], []
                 clf = self.cv._classifier(alphas[0])
+                clf._column_names = self.names
                 clf.set_params(warm_start=True, risk=choice.risk.name, solver=choice.solver.name)
                 clf.__dict__.update(start or {})
                 newest = self.interim.of_fold()

@@ -2,6 +2,7 @@
 
 from scoreline.operators.base import Operator
 from scoreline.operators.blocks import BlockOperator
+from scoreline.operators.codes import CodesOperator
 from scoreline.operators.convert import as_operator
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.fourier import RandomFourierFeatures
@@ -14,6 +15,7 @@ from scoreline.operators.wrappers import InterceptOperator, LinearMapOperator, R
 
 __all__ = [
     "BlockOperator",
+    "CodesOperator",
     "ColumnStatistics",
     "CompressedOperator",
     "DenseOperator",

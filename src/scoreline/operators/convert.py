@@ -77,7 +77,7 @@ def _from_matrix(X: Any) -> Operator:
 
         _check_shape(X.shape if len(X.shape) == 2 else (1, 1))
         return from_device(X)
-    array = X if sp.issparse(X) else frame_values(X) if _is_frame(X) else _from_array(X)
+    array = X if sp.issparse(X) else frame_values(X) if is_frame(X) else _from_array(X)
     if sp.issparse(array):
         return _from_sparse(array)
     return DenseOperator(array) if DenseOperator.accepts(array) else StridedOperator(array)
@@ -85,15 +85,15 @@ def _from_matrix(X: Any) -> Operator:
 
 @contextmanager
 def own_operator(X: Any) -> Iterator[Operator]:
-    """Yield X as an operator whose count of passes is of the block within; an operator of the user's gets them at its end.
+    """Yield X as an operator that counts the passes of this context; at the end they are added to a user's own operator.
 
-    So fits that share one operator, on several threads, decide by their own passes and give the same bits as alone.
+    Fits that share an operator on several threads therefore depend only on their own passes, and give the same bits as alone.
     """
     found = as_operator(X)
     if found is not X or found.scores != "host":
         yield found
         return
-    own = found.apart()
+    own = found.with_own_passes()
     try:
         yield own
     finally:
@@ -115,7 +115,7 @@ def _library(X: Any) -> str:
     return type(X).__module__.partition(".")[0]
 
 
-def _is_frame(X: Any) -> bool:
+def is_frame(X: Any) -> bool:
     """Recognise frames of pandas and polars and tables of pyarrow without importing these libraries."""
     return _library(X) in ("pandas", "polars", "pyarrow") and hasattr(type(X), "columns")
 
@@ -125,7 +125,7 @@ def frame_values(X: Any) -> Any:
 
     Anything that is not a frame is returned as it is.
     """
-    if not _is_frame(X):
+    if not is_frame(X):
         return X
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame, expected a frame with values; call X.collect() first")
@@ -135,10 +135,7 @@ def frame_values(X: Any) -> Any:
         return X.sparse.to_coo()
     for name, dtype in columns:
         if _is_temporal(dtype):
-            raise ValueError(
-                f"X: column {name!r} holds dates, times or durations ({dtype}). Convert it to numbers, for example to days "
-                "since a fixed date, or drop it."
-            )
+            raise _temporal(name, dtype)
     try:
         array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
         if array.dtype == object:  # nullable or mixed columns; what is missing becomes NaN, which is looked for later
@@ -152,6 +149,17 @@ def frame_values(X: Any) -> Any:
     if not np.may_share_memory(array, _column(X, 0)):
         logger.info("copied X once: frame of several blocks to one array")
     return _from_array(array)
+
+
+def frame_columns(X: Any) -> list[tuple[str, Any]]:
+    """Return name and values of each column of a frame; the values are an array, or what NumPy makes one of."""
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X is a LazyFrame, expected a frame with values; call X.collect() first")
+    _check_shape(X.shape)
+    for name, dtype in _columns(X):
+        if _is_temporal(dtype):
+            raise _temporal(name, dtype)
+    return [(name, _column(X, k)) for k, (name, _) in enumerate(_columns(X))]
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
@@ -175,6 +183,13 @@ def _is_temporal(dtype: Any) -> bool:
         return bool(dtype.is_temporal())
     categories = getattr(dtype, "categories", None)
     return getattr(dtype if categories is None else categories.dtype, "kind", "O") in ("m", "M")
+
+
+def _temporal(name: str, dtype: Any) -> ValueError:
+    return ValueError(
+        f"X: column {name!r} holds dates, times or durations ({dtype}). Convert it to numbers, for example to days "
+        "since a fixed date, or drop it."
+    )
 
 
 def _not_numeric(X: Any, error: Exception) -> str:

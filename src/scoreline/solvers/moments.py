@@ -42,9 +42,9 @@ RANKING, ERRORS = ("roc_auc",), ("accuracy", "balanced_accuracy")
 class Direction:
     """A classifier from moments: w scaled so that scores have a variance of 1 within the classes on average.
 
-    `predicted` is the AUC, or the (balanced) accuracy, that the normal model expects; `ridge` what was added to the
-    covariance, relative to its diagonal or, if it was given, absolute; `n_iter` the iterations of an iterative method, and
-    `solved` whether they sufficed.
+    `predicted` is the AUC, or the (balanced) accuracy, that the normal model expects. `ridge` was added to the covariance,
+    relative to its diagonal or, if the user gave it, absolute. `n_iter` counts the iterations of an iterative method, and
+    `solved` tells whether they were enough.
     """
 
     w: FloatArray

@@ -1,0 +1,184 @@
+"""The columns of a table as numbers, whatever holds them: NaN is a missing value, a category is the position of its text."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from scoreline import kernels
+from scoreline.operators import Operator, as_operator
+from scoreline.operators.convert import frame_columns, is_frame
+from scoreline.runtime import parallel
+from scoreline.runtime.array_types import is_dask, library_of
+from scoreline.runtime.types import AnyArray, FloatArray
+
+SAMPLE_ROWS = 100_000  # that bins are learnt from
+MOST_COLUMNS = 5000  # of a table whose values are coded: a byte each, zeros of a sparse matrix included
+TEXT_KINDS = "OUS"
+
+
+class Columns(ABC):
+    """Access to the columns of a table.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    names : list of str or None
+        Names of the columns, if they have any.
+    """
+
+    shape: tuple[int, int]
+    names: list[str] | None = None
+
+    def texts(self, column: int) -> tuple[str, ...] | None:
+        """Return the distinct texts of a column of categories, sorted; None for a column of numbers."""
+        return None
+
+    @abstractmethod
+    def sample(self, rows: AnyArray) -> list[FloatArray]:
+        """Return the values of each column in the listed rows."""
+
+    @abstractmethod
+    def codes(self, values: list[FloatArray], exact: AnyArray) -> AnyArray:
+        """Return the code of every value (see `kernels.codes.code_rows`), one line per column."""
+
+
+def _coded(X: AnyArray, values: list[FloatArray], exact: AnyArray, out: AnyArray) -> None:
+    """Write the codes of the rows of X to the lines of `out`."""
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in values])])
+    bounds = parallel.even_bounds(len(X), 16.0 * X.shape[1])
+    arguments = (X, np.concatenate(values), starts, exact, out, bounds)
+    parallel.run_chunks(kernels.codes.code_rows, len(bounds) - 1, *arguments)
+
+
+class ArrayColumns(Columns):
+    """A dense array of numbers."""
+
+    def __init__(self, X: AnyArray):
+        self.X = X
+        self.shape = X.shape
+
+    def sample(self, rows: AnyArray) -> list[FloatArray]:
+        """Return the values of each column in the listed rows."""
+        return list(np.asarray(self.X[rows], dtype=np.float64).T)
+
+    def codes(self, values: list[FloatArray], exact: AnyArray) -> AnyArray:
+        """Return the code of every value."""
+        out = np.empty(self.shape[::-1], dtype=np.uint8)
+        _coded(self.X, values, exact, out)
+        return out
+
+
+class FrameColumns(Columns):
+    """A frame whose columns are numbers, or texts that stand for categories."""
+
+    def __init__(self, X: Any, known: Sequence[tuple[str, ...] | None] | None = None):
+        self.names, self.columns = [], []
+        self.known: list[tuple[str, ...] | None] = []
+        for k, (name, column) in enumerate(frame_columns(X)):
+            numbers, texts = _numbers_of(name, column, None if known is None or k >= len(known) else known[k])
+            self.names.append(name)
+            self.columns.append(numbers)
+            self.known.append(texts)
+        self.shape = (len(self.columns[0]), len(self.columns))
+
+    def texts(self, column: int) -> tuple[str, ...] | None:
+        """Return the distinct texts of a column, if it holds texts."""
+        return self.known[column]
+
+    def sample(self, rows: AnyArray) -> list[FloatArray]:
+        """Return the values of each column in the listed rows."""
+        return [column[rows] for column in self.columns]
+
+    def codes(self, values: list[FloatArray], exact: AnyArray) -> AnyArray:
+        """Return the code of every value."""
+        out = np.empty(self.shape[::-1], dtype=np.uint8)
+        for j, column in enumerate(self.columns):
+            _coded(column[:, None], values[j : j + 1], exact[j : j + 1], out[j : j + 1])
+        return out
+
+
+class BlockColumns(Columns):
+    """The rows of an operator, read block by block: sparse matrices, folders on disk."""
+
+    def __init__(self, operator: Operator):
+        operator.require("row_blocks", "features of bins, which read blocks of rows")
+        self.operator, self.shape = operator, operator.shape
+
+    def sample(self, rows: AnyArray) -> list[FloatArray]:
+        """Return the values of each column in the listed rows."""
+        block = self.operator._listed(rows.astype(np.uint64))
+        return list(np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64).T)
+
+    def codes(self, values: list[FloatArray], exact: AnyArray) -> AnyArray:
+        """Return the code of every value."""
+        out = np.empty(self.shape[::-1], dtype=np.uint8)
+        step = max(1, (1 << 20) // self.shape[1])
+        for block in self.operator.row_blocks(step):
+            rows = block.data.toarray() if hasattr(block.data, "toarray") else block.data
+            part = np.empty((self.shape[1], block.stop - block.start), dtype=np.uint8)
+            _coded(np.asarray(rows), values, exact, part)
+            out[:, block.start : block.stop] = part
+        return out
+
+
+def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) -> Columns:
+    """Return the columns of a table.
+
+    Parameters
+    ----------
+    X : array, frame, sparse matrix or Operator that can be read in blocks
+        Rows are examples. NaN is allowed.
+    known : sequence, optional
+        The texts of the columns of categories of the training rows, None for columns of numbers.
+    """
+    if is_dask(X) or library_of(X) is not None or isinstance(X, LinearOperator):
+        raise TypeError(
+            f"features='additive' and 'pairs' need X in the memory of this process or in a mapped folder, got a "
+            f"{type(X).__name__}. Pass a NumPy array, a frame or a folder made by scoreline.io.convert, or use "
+            "features='linear'."
+        )
+    found: Columns
+    if isinstance(X, Operator) or sp.issparse(X):
+        found = BlockColumns(as_operator(X, check_finite=False))
+    elif is_frame(X):
+        found = FrameColumns(X, known)
+    else:
+        operator = as_operator(X, check_finite=False)
+        whole = operator._block(0, operator.shape[0])
+        found = ArrayColumns(np.asarray(whole))
+    if found.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"features='additive' and 'pairs' take at most {MOST_COLUMNS} columns, X has {found.shape[1]}: each value is "
+            "kept as a byte, zeros too. Use features='linear', or select columns."
+        )
+    return found
+
+
+def _numbers_of(name: str, column: Any, known: tuple[str, ...] | None) -> tuple[FloatArray, tuple[str, ...] | None]:
+    """Return a column of a frame as numbers; of texts, their positions among the known ones, and these."""
+    values = np.asarray(column)
+    text = values.dtype.kind in TEXT_KINDS and any(isinstance(value, str) for value in values.ravel()[:1000])
+    if known is None and not text:
+        try:
+            return np.asarray(column, dtype=np.float64), None
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X: column {name!r} of type {getattr(column, 'dtype', values.dtype)} holds neither numbers nor texts "
+                f"({error}). Convert it to numbers or to texts, or drop it."
+            ) from None
+    missing = np.array([value is None or value != value for value in values.tolist()])  # NaN is not itself
+    words = np.array([str(value) for value in values.tolist()])
+    if known is None:
+        known = tuple(np.unique(words[~missing]).tolist())
+    places = np.searchsorted(np.array(known, dtype=str), words) if known else np.zeros(len(words), dtype=int)
+    found = np.array(
+        [at < len(known) and known[at] == word for at, word in zip(places, words, strict=True)], dtype=bool
+    )
+    numbers = np.where(found, places, len(known)).astype(np.float64)
+    numbers[missing] = np.nan
+    return numbers, known
