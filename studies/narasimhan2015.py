@@ -98,7 +98,7 @@ class Narasimhan2015(Study):
     @property
     def _names(self) -> list[str]:
         wanted = ("letter",) if self.quick else ORDER
-        return [MADE, *(name for name in wanted if self.data.has(name))]
+        return [*(name for name in wanted if self.data.has(name)), MADE]
 
     def cells(self) -> list[Cell]:
         """Return a cell for each set and measure."""
