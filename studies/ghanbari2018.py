@@ -47,7 +47,7 @@ FIGURES = {"4.3": "accuracy", "4.4": "roc_auc"}
 ORDER = (
     "fourclass", "vowel", "diabetes", "sonar", "german.numer", "svmguide3", "segment", "svmguide1", "poker", "letter",
     "magic04", "satimage", "shuttle", "ijcnn1", "a9a", "colon-cancer", "data_1", "data_2", "data_3", "data_4", "data_5",
-    "data_6", "rcv1-1000", "w8a", "farm-ads", "data_7", "data_8", "data_9", "covtype", "sector", "mnist",
+    "data_6", "data_7", "data_8", "data_9", "rcv1-1000", "w8a", "farm-ads", "covtype", "sector", "mnist",
 )  # fmt: skip
 PATHS = (
     "fourclass", "diabetes", "german.numer", "svmguide3", "segment", "poker", "ijcnn1", "a9a", "data_2", "colon-cancer",

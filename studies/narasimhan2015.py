@@ -34,7 +34,7 @@ CLOSE = 1e-6  # relative gap to which L-BFGS solves the logistic regression of t
 PATIENCE = 50.0  # times the seconds of SPADE or STAMP that cutting planes may take, as in the paper
 WITHIN = 0.01
 MOST = 0.9  # share of cells in which "generally" holds
-REPEATS, SHORT = 3, 2.0  # the fit with the clock is done so often, or until this many seconds have passed
+REPEATS, SHORT = 3, 0.2  # the fit with the clock is done so often, or until this many seconds have passed
 THINNING = 1.25  # the next point of a curve is that of an iteration so many times higher
 
 
@@ -93,12 +93,12 @@ class Narasimhan2015(Study):
 
     @property
     def _cap(self) -> float:
-        return 0.5 if self.quick else 30.0
+        return 0.5 if self.quick else 5.0
 
     @property
     def _names(self) -> list[str]:
         wanted = ("letter",) if self.quick else ORDER
-        return [MADE, *(name for name in wanted if self.data.has(name))]
+        return [*(name for name in wanted if self.data.has(name)), MADE]
 
     def cells(self) -> list[Cell]:
         """Return a cell for each set and measure."""
@@ -172,7 +172,7 @@ class Narasimhan2015(Study):
     def _timed(self, rows: Split, fit: Any) -> tuple[list[tuple[float, Any]], str]:
         """Return the points with the least seconds of each over repeats, and how the fit ended."""
         runs, begin = [fit(rows.X, rows.y)], time.perf_counter()
-        while not self.quick and len(runs) < REPEATS and time.perf_counter() - begin < 0.1 * SHORT:
+        while not self.quick and len(runs) < REPEATS and time.perf_counter() - begin < SHORT:
             runs.append(fit(rows.X, rows.y))
         points, status = runs[0]
         same = [other for other, _ in runs if len(other) == len(points)]  # the same coefficients, in other time

@@ -162,6 +162,7 @@ def test_a_cell_is_plain_and_ours_has_a_point_for_each_pass(monkeypatch, tmp_pat
 # ---- the sets, and 1PMB
 
 
+@pytest.mark.filterwarnings("ignore:.*is known with")
 def test_cover_type_4_is_found_by_its_rows(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 50, (40, 54)).astype(float)
