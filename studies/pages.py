@@ -31,7 +31,7 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
     if findings.missing:
         parts.append(wrapped(f"Not on this machine: {', '.join(findings.missing)}."))
     if findings.left:
-        parts.append(wrapped(f"Not run, for lack of time: {'; '.join(findings.left)}."))
+        parts.append("Not run, for lack of time:\n\n" + "\n".join(f"- {cell}" for cell in findings.left))
     if findings.claims:
         head = ("the paper says", "its figure", "found, as printed", "with scoreline's defaults", "verdict, as printed")
         rows = [

@@ -284,7 +284,7 @@ def test_cut_none_keeps_the_trained_intercept(data, measure, risk):
 
 @for_each("risk", ["hinge", "logistic", "squared_hinge"])
 @for_each("value", [0.5, 1.0, 10.0])
-def test_where_the_intercept_is_penalised_it_is_the_coefficient_of_a_constant_feature(data, risk, value):
+def test_a_penalised_intercept_is_the_coefficient_of_a_constant(data, risk, value):
     X, y = data
     options = {"measure": "accuracy", "risk": risk, "solver": "bundle", "tol": 1e-9, "max_iter": 10}
     clf = quiet_fit(MeasureClassifier(intercept_scaling=value, **options), X, y)
