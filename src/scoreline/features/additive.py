@@ -83,7 +83,7 @@ class Additive:
         counted = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,))
         bins = self._bins(table, counted)
         codes = table_codes(table, bins)
-        return with_bases(self.kind, bins, codes, counted).of_codes(codes)
+        return with_bases("additive", bins, codes, counted).of_codes(codes)
 
     def _bins(self, table: Columns, weight: FloatArray) -> list[ColumnBins]:
         """Return the bins of each column, from a sample of the rows."""
