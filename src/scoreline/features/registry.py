@@ -28,6 +28,15 @@ def check_features(features: Any) -> None:
         )
 
 
+def feature_kinds(features: Any) -> list[str | None]:
+    """Return the kinds of features that cross-validation trains, the simplest first; None for the columns of X themselves."""
+    if is_linear(features):
+        return [None]
+    if isinstance(features, str) and features == AUTO:
+        return ["linear", "additive", "pairs"]
+    return ["additive", "pairs"] if isinstance(feature_options(features), Pairs) else ["additive"]
+
+
 def is_linear(features: Any) -> bool:
     """Tell whether the features are the columns of X themselves."""
     return isinstance(features, str) and features == "linear"
@@ -35,12 +44,16 @@ def is_linear(features: Any) -> bool:
 
 def feature_options(features: Any) -> Additive:
     """Return the object that learns the features of this name."""
-    return NAMED[features]() if isinstance(features, str) else features
+    if isinstance(features, str):
+        return NAMED["pairs" if features == AUTO else features]()
+    options: Additive = features
+    return options
 
 
 def featured(features: Any, X: Any, weight: Any = None) -> Any:
     """Return X, or its features as an operator where they are others than the columns of X; pairs are added later."""
-    check_features(features)
+    if not (isinstance(features, str) and features == AUTO):
+        check_features(features)
     if is_linear(features) or (isinstance(X, Operator) and X.feature_map is not None):
         return X
     return feature_options(features).learn(X, weight)
