@@ -190,5 +190,5 @@ if __name__ == "__main__":
     parser.add_argument("--parts", default="products,fit,disk")
     parser.add_argument("--folder", default=None, help="where to put the set on disk")
     given = parser.parse_args()
-    run = lambda report: main(report, given.rows, int(given.disk_gb * 1e9), given.parts.split(","), given.folder)  # noqa: E731
+    run = lambda report: main(report, given.rows, int(given.disk_gb * 1e9), given.parts.split(","), given.folder)
     standalone(types.SimpleNamespace(NAME=NAME, TITLE=TITLE, main=run), out=OUTPUT / "sequences.json")

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from scoreline.features.registry import pair_options
 from scoreline.fitting.certified import CertifiedFit, with_cost
 from scoreline.fitting.checks import (
     available_if,
@@ -21,6 +22,7 @@ from scoreline.fitting.interim import fitting
 from scoreline.fitting.job import Job, on_device
 from scoreline.fitting.model import Model, set_model, unchanged_on_error
 from scoreline.fitting.moments import MomentsFit
+from scoreline.fitting.pairs import with_pairs
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.persist import restored_model, save_model
 from scoreline.fitting.plan import measure_of_threshold, plan
@@ -118,13 +120,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         - "train": the best threshold for the measure on the training scores.
         - "holdout": the best threshold on a stratified fifth of the rows that a first fit did not see (one more fit).
         - "none": the trained intercept stays.
-    features : {"linear", "additive"} or Additive, default="linear"
+    features : {"linear", "additive", "pairs"}, Additive or Pairs, default="linear"
         What the score is a linear function of.
 
         - "linear": the columns of X.
         - "additive": a smooth function of each column, made of bins that are learnt from X alone, see
           `scoreline.features.Additive`. Missing values (NaN) and columns of text in a frame are allowed. Choose alpha by
           `MeasureClassifierCV`: the best values lie between 0.001 and 10.
+        - "pairs": functions of pairs of columns, too. An additive model is trained first, and tells which pairs can lower J,
+          see `scoreline.features.Pairs`. The certificate is about the model with the chosen pairs.
     class_weight : dict, "balanced" or None, default=None
         Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
         threshold, which maximises the class-weighted accuracy.
@@ -193,7 +197,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     threshold_rank_error_ : float
         After `partial_fit` row by row: the largest share of a class by which the rank of the threshold may be off.
     feature_map_ : FittedFeatures or None
-        With features="additive": bins and bases of the columns. coef_ applies to the features that they make.
+        With features="additive" or "pairs": bins and bases of the columns. coef_ applies to the features that they make.
     column_map_ : ColumnMap or None
         With scaling="robust" or "quantile": the knots of the function of each column. coef_ applies to the mapped values.
     string_features_ : dict or None
@@ -291,7 +295,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             penalty = parameters.penalty_for(given.operator.shape[1], self._names_of(X))
             decided = plan(parameters.request(penalty), parameters.measure, given.shape)
             logger.info("plan for %s", decided)
-            job = Job.of(parameters, decided, given, penalty, interim, self._earlier(given.operator.shape[1]))
+            earlier = self._earlier(given.operator.shape[1])
+            job = Job.of(parameters, decided, given, penalty, interim, earlier)
+            options = pair_options(self.features, given.operator)
+            if options is not None:
+                job = with_pairs(job, options)
             interim.keep = lambda: self._keep(job, X)
             model = _fit_path(job).fit()
             self._set(X, job, model, passes_before)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
 from scoreline.export import to_json
-from scoreline.features import Additive
+from scoreline.features import Additive, Pairs
 from scoreline.features.basis import LEAST_VARIANCE_SHARE, LINEAR_WEIGHT, STEP_SCALE, column_basis
 from scoreline.features.bins import category_bins, number_bins
 from scoreline.io import convert, open_mapped
@@ -159,6 +159,9 @@ def test_thresholds_probabilities_and_early_stopping():
     ("options", "words"),
     [
         ({"features": "additiv"}, "Did you mean 'additive'"),
+        ({"features": "auto"}, "use MeasureClassifierCV"),
+        ({"features": Pairs(max_pairs=-1)}, "at least 0"),
+        ({"features": Pairs(grid=100)}, "at most 64"),
         ({"features": 3}, "must be 'linear', 'additive'"),
         ({"features": Additive(max_bins=300)}, "at most 254"),
         ({"features": Additive(max_bins=1)}, "at least 2"),

@@ -5,5 +5,6 @@ A feature map knows columns and codes, and never labels; `operators/codes.py` mu
 
 from scoreline.features.additive import Additive
 from scoreline.features.fitted import FittedFeatures
+from scoreline.features.pairs import Pairs
 
-__all__ = ["Additive", "FittedFeatures"]
+__all__ = ["Additive", "FittedFeatures", "Pairs"]

@@ -83,7 +83,7 @@ class Additive:
         counted = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,))
         bins = self._bins(table, counted)
         codes = table_codes(table, bins)
-        return with_bases(self.kind, bins, codes, counted).of_codes(codes)
+        return with_bases(bins, codes, counted).of_codes(codes)
 
     def _bins(self, table: Columns, weight: FloatArray) -> list[ColumnBins]:
         """Return the bins of each column, from a sample of the rows."""
@@ -120,12 +120,24 @@ class Additive:
         return found
 
 
-def with_bases(kind: str, bins: Sequence[ColumnBins], codes: AnyArray, weight: FloatArray) -> FittedFeatures:
+def linear_part(operator: CodesOperator) -> CodesOperator:
+    """Return the same rows with the part of their features that is linear in the columns."""
+    features: FittedFeatures = operator.feature_map
+    counts = features.cell_counts()[: features.n_columns]
+    groups = [
+        Group.of_column(j, linear_basis(column, own))
+        for j, (column, own) in enumerate(zip(features.columns, counts, strict=True))
+    ]
+    return FittedFeatures("linear", features.columns, groups, np.concatenate(counts)).of_codes(
+        operator.codes, operator.lines
+    )
+
+
+def with_bases(bins: Sequence[ColumnBins], codes: AnyArray, weight: FloatArray) -> FittedFeatures:
     """Return the features of columns with these codes: the basis of each, from the weight of its bins."""
-    make = linear_basis if kind == "linear" else column_basis
-    # A table of ones per code: its histogram of the weights is what bases are made of.
+    # A function per code: its sums of the weights are what bases are made of.
     counting = CodesOperator(codes, [Group.of_column(j, np.eye(each.size)) for j, each in enumerate(bins)])
     counts = counting.rmatvec(weight)
     own = np.split(counts, np.cumsum([each.size for each in bins])[:-1])
-    groups = [Group.of_column(j, make(each, own[j])) for j, each in enumerate(bins)]
-    return FittedFeatures(kind, bins, groups, counts)
+    groups = [Group.of_column(j, column_basis(each, own[j])) for j, each in enumerate(bins)]
+    return FittedFeatures("additive", bins, groups, counts)

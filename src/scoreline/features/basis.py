@@ -4,15 +4,19 @@ Every function has mean 0 over the training rows, and each basis is rotated so t
 of hardly any variance are left out. A rotation changes no model: |w|^2 is the same.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from scoreline.features.bins import ColumnBins
+from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, FloatArray
 
 # A ridge penalty on the heights of steps is a penalty on differences of neighbouring bins. Its strength is that of
 # STEP_SCALE steps, and a linear function is LINEAR_WEIGHT times cheaper; benchmarks/additive.py has the evidence.
 STEP_SCALE, LINEAR_WEIGHT = 32.0, 3.0
 LEAST_VARIANCE_SHARE = 2e-3  # of the largest variance of a function of the same basis
+LEAST_PAIR_VARIANCE_SHARE = 5e-3  # the same, for pairs
 RARE_ROWS = 10.0  # weight of a category below which it shares an effect with other rare ones
 
 
@@ -70,13 +74,14 @@ def _with_missing(functions: FloatArray, counts: FloatArray) -> FloatArray:
     return found
 
 
-def rotated(functions: FloatArray, share: FloatArray) -> FloatArray:
+def rotated(functions: FloatArray, share: FloatArray, least: float = LEAST_VARIANCE_SHARE) -> FloatArray:
     """Return the functions rotated to be uncorrelated, without those of hardly any variance (eq. rotated-basis)."""
     if functions.shape[1] < 2:
         return functions[:, np.abs(functions).max(axis=0, initial=0.0) > 0.0]
-    _, sizes, turn = np.linalg.svd(np.sqrt(share)[:, None] * functions, full_matrices=False)
-    kept = np.square(sizes) > LEAST_VARIANCE_SHARE * sizes[0] ** 2
-    return np.ascontiguousarray(functions @ turn[kept].T)
+    with parallel.one_blas_thread():  # its threads take a thousand times as long where another core is busy
+        _, sizes, turn = np.linalg.svd(np.sqrt(share)[:, None] * functions, full_matrices=False)
+    large = np.square(sizes) > least * sizes[0] ** 2
+    return np.ascontiguousarray(functions @ turn[large].T)
 
 
 def _category_basis(counts: FloatArray) -> FloatArray:
@@ -91,21 +96,56 @@ def _category_basis(counts: FloatArray) -> FloatArray:
     return found - (counts / total) @ found
 
 
-def pair_grid(counts: FloatArray, most: int) -> AnyArray:
-    """Return the cell of each code on a grid of at most `most` cells of about equal weight, in the order of the codes.
+def pair_grid(bins: ColumnBins, counts: FloatArray, most: int) -> AnyArray:
+    """Return the cell of each code on a grid of at most `most` cells.
 
-    Missing values have the first cell to themselves if there are any.
+    Cells of numbers have about equal weight, in the order of the values; the most frequent categories have a cell each, and all
+    others share one. Missing values have the first cell to themselves if there are any.
     """
-    own = counts[1:]
-    total = float(own.sum())
-    if total <= 0.0:
-        return np.zeros(len(counts), dtype=np.uint32)
+    own = counts[1 : bins.size]
     missing = int(counts[0] > 0.0)
-    middle = (np.cumsum(own) - 0.5 * own) / total
     room = max(1, most - missing)
-    cells = np.minimum((middle * room).astype(np.int64), room - 1)
-    found = np.concatenate([[0], cells])
-    found[1:] = np.unique(found[1:], return_inverse=True)[1] + missing
-    if not missing:
-        found[0] = found[1 + int(np.searchsorted(middle, 0.5, side="right").clip(0, len(own) - 1))]
-    return found.astype(np.uint32)
+    if bins.kind == "category":
+        rank = np.argsort(np.argsort(-own, kind="stable"), kind="stable")
+        cells = np.minimum(rank, min(room, max(1, int(np.count_nonzero(own)))) - 1)
+    else:
+        middle = (np.cumsum(own) - 0.5 * own) / max(float(own.sum()), 1e-300)
+        cells = np.unique(np.minimum((middle * room).astype(np.int64), room - 1), return_inverse=True)[1]
+    typical = int(cells[int(np.argmax(own))]) if len(own) else 0
+    return np.concatenate([[0 if missing else typical], cells + missing]).astype(np.uint32)
+
+
+def pair_basis(counts: FloatArray, kinds: Sequence[str], missing: Sequence[bool]) -> FloatArray:
+    """Return the basis of the cells of a pair, one line per cell.
+
+    Its functions are products of a function of the first column and one of the second, centred: steps between neighbouring
+    cells for numbers, and one function per category. Their variances add up to 1 (eq. pair-functions).
+
+    Parameters
+    ----------
+    counts : array of shape (cells of the first column, cells of the second)
+        Weight of the training rows in each cell.
+    kinds : pair of str
+        "number" or "category", for each of the two columns.
+    missing : pair of bool
+        Whether the first cell of the column holds the missing values.
+    """
+    share = (counts / max(float(counts.sum()), 1e-300)).ravel()
+    margins = counts.sum(axis=1), counts.sum(axis=0)
+    one, other = (_cell_functions(*each) for each in zip(margins, kinds, missing, strict=True))
+    functions = np.kron(one, other)
+    functions -= share @ functions
+    variance = float(share @ np.square(functions).sum(axis=1))
+    return rotated(functions / np.sqrt(max(variance, 1e-300)), share, LEAST_PAIR_VARIANCE_SHARE)
+
+
+def _cell_functions(counts: FloatArray, kind: str, missing: bool) -> FloatArray:
+    """Return functions of the cells of one column of a pair, of mean 0."""
+    places = np.arange(len(counts))
+    if kind == "category":
+        functions = np.eye(len(counts))
+    else:
+        functions = (places[:, None] > places[None, int(missing) : -1]).astype(np.float64)
+        if missing:
+            functions = np.hstack([functions, (places == 0)[:, None]])
+    return functions - (counts / max(float(counts.sum()), 1e-300)) @ functions

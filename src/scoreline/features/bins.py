@@ -73,8 +73,8 @@ def category_bins(
     """Return one bin for each of the most frequent categories."""
     distinct, upto, _ = _distinct(values, weight)
     counts = np.diff(np.concatenate([[0.0], upto]))
-    kept = np.sort(np.argsort(-counts, kind="stable")[:most])
-    return ColumnBins(name, "category", distinct[kept], np.empty(0), texts)
+    frequent = np.sort(np.argsort(-counts, kind="stable")[:most])
+    return ColumnBins(name, "category", distinct[frequent], np.empty(0), texts)
 
 
 def _distinct(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -149,8 +149,8 @@ def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) ->
         found = FrameColumns(X, known)
     else:
         operator = as_operator(X, check_finite=False)
-        whole = operator._block(0, operator.shape[0])
-        found = ArrayColumns(np.asarray(whole))
+        block = operator._block(0, operator.shape[0])
+        found = ArrayColumns(np.asarray(block))
     if found.shape[1] > MOST_COLUMNS:
         raise ValueError(
             f"features='additive' and 'pairs' take at most {MOST_COLUMNS} columns, X has {found.shape[1]}: each value is "

@@ -7,6 +7,7 @@ import numpy as np
 
 from scoreline.features.bins import ColumnBins
 from scoreline.features.columns import Columns, columns_of
+from scoreline.operators import Operator
 from scoreline.operators.codes import CODES, CodesOperator, Group
 from scoreline.runtime.types import AnyArray, FloatArray
 
@@ -98,10 +99,17 @@ class FittedFeatures:
         return (
             self.kind in KINDS
             and 1 <= p <= len(self.groups)
-            and all(_is_whole_column(column) for column in self.columns)
+            and all(_is_valid_column(column) for column in self.columns)
             and all(_fits(group, k, self.columns) for k, group in enumerate(self.groups))
             and _is_finite(self.counts, (sum(len(group.basis) for group in self.groups),))
         )
+
+
+def with_features(operator: Operator, features: FittedFeatures | None) -> Operator:
+    """Return the rows of an operator with the features of a trained classifier, which may have pairs beyond those."""
+    if features is None or features is operator.feature_map or not isinstance(operator, CodesOperator):
+        return operator
+    return features.of_codes(operator.codes, operator.lines)
 
 
 def table_codes(table: Columns, columns: Sequence[ColumnBins]) -> AnyArray:
@@ -110,7 +118,7 @@ def table_codes(table: Columns, columns: Sequence[ColumnBins]) -> AnyArray:
     return table.codes([column.values for column in columns], exact)
 
 
-def _is_whole_column(column: ColumnBins) -> bool:
+def _is_valid_column(column: ColumnBins) -> bool:
     values, centers, texts = column.values, column.centers, column.texts
     if column.kind not in ("number", "category") or not isinstance(column.name, str):
         return False

@@ -1,12 +1,15 @@
 """Features by name."""
 
+import dataclasses
 from typing import Any
 
 from scoreline.features.additive import Additive
+from scoreline.features.pairs import Pairs
 from scoreline.operators import Operator
 from scoreline.runtime.checks import check_choice
 
-NAMED = {"additive": Additive}
+NAMED: dict[str, type[Additive]] = {"additive": Additive, "pairs": Pairs}
+AUTO = "auto"  # what MeasureClassifierCV chooses among
 
 
 def check_features(features: Any) -> None:
@@ -14,9 +17,24 @@ def check_features(features: Any) -> None:
     if isinstance(features, Additive):
         features.check()
     elif isinstance(features, str):
+        if features == AUTO:
+            raise ValueError(
+                "features='auto' needs cross-validation: use MeasureClassifierCV, or name 'linear', 'additive' or 'pairs'"
+            )
         check_choice("features", features, ("linear", *NAMED))
     else:
-        raise ValueError(f"features={features!r} must be 'linear', {', '.join(map(repr, NAMED))} or an Additive object")
+        raise ValueError(
+            f"features={features!r} must be 'linear', {', '.join(map(repr, NAMED))}, an Additive or a Pairs object"
+        )
+
+
+def feature_kinds(features: Any) -> list[str | None]:
+    """Return the kinds of features that cross-validation trains, the simplest first; None for the columns of X themselves."""
+    if is_linear(features):
+        return [None]
+    if isinstance(features, str) and features == AUTO:
+        return ["linear", "additive", "pairs"]
+    return ["additive", "pairs"] if isinstance(feature_options(features), Pairs) else ["additive"]
 
 
 def is_linear(features: Any) -> bool:
@@ -24,9 +42,40 @@ def is_linear(features: Any) -> bool:
     return isinstance(features, str) and features == "linear"
 
 
+def feature_options(features: Any) -> Additive:
+    """Return the object that learns the features of this name."""
+    if isinstance(features, str):
+        return NAMED["pairs" if features == AUTO else features]()
+    options: Additive = features
+    return options
+
+
 def featured(features: Any, X: Any, weight: Any = None) -> Any:
-    """Return X, or its features as an operator where they are others than the columns of X."""
-    check_features(features)
+    """Return X, or its features as an operator where they are others than the columns of X; pairs are added later."""
+    if not (isinstance(features, str) and features == AUTO):
+        check_features(features)
     if is_linear(features) or (isinstance(X, Operator) and X.feature_map is not None):
         return X
-    return (NAMED[features]() if isinstance(features, str) else features).learn(X, weight)
+    return feature_options(features).learn(X, weight)
+
+
+def pair_options(features: Any, operator: Operator) -> Pairs | None:
+    """Return how pairs are to be added to the additive features of an operator, None if they are not."""
+    options = None if is_linear(features) else feature_options(features)
+    additive = operator.feature_map is not None and operator.feature_map.kind == "additive"
+    return options if isinstance(options, Pairs) and additive else None
+
+
+def features_record(features: Any) -> Any:
+    """Return the parameter `features` as plain values."""
+    if not isinstance(features, Additive):
+        return features
+    return {"kind": features.kind, "options": {**dataclasses.asdict(features), "categories": list(features.categories)}}
+
+
+def restored_features(record: Any) -> Any:
+    """Return the parameter of a record."""
+    if not isinstance(record, dict):
+        return record
+    options = record["options"]
+    return NAMED[record["kind"]](**{**options, "categories": tuple(options["categories"])})

@@ -113,6 +113,12 @@ def _check_features_alone(clf: Any) -> None:
             f"scaling={clf.scaling!r} goes with features='linear', got features={clf.features!r}: bins have a scale of their "
             "own. Leave scaling=None."
         )
+    if clf.penalty != "l2" or clf.penalty_params or clf.bounds is not None:
+        raise ValueError(
+            f"features={clf.features!r} goes with penalty='l2', without penalty_params and bounds, got "
+            f"penalty={clf.penalty!r}, penalty_params={clf.penalty_params!r} and bounds={clf.bounds!r:.100}: "
+            "these concern columns of X. Leave them out, or use features='linear'."
+        )
     if (clf.solver_params or {}).get("device") is not None:
         raise ValueError(
             f"device={clf.solver_params['device']!r} goes with features='linear', got features={clf.features!r}: codes are "

@@ -3,14 +3,14 @@
 import inspect
 import platform
 import warnings
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
-from scoreline.features import Additive, FittedFeatures
+from scoreline.features import FittedFeatures
+from scoreline.features.registry import features_record, restored_features
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.row_by_row import RowStream
 from scoreline.io.encoding import Encoding
@@ -116,8 +116,7 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         if content["estimator"] != ESTIMATOR or unknown:
             raise ValueError(f"unknown content {content['estimator']!r} {unknown}")
         parameters["measure"] = _measure(parameters["measure"], measure)
-        if isinstance(parameters.get("features"), dict):
-            parameters["features"] = Additive(**parameters["features"]["additive"])
+        parameters["features"] = restored_features(parameters.get("features", "linear"))
         if isinstance(parameters.get("penalty"), dict):
             parameters["penalty"] = get_penalty(parameters["penalty"]["name"], parameters["penalty"]["params"])
         clf = classifier(**parameters)
@@ -188,8 +187,8 @@ def _parameter(name: str, value: Any) -> Any:
     if name == "random_state" and not (value is None or isinstance(value, (int, np.integer))):
         warnings.warn(f"random_state={value!r} is not saved: {NO_CODE}; use a number", UserWarning, stacklevel=3)
         return None
-    if name == "features" and isinstance(value, Additive):
-        return {"additive": asdict(value)}
+    if name == "features":
+        return features_record(value)
     return value
 
 

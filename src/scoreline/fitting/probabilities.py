@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import check_is_fitted
 
+from scoreline.features.fitted import with_features
 from scoreline.fitting.checks import class_totals, class_weights
 from scoreline.fitting.penalty import names_of_columns
 from scoreline.fitting.plan import Request, Shape, plan
@@ -116,7 +117,7 @@ def cross_fitted_scores(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # told once, below
             own.fit(operator, y, operator.aligned(training, "sample_weight"))
-        z = np.asarray(operator.matvec(own.coef_[0])) + own.trained_intercept_
+        z = np.asarray(with_features(operator, own.feature_map_).matvec(own.coef_[0])) + own.trained_intercept_
         scores[test] = z[test] - center_of(z, training, risk)
         scored[test] = True
         unproved += own.gap_ is not None and own.status_ in ("max_iter", "max_time", "stalled")
@@ -126,7 +127,7 @@ def cross_fitted_scores(
             "raise max_iter, max_time or tol",
             ConvergenceWarning,
         )
-    z = np.asarray(operator.matvec(clf.coef_[0])) + clf.trained_intercept_
+    z = np.asarray(with_features(operator, clf.feature_map_).matvec(clf.coef_[0])) + clf.trained_intercept_
     counted = counted[scored[counted]]
     found = ScoredRows(np.asarray(rows.sign)[counted], scores[counted], None if weight is None else weight[counted])
     return found, center_of(z, rows.copies, risk)

@@ -11,18 +11,19 @@ from scoreline.runtime.compile import kernel
 
 ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(1, 5))
 TILE = np.uint64(2048)  # rows that are handled together
+BACKFITTING_STEPS = 8  # of rows and columns of a grid; the errors fall geometrically
 
 
 @kernel
 def look_up(codes, cells, tables, lines, out, bounds, first, last):
     """out[r] = sum over the columns j of tables[cells[j] + codes[j, row r]], four columns at a time."""
     p = np.uint64(len(codes))
-    whole = p - p % FOUR
+    fours = p - p % FOUR
     for start in range(bounds[first], bounds[last], TILE):
         stop = min(start + TILE, bounds[last])
         for r in range(start, stop):
             out[r] = 0.0
-        for j in range(np.uint64(0), whole, FOUR):
+        for j in range(np.uint64(0), fours, FOUR):
             c0, c1, c2, c3 = codes[j], codes[j + ONE], codes[j + TWO], codes[j + THREE]
             t0, t1 = tables[cells[j] :], tables[cells[j + ONE] :]
             t2, t3 = tables[cells[j + TWO] :], tables[cells[j + THREE] :]
@@ -33,7 +34,7 @@ def look_up(codes, cells, tables, lines, out, bounds, first, last):
                 for r in range(start, stop):
                     i = lines[r]
                     out[r] += (t0[c0[i]] + t1[c1[i]]) + (t2[c2[i]] + t3[c3[i]])
-        for j in range(whole, p):
+        for j in range(fours, p):
             c0, t0 = codes[j], tables[cells[j] :]
             for r in range(start, stop):
                 i = r if lines is None else lines[r]
@@ -72,7 +73,7 @@ def list_rows(u, lines, start, stop, rows, values):
 def histograms(codes, cells, lines, u, partial, bounds, first, last):
     """partial[c, cells[j] + k] = sum of u over the rows of chunk c whose code of column j is k, four columns at a time."""
     p = np.uint64(len(codes))
-    whole = p - p % FOUR
+    fours = p - p % FOUR
     rows, values = np.empty(TILE + ONE, dtype=np.uint64), np.empty(TILE + ONE)
     for c in range(first, last):
         own = partial[c]
@@ -80,7 +81,7 @@ def histograms(codes, cells, lines, u, partial, bounds, first, last):
             stop = min(start + TILE, bounds[c + 1])
             count = list_rows(u, lines, start, stop, rows, values)
             consecutive = lines is None and count == stop - start  # without a list they are faster
-            for j in range(np.uint64(0), whole, FOUR):
+            for j in range(np.uint64(0), fours, FOUR):
                 c0, c1, c2, c3 = codes[j], codes[j + ONE], codes[j + TWO], codes[j + THREE]
                 h0, h1, h2, h3 = own[cells[j] :], own[cells[j + ONE] :], own[cells[j + TWO] :], own[cells[j + THREE] :]
                 if consecutive:
@@ -97,7 +98,7 @@ def histograms(codes, cells, lines, u, partial, bounds, first, last):
                         h1[c1[i]] += value
                         h2[c2[i]] += value
                         h3[c3[i]] += value
-            for j in range(whole, p):
+            for j in range(fours, p):
                 c0, h0 = codes[j], own[cells[j] :]
                 for k in range(count):
                     h0[c0[rows[k]]] += values[k]
@@ -232,3 +233,43 @@ def code_rows(X, values, starts, exact, out, bounds, first, last):
                     if exact[j] and (low == len(own) or own[low] != value):
                         low = len(own)
                     line[i] = low + 1
+
+
+@kernel
+def interactions(codes, grid, cells, pairs, u, weight, gains, bounds, first, last):
+    """Write what the cells of each pair explain of u beyond rows and columns of its grid.
+
+    With U and N the sums of u and of the weight over the cells, effects a and b of rows and columns are fitted to U / N by
+    backfitting, and the gain is the sum of (U - N (a + b))^2 / (N + 1). `grid` has the cell of every code of a column.
+    """
+    most = np.int64(cells.max())
+    sums, weights = np.empty((most, most)), np.empty((most, most))
+    rows, columns = np.empty(most), np.empty(most)
+    for t in range(bounds[first], bounds[last]):
+        one, other = np.uint64(pairs[t, 0]), np.uint64(pairs[t, 1])
+        x, y, here, there = codes[one], codes[other], grid[one], grid[other]
+        height, width = cells[one], cells[other]
+        sums[:], weights[:], rows[:], columns[:] = 0.0, 0.0, 0.0, 0.0
+        for i in range(np.uint64(len(u))):
+            a, b = here[x[i]], there[y[i]]
+            sums[a, b] += u[i]
+            weights[a, b] += weight[i]
+        for _ in range(BACKFITTING_STEPS):
+            for a in range(height):
+                total, mass = 0.0, 1e-300
+                for b in range(width):
+                    total += sums[a, b] - weights[a, b] * columns[b]
+                    mass += weights[a, b]
+                rows[a] = total / mass
+            for b in range(width):
+                total, mass = 0.0, 1e-300
+                for a in range(height):
+                    total += sums[a, b] - weights[a, b] * rows[a]
+                    mass += weights[a, b]
+                columns[b] = total / mass
+        gain = 0.0
+        for a in range(height):
+            for b in range(width):
+                left = sums[a, b] - weights[a, b] * (rows[a] + columns[b])
+                gain += left * left / (weights[a, b] + 1.0)
+        gains[t] = gain

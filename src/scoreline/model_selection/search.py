@@ -12,6 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from scoreline.classifier import MeasureClassifier
+from scoreline.features.additive import linear_part
+from scoreline.features.fitted import with_features
+from scoreline.features.registry import AUTO, feature_kinds, feature_options
 from scoreline.fitting.certified import with_cost
 from scoreline.fitting.checks import available_if, check_labels, check_weights, feature_source
 from scoreline.fitting.interim import Interim, fitting
@@ -37,6 +40,7 @@ from scoreline.model_selection.folds import (
 )
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator
+from scoreline.operators.codes import CodesOperator
 from scoreline.operators.wrappers import scaled, unwrapped
 from scoreline.penalties import BoundedPenalty, Penalty
 from scoreline.runtime.checks import check_choice, check_flag, check_number
@@ -54,6 +58,7 @@ from scoreline.solvers.cost_search import CostSearchSolver, costs_to_try
 
 logger = logging.getLogger("scoreline")
 DECADE = 2  # alphas of the grid per factor of ten
+FEATURE_ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(1, -4, 5 * DECADE + 1))  # of additive features and pairs
 ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 6 * DECADE + 1))
 STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
 OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
@@ -94,8 +99,11 @@ class MeasureClassifierCV(MeasureClassifier):
         How each model is trained.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
         As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
-    features : as in MeasureClassifier
-        Bins are learnt once, from all rows: they know no labels.
+    features : {"linear", "additive", "pairs", "auto"}, Additive or Pairs, default="linear"
+        As in MeasureClassifier. "auto" chooses among a linear model, an additive one and one with pairs, all on the same bins:
+        the simplest one that the best does not exceed by more than the standard error of the difference. Bins are learnt once
+        from all rows, without labels; pairs are chosen anew on the training rows of each fold. The grid of alphas reaches from
+        10 to 1e-4 for additive features and pairs.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
     probability : bool, default=False
@@ -110,6 +118,8 @@ class MeasureClassifierCV(MeasureClassifier):
         One entry for each risk, cost and alpha, in the order given, else from strong to weak: risk, cost (weight of a
         positive, NaN where each fit has its own), alpha, mean_test_score, std_test_score (with n - 1), rank_test_score, and
         split0_test_score, split1_test_score, ... Folds without a value are left out of means.
+    features_ : str
+        The kind of features that was trained: "linear", "additive" or "pairs".
     cv_passes_ : float
         Passes over X that all folds took together.
     coef_, intercept_, objective_, lower_bound_, gap_, history_, status_ and others
@@ -222,9 +232,9 @@ class MeasureClassifierCV(MeasureClassifier):
                 )
             # The map of columns is that of all rows: it knows no labels.
             names = final._column_names = final._names_of(X)
-            penalty = parameters.penalty_for(operator.shape[1], names)
+            parameters.penalty_for(operator.shape[1], names)  # raises before the first pass
             mapped = mapped_columns(operator, self.scaling, rows.copies, names)
-            search = Search(self, parameters, rows._replace(operator=mapped), penalty, names, splits, interim)
+            search = Search(self, parameters, rows._replace(operator=mapped), names, splits, interim)
             interim.keep = lambda: self._keep_interim(X, final, search)
             candidates, chosen = search.run(alphas)
             best = search.chosen_alpha(chosen)
@@ -236,6 +246,7 @@ class MeasureClassifierCV(MeasureClassifier):
             for name in CALIBRATION:  # of an earlier fit with probability=True
                 new.__dict__.pop(name, None)
             new.__dict__.update({k: v for k, v in vars(final).items() if _is_fitted(k)})
+            new.features_ = chosen.features
             new.alpha_, new.cv_passes_ = final.alpha, float(sum(fold.passes for fold in folds))
             new.cv_results_ = results_table(self._given_alphas(), candidates)
         self._tell_edge(chosen, parameters.measure)
@@ -273,6 +284,7 @@ class MeasureClassifierCV(MeasureClassifier):
         final.alpha = chosen.alphas[best]
         # What the folds have judged is named: "auto" might take another for all rows.
         final.set_params(risk=chosen.risk.name, solver=chosen.solver)
+        final.set_params(features=self._features_for(chosen.features))
         if chosen.cost is not None:
             final.set_params(solver_params={**parameters.options, "cost": chosen.cost})
         if out_of_fold:
@@ -282,7 +294,8 @@ class MeasureClassifierCV(MeasureClassifier):
             scores, left_out_rows = pooled(chosen.folds, search.splits, best)
             center = 0.0
             if chosen.risk.shift != "needed":
-                own = np.asarray(operator.matvec(final.coef_[0])) + final.trained_intercept_
+                scored = with_features(operator, final.feature_map_)
+                own = np.asarray(scored.matvec(final.coef_[0])) + final.trained_intercept_
                 center = center_of(own, rows.weight, chosen.risk)
             if out_of_fold:
                 threshold = threshold_of(parameters.threshold_measure, rows, scores, left_out_rows)
@@ -316,10 +329,11 @@ class MeasureClassifierCV(MeasureClassifier):
         """Write the final model to a file that `load_model` reads, as a MeasureClassifier with the chosen alpha."""
         final = self._classifier(self.alpha_)
         final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
+        final.set_params(features=self._features_for(self.features_))
         if self.folds_chose_cost:
             final.set_params(solver_params={**(self.solver_params or {}), "cost": self.cost_})
         final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
-        for name in ("alpha_", "cv_results_", "cv_passes_"):
+        for name in ("alpha_", "features_", "cv_results_", "cv_passes_"):
             final.__dict__.pop(name, None)
         final.save(path, encoding)
 
@@ -330,14 +344,16 @@ class MeasureClassifierCV(MeasureClassifier):
         if hasattr(final, "coef_"):
             model = {k: v for k, v in vars(final).items() if _is_fitted(k)} | {"alpha_": final.alpha}
             if final.threshold == "none" != self.threshold:  # the threshold of the folds may have been still to come
-                z = np.asarray(rows.operator.matvec(final.coef_[0]))
+                z = np.asarray(with_features(rows.operator, final.feature_map_).matvec(final.coef_[0]))
                 model["intercept_"] = -np.array([threshold_of(measure, rows, z, np.arange(len(z)))])
         else:
             model = search.interim.model(rows.operator, rows.sign, rows.weight, measure)
         if model is not None:
             self.__dict__.pop("cv_results_", None)
             own = {"classes_": rows.classes, "n_passes_": 0.0, "cv_passes_": rows.operator.n_passes}
-            set_model(self, X, rows.operator, model | own)
+            own["features_"] = search.kind or "linear"
+            features = model.pop("feature_map_", None)
+            set_model(self, X, with_features(rows.operator, features), model | own)
 
     def _given_alphas(self) -> list[float] | None:
         return None if self.alphas is None else [float(a) for a in self.alphas]
@@ -373,7 +389,12 @@ class MeasureClassifierCV(MeasureClassifier):
         if not isinstance(self.risk, str):
             options["risk"] = "auto"  # until one of them is chosen
         options["probability"] = False  # the scores of the folds give them
+        options["features"] = self._features_for("additive")
         return MeasureClassifier(alpha=alpha, **options)
+
+    def _features_for(self, kind: str) -> Any:
+        """Return the parameter `features` of a MeasureClassifier for features of this kind."""
+        return kind if isinstance(self.features, str) and self.features == AUTO else self.features
 
 
 class Search:
@@ -384,20 +405,58 @@ class Search:
         cv: MeasureClassifierCV,
         parameters: Parameters,
         rows: TrainingRows,
-        penalty: BoundedPenalty,
         names: Any,
         splits: list[Any],
         interim: Interim,
     ):
         self.cv, self.parameters, self.rows, self.splits, self.interim = cv, parameters, rows, splits, interim
-        self.penalty, self.names = penalty, names
+        self.names = names
+        self.kind: str | None = None  # of the features in use; None for the columns of X
+        self.additive_alpha = 0.0
+        self._paired: dict[Any, CodesOperator] = {}
 
     def run(self, alphas: list[float]) -> tuple[list[Candidate], Candidate]:
-        """Return what was tried, and the best of it."""
+        """Return what was tried, and the best of it: of features, the simplest that is not clearly worse."""
+        kinds, given = feature_kinds(self.cv.features), self.rows
+        found: list[tuple[list[Candidate], Candidate, str | None, TrainingRows]] = []
+        for kind in kinds:
+            self.kind, self.rows = kind, given
+            if kind == "linear":
+                self.rows = given._replace(operator=linear_part(given.operator))  # type: ignore[arg-type]
+            elif kinds[0] == "linear":
+                self.interim.folds = [] if kind == "additive" else self.interim.folds  # theirs have other coefficients
+            own_grid = kind in ("additive", "pairs") and self.cv.alphas is None
+            candidates, best = self._of_kind(list(FEATURE_ALPHAS) if own_grid else alphas)
+            if kind == "additive":
+                self.additive_alpha = best.alphas[self.chosen_alpha(best)]
+            found.append((candidates, best, kind, self.rows))
+        chosen = len(found) - 1
+        if kinds[0] == "linear":
+            chosen = self._simplest([best for _, best, _, _ in found])
+        _, best, self.kind, self.rows = found[chosen]
+        return [each for candidates, _, _, _ in found for each in candidates], best
+
+    def _simplest(self, contenders: list[Candidate]) -> int:
+        """Return the first that the best exceeds by no more than the standard error of their difference.
+
+        Equation (eq. one-standard-error).
+        """
+        values = [each.values[self.chosen_alpha(each)] for each in contenders]
+        top = max(range(len(contenders)), key=lambda k: self._merit(contenders[k]))
+        for k in range(top):
+            gains = values[top] - values[k]
+            known = gains[np.isfinite(gains)]
+            error = known.std(ddof=1) / np.sqrt(len(known)) if len(known) > 1 else 0.0
+            if len(known) == 0 or known.mean() <= error:
+                return k
+        return top
+
+    def _of_kind(self, alphas: list[float]) -> tuple[list[Candidate], Candidate]:
+        """Return what was tried for the features in use, and the best of it."""
         risks = None if isinstance(self.cv.risk, str) else list(self.cv.risk)
         rows, measure = self.rows, self.parameters.measure
         shape = Shape.of(rows.sign, rows.copies, rows.operator.shape[1])
-        plans = contenders(self.parameters.request(self.penalty), risks, measure, shape)
+        plans = contenders(self.parameters.request(self._penalty_of(rows.operator)), risks, measure, shape)
         spare = plans[0].fallback
         queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
         candidates: list[Candidate] = []
@@ -453,7 +512,9 @@ class Search:
             return run_folds(fold, self.splits, starts, stop, side_by_side=side_by_side)
 
         def candidate(alphas: list[float], folds: list[Fold]) -> Candidate:
-            return Candidate(choice.risk, solver.name, along, alphas, folds, self._values(folds), cost)
+            return Candidate(
+                choice.risk, solver.name, along, alphas, folds, self._values(folds), cost, self.kind or "linear"
+            )
 
         found = candidate(alphas, run(alphas, [None] * len(self.splits)))
         edge = None if given else found.open_edge(DECADE)
@@ -476,17 +537,20 @@ class Search:
         weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
 
         def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
-            features = scaled(rows.operator, parameters.scaling, rows.counted(train))
+            operator = rows.operator
+            if self.kind == "pairs":
+                operator = self._with_pairs(choice, cost, train)
+            features = scaled(operator, parameters.scaling, rows.counted(train))
             if parameters.fit_intercept and risk.shift == "needed":
                 features = InterceptOperator(features, parameters.intercept_scaling)
             part, left = features.on_rows(train), features.on_rows(test)
             sign = part.aligned(rows.sign[train])
             weight = None if weights is None else part.aligned(weights[train], "sample_weight")
-            penalty = trained_penalty(self.penalty, features, rows.operator, choice.solver)
+            penalty = trained_penalty(self._penalty_of(operator), features, operator, choice.solver)
             objective = Objective(part, risk.prepare(sign, weight, space), alphas[0], penalty)
 
             def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
-                return unwrapped(w, features, rows.operator)
+                return unwrapped(w, features, operator)
 
             def run() -> Fold:
                 scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []
@@ -494,7 +558,8 @@ class Search:
                 callbacks = (*solver.callbacks, lambda progress: stop.is_set())
                 control = Control(solver.max_time, callbacks, latest=newest)
                 facts = {"solver_": solver.name, "risk_": risk.name, "cost_": 1.0 if cost is None else cost}
-                newest.begin(unwrap, **facts, alpha_=alphas[0])
+                if self.kind != "pairs":  # each fold has its own
+                    newest.begin(unwrap, **facts, alpha_=alphas[0])
                 ends: list[Any] = []
                 for k, (_, result) in enumerate(solve_path(objective, alphas, solver, start, control)):
                     if result.interruption is not None:
@@ -504,7 +569,8 @@ class Search:
                     scores[k] = np.asarray(left.matvec(result.w)) + shift
                     coef, intercept = unwrap(result.w)
                     judge = partial(_held_out_value, rows, measure, test, scores[k])
-                    newest.finish(judge, coef, intercept + shift, **facts, alpha_=alphas[k])
+                    if self.kind != "pairs":
+                        newest.finish(judge, coef, intercept + shift, **facts, alpha_=alphas[k])
                     converged.append(result.status == "converged")
                     degenerate.append(is_degenerate(result, objective))
                 passes = (part.n_passes * len(train) + left.n_passes * len(test)) / rows.operator.shape[0]
@@ -514,6 +580,33 @@ class Search:
             return run
 
         return prepare
+
+    def _penalty_of(self, operator: Operator) -> BoundedPenalty:
+        """Return the penalty of the columns of an operator."""
+        return self.parameters.penalty_for(operator.shape[1], self.names)
+
+    def _with_pairs(self, choice: Choice, cost: float | None, train: AnyArray) -> CodesOperator:
+        """Return all rows with the features of the pairs that the slopes at the additive optimum of these rows choose."""
+        key = id(train), choice.risk.name, cost
+        if key not in self._paired:
+            rows, risk, parameters = self.rows, choice.risk, self.parameters
+            operator: Any = rows.operator
+            wrapped = operator
+            if parameters.fit_intercept and risk.shift == "needed":
+                wrapped = InterceptOperator(operator, parameters.intercept_scaling)
+            weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
+            own = None if weights is None else weights[train]
+            prepared = risk.prepare(rows.sign[train], own, space_for(operator.scores))
+            solver = parameters.make_solver(choice.solver)
+            penalty = trained_penalty(self._penalty_of(operator), wrapped, operator, choice.solver)
+            result = solver.solve(Objective(wrapped.on_rows(train), prepared, self.additive_alpha, penalty))
+            if result.interruption is not None:
+                raise result.interruption
+            options: Any = feature_options(self.cv.features)
+            copies = None if rows.copies is None else rows.copies[train]
+            paired = options.with_pairs(operator.on_rows(train), prepared.value_grad(result.z)[1], copies)
+            self._paired[key] = paired.feature_map.of_codes(operator.codes)
+        return self._paired[key]
 
     def _fit_fold(self, choice: Choice, alphas: list[float]) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
         """Return the same for methods that are more than one solver's run: whole fits, each from the coefficients before."""
@@ -528,11 +621,16 @@ class Search:
                 clf = self.cv._classifier(alphas[0])
                 clf._column_names = self.names
                 clf.set_params(warm_start=True, risk=choice.risk.name, solver=choice.solver.name)
+                clf.set_params(features=self.cv._features_for(self.kind or "linear"))
+                if self.kind == "additive":  # of pairs, the additive part
+                    clf.set_params(features="additive")
                 clf.__dict__.update(start or {})
                 newest = self.interim.of_fold()
                 ends: list[Any] = []
 
                 def note(value: float) -> None:
+                    if self.kind == "pairs":  # each fit has its own
+                        return
                     facts = {"solver_": clf.solver_, "risk_": clf.risk_, "cost_": clf.cost_, "alpha_": clf.alpha}
                     newest.finish(lambda: (value, 0.0), clf.coef_[0], float(clf.intercept_[0]), **facts)
 
@@ -546,7 +644,8 @@ class Search:
                             if hasattr(clf, "solver_"):  # a start from another fit sets coef_ alone
                                 note(-np.inf)
                             raise
-                    decision = np.asarray(left.matvec(clf.coef_[0])) + float(clf.intercept_[0])
+                    scored = with_features(left, clf.feature_map_)
+                    decision = np.asarray(scored.matvec(clf.coef_[0])) + float(clf.intercept_[0])
                     values[k] = rows.value(measure, test, decision)
                     note(values[k])
                     ends = [*ends[:1], {name: getattr(clf, name) for name in ("coef_", "trained_intercept_")}]

@@ -92,13 +92,13 @@ class CodesOperator(Operator):
         return rows if self.lines is None else self.lines[rows]
 
     def _matvec(self, w: FloatArray) -> FloatArray:
-        return self._looked_up(self._tables(self._basis, w), self.lines, self.shape[0])
+        return self._scores_of(self._tables(self._basis, w), self.lines, self.shape[0])
 
     def _rmatvec(self, u: FloatArray) -> FloatArray:
         return self._summed(self._basis, self._histograms(u, self.lines))
 
     def _matvec_rows(self, w: FloatArray, lines: BoundsArray) -> FloatArray:
-        return self._looked_up(self._tables(self._basis, w), self._where(lines), len(lines))
+        return self._scores_of(self._tables(self._basis, w), self._where(lines), len(lines))
 
     def _rmatvec_rows(self, u: FloatArray, lines: BoundsArray) -> FloatArray:
         return self._summed(self._basis, self._histograms(u, self._where(lines)))
@@ -117,7 +117,7 @@ class CodesOperator(Operator):
         parallel.run_chunks(kernels.codes.sums_of, len(self._group_bounds) - 1, *arguments)
         return out
 
-    def _looked_up(self, tables: FloatArray, lines: BoundsArray | None, n: int) -> FloatArray:
+    def _scores_of(self, tables: FloatArray, lines: BoundsArray | None, n: int) -> FloatArray:
         """Return the sum of the entries of the tables at the cells of each row."""
         out, bounds = np.empty(n), parallel.even_bounds(n, self._work)
         run, count = parallel.run_chunks, len(bounds) - 1
@@ -200,7 +200,7 @@ class CodesOperator(Operator):
         """Return the Euclidean length of every row. One pass."""
         self._count(1.0)
         squares = self._tables(np.square(self._basis), np.ones(self.shape[1]))
-        return np.sqrt(self._looked_up(squares, self.lines, self.shape[0]))
+        return np.sqrt(self._scores_of(squares, self.lines, self.shape[0]))
 
     def _column_statistics(self, weight: FloatArray | None) -> ColumnStatistics:
         """Return the statistics of the features, from the weight of every cell."""
