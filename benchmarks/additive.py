@@ -6,8 +6,8 @@ the alphas that the folds of "auto" found best for them. LightGBM and XGBoost st
 most 2000 rounds, learning rate 0.05, otherwise their defaults). EBM has its defaults. Rivals that are not installed are left
 out. Every result is a line of the output file, which is read again so that a run can be continued.
 
-    SCORELINE_DATA=folder python benchmarks/additive.py [--sets magic04,poker] [--splits 2] [--rows 20000] [--ebm magic04]
-        [--out FILE.jsonl]
+    SCORELINE_DATA=folder python benchmarks/additive.py [--sets magic04,poker] [--splits 2] [--rows 20000] [--jobs 1]
+        [--ebm magic04] [--out FILE.jsonl]
     python benchmarks/additive.py --table FILE.jsonl
     python benchmarks/additive.py --passes
 """
@@ -44,15 +44,15 @@ def load(name, rows):
     return X.toarray(), y
 
 
-def ours(X, y, X_test):
+def ours(X, y, X_test, jobs):
     """Yield (method, scores of the test rows, seconds, facts)."""
     from scoreline import MeasureClassifier, MeasureClassifierCV
 
     start = time.perf_counter()
-    clf = MeasureClassifierCV("roc_auc", scaling="standard", cv=3).fit(X, y)
+    clf = MeasureClassifierCV("roc_auc", scaling="standard", cv=3, n_jobs=jobs).fit(X, y)
     yield "linear", clf.decision_function(X_test), time.perf_counter() - start, {"alpha": clf.alpha_}
     start = time.perf_counter()
-    auto = MeasureClassifierCV("roc_auc", features="auto", cv=3).fit(X, y)
+    auto = MeasureClassifierCV("roc_auc", features="auto", cv=3, n_jobs=jobs).fit(X, y)
     seconds = time.perf_counter() - start
     facts = {"alpha": auto.alpha_, "features": auto.features_, "gap": auto.gap_ / auto.lower_bound_}
     yield "auto", auto.decision_function(X_test), seconds, facts
@@ -61,12 +61,12 @@ def ours(X, y, X_test):
         start = time.perf_counter()
         own = np.flatnonzero(table["features"] == kind)
         alpha = float(table["alpha"][own[np.argmax(table["mean_test_score"][own])]])
-        clf = MeasureClassifier("roc_auc", features=kind, alpha=alpha).fit(X, y)
+        clf = MeasureClassifier("roc_auc", features=kind, alpha=alpha, n_jobs=jobs).fit(X, y)
         facts = {"alpha": alpha, "gap": clf.gap_ / clf.lower_bound_, "pairs": len(clf.feature_map_.pairs)}
         yield kind, clf.decision_function(X_test), time.perf_counter() - start, facts
 
 
-def rivals(X, y, X_test, with_ebm):
+def rivals(X, y, X_test, jobs, with_ebm):
     """Yield the same for the rivals that are installed."""
     from sklearn.model_selection import train_test_split
 
@@ -75,7 +75,7 @@ def rivals(X, y, X_test, with_ebm):
         import lightgbm
 
         start = time.perf_counter()
-        model = lightgbm.LGBMClassifier(n_estimators=ROUNDS, learning_rate=RATE, verbose=-1, n_jobs=2)
+        model = lightgbm.LGBMClassifier(n_estimators=ROUNDS, learning_rate=RATE, verbose=-1, n_jobs=jobs)
         stop = lightgbm.early_stopping(PATIENCE, verbose=False)
         model.fit(inner[0], inner[2], eval_set=[(inner[1], inner[3])], eval_metric="auc", callbacks=[stop])
         scores = model.predict_proba(X_test)[:, 1]
@@ -87,7 +87,7 @@ def rivals(X, y, X_test, with_ebm):
 
         start = time.perf_counter()
         model = xgboost.XGBClassifier(
-            n_estimators=ROUNDS, learning_rate=RATE, early_stopping_rounds=PATIENCE, eval_metric="auc", n_jobs=2
+            n_estimators=ROUNDS, learning_rate=RATE, early_stopping_rounds=PATIENCE, eval_metric="auc", n_jobs=jobs
         )
         model.fit(inner[0], inner[2], eval_set=[(inner[1], inner[3])], verbose=False)
         scores = model.predict_proba(X_test)[:, 1]
@@ -98,7 +98,7 @@ def rivals(X, y, X_test, with_ebm):
         from interpret.glassbox import ExplainableBoostingClassifier
 
         start = time.perf_counter()
-        model = ExplainableBoostingClassifier(n_jobs=2).fit(X, y)
+        model = ExplainableBoostingClassifier(n_jobs=jobs).fit(X, y)
         yield "ebm", model.predict_proba(X_test)[:, 1], time.perf_counter() - start, {}
 
 
@@ -117,7 +117,10 @@ def run(options):
                 continue
             X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
             found = []
-            for make in (ours(X_train, y_train, X_test), rivals(X_train, y_train, X_test, name in ebm and split == 0)):
+            for make in (
+                ours(X_train, y_train, X_test, options.jobs),
+                rivals(X_train, y_train, X_test, options.jobs, name in ebm and split == 0),
+            ):
                 for method, scores, seconds, facts in make:
                     auc = float(roc_auc_score(y_test, scores))
                     found.append({"set": name, "split": split, "rows": len(y), "columns": X.shape[1], "method": method,
@@ -202,6 +205,7 @@ if __name__ == "__main__":
     parser.add_argument("--sets")
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("--jobs", type=int, default=2, help="threads of every side")
     parser.add_argument("--ebm", default="")
     parser.add_argument("--out", default="bench-output/additive.jsonl")
     parser.add_argument("--table")

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scoreline.features.registry import pair_options
+from scoreline.features.shapes import ShapeFunction, shape_functions
 from scoreline.fitting.certified import CertifiedFit, with_cost
 from scoreline.fitting.checks import (
     available_if,
@@ -498,6 +499,44 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if missed is not None:
             warn_user(missed)
         return self
+
+    def shape_functions(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> list[ShapeFunction]:
+        """Return what each column, and each pair of columns, adds to the score; the most important first.
+
+        Parameters
+        ----------
+        X, y : as in `score`, optional
+            Rows that importance is measured on: how far the measure falls where the function is replaced by its mean, 0.
+            Without rows it is the standard deviation of the function over the training rows.
+        sample_weight : array of m weights, optional
+            Rows count as often as their weight.
+
+        Returns
+        -------
+        list of ShapeFunction
+            columns, labels of the bins, scores, counts of the training rows, importance.
+        """
+        check_is_fitted(self, "coef_")
+        features = getattr(self, "feature_map_", None)
+        if features is None:
+            raise ValueError("shape_functions needs features='additive' or 'pairs'; a linear model has coef_")
+        known = getattr(self, "feature_names_in_", [each.name for each in features.columns])
+        names = [str(name) for name in getattr(self, "_column_names", None) or known]
+        found = shape_functions(features, self.coef_[0], names)
+        if X is not None:
+            operator = self._operator_of(X)
+            truth = check_truth(y, self.classes_, operator.shape[0])
+            weight = check_sample_weight(sample_weight, operator.shape[0])
+            measure, start = get_measure(self.measure, self.measure_params), 0
+            decision = operator.matvec(self.coef_[0]) + float(self.intercept_[0])
+            value = measure.value(truth, decision, weight)
+            for k, group in enumerate(features.groups):
+                part = np.zeros(features.n_features)
+                own = slice(start, start + group.basis.shape[1])
+                part[own], start = self.coef_[0][own], own.stop
+                without = measure.value(truth, decision - operator.matvec(part), weight)
+                found[k] = found[k]._replace(importance=float(value - without))
+        return sorted(found, key=lambda shape: -shape.importance)
 
     @available_if(can_stream)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "MeasureClassifier":

@@ -38,7 +38,24 @@ EXAMPLES = """examples:
   scoreline train clicks/ --measure roc_auc --max-time 600 --checkpoint clicks.ckpt
   scoreline train clicks/ --measure roc_auc --dask tcp://10.0.0.1:8786 --checkpoint clicks.ckpt
   scoreline train genes.parquet --label outcome --measure roc_auc --device cuda"""
-SAME_NAMES = ("solver", "risk", "probability", "tol", "max_iter", "max_time")  # as parameters of the classifier
+SAME_NAMES = (
+    "solver",
+    "risk",
+    "features",
+    "probability",
+    "tol",
+    "max_iter",
+    "max_time",
+)  # as parameters of the classifier
+FEATURES = ("linear", "additive", "pairs", "auto")
+CONFLICTS_OF_FEATURES = {  # other than linear
+    "dask": "bins are learnt from rows of this process",
+    "device": "codes are multiplied on the host",
+}
+CONFLICTS_OF_PAIRS = {
+    "checkpoint": "the pairs come from a fit before, which has no record",
+    "early_stopping": "pairs are chosen at a certified optimum",
+}
 CONFLICTS_OF_ALPHA_AUTO = {
     "dask": "folds are lists of rows, which a cluster has not: give a number",
     "checkpoint": "a checkpoint is the file of one fit, and a search makes many",
@@ -56,6 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("solver").add_argument
     add("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
     add("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (auto)")
+    add(
+        "--features",
+        choices=FEATURES,
+        default="linear",
+        help="linear; additive: a smooth function of each column; pairs: of pairs too; auto: chosen with --alpha auto (linear)",
+    )
     add("--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation")
     add(
         "--early-stopping",
@@ -147,7 +170,11 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
         output.results(train=reached)
     if options.alpha == "auto" and clf.status_ != "interrupted":
         table = clf.cv_results_
-        left_out = max(table["mean_test_score"][table["alpha"] == clf.alpha_])
+        own = (table["alpha"] == clf.alpha_) & (table["features"] == clf.features_)
+        left_out = max(table["mean_test_score"][own])
+        if options.features == "auto":
+            output.results(kind_of_features=clf.features_)
+            output.text(f"{clf.features_} features by cross-validation")
         output.text(f"alpha {clf.alpha:g} by the {clf.measure} of held-out rows, {left_out:.4f}")
     output.text(_sentence(clf, seconds))
     if clf.rejected_ is not None:
@@ -257,6 +284,17 @@ def _sentence(clf: Any, seconds: float) -> str:
 def _check_options(options: Any) -> None:
     """Raise before anything is read if options contradict each other, or the device does not exist."""
     check_measure(options, [options.solver])
+    if options.features == "auto" and options.alpha != "auto":
+        raise UsageError("--features auto needs cross-validation: add --alpha auto, or name the features")
+    conflicts = {} if options.features == "linear" else dict(CONFLICTS_OF_FEATURES)
+    if options.features == "pairs":
+        conflicts |= CONFLICTS_OF_PAIRS
+    for name, why in conflicts.items():
+        if getattr(options, name):
+            option = name.replace("_", "-")
+            raise UsageError(f"--features {options.features} and --{option}: {why}. Leave --{option} out.")
+    if options.features != "linear" and options.scaling not in ("auto", "none"):
+        raise UsageError(f"--scaling {options.scaling} goes with --features linear: bins have a scale of their own")
     if not options.solver == options.risk == "auto":
         measure = get_measure(options.measure, dict(options.measure_param) or None)
         try:  # whatever the shape: it decides only what "auto" takes

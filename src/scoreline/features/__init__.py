@@ -6,5 +6,6 @@ A feature map knows columns and codes, and never labels; `operators/codes.py` mu
 from scoreline.features.additive import Additive
 from scoreline.features.fitted import FittedFeatures
 from scoreline.features.pairs import Pairs
+from scoreline.features.shapes import ShapeFunction
 
-__all__ = ["Additive", "FittedFeatures", "Pairs"]
+__all__ = ["Additive", "FittedFeatures", "Pairs", "ShapeFunction"]

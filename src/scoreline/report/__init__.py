@@ -13,6 +13,7 @@ from scoreline.report.score_displays import (
     ScoreDistributionDisplay,
     ThresholdDisplay,
 )
+from scoreline.report.shape_display import ShapeDisplay
 
 __all__ = [
     "ConvergenceDisplay",
@@ -23,6 +24,7 @@ __all__ = [
     "ReliabilityDisplay",
     "RocDisplay",
     "ScoreDistributionDisplay",
+    "ShapeDisplay",
     "ThresholdDisplay",
     "WeightsDisplay",
     "describe",

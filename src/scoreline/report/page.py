@@ -24,10 +24,12 @@ from scoreline.report.score_displays import (
     check_scores,
     check_truth,
 )
+from scoreline.report.shape_display import ShapeDisplay
 from scoreline.report.svg import draw
 from scoreline.report.wording import clean, number, percent, rate
 from scoreline.runtime.types import AnyArray, FloatArray
 
+MOST_SHAPES = 8  # functions that are drawn
 KINDS = {"pays": "Training for the measure pays", "tie": "A tie", "loses": "It does not pay here", "model": "The model"}
 
 
@@ -244,6 +246,8 @@ def _score_section(content: PageContent) -> str:
 
 def _weight_section(content: PageContent) -> str:
     """Return the largest weights, as a figure and as a table with full names."""
+    if getattr(content.classifier, "feature_map_", None) is not None:
+        return _shape_section(content)
     scale = content.column_scale
     many = WeightsDisplay.from_estimator(content.classifier, names=content.names, column_scale=scale, k=50)
     few = WeightsDisplay(many.weights[:15], many.names[:15], many.total, many.scaled)
@@ -258,6 +262,20 @@ def _weight_section(content: PageContent) -> str:
         _figure("largest-weights", "Largest weights", few), f"<div>{parts.table(rows, caption)}</div>"
     )
     return parts.section("weights", "Largest weights", parts.paragraph(text), drawn)
+
+
+def _shape_section(content: PageContent) -> str:
+    """Return the functions of the most important columns and pairs, and a table of all."""
+    shapes = content.classifier.shape_functions()
+    drawn = [
+        _figure(f"shape-{k}", clean(shape.name), ShapeDisplay(shape)) for k, shape in enumerate(shapes[:MOST_SHAPES])
+    ]
+    rows = [{"function": clean(shape.name), "standard deviation": number(shape.importance)} for shape in shapes]
+    text = "The score is a sum of these functions. Each has the mean 0 over the training rows. Bars show where the rows are."
+    table = parts.table(rows, "All functions, by their standard deviation over the training rows")
+    return parts.section(
+        "weights", "Shapes of the functions", parts.paragraph(text), parts.side_by_side(*drawn), f"<div>{table}</div>"
+    )
 
 
 def _part_of(part: float, total: float) -> str:
