@@ -111,4 +111,4 @@ docs: $(VENV)/core $(VENV)/doc
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest mutants build dist src/*.egg-info docs/_build docs/gallery demo-output bench-output
+	rm -rf $(VENV) $(VENV)-oldest mutants build dist src/*.egg-info docs/_build docs/gallery docs/notebooks demo-output bench-output

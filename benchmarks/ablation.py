@@ -136,7 +136,7 @@ if __name__ == "__main__":
     parser.add_argument("--join", nargs="+", default=None)
     parser.add_argument("--out", default=str(OUTPUT / "ablation.json"))
     options = parser.parse_args()
-    run = lambda report: main(report, options.sets, options.alphas, options.cap)  # noqa: E731
+    run = lambda report: main(report, options.sets, options.alphas, options.cap)
     if options.join:
-        run = lambda report: join(report, options.join)  # noqa: E731
+        run = lambda report: join(report, options.join)
     standalone(types.SimpleNamespace(NAME=NAME, TITLE=TITLE, main=run), out=Path(options.out))

@@ -35,7 +35,7 @@ from smoothing_data import VARIABLE, load, narrow, read
 NAME, TITLE = "cutting_planes", "cutting planes: oracles, exactness at near ties, time to a proved gap; ratios as named"
 PARTS = ("oracle", "near_ties", "f1", "ocas", "default")
 N, SHARES = 1_000_000, (0.05, 0.5)
-MEASURES = "f1 fbeta jaccard gmean hmean qmean min_tpr_tnr gower_legendre precision_at_k".split()  # noqa: SIM905
+MEASURES = "f1 fbeta jaccard gmean hmean qmean min_tpr_tnr gower_legendre precision_at_k".split()
 ROWS, GAP = 12_000, 1e-3
 QUOTED = {1e-2: 3.87, 1e-4: 37.3}  # seconds of SVM-perf 3.00, C = 1 and 100, -e 0.1; see what `f1` says of them
 WITHIN, SURE = 1e-2, 1e-5
@@ -53,8 +53,8 @@ def oracle(report):
         risks = {name: ContingencyRisk(name, {"beta": 0.5} if name == "fbeta" else None) for name in MEASURES}
         risks |= {"average_precision": AveragePrecisionRisk(), "partial_roc": PartialRocRisk(0.1)}
         prepared = {name: risk.prepare(y) for name, risk in risks.items()}
-        sides = {"argsort": lambda: np.argsort(z)}  # noqa: B023
-        sides |= {name: (lambda risk: lambda: risk.value_grad(z))(risk) for name, risk in prepared.items()}  # noqa: B023
+        sides = {"argsort": lambda: np.argsort(z)}
+        sides |= {name: (lambda risk: lambda: risk.value_grad(z))(risk) for name, risk in prepared.items()}
         seconds = interleave(sides, 5)
         for name in prepared:
             note = f"{1e3 * seconds[name].best:.0f} ms, np.argsort {1e3 * seconds['argsort'].best:.0f} ms"
@@ -273,7 +273,7 @@ def main(report, options=None):
 
 def parsed(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = lambda text: text.split(",")  # noqa: E731
+    names = lambda text: text.split(",")
     parser.add_argument("--parts", type=names, default=list(PARTS))
     parser.add_argument("--problems", type=int, default=40_000, help="near ties: problems for each loss")
     parser.add_argument("--cap", type=float, default=600.0, help="f1: seconds after which the rival is cut off")

@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from scoreline import MeasureClassifier
 from smoothing_data import VARIABLE, narrow, read
 
-SETS = "a9a ijcnn1 letter mnist reuters-mfx cod-rna covtype".split()  # noqa: SIM905
+SETS = "a9a ijcnn1 letter mnist reuters-mfx cod-rna covtype".split()
 PLAIN = {"risk": "logistic", "solver": "cost_search"}
 SIDES = {  # measure: sides and their options; the first is what auto takes
     "partial_roc_auc": {"roc_area": {}, "partial_roc": {}, "logistic": {}},
@@ -37,7 +37,7 @@ NOTABLE = 0.002
 
 
 def add_options(parser):
-    names = lambda text: text.split(",")  # noqa: E731
+    names = lambda text: text.split(",")
     parser.add_argument("--sets", type=names, default=SETS, help="default: data sets")
     parser.add_argument("--measures", type=names, default=list(SIDES), help="default: measures")
     parser.add_argument("--splits", type=int, default=3, help="default: splits of every set")

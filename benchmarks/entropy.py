@@ -63,5 +63,5 @@ if __name__ == "__main__":
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--out", type=Path, default=OUTPUT / "entropy.json")
     options = parser.parse_args()
-    run = lambda report: main(report, options.sets, options.rows, options.splits)  # noqa: E731
+    run = lambda report: main(report, options.sets, options.rows, options.splits)
     standalone(types.SimpleNamespace(NAME=NAME, TITLE=TITLE, main=run), out=options.out)

@@ -298,9 +298,9 @@ def area_run(X, y, area, level, cap, risk, alphas, make):
 def areas(report, data, cap):
     """Time to the test ROC area of LogisticRegression."""
     X, X_test, y, y_test = train_test_split(data.X, data.y, test_size=0.2, stratify=data.y, random_state=SEED)
-    area = lambda w: float(roc_auc_score(y_test > 0, X_test @ w))  # noqa: E731
+    area = lambda w: float(roc_auc_score(y_test > 0, X_test @ w))
     train, n = Data(data.name, X, y), X.shape[0]
-    make = lambda *_: LogisticRegression(C=1.0, max_iter=1000, fit_intercept=False)  # noqa: E731
+    make = lambda *_: LogisticRegression(C=1.0, max_iter=1000, fit_intercept=False)
     fits = [fit(train, make, 1.0 / n, None, 10.0 * cap)]
     if fits[0] is None:
         report.say(f"{data.name}: LogisticRegression takes longer than {10.0 * cap:g} s")
@@ -397,7 +397,7 @@ def join(report, files):
 
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = lambda text: text.split(",")  # noqa: E731
+    names = lambda text: text.split(",")
     parser.add_argument("--parts", type=names, default=list(PARTS))
     parser.add_argument("--sets", type=names, default=list(SETS))
     parser.add_argument("--alphas", type=lambda text: [float(a) for a in text.split(",")], default=[1e-2, 1e-4, 1e-6])
@@ -410,5 +410,5 @@ def parsed():
 
 if __name__ == "__main__":
     options = parsed()
-    run = lambda report: join(report, options.join) if options.join else main(report, options)  # noqa: E731
+    run = lambda report: join(report, options.join) if options.join else main(report, options)
     standalone(SimpleNamespace(NAME=NAME, TITLE=TITLE, main=run), out=options.out)

@@ -186,5 +186,5 @@ if __name__ == "__main__":
     parser.add_argument("--folder", default=None, help="where to put the set, four times the limit")
     parser.add_argument("--limit-mb", type=int, default=512)
     options = parser.parse_args()
-    own = lambda report: main(report, options.folder, options.limit_mb << 20)  # noqa: E731
+    own = lambda report: main(report, options.folder, options.limit_mb << 20)
     standalone(types.SimpleNamespace(NAME=NAME, TITLE=TITLE, main=own), out=OUTPUT / "mapped.json")

@@ -27,7 +27,7 @@ from scoreline.solvers import MomentsSolver
 from smoothing_data import VARIABLE, held_out, load
 
 NAME, TITLE = "moments", "solver='moments': one pass, one solve; ratios are rival / ours"
-SETS = "a9a ijcnn1 covtype mnist census-income synthetic".split()  # noqa: SIM905
+SETS = "a9a ijcnn1 covtype mnist census-income synthetic".split()
 TIMED = ("covtype", "mnist", "census-income", "synthetic")
 SHAPES = ((1_000_000, 50), (1_000_000, 100), (200_000, 500), (50_000, 2000))
 SPARSE = ((200_000, 100, 14), (200_000, 1000, 50), (100_000, 4000, 50))
@@ -52,19 +52,19 @@ def the_pass(report):
     for n, p in SHAPES:
         X, sign = rng.standard_normal((n, p)), np.where(rng.random(n) < 0.1, 1, -1)
         operator = as_operator(X)
-        ours, blas = best_of(lambda: operator.class_moments(sign), lambda: X.T @ X)  # noqa: B023
+        ours, blas = best_of(lambda: operator.class_moments(sign), lambda: X.T @ X)
         report.add(
             f"dense {n} x {p}: X.T @ X / moments", blas / ours, "x", ">= 0.5", f"{ours:.3g} s, BLAS {blas:.3g} s"
         )
         single = as_operator(X.astype(np.float32))
-        seconds = best_of(lambda: single.class_moments(sign))[0]  # noqa: B023
+        seconds = best_of(lambda: single.class_moments(sign))[0]
         report.add(
             "the same in float32, widened: X.T @ X (float64) / moments", blas / seconds, "x", "", f"{seconds:.3g} s"
         )
     for n, p, row in SPARSE:
         X = sp.random(n, p, density=row / p, format="csr", random_state=SEED, dtype=np.float64)
         sign, operator = np.where(rng.random(n) < 0.1, 1, -1), as_operator(X)
-        ours, scipy = best_of(lambda: operator.class_moments(sign), lambda: X.T @ X)  # noqa: B023
+        ours, scipy = best_of(lambda: operator.class_moments(sign), lambda: X.T @ X)
         report.add(
             f"CSR {n} x {p}, {row} a row: X.T @ X / moments",
             scipy / ours,
@@ -85,7 +85,7 @@ def after_the_pass(report):
         moments = operator.class_moments(sign)
         whole = time.perf_counter() - begin
         for measure in ("roc_auc", "accuracy"):
-            seconds = best_of(lambda: MomentsSolver().from_moments(moments, measure, (1.0, 1.0)))[0]  # noqa: B023
+            seconds = best_of(lambda: MomentsSolver().from_moments(moments, measure, (1.0, 1.0)))[0]
             report.add(
                 f"{n} x 100, {measure}: after the pass", 1e3 * seconds, "ms", "", f"the pass itself {whole:.3g} s"
             )
@@ -102,7 +102,7 @@ def beside_logistic(report, names):
             continue
         own = MeasureClassifier("roc_auc", solver="moments", solver_params={"diagnostics": False})
         rival = LogisticRegression(C=1.0, max_iter=1000)
-        seconds = best_of(lambda: own.fit(data.X, data.y), lambda: rival.fit(data.X, data.y))  # noqa: B023
+        seconds = best_of(lambda: own.fit(data.X, data.y), lambda: rival.fit(data.X, data.y))
         auc = [roc_auc_score(data.y_test > 0, model.decision_function(data.X_test)) for model in (own, rival)]
         target = ">= -0.01" if name != "synthetic" else ""
         note = f"{auc[0]:.4f}, LogisticRegression {auc[1]:.4f}"
@@ -136,7 +136,7 @@ def main(report, options):
 
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = lambda text: text.split(",")  # noqa: E731
+    names = lambda text: text.split(",")
     parser.add_argument("--sets", type=names, default=SETS)
     parser.add_argument("--parts", type=names, default=["pass", "rows", "auc"])
     parser.add_argument("--out", type=Path, default=OUTPUT / "moments.json")

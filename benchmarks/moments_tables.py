@@ -82,7 +82,7 @@ GAUSSIAN = {  # Table 4.1: columns, rows, share of positives, share of training 
     "data_4": (1000, 5000, 0.15, 0.0), "data_5": (1000, 5000, 0.4, 0.05), "data_6": (1000, 5000, 0.5, 0.1),
     "data_7": (2500, 5000, 0.1, 0.0), "data_8": (2500, 5000, 0.35, 0.05), "data_9": (2500, 5000, 0.5, 0.1),
 }  # fmt: skip
-REAL = "fourclass diabetes shuttle vowel poker letter segment svmguide3 ijcnn1 german.numer sonar".split()  # noqa: SIM905
+REAL = "fourclass diabetes shuttle vowel poker letter segment svmguide3 ijcnn1 german.numer sonar".split()
 REAL += ["a9a", "mnist", "colon-cancer", "covtype"]
 MEASURE = {"4.5": "accuracy", "4.6": "roc_auc", "4.2": "accuracy", "4.3": "roc_auc"}
 METHODS = {

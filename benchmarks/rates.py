@@ -194,5 +194,5 @@ if __name__ == "__main__":
     parser.add_argument("--figure", default=None)
     options = parser.parse_args()
     arguments = options.alphas, options.most, options.seconds, options.figure
-    run = lambda report: main(report, *arguments)  # noqa: E731
+    run = lambda report: main(report, *arguments)
     standalone(types.SimpleNamespace(NAME=NAME, TITLE=TITLE, main=run))

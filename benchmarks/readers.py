@@ -87,5 +87,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=lambda text: text.split(","), default=["covtype", "mnist"])
     options = parser.parse_args()
-    run = lambda report: main(report, options.sets)  # noqa: E731
+    run = lambda report: main(report, options.sets)
     standalone(types.SimpleNamespace(NAME=NAME, TITLE=TITLE, main=run), out=OUTPUT / "readers.json")

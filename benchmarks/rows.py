@@ -242,7 +242,7 @@ def speed(report, store, options):
         for label, average in (("SGD averaged", True), ("SGD", False)):
             models[label] = SGDClassifier("hinge", tol=None, max_iter=SPEED_PASSES, average=average, **common)
         with threadpool_limits(1):
-            taken = interleave({label: (lambda m: lambda: m.fit(X, y))(m) for label, m in models.items()}, 5)  # noqa: B023
+            taken = interleave({label: (lambda m: lambda: m.fit(X, y))(m) for label, m in models.items()}, 5)
         store.speed[name] = {
             "rows": len(y), "non-zeros a row": X.nnz / len(y), "rows a second": {
                 label: SPEED_PASSES * len(y) / seconds.best for label, seconds in taken.items()
@@ -323,7 +323,7 @@ def main(report, options):
 
 def parsed(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = lambda text: text.split(",")  # noqa: E731
+    names = lambda text: text.split(",")
     parser.add_argument("--parts", type=names, default=["table", "speed"])
     parser.add_argument("--sets", type=names, default=list(SETS))
     parser.add_argument("--speed-sets", type=names, default=list(SPEED_SETS))

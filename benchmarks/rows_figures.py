@@ -228,7 +228,7 @@ def draw_all(runs, folder, sets=None, measures=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = lambda text: text.split(",")  # noqa: E731
+    names = lambda text: text.split(",")
     parser.add_argument("curves", type=Path, help="the file of rows.py that ends in -curves.json")
     parser.add_argument("--to", type=Path, default=Path("bench-output"), help="folder")
     parser.add_argument("--sets", type=names, help="all by default")

@@ -1,6 +1,6 @@
 """What an iteration on a cluster costs: bytes, rounds, steps and tasks as formulas, and a small simulator of rounds.
 
-    python benchmarks/scale_model.py                      # the tables of docs/scale.md
+    python benchmarks/scale_model.py                      # the tables of docs/results.md, "A thousand workers"
     python benchmarks/scale_model.py --rows 1e9 --features 1e6 --nonzeros 100 --positives 1e6 --workers 1000 --risk roc_area
 
 Bytes are those that `operator.traffic` counts: arrays and numbers, without protocol. `tests/blocks/test_scale_model.py`
@@ -169,7 +169,10 @@ class Look(NamedTuple):
 
 def prbep_looks(rows, shape):
     """Rounds that are usual: counts in intervals, then single scores; sums in intervals, then single kinks. An upper bound."""
-    few, kinks = min(selection.MAX_SENT_ENTRIES, rows / shape.parts), min(block_balance.MAX_SENT_KINKS, rows / shape.parts)
+    few, kinks = (
+        min(selection.MAX_SENT_ENTRIES, rows / shape.parts),
+        min(block_balance.MAX_SENT_KINKS, rows / shape.parts),
+    )
     wide = selection.INTERVALS
     return (
         [Look(wide * shape.parts, 1), Look(few * shape.parts, 2)],

@@ -28,7 +28,7 @@ from rivals.registry import all_rivals
 from rivals.summary import markdown
 from studies.datasets import Datasets
 
-SETS = (  # noqa: SIM905
+SETS = (
     "a9a ijcnn1 covtype mnist letter poker shuttle adult-raw kddcup99 kdd99-http cover-4v2 census-income campaign hiva sylva "
     "skin cod-rna reuters-mfx sector farm-ads basehock"
 ).split()  # all that have more than 100,000 non-zeros

@@ -37,7 +37,7 @@ from scoreline.solvers import AcceleratedSolver, SmoothedSolver
 from smoothing_data import VARIABLE, Data, load
 
 NAME, TITLE = "smoothing", "solver='smoothed' beside L-BFGS-B with a fixed smoothing; ratios are rival / ours"
-SETS = "a9a ijcnn1 cod-rna covtype mnist census-income kddcup99 letter reuters-mfx sector dense".split()  # noqa: SIM905
+SETS = "a9a ijcnn1 cod-rna covtype mnist census-income kddcup99 letter reuters-mfx sector dense".split()
 PARTS = ("cells", "mu", "rows", "work", "planes")
 RISKS = {"roc_area": RocAreaRisk, "prbep": PrbepRisk}
 LEVELS = (1e-2, 1e-3)
@@ -321,14 +321,14 @@ def figures(report, names, drawing, folder, risks, alpha, cap):
         for risk in risks:
             value = test_measure(data, risk)
             sides = {
-                "smoothed": lambda look: ours(data, risk, alpha, 1e-4, limit, look=look),  # noqa: B023
-                "accelerated": lambda look: ours(data, risk, alpha, 1e-4, limit, look=look, solver=AcceleratedSolver),  # noqa: B023
-                "paper": lambda look: rival(data, risk, alpha, limit, look=look),  # noqa: B023
-                "paper + our products": lambda look: rival(data, risk, alpha, limit, products=True, look=look),  # noqa: B023
+                "smoothed": lambda look: ours(data, risk, alpha, 1e-4, limit, look=look),
+                "accelerated": lambda look: ours(data, risk, alpha, 1e-4, limit, look=look, solver=AcceleratedSolver),
+                "paper": lambda look: rival(data, risk, alpha, limit, look=look),
+                "paper + our products": lambda look: rival(data, risk, alpha, limit, products=True, look=look),
             }
             for side, run in sides.items():
                 rows = curves.setdefault(risk, {}).setdefault(side, [])
-                run(lambda row, w: rows.append((row[0], row[2], value(w))))  # noqa: B023
+                run(lambda row, w: rows.append((row[0], row[2], value(w))))
         drawing.draw_curves(curves, f"{name}, alpha {alpha:g}", folder / f"smoothing-{name}.png")
         report.say(f"drew smoothing-{name}.png")
 
@@ -396,7 +396,7 @@ def main(report, options):
 
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = lambda text: text.split(",")  # noqa: E731
+    names = lambda text: text.split(",")
     parser.add_argument("--sets", type=names, default=SETS)
     parser.add_argument("--alphas", type=lambda text: [float(a) for a in text.split(",")], default=[1e-2, 1e-4, 1e-6])
     parser.add_argument("--risks", type=names, default=list(RISKS))

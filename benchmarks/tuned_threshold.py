@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-SETS = (  # noqa: SIM905
+SETS = (
     "a9a adult-raw ijcnn1 covtype mnist letter poker kddcup99 census-income cover-4v2 campaign page-blocks0 abalone19 "
     "yeast4 reuters-mfx sector hiva"
 ).split()

@@ -2,13 +2,15 @@
 
 import logging
 import re
+import runpy
 from pathlib import Path
 
 from sphinx_gallery.sorting import ExplicitOrder
 
 import scoreline
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parent / "examples"
 NOT_RUN = "not run when this page is built"  # in the text of an example that needs a cluster or a device
 logging.getLogger("scoreline").setLevel(logging.WARNING)  # a dependency of the theme lets all messages through
 TOCTREE = re.compile(r"\.\. toctree::\n   :hidden:\n\n((?:   \w+\n)+)")
@@ -34,6 +36,9 @@ html_static_path = ["style.css"]
 html_css_files = ["style.css"]
 html_title = "scoreline"
 exclude_patterns = ["_build"]
+runpy.run_path(str(HERE / "notebooks.py"))[
+    "write"
+]()  # the tutorials as notebooks, which their pages offer for download
 
 # examples/index.rst has the sections and their order; pages and pictures are made in docs/gallery. An example that has not
 # changed is not run again: `make clean` before a release.
@@ -49,7 +54,6 @@ sphinx_gallery_conf = {
     "minigallery_sort_order": ExplicitOrder([str(EXAMPLES / f"{name}.py") for name in ORDER]),
     "image_srcset": ["2x"],
     "capture_repr": (),
-    "notebook_extensions": set(),
     "download_all_examples": False,
     "write_computation_times": False,
     "min_reported_time": 1e9,

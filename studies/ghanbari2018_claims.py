@@ -18,10 +18,6 @@ NEAR = 0.05  # how far apart they may be at the stop
 MANY = 10.0  # times as fast
 NEARLY_NORMAL = 0.03  # Kolmogorov-Smirnov distance that the eye does not see
 RATE = (-0.65, -0.35)  # exponent of the distance in the number of rows: -1/2
-WHY_FAST = {
-    "logistic regression": "Newton's method needs few passes",
-    "the pairwise hinge": "smoothing needs few passes, each of which sorts scores instead of going through pairs",
-}
 
 
 class Row(NamedTuple):
@@ -54,101 +50,139 @@ def table_claims(ours: Figures, paper: Figures, judged: bool) -> list[Claim]:
     return claims + [_colon(row, judged) for row in beside("4.5", ours, paper) if row.name == "colon-cancer"]
 
 
-def _claim(text: str, paper: str, found: str, holds: bool, judged: bool, reason: str = "") -> Claim:
+def _claim(text: str, paper: str, found: str, holds: bool, judged: bool, reason: str = "", defaults: str = "") -> Claim:
     """Return a claim; a reason belongs to a verdict that it does not hold."""
-    return Claim(text, paper, found, holds if judged else None, reason if judged and not holds else "")
+    return Claim(text, paper, found, holds if judged else None, reason if judged and not holds else "", defaults)
 
 
 def _alike(table: str, rows: list[Row], judged: bool) -> Claim:
     """Count sets on which both are alike: within one deviation of the runs, in the paper's table and in ours."""
     function, rival = NAMES[table]
     apart, texts = [], []
-    for pairs in ([(row.name, row.their) for row in rows], [(row.name, row.found) for row in rows]):
-        differences = {name: pair["F"].mean - pair["rival"].mean for name, pair in pairs}
-        far = [name for name, pair in pairs if abs(differences[name]) > max(pair["F"].std, pair["rival"].std)]
+    for figures, first, second in (("their", "F", "rival"), ("found", "F", "rival"), ("found", "ours", "ours_rival")):
+        pairs = [(row.name, getattr(row, figures)[first], getattr(row, figures)[second]) for row in rows]
+        differences = {name: a.mean - b.mean for name, a, b in pairs}
+        far = [name for name, a, b in pairs if abs(differences[name]) > max(a.std, b.std)]
         text = f"{len(rows) - len(far)} of {len(rows)}, median difference {np.median(list(differences.values())):+.4f}"
         texts.append(text + (f"; not {', '.join(f'{name} {differences[name]:+.4f}' for name in far)}" if far else ""))
         apart.append(len(far))
     return _claim(
         f"Table {table}: {function} and {rival} are almost the same on test rows (within one deviation)",
-        f"by its own table {texts[0]}", texts[1],
-        apart[1] <= apart[0], judged,
+        f"by its own table {texts[0]}", texts[1], apart[1] <= apart[0], judged,
         "where rows are many, deviations are small and a function of moments that are not those of normal scores lies behind",
+        texts[2],
     )  # fmt: skip
 
 
 def _inside(table: str, rows: list[Row], judged: bool) -> Claim:
     """Count cells within two of the paper's deviations."""
-    cells = [
-        (row.name, bool(abs(row.found[method].mean - row.their[method].mean) <= 2.0 * row.their[method].std))
-        for row in rows for method in ("F", "rival")
-    ]  # fmt: skip
-    outside = dict.fromkeys(name for name, near in cells if not near)
+    counts, outside = [], []
+    for pair in (("F", "rival"), ("ours", "ours_rival")):
+        cells = [
+            (row.name, bool(abs(row.found[here].mean - row.their[there].mean) <= 2.0 * row.their[there].std))
+            for row in rows for here, there in zip(pair, ("F", "rival"), strict=True)
+        ]  # fmt: skip
+        outside.append(list(dict.fromkeys(name for name, near in cells if not near)))
+        counts.append(f"{sum(near for _, near in cells)} of {len(cells)}")
     return _claim(
-        f"Table {table}: the figures themselves, within two of the paper's deviations", f"all {len(cells)} cells",
-        f"{sum(near for _, near in cells)} of {len(cells)}", not outside, judged,
-        "; ".join(f"{name}: {REASONS.get(name, 'reason not known')}" for name in outside),
+        f"Table {table}: the figures themselves, within two of the paper's deviations", f"all {2 * len(rows)} cells",
+        counts[0], not outside[0], judged,
+        "; ".join(f"{name}: {REASONS.get(name, 'reason not known')}" for name in outside[0]),
+        counts[1] + (f", not {', '.join(outside[1])}" if outside[1] else ""),
     )  # fmt: skip
 
 
 def _faster(table: str, rows: list[Row], judged: bool, least: float) -> Claim:
     """Compare seconds: how many times as long the rival takes."""
     function, rival = NAMES[table]
-    ratios = [_ratio(row.found) for row in rows]
+    ratios, own = [_ratio(row.found) for row in rows], [_ratio(row.found, "ours", "ours_rival") for row in rows]
     middle, theirs = float(np.median(ratios)), float(np.median([_ratio(row.their) for row in rows]))
-    exact = float(np.median([_ratio(row.found, "ours") for row in rows]))
     where = " (sets of 20,000 rows and more)" if table in ("4.5", "4.6") else ""
-    how_much = f"at least {least:g} times as fast as" if least > 1.0 else "faster than"
+    how_much = f"at least {least:g} times faster than" if least > 1.0 else "faster than"
     return _claim(
         f"Table {table}{where}: {function} is mostly {how_much} {rival}", f"median ratio {theirs:.1f}",
-        f"median ratio {middle:.2g} ({min(ratios):.2g} to {max(ratios):.2g}), by our exact minimum {exact:.2g}",
-        middle >= least, judged, f"the rival is much faster here than the paper's: {WHY_FAST[rival]}",
+        _spread(ratios), middle >= least, judged, "see the table of seconds", _spread(own),
     )  # fmt: skip
 
 
-def _ratio(pair: Mapping[str, Figure], method: str = "F") -> float:
+def _spread(ratios: list[float]) -> str:
+    return f"median ratio {np.median(ratios):.2g} ({min(ratios):.2g} to {max(ratios):.2g})"
+
+
+def _ratio(pair: Mapping[str, Figure], method: str = "F", rival: str = "rival") -> float:
     """Return how many times as long the rival takes."""
-    first, second = pair[method].seconds, pair["rival"].seconds
+    first, second = pair[method].seconds, pair[rival].seconds
     return max(second or 0.0, 1e-4) / max(first or 0.0, 1e-4)
 
 
 def _exact(table: str, rows: list[Row], judged: bool) -> Claim:
     """Exact moments are best."""
     counts = [
-        sum(pair["exact"].mean >= max(figure.mean for figure in pair.values()) for pair in pairs)
+        sum(pair["exact"].mean >= max(pair[m].mean for m in ("F", "rival")) for pair in pairs)
         for pairs in ([row.their for row in rows], [row.found for row in rows])
     ]  # fmt: skip
-    texts = [f"on {count} of {len(rows)} sets" for count in counts]
+    own = sum(row.found["exact"].mean >= max(row.found[m].mean for m in ("ours", "ours_rival")) for row in rows)
+    texts = [f"on {count} of {len(rows)} sets" for count in (*counts, own)]
     text = f"Table {table}: exact moments are better than those of the rows and than {NAMES[table][1]}"
-    return _claim(text, texts[0], texts[1], counts[1] == len(rows), judged)
+    return _claim(text, texts[0], texts[1], counts[1] == len(rows), judged, defaults=texts[2])
 
 
 def _ahead(table: str, rows: list[Row], judged: bool) -> Claim:
     """Moments of the rows are better than the convex loss, but for sets with few rows for their columns."""
     allowed = ("data_8", "data_9") if table == "4.2" else ()
-    behind = {
-        method: {row.name: gap for row in rows if (gap := row.found[method].mean - row.found["rival"].mean) < 0.0}
-        for method in ("F", "ours")
-    }  # fmt: skip
-    texts = {how: ", ".join(f"{name} {gap:+.4f}" for name, gap in sets.items()) for how, sets in behind.items()}
+    texts, behind = [], []
+    for method, rival in (("F", "rival"), ("ours", "ours_rival")):
+        gaps = {row.name: gap for row in rows if (gap := row.found[method].mean - row.found[rival].mean) < 0.0}
+        names = ", ".join(f"{name} {gap:+.4f}" for name, gap in gaps.items())
+        texts.append(f"on {len(rows) - len(gaps)} of {len(rows)}" + (f", not {names}" if gaps else ""))
+        behind.append(set(gaps))
     reason = (
-        "how its moments were drawn the paper does not say; with ours its procedure loses because sample covariances are used "
-        f"without a ridge. With shrinkage it is behind on {texts['ours'] or 'none'}"
+        "how moments were drawn and how long the random start was the paper does not say; without a ridge covariances of few "
+        "rows cost more with ours"
     )
     return _claim(
         f"Table {table}: with moments of the rows {NAMES[table][0]} is ahead of {NAMES[table][1]}",
-        f"all but {' and '.join(allowed)}" if allowed else "all",
-        f"on {len(rows) - len(behind['F'])} of {len(rows)}" + (f", not {texts['F']}" if behind["F"] else ""),
-        set(behind["F"]) <= set(allowed), judged, reason,
+        f"all but {' and '.join(allowed)}" if allowed else "all", texts[0], behind[0] <= set(allowed), judged, reason, texts[1],
     )  # fmt: skip
 
 
 def _colon(row: Row, judged: bool) -> Claim:
     """On colon the paper has F_n01 far ahead."""
     paper, found = (f"{pair['F'].mean:.3f} and {pair['rival'].mean:.3f}" for pair in (row.their, row.found))
-    reason = "logistic regression at its minimum is better here than the paper's"
+    if "rival_0" in row.found:
+        found += f" with lambda = 1/n as in the text, {row.found['rival_0'].mean:.3f} with lambda = 0"
     text = "on colon (62 rows) F_n01 is much more accurate than logistic regression"
-    return _claim(text, paper, found, row.found["F"].mean > row.found["rival"].mean, judged, reason)
+    return _claim(
+        text, paper, found, row.found["F"].mean > row.found["rival"].mean, judged,
+        "logistic regression with the penalty of the text is better than the paper's",
+        f"{row.found['ours'].mean:.3f} and {row.found['ours_rival'].mean:.3f}",
+    )  # fmt: skip
+
+
+def rivals_claims(found: Mapping[str, Mapping[str, Figure]], rows: list[Row], judged: bool) -> list[Claim]:
+    """Return what became of what the paper says about table 4.7: Adam and LDA (`found`, by set) beside both functions."""
+    claims = []
+    for method, text in (("Adam", "worse than L-BFGS on the logistic loss"), ("LDA", "clearly inferior to both")):
+        both = [row for row in rows if method in found.get(row.name, {})]
+        if not both:
+            continue
+        counts, names = [], []
+        for figures in ("their", "found"):
+            worse = []
+            for row in both:
+                own = getattr(row, figures)
+                other = own[method] if figures == "their" else found[row.name][method]
+                least = own["rival"].mean if method == "Adam" else min(own["F"].mean, own["rival"].mean)
+                worse.append(other.mean < least)
+            counts.append(sum(worse))
+            names.append([row.name for row, is_worse in zip(both, worse, strict=True) if not is_worse])
+        # LDA is below both on fewer sets than the words suggest; the paper's own count is what is asked for.
+        claims.append(_claim(
+            f"Table 4.7: {method} is {text}", f"by its own table on {counts[0]} of {len(both)}",
+            f"on {counts[1]} of {len(both)}, not {', '.join(names[1])}" if names[1] else f"on all {len(both)}",
+            counts[1] >= counts[0], judged, "see table 4.7",
+        ))  # fmt: skip
+    return claims
 
 
 def path_claims(paths: Mapping[str, Mapping[str, Any]], judged: bool) -> list[Claim]:
@@ -202,7 +236,7 @@ def _followed(
         _claim(
             f"{text} follows {measured} better than the convex loss does", "overall",
             f"higher correlation on {sum(closer)} of {len(found)}", 2 * sum(closer) > len(found), judged,
-            "from a random start far away the loss falls together with what is measured",
+            "from a random start far away the loss falls together with the measured value",
         ),
     ]  # fmt: skip
 

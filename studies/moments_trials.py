@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from scoreline.classifier import MeasureClassifier
 from scoreline.measures import get_measure
 from scoreline.operators import as_operator
 from scoreline.operators.moments import ClassMoments, Moments
-from scoreline.risks import LogisticRisk, RocAreaRisk
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.normal_model import (
@@ -27,12 +27,15 @@ from scoreline.solvers.normal_model import (
 )
 from studies.datasets import SEED, Split
 from studies.ghanbari2018_paper import GaussianSet
+from studies.ghanbari2018_rivals import BATCH, LOSSES, SMALL_BATCHES, Linear, by_adam, by_lbfgs, random_start
 
-TINY_PENALTY = 1e-6  # the paper's 0 on Gaussian sets, yet with a minimum where the classes are separable
+TINY_PENALTY = 1e-6  # of the library's solvers where the paper has 0: separable classes have no minimum then
 TOL = 1e-3
-POINTS, STARTS, PAIRS = 100, 5, 50_000
+POINTS, STARTS, PAIRS, BINS = 100, 5, 50_000, 40
 GROWING = GaussianSet(10, 0, 0.3, 0.0)  # the set of which ever more rows are drawn
-LOSSES: dict[str, Any] = {"accuracy": LogisticRisk, "roc_auc": RocAreaRisk}
+LENGTHS = (0.01, 0.1, 1.0, 10.0)  # deviations of random starts; the paper does not print its own
+PRINTED, DEFAULTS = ("F", "rival"), ("ours", "ours_rival")
+DEFAULT_RUNS = 5  # of the library's defaults, which stand beside; the paper's methods have all 20
 
 
 class KnownSet(NamedTuple):
@@ -43,42 +46,110 @@ class KnownSet(NamedTuple):
     roots: tuple[FloatArray, FloatArray]
 
 
-def model_of(method: str, measure: str, y: AnyArray, cap: float, penalty: float | None = None) -> MeasureClassifier:
-    """Return what is fitted.
+def penalty_of(measure: str, y: AnyArray) -> float:
+    """Return the paper's penalty: 1/n for the logistic loss, 1/sqrt(n+ n-) for the pairwise hinge."""
+    plus = np.count_nonzero(y > 0)
+    return 1.0 / len(y) if measure == "accuracy" else 1.0 / math.sqrt(plus * (len(y) - plus))
 
-    "F" is the paper's procedure, "ours" the exact minimum with shrinkage, "rival" logistic regression or the pairwise hinge:
-    mean loss + penalty |w|^2, the penalty 1/n or 1/sqrt(n+ n-) as in the paper if none is given.
+
+def model_of(method: str, measure: str, y: AnyArray, cap: float, penalty: float) -> MeasureClassifier:
+    """Return what the library fits by default: "ours" by moments, "ours_rival" the loss with penalty |w|^2.
+
+    "ours" is the exact minimum with shrinkage; the losses are the logistic one and the smoothed pairwise hinge.
     """
-    if method in ("F", "ours"):
+    if method == "ours":
         # Moments and solution alone, which is what the paper times: no diagnostic pass, the intercept of the model.
-        options: dict[str, Any] = {"diagnostics": False}
-        if method == "F":
-            options |= {"method": "paper", "ridge": 0.0}
-        return MeasureClassifier(measure, solver="moments", solver_params=options, threshold="none")
-    n, plus = len(y), np.count_nonzero(y > 0)
-    common: dict[str, Any] = {"threshold": "none", "tol": TOL, "max_time": cap}
+        return MeasureClassifier(measure, solver="moments", solver_params={"diagnostics": False}, threshold="none")
+    common: dict[str, Any] = {
+        "threshold": "none",
+        "tol": TOL,
+        "max_time": cap,
+        "alpha": 2.0 * max(penalty, TINY_PENALTY),
+    }
     if measure == "accuracy":
-        alpha = 2.0 * (1.0 / n if penalty is None else penalty)
-        # The paper's intercept is free: as the coefficient of 10 it is penalised a hundredth as much as the others.
-        return MeasureClassifier(
-            measure, solver="newton", risk="logistic", alpha=alpha, intercept_scaling=10.0, **common
-        )
-    alpha = 2.0 * (1.0 / math.sqrt(plus * (n - plus)) if penalty is None else penalty)
-    return MeasureClassifier(measure, solver="smoothed", risk="roc_area", alpha=alpha, **common)
+        # The intercept is free: as the coefficient of 10 it is penalised a hundredth as much as the others.
+        return MeasureClassifier(measure, solver="newton", risk="logistic", intercept_scaling=10.0, **common)
+    return MeasureClassifier(measure, solver="smoothed", risk="roc_area", **common)
 
 
-def tried(
-    methods: Iterable[str], measure: str, splits: Iterable[Split], cap: float, penalty: float | None = None
-) -> dict[str, Any]:
-    """Return the test value and the seconds of every method on every split."""
+def paper_function(X: Any, y: AnyArray, measure: str, length_penalty: float) -> Linear:
+    """Return where the paper's procedure ends on F_n01 or F_nrank: no ridge, L-BFGS, its start and its stop."""
+    solver = MomentsSolver(method="paper", ridge=0.0)
+    solver.length_penalty = length_penalty
+    found = solver.train(as_operator(X), y, None, measure, (1.0, 1.0))
+    return Linear(found.w, found.intercept, found.n_iter)
+
+
+class Setting(NamedTuple):
+    """What a table says about its runs: penalty of the loss (None: by the number of rows), of the length of w, random seed."""
+
+    penalty: float | None
+    length_penalty: float
+    seed: int
+    cap: float
+
+
+def trained(method: str, measure: str, X: Any, y: AnyArray, setting: Setting, start: FloatArray) -> Any:
+    """Return a function from rows to scores."""
+    penalty = penalty_of(measure, y) if setting.penalty is None else setting.penalty
+    if method == "F":
+        return paper_function(X, y, measure, setting.length_penalty).scores
+    if method in ("rival", "rival_0"):
+        return by_lbfgs(X, y, measure, penalty if method == "rival" else 0.0, start).scores
+    model = model_of(method, measure, y, setting.cap, penalty)
+    fit(model, X, y)
+    return model.decision_function
+
+
+def tried(methods: Iterable[str], measure: str, splits: Iterable[Split], setting: Setting) -> dict[str, Any]:
+    """Return the test value and the seconds of every method on every split; of the defaults on the first five."""
     found: dict[str, Any] = {method: {"values": [], "seconds": []} for method in methods}
-    for rows in splits:
+    for run, rows in enumerate(splits):
+        start = random_start(rows.X, measure, 1.0, np.random.default_rng([setting.seed, run]))
         for method, own in found.items():
-            model = model_of(method, measure, rows.y, cap, penalty)
+            if method in DEFAULTS and run >= DEFAULT_RUNS:
+                continue
             begin = time.perf_counter()
-            fit(model, rows.X, rows.y)
+            scores = trained(method, measure, rows.X, rows.y, setting, start)
             own["seconds"].append(time.perf_counter() - begin)
-            own["values"].append(value(measure, rows.y_test, model.decision_function(rows.X_test)))
+            own["values"].append(value(measure, rows.y_test, scores(rows.X_test)))
+    return found
+
+
+def start_lengths(measure: str, splits: Iterable[Split], penalties: Sequence[float | None]) -> dict[str, Any]:
+    """Return mean test values and iterations of the rival by penalty ("1/n" for None) and length of the random start."""
+    runs = list(splits)
+    found: dict[str, Any] = {}
+    for penalty in penalties:
+        for length in LENGTHS:
+            values, iterations = [], []
+            for k, rows in enumerate(runs):
+                start = random_start(rows.X, measure, length, np.random.default_rng([SEED, k]))
+                own = penalty_of(measure, rows.y) if penalty is None else penalty
+                end = by_lbfgs(rows.X, rows.y, measure, own, start)
+                values.append(value(measure, rows.y_test, end.scores(rows.X_test)))
+                iterations.append(end.iterations)
+            key = f"{'by rows' if penalty is None else f'{penalty:g}'}, {length:g}"
+            found[key] = {"value": float(np.mean(values)), "iterations": float(np.mean(iterations))}
+    return found
+
+
+def discriminant_and_adam(name: str, splits: Iterable[Split], adam_runs: int) -> dict[str, Any]:
+    """Return test accuracies of scikit-learn's LDA and of Adam (on the first splits), as in table 4.7."""
+    found: dict[str, Any] = {method: {"values": [], "seconds": []} for method in ("LDA", "Adam")}
+    for run, rows in enumerate(splits):
+        X, X_test = (each.toarray() if hasattr(each, "toarray") else each for each in (rows.X, rows.X_test))
+        begin = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # repeated columns
+            scores = LinearDiscriminantAnalysis().fit(X, rows.y).decision_function(X_test)
+        found["LDA"]["seconds"].append(time.perf_counter() - begin)
+        found["LDA"]["values"].append(value("accuracy", rows.y_test, scores))
+        if run < adam_runs:
+            begin, batch = time.perf_counter(), SMALL_BATCHES.get(name, BATCH)
+            end = by_adam(X, rows.y, 1.0 / len(rows.y), batch, np.random.default_rng([SEED, run]))
+            found["Adam"]["seconds"].append(time.perf_counter() - begin)
+            found["Adam"]["values"].append(value("accuracy", rows.y_test, end.scores(X_test)))
     return found
 
 
@@ -145,16 +216,21 @@ def gaussian_splits(known: KnownSet, seed: int, runs: int) -> Iterator[Split]:
 
 
 def gaussian_tried(known: KnownSet, seed: int, measure: str, runs: int, cap: float) -> dict[str, Any]:
-    """Return what `tried` does on a Gaussian set, and the same for exact moments, which make one classifier for all runs."""
-    begin = time.perf_counter()
-    best = MomentsSolver(ridge=0.0).from_moments(known.truth, measure, (1.0, 1.0))
-    seconds = time.perf_counter() - begin
-    values = [
-        value(measure, rows.y_test, rows.X_test @ best.w + best.intercept)
-        for rows in gaussian_splits(known, seed, runs)
-    ]
-    splits = gaussian_splits(known, seed, runs)
-    found = tried(("F", "ours", "rival"), measure, splits, cap, TINY_PENALTY)
+    """Return what `tried` does on a Gaussian set, and the same for exact moments, which make one classifier for all runs.
+
+    The paper sets the regularization to 0 on these sets.
+    """
+    begin, solver = time.perf_counter(), MomentsSolver(method="paper", ridge=0.0)
+    solver.length_penalty = 0.0
+    best = solver.from_moments(known.truth, measure, (1.0, 1.0))
+    seconds, values = time.perf_counter() - begin, []
+
+    def splits() -> Iterator[Split]:
+        for rows in gaussian_splits(known, seed, runs):
+            values.append(value(measure, rows.y_test, rows.X_test @ best.w + best.intercept))
+            yield rows
+
+    found = tried((*PRINTED, *DEFAULTS), measure, splits(), Setting(0.0, 0.0, seed, cap))
     return {"exact": {"values": values, "seconds": [seconds] * runs}, **found}
 
 
@@ -170,11 +246,11 @@ def projected(moments: ClassMoments) -> Callable[[FloatArray], Projected]:
     return scores
 
 
-def path(X: Any, y: AnyArray, measure: str, cap: float, points: int = POINTS) -> dict[str, Any]:
+def path(X: Any, y: AnyArray, measure: str, points: int = POINTS) -> dict[str, Any]:
     """Return the function of the moments, the loss and the measured error between start and stop of a training.
 
-    The convex loss starts at random, as in the paper, which does not say how long that w is; standard normal here. Much
-    depends on it, so there are five starts: `loss` and `loss_measured` belong to the one with the middle correlation.
+    The convex loss starts at random, as in the paper, which does not say how long that w is; standard normal here. There are
+    five starts: `loss` and `loss_measured` belong to the one with the middle correlation.
     """
     moments = as_operator(X).class_moments(y)
     scores, prior, places = projected(moments), float(np.mean(y > 0)), np.linspace(0.0, 1.0, points)
@@ -185,23 +261,24 @@ def path(X: Any, y: AnyArray, measure: str, cap: float, points: int = POINTS) ->
         w, b = (1.0 - t) * first[0] + t * last[0], (1.0 - t) * first[1] + t * last[1]
         model.append(error(scores(w), b, prior) if measure == "accuracy" else ranking_error(scores(w)))
         measured.append(1.0 - value(measure, y, (1.0 - t) * z0 + t * z1))
-    rival, risk = model_of("rival", measure, y, cap), LOSSES[measure]().prepare(y)
-    fit(rival, X, y)
-    z1_rival = rival.decision_function(X)
-    rng, others = np.random.default_rng(SEED), []
-    for _ in range(STARTS):
-        w = rng.standard_normal(X.shape[1] + 1)
-        z0_rival = X @ w[:-1] + (w[-1] if measure == "accuracy" else 0.0)
+    risk, rng, others = LOSSES[measure], np.random.default_rng(SEED), []
+    starts = [random_start(X, measure, 1.0, rng) for _ in range(STARTS)]
+    # The loss is convex: all starts lead to one minimum.
+    z1_rival = by_lbfgs(X, y, measure, penalty_of(measure, y), starts[0]).scores(X)
+    p = X.shape[1]
+    for v in starts:
+        z0_rival = X @ v[:p] + v[p:].sum()
         between = ((1.0 - t) * z0_rival + t * z1_rival for t in places)  # one at a time: there may be many rows
-        pairs = [(float(risk.value(z)), 1.0 - value(measure, y, z)) for z in between]
+        pairs = [(risk(z, y)[0], 1.0 - value(measure, y, z)) for z in between]
         others.append(([loss for loss, _ in pairs], [seen for _, seen in pairs]))
     others.sort(key=lambda pair: correlation(*pair))
+    shapes = {"start": _shapes(z0, y), "stop": _shapes(z1, y)}
     return {
         "model": model, "measured": measured, "correlation": correlation(model, measured),
         "apart": float(np.mean(np.abs(np.subtract(model, measured)))),
         "loss": others[STARTS // 2][0], "loss_measured": others[STARTS // 2][1],
         "loss_correlations": [correlation(*pair) for pair in others],
-        "ks": {"start": _distances(z0, y), "stop": _distances(z1, y)},
+        "ks": {place: [own["ks"] for own in found] for place, found in shapes.items()}, "shapes": shapes,
     }  # fmt: skip
 
 
@@ -220,11 +297,17 @@ def _ends(
     return (start[:-1], float(start[-1])), (stop[:-1], float(stop[-1]))
 
 
-def _distances(z: FloatArray, y: AnyArray) -> list[float]:
-    """Return Kolmogorov-Smirnov distances to normal: of positives, of negatives, of differences of random pairs."""
+def _shapes(z: FloatArray, y: AnyArray) -> list[dict[str, Any]]:
+    """Return histogram, mean, deviation and distance to normal of positives, negatives and differences of random pairs."""
     rng, plus, minus = np.random.default_rng(SEED), z[y > 0], z[y < 0]
-    pairs = rng.choice(minus, PAIRS) - rng.choice(plus, PAIRS)
-    return [shape_of_scores(each, None)["ks"] for each in (plus, minus, pairs)]
+    found = []
+    for each in (plus, minus, rng.choice(minus, PAIRS) - rng.choice(plus, PAIRS)):
+        shape, (counts, edges) = shape_of_scores(each, None), np.histogram(each, BINS)
+        found.append({
+            "ks": shape["ks"], "mean": shape["mean"], "std": shape["std"], "counts": counts.tolist(),
+            "edges": [float(edges[0]), float(edges[-1])],
+        })  # fmt: skip
+    return found
 
 
 def correlation(first: Any, second: Any) -> float:

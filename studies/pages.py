@@ -30,8 +30,11 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
     if findings.missing:
         parts.append(f"Not on this machine: {', '.join(findings.missing)}.")
     if findings.claims:
-        head = ("the paper says", "its figure", "found", "verdict")
-        rows = [(c.text, c.paper, c.found, c.verdict + (f": {c.reason}" if c.reason else "")) for c in findings.claims]
+        head = ("the paper says", "its figure", "found, as printed", "with scoreline's defaults", "verdict, as printed")
+        rows = [
+            (c.text, c.paper, c.found, c.defaults or "-", c.verdict + (f": {c.reason}" if c.reason else ""))
+            for c in findings.claims
+        ]
         parts += ["## Claims", grid(Table("", head, rows), right=False)]
     for table in findings.tables:
         parts += [f"## {table.title}", grid(table)] + ([table.note] if table.note else [])

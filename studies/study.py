@@ -25,13 +25,18 @@ class Table(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What the paper says, what was found, whether it holds (None: not judged here), and why not."""
+    """What the paper says, what was found, whether it holds (None: not judged here), and why not.
+
+    `found` is about the experiment as the paper prints it, and alone decides; `defaults` is the same with the defaults of this
+    library, where they differ.
+    """
 
     text: str
     paper: str
     found: str
     holds: bool | None
     reason: str = ""
+    defaults: str = ""
 
     @property
     def verdict(self) -> str:

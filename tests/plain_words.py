@@ -18,6 +18,7 @@ HOME_MADE = {
     r"\bhangs? on\b": "depend on",
     r"\bRead it soberly\b": "Caveats",
     r"\bwhat was proved\b": "certificate",
+    r"\b(?:rows?|iteration|second|worker|label|column)s? an? (?:row|second|worker|iteration)\b": "per",
 }
 ANY_HOME_MADE = re.compile("|".join(HOME_MADE), re.IGNORECASE)
 WORD = re.compile(r"[\w+-]*\w[\w']*")
@@ -43,7 +44,7 @@ def sentences(text):
             blocks += line.strip("|").split("|")
         elif line.strip():
             current.append(line.strip())
-    return [s for block in blocks for s in re.split(r"(?<=[.!?])\s+", block) if s.strip()]
+    return [s for block in blocks for s in re.split(r"(?<=[.!?])[*_]*\s+", block) if s.strip()]
 
 
 def wording_faults(text):

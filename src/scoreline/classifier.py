@@ -12,6 +12,7 @@ from scoreline.fitting.checks import (
     available_if,
     check_labels,
     check_sample_weight,
+    check_string_features,
     check_truth,
     check_weights,
     feature_source,
@@ -175,6 +176,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         After `partial_fit` row by row: the largest share of a class by which the rank of the threshold may be off.
     column_map_ : ColumnMap or None
         With scaling="robust" or "quantile": the knots of the function of each column. coef_ applies to the mapped values.
+    string_features_ : dict or None
+        If X was a `StringOperator`: its options, with which `StringOperator(new_rows, **clf.string_features_)` makes the same
+        features of other sequences.
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: the best so far after each iteration. On a cluster also bytes, what
         has moved over the network so far. With early stopping also validation, the measure on the validation rows.
@@ -587,6 +591,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     def _scored(self, X: Any, *rows: Any) -> tuple[Any, ...]:
         """Return X coef_, and labels and weights where the rows are."""
         check_is_fitted(self, "coef_")
+        check_string_features(self, X)
         with parallel.thread_limit(self.n_jobs), memory_advice():
             if is_dask(X):  # blocks are scored one by one and let go: X need not fit the memory of the workers
                 validate_data(self, feature_source(X), reset=False, skip_check_array=True)

@@ -99,7 +99,7 @@ def test_limits_that_make_no_sense_are_refused():
         assert stopped.value.code == 2, given
 
 
-def test_every_risk_storage_and_streaming_solver_has_a_case_without_being_listed():
+def test_every_risk_storage_and_streaming_solver_has_an_unlisted_case():
     names = list(kernel_cases.cases(1000))
     streaming = [f"partial_fit {name}" for name, solver in all_solvers().items() if solver.streams]
     for start in (*(f"risk {name}" for name in all_risks()), *kernel_storages.host_operators(), *streaming):

@@ -7,12 +7,11 @@ import pytest
 from block_layouts import between, in_blocks, layout_of
 
 from cases import for_each
+from risk_variants import RISKS, problem
 from scoreline.distributed.score_space import Space as BlockSpace
-from scoreline.risks.registry import all_risks
 from tiers import TIER, tiered
 
 SEEDS = (1, 3, 6, 7) if TIER == "quick" else range(9)  # scores on a grid, all equal, huge: see `problem`
-VARIANTS = [risk for kind in all_risks().values() for risk in kind.variants()]
 
 
 def out_of_order(n):
@@ -29,24 +28,7 @@ LAYOUTS = {
 }
 
 
-def problem(seed, n=60):
-    rng = np.random.default_rng(seed)
-    share = (0.5, 0.1, 0.9, 0.0, 1.0)[seed % 5]
-    y = np.where(rng.random(n) < share, 1, -1)
-    y[0], y[1] = 1, -1
-    z = rng.standard_normal(n) * (1.0, 5.0, 0.1, 1.0)[seed % 4]
-    if seed % 4 == 3:
-        z = np.round(z)
-    if seed == 6:
-        z = np.zeros(n)
-    if seed == 7:
-        z *= 1e6
-    s = rng.integers(0, 4, size=n).astype(float)
-    s[:2] = 1.0
-    return z, y, s
-
-
-@for_each(["risk", "cut"], tiered(product(VARIANTS, LAYOUTS), strength=1))
+@for_each(["risk", "cut"], tiered(product(RISKS.values(), LAYOUTS), strength=1))
 def test_risks_are_those_of_the_host(risk, cut):
     for seed in SEEDS:
         z, y, s = problem(seed)

@@ -1,4 +1,4 @@
-"""The cost model of docs/scale.md against bytes that are counted, and its simulator against what must hold."""
+"""The cost model of docs/cluster_costs.md against bytes that are counted, and its simulator against what must hold."""
 
 import sys
 from itertools import product

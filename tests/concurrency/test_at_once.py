@@ -185,6 +185,7 @@ print(in_a_fork(of_a_fork), all_right(3))
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @forks
 def test_a_fork_while_another_thread_compiles(tmp_path):
     """The child waited for ever for the compiler's lock, which a thread of its parent had."""

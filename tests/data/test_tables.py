@@ -508,6 +508,7 @@ BAD = {
     "impute": (SMALL, {"impute": "men"}, r"impute='men' is unknown.*'mean'"),
     "max_categories": (SMALL, {"max_categories": 0}, r"max_categories=0 must be an integer at least 1"),
     "encoding": (SMALL, {"encoding": {"columns": []}}, r"encoding is a dict, expected an Encoding"),
+    "empty dict": (SMALL, {"encoding": {}}, r"encoding is a dict, expected an Encoding"),
     "null number": (
         columns(v=[1.0, None], y=[0, 1]),
         {"impute": None},

@@ -7,34 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import for_each
+from risk_variants import RISKS, problem
 from scoreline.gpu import score_space
 from scoreline.gpu.score_space import Space as DeviceSpace
-from scoreline.risks.registry import all_risks
 from scoreline.scores import HostSpace, smallest_reaching, space_of
 from tiers import examples
 
-VARIANTS = [risk for kind in all_risks().values() for risk in kind.variants()]
-
-
-def problem(seed, n=60):
-    rng = np.random.default_rng(seed)
-    share = (0.5, 0.1, 0.9, 0.0, 1.0)[seed % 5]
-    y = np.where(rng.random(n) < share, 1, -1)
-    y[0], y[1] = 1, -1
-    z = rng.standard_normal(n) * (1.0, 5.0, 0.1, 1.0)[seed % 4]
-    if seed % 4 == 3:
-        z = np.round(z)
-    if seed == 6:
-        z = np.zeros(n)
-    if seed == 7:
-        z *= 1e6
-    s = rng.integers(0, 4, size=n).astype(float)
-    s[:2] = 1.0
-    return z, y, s
-
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@for_each("risk", VARIANTS)
+@for_each("risk", RISKS.values())
 def test_risks_are_those_of_the_host(risk, library):
     """Derivatives on a ramp are differences of running sums over its width: a part of 1e-12 / width of their sum."""
     for seed in range(8):

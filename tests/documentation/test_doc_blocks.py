@@ -14,10 +14,13 @@ ELSEWHERE = {
     "datasets.md": "downloads",
     "gpu.md": "needs PyTorch and a device; tests/device",
     "scale.md": "needs a cluster; tests/cluster",
-    "tutorial.md": "tests/cli/test_tutorial.py",
+    "command_line.md": "tests/cli/test_command_line_page.py",
     "deploy.md": "tests/export/test_export_json.py",
     "many_classes.md": "tests/estimators/test_classifier_many_classes.py",
-    **dict.fromkeys(("quickstart.md", "imbalanced.md", "compare.md"), "tests/documentation/test_doc_outputs.py"),
+    **dict.fromkeys(
+        ("quickstart.md", "imbalanced.md", "production.md", "set_threshold.md", "does_it_pay.md", "compare.md"),
+        "tests/documentation/test_doc_outputs.py",
+    ),
 }
 PAGES = sorted(page.name for page in DOCS.glob("*.md") if "```python\n" in page.read_text(encoding="utf-8"))
 
@@ -26,7 +29,7 @@ def blocks(name):
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
 
 
-LONG = {"alpha.md", "cutting_planes.md", "extend.md", "rows.md"}  # more than a second each
+LONG = {"alpha.md", "cutting_planes.md", "extend.md", "rows.md", "stream.md"}  # more than a second each
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 OTHERS = ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")
 CONF = (DOCS / "conf.py").read_text(encoding="utf-8")
-# Folders of docs/ that sphinx-gallery fills when the pages are built: what lies there need not be in the repository.
+# Folders of docs/ that are filled when the pages are built: what lies there need not be in the repository.
 GENERATED = {folder for line in re.findall(r"gallery_dirs\W+(.*)", CONF) for folder in re.findall(r"[\w/]+", line)}
-MADE = ("docs/_build", "docs/gallery")  # by `make docs`
+GENERATED |= {"notebooks"}
+MADE = ("docs/_build", "docs/gallery", "docs/notebooks")  # by `make docs`
 PAGES = sorted(
     str(page.relative_to(ROOT))
     for page in DOCS.rglob("*.md")

@@ -16,13 +16,15 @@ import pytest
 
 pytestmark = pytest.mark.slow
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("quickstart.md", "imbalanced.md", "compare.md")
+PAGES = ("quickstart.md", "imbalanced.md", "production.md", "set_threshold.md", "does_it_pay.md", "compare.md")
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
-spec = importlib.util.spec_from_file_location("tutorial", Path(__file__).parents[1] / "cli" / "test_tutorial.py")
-tutorial = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(tutorial)
+spec = importlib.util.spec_from_file_location(
+    "command_line_page", Path(__file__).parents[1] / "cli" / "test_command_line_page.py"
+)
+page_runner = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(page_runner)
 
 
 def run(text, names):
@@ -36,12 +38,12 @@ def run(text, names):
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_is_what_happens(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    tutorial.hide_what_depends_on_speed(monkeypatch.setattr)
+    page_runner.hide_what_depends_on_speed(monkeypatch.setattr)
     checker, names, count = doctest.OutputChecker(), {}, 0
     for kind, text, expected in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
-        pairs = [(text, expected)] if kind == "python" else tutorial.commands(text)
+        pairs = [(text, expected)] if kind == "python" else page_runner.commands(text)
         for what, shown in pairs:
-            got = run(what, names) if kind == "python" else tutorial.printed(what)
+            got = run(what, names) if kind == "python" else page_runner.printed(what)
             count += bool(got)
             if not checker.check_output(shown, got, FLAGS):
                 pytest.fail(f"{what}\nexpected:\n{shown}\ngot:\n{got}")
@@ -51,14 +53,14 @@ def test_the_page_is_what_happens(page, tmp_path, monkeypatch):
 def renewed(match, names):
     if match[1] == "python":
         got = run(match[2], names)
-        got = tutorial.elided(got) if "interval" in got else got
+        got = page_runner.elided(got) if "interval" in got else got
         return f"```python\n{match[2]}```" + (f"\n\n```text\n{got}```" if got else "")
-    shown = "".join(f"$ {c}\n{tutorial.elided(tutorial.printed(c))}" for c, _ in tutorial.commands(match[2]))
+    shown = "".join(f"$ {c}\n{page_runner.elided(page_runner.printed(c))}" for c, _ in page_runner.commands(match[2]))
     return f"```console\n{shown}```"
 
 
 if __name__ == "__main__":
-    tutorial.hide_what_depends_on_speed(setattr)
+    page_runner.hide_what_depends_on_speed(setattr)
     for name in PAGES:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

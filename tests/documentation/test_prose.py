@@ -1,12 +1,15 @@
 """The documentation is plain: short sentences, wrapped lines, and the field's words (CONTRIBUTING.md has the rules)."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from plain_words import wording_faults
 
 ROOT = Path(__file__).parents[2]
 LONGEST_LINE = 100  # characters
+LONGEST_NAME = 70  # characters of the name of a test
 # Pages that are not rewritten yet. A page leaves the list when it follows the rules, and none may come back.
 TO_BE_REWRITTEN = {
     "docs/datasets.md",
@@ -45,3 +48,49 @@ def test_rewritten_pages_are_plain():
 def test_the_list_of_pages_to_be_rewritten_only_shrinks():
     done = [name for name in sorted(TO_BE_REWRITTEN) if not (ROOT / name).exists() or not faults(ROOT / name)]
     assert not done, f"take these off TO_BE_REWRITTEN: {done}"
+
+
+def test_names_of_tests_are_short():
+    found = {
+        path: re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE) for path in ROOT.glob("tests/**/*.py")
+    }
+    assert sum(map(len, found.values())) > 1000
+    long = [f"{path.name}: {name}" for path, names in found.items() for name in names if len(name) > LONGEST_NAME]
+    assert not long, "\n" + "\n".join(long)
+
+
+PARTS = ("Tutorials", "How-to guides", "Explanations", "Reference")
+# A how-to guide says in its title what the reader does.
+VERBS = {"Add", "Choose", "Deploy", "Find", "Migrate", "Predict", "Read", "Resume", "Set", "Train", "Work"}
+
+
+def test_the_documentation_has_four_parts():
+    front = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^:caption: (.+)\n(?::.*\n)*\n((?:[\w/]+\n)+)", front, re.MULTILINE))
+    assert tuple(parts) == PARTS
+    assert len(parts["Tutorials"].split()) == 3
+    guides = [ROOT / f"docs/{name}.md" for name in parts["How-to guides"].split() if name != "gallery/index"]
+    titles = [page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for page in guides]
+    assert not [title for title in titles if title.split()[0] not in VERBS]
+
+
+def test_spelling():
+    """Words that codespell does not know but are right are in pyproject.toml."""
+    texts = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "examples", "src"]
+    texts += [str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts]
+    done = subprocess.run([sys.executable, "-m", "codespell_lib", *texts], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_page_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    for text, fault in {
+        "word\n" * 41: "41 words",
+        "x" * 101: "line 1 has 101 characters",
+        "One row a class.": "'row a class': use per",
+        "It is three times as fast.": "'times as fast': use times faster",
+    }.items():
+        page.write_text(text, encoding="utf-8")
+        assert [found[: len(fault)] for found in faults(page)] == [fault], text
+    page.write_text(f"- **Bold.** {'word ' * 15}\n{'word ' * 15}\n{'word ' * 10}end. {'x' * 9}\n", encoding="utf-8")
+    assert [found[:8] for found in faults(page)] == ["41 words"]  # without the bold sentence before

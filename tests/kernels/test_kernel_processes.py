@@ -47,6 +47,7 @@ def run(script, tmp_path, **environment):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_import_is_free_of_numba(tmp_path):
     script = "import sys, scoreline; print('numba' in sys.modules, 'scoreline' in sys.modules)"
     assert run(script, tmp_path) == "False True"

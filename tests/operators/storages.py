@@ -1,12 +1,21 @@
 """Matrices in every storage that `as_operator` takes, and wrappers of operators: one dictionary each, name to function."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from scoreline.operators import BlockOperator, InterceptOperator, RandomFourierFeatures, ScaledOperator, as_operator
+from scoreline.operators import (
+    BlockOperator,
+    InterceptOperator,
+    RandomFourierFeatures,
+    ScaledOperator,
+    StringOperator,
+    as_operator,
+)
 from tiers import tiered
 
 N, P = 37, 23  # neither is a multiple of 4, so the remainders of the unrolled kernels are used
@@ -217,7 +226,41 @@ def fourier_case(dtype):
     return operator, fourier_features(operator, rows.astype(np.float64))
 
 
+def kmer_features(rows, degree, kind, alphabet="ACGT", min_degree=None, norm=None):
+    """Compute the features of StringOperator as its docstring writes them, one k-mer at a time."""
+    columns, positional = [], kind == "weighted_degree"
+    for k in range(min_degree or (1 if positional else degree), degree + 1):
+        value = np.sqrt(2.0 * (degree - k + 1) / (degree * (degree + 1))) if positional else 1.0
+        for position in range(len(rows[0]) - k + 1) if positional else [None]:
+            for kmer in map("".join, product(alphabet, repeat=k)):
+                at = [[position] if positional else range(len(row) - k + 1) for row in rows]
+                columns.append([value * sum(r[i : i + k] == kmer for i in a) for r, a in zip(rows, at, strict=True)])
+    dense = np.array(columns, dtype=np.float64).T
+    if norm is not None:
+        size = dense.sum(axis=1) if norm == "l1" else np.sqrt((dense**2).sum(axis=1))
+        dense = np.divide(dense, size[:, None], out=np.zeros_like(dense), where=size[:, None] > 0.0)
+    return dense
+
+
+def random_rows(alphabet="ACGT", shortest=9, longest=9, n=40, seed=0):
+    """Return rows of random letters, a tenth of them "." and so outside of the alphabet."""
+    rng = np.random.default_rng(seed)
+    share = [*[0.9 / len(alphabet)] * len(alphabet), 0.1]
+    lengths = rng.integers(shortest, longest + 1, size=n)
+    return ["".join(rng.choice([*alphabet, "."], size=length, p=share)) for length in lengths]
+
+
+def string_case(rows, **options):
+    return StringOperator(rows, **options), kmer_features(rows, **options)
+
+
 COMPUTED = {
+    "weighted_degree": lambda: string_case(random_rows(), degree=3, kind="weighted_degree"),
+    "weighted_degree_l2": lambda: string_case(
+        random_rows("xyz"), degree=3, kind="weighted_degree", alphabet="xyz", norm="l2"
+    ),
+    "spectrum": lambda: string_case(random_rows("ACGT", 0, 30), degree=3, kind="spectrum", min_degree=1),
+    "spectrum_l2": lambda: string_case(random_rows("ACGT", 0, 30), degree=2, kind="spectrum", norm="l2"),
     "linear_operator": lambda: (as_operator(aslinearoperator(gaussian())), gaussian()),
     "linear_operator_sparse": lambda: (as_operator(aslinearoperator(sp.csr_array(mostly_zero()))), mostly_zero()),
     "fourier": lambda: fourier_case(np.float64),

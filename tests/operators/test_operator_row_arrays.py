@@ -71,6 +71,15 @@ def test_rows_of_a_wrapper_count_on_both_operators(name):
     assert inner.n_passes == pytest.approx(1.0, rel=1e-12)
 
 
+@for_each("storage", ["c", "f", "csr_array_int32"])
+@for_each("name", ["intercept", "intercept_tenth", "centred", "intercept_of_centred", "centred_intercept"])
+def test_row_bytes_are_those_of_the_arrays(name, storage):
+    operator = WRAPPERS[name][0](as_operator(STORAGES[storage]()))
+    arrays = operator.row_arrays(0, N)
+    stored = arrays.values.nbytes + (0 if arrays.indices is None else arrays.indices.nbytes)
+    assert operator.row_bytes * N == pytest.approx(stored, rel=1e-12)
+
+
 def test_computed_rows_can_be_read_back():
     operator = RandomFourierFeatures(gaussian(), n_features=13, gamma=0.3, random_state=2)
     features = next(operator.row_blocks()).data

@@ -8,6 +8,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+import pytest
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,7 @@ def test_the_table_is_that_of_the_project():
     assert {name: by for name, (by, _) in table().items()} == wanted()
 
 
+@pytest.mark.slow
 def test_licences_are_those_of_the_packages():
     installed = {each.name.lower().replace("_", "-"): each.metadata for each in importlib.metadata.distributions()}
     for name in wanted():
@@ -65,6 +67,7 @@ def lower_limits():
     return dict(line.split("==") for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_the_lower_limits_can_be_asked_for():
     pins = lower_limits()
     assert set(pins) == set(wanted()) | {"onnx", "pandas"}  # the two come with others, and must be of their time

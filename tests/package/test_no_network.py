@@ -50,6 +50,7 @@ def test_no_connection_is_opened():
     assert done.stdout.endswith("done\n")
 
 
+@pytest.mark.slow
 def test_the_watch_sees_connections():
     script = WATCHED.split("warnings.simplefilter")[0] + "import socket\nsocket.create_connection(('127.0.0.1', 9))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

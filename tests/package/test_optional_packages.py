@@ -21,6 +21,7 @@ print(sorted(loaded))
 """
 
 
+@pytest.mark.slow
 def test_a_fit_in_memory_imports_nothing_beyond_the_core():
     done = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -4,6 +4,7 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+from random_labels import labels
 from sklearn.metrics import average_precision_score
 
 from cases import for_each
@@ -11,13 +12,6 @@ from scoreline.risks import AveragePrecisionRisk
 
 EPS = np.finfo(float).eps
 RISK = AveragePrecisionRisk()
-
-
-def labels(rng, n, kind):
-    share = (0.5, 0.1, 0.9, 0.0, 1.0)[kind % 5]
-    y = np.where(rng.random(n) < share, 1, -1)
-    y[0], y[1] = 1, -1
-    return y[rng.permutation(n)]
 
 
 def scores(rng, y, kind):

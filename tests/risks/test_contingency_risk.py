@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from random_labels import labels
 
 from cases import for_each
 from scoreline.measures import CountMeasure, get_measure
@@ -92,13 +93,6 @@ def exactly(risk, z, y):
         if not k or plus - b + c == k
     ]
     return max(values) if risk.shift != "linear" else max(Fraction(0), *values)
-
-
-def labels(rng, n, kind):
-    share = (0.5, 0.1, 0.9, 0.0, 1.0)[kind % 5]
-    y = np.where(rng.random(n) < share, 1, -1)
-    y[0], y[1] = 1, -1
-    return y[rng.permutation(n)]
 
 
 def scores(rng, y, kind):

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from random_labels import labels
 
 from cases import for_each
 from scoreline.risks import ContingencyRisk, HingeRisk, RocAreaRisk
@@ -19,12 +20,6 @@ RISKS |= {
 RISKS["contingency-fbeta-0.3"] = lambda ties="any": ContingencyRisk("fbeta", {"beta": 0.3}, ties=ties)
 RISKS["contingency-precision_at_2"] = lambda ties="any": ContingencyRisk("precision_at_k", {"k": 2}, ties=ties)
 every_risk = for_each("make", RISKS.values(), labels=RISKS)
-
-
-def labels(rng, n):
-    y = np.where(rng.random(n) < 0.4, 1, -1)
-    y[0], y[1] = 1, -1
-    return y[rng.permutation(n)]
 
 
 def scores(rng, y, kind):

@@ -16,7 +16,14 @@ from scoreline.operators.moments import ClassMoments, Moments
 from scoreline.risks.registry import all_risks
 from scoreline.solvers import MomentsSolver, Solver
 from scoreline.solvers.common.method import Method
-from scoreline.solvers.moments import LEAST_RIDGE, effective_rows, shrinkage
+from scoreline.solvers.moments import (
+    LEAST_RIDGE,
+    BothClasses,
+    ImplicitCovariance,
+    OneClass,
+    effective_rows,
+    shrinkage,
+)
 from scoreline.solvers.registry import all_solvers, get_solver
 
 MEASURES = ["roc_auc", "accuracy", "balanced_accuracy"]
@@ -242,11 +249,55 @@ def test_passes_of_conjugate_gradients(implicit):
     assert stopped.n_iter == 1
 
 
-@for_each("measure, method", [("accuracy", "exact"), ("roc_auc", "paper"), ("balanced_accuracy", "paper")])
-def test_what_needs_whole_covariances_says_so(implicit, measure, method):
-    X, sign = make_data()
-    with pytest.raises(ValueError, match=r"needs whole covariances: X must have at most \d+ columns"):
-        trained(X, sign, measure, method=method)
+@for_each("name", STORAGES)
+def test_products_with_the_covariance_of_a_class(name):
+    X, sign = make_data(p=8)
+    X += 1e4 * np.where(np.arange(8) % 2, -1.0, 1.0)
+    weight = np.random.default_rng(1).integers(0, 4, len(sign)).astype(float)
+    *_, plus, minus = pieces(X, sign, weight)
+    S, extra = ImplicitCovariance(as_operator(STORAGES[name](X)), sign, weight), np.linspace(0.0, 1.0, 8)
+    for v in np.random.default_rng(2).standard_normal((2, 8)):
+        for side, covariance in enumerate((plus, minus)):
+            # Scores of size 1e4 have 12 digits of a deviation.
+            np.testing.assert_allclose(S.product_of(v, side), covariance @ v, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(OneClass(S, side, extra) @ v, covariance @ v + extra * v, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(BothClasses(S, extra) @ v, (plus + minus) @ v + extra * v, rtol=0, atol=1e-9)
+
+
+@for_each("measure, name, weighted", crossed(MEASURES, STORAGES, [False, True], strength=1))
+def test_the_papers_procedure_needs_no_covariances(measure, name, weighted, monkeypatch):
+    X, sign = make_data(p=8)
+    X[np.random.default_rng(2).random(X.shape) < 0.3] = 0.0
+    weight = np.random.default_rng(1).integers(0, 4, len(sign)).astype(float) if weighted else None
+    explicit, implicit = both_ways(
+        STORAGES[name](X), sign, monkeypatch, measure=measure, weight=weight, ridge=0.3, method="paper"
+    )
+    # The same steps by other sums: roundings grow over some twenty of them, and it stops at a gradient of 1e-4.
+    assert implicit.predicted == pytest.approx(explicit.predicted, abs=1e-8)
+    aligned(implicit.w, explicit.w, 1e-5)
+    assert implicit.intercept == pytest.approx(explicit.intercept, abs=1e-4)
+    assert implicit.n_iter == pytest.approx(explicit.n_iter, abs=1)
+
+
+@for_each("weights, measure", [(PLAIN, "accuracy"), ((4.0, 1.0), "accuracy"), (PLAIN, "balanced_accuracy")])
+def test_the_least_error_without_covariances(measure, weights, monkeypatch):
+    for seed in range(3):
+        X, sign = make_data(p=8, seed=seed)
+        explicit, implicit = both_ways(X, sign, monkeypatch, measure=measure, weights=weights, ridge=0.3)
+        # A local search against the global one: here they agree; a gradient of 1e-7 leaves the error alone.
+        assert implicit.predicted == pytest.approx(explicit.predicted, abs=1e-6), seed
+        aligned(implicit.w, explicit.w, 1e-3)
+        monkeypatch.undo()
+
+
+def test_passes_of_a_search_for_the_least_error(implicit):
+    X, sign = make_data(p=8)
+    operator = as_operator(X)
+    got = MomentsSolver(ridge=0.3, method="paper").train(operator, sign, None, "accuracy", PLAIN)
+    # Two means, two variances, one for the start and one for the scores, three for a gradient; a step takes two at most.
+    assert operator.n_passes <= 6 + 3 * (2 * got.n_iter + 1)
+    stopped = MomentsSolver(ridge=0.3, max_iter=1).train(as_operator(X), sign, None, "accuracy", PLAIN)
+    assert not stopped.solved
 
 
 @for_each("ridge", ["auto", 0.3])

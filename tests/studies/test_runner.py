@@ -106,8 +106,8 @@ def test_pages(study, tmp_path):
     page = (tmp_path / "s.md").read_text()
     assert page.startswith("# small2026\n\nNobody 2026, Nothing.")
     for text in (
-        "| one is one | 1 | 1 | reproduces |",
-        "| x |  |  | not judged |",
+        "| one is one | 1 | 1 | - | reproduces |",
+        "| x |  |  | - | not judged |",
         "![line](s-line.png)",
         "nowhere",
         "Quick run",

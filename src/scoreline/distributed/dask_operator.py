@@ -157,7 +157,7 @@ def from_dask(X: Collection, client: Client = None) -> DaskOperator:
     _check_columns(X)
     cluster = DaskCluster(client)
     cluster.threads  # noqa: B018 - raises if there are no workers, before anything waits for them
-    return _of_chunks(cluster, *_blocks(cluster, X), X.shape[1])
+    return operator_of_chunks(cluster, *_blocks(cluster, X), X.shape[1])
 
 
 def distribute(X: Any, client: Client = None) -> DaskOperator:
@@ -171,13 +171,15 @@ def distribute(X: Any, client: Client = None) -> DaskOperator:
     chunks = [cluster.call(same, X[a:b]) for a, b in spans if a < b]
     sizes = cluster.collect([cluster.call(_measured, chunk) for chunk in chunks])
     cluster.count(sum(size for _, size in sizes))
-    operator = _of_chunks(cluster, chunks, sizes, X.shape[1])
+    operator = operator_of_chunks(cluster, chunks, sizes, X.shape[1])
     place = operator.inspect()
     assert place is None, "rows that were read are finite"
     return operator
 
 
-def _of_chunks(cluster: DaskCluster, chunks: list[Future], sizes: list[tuple[int, float]], p: int) -> DaskOperator:
+def operator_of_chunks(
+    cluster: DaskCluster, chunks: list[Future], sizes: list[tuple[int, float]], p: int
+) -> DaskOperator:
     """Return blocks on the workers as an operator; the blocks of a worker are combined into parts."""
     lengths = [rows for rows, _ in sizes]
     if sum(lengths) == 0:

@@ -9,8 +9,9 @@ import numpy as np
 from scoreline.distributed.blocks import BlockVector, Ref
 from scoreline.distributed.dask_operator import Client, DaskCluster, arranged
 from scoreline.distributed.parts_operator import PartsOperator, stacked
-from scoreline.io.mapped_folder import n_rows, open_mapped
+from scoreline.io.mapped_folder import holds_sequences, n_rows, open_mapped, open_sequences
 from scoreline.io.sources import Dataset
+from scoreline.operators import StringOperator
 from scoreline.operators.base import Operator
 from scoreline.runtime.types import AnyArray
 
@@ -24,10 +25,11 @@ class FolderFacts(NamedTuple):
     names: Sequence[str] | None
     encoding: dict[str, Any] | None
     classes: str | None
+    string_features: dict[str, Any] | None
 
 
-def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client = None) -> Dataset:
-    """Open folders that `convert` has written as one data set on the workers of a Dask cluster.
+def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client = None, **features: Any) -> Dataset:
+    """Open folders that `convert` or `convert_sequences` has written as one data set on the workers of a Dask cluster.
 
     The rows of the folders are concatenated and distributed evenly, so one folder is enough for many workers. All workers must
     be able to read the folders under the same paths, as on a shared file system. They read rows when they need them, and
@@ -39,6 +41,8 @@ def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client =
         Folders with the same features and classes.
     client : distributed.Client, optional
         By default the active client.
+    **features
+        For folders of sequences: the options of `StringOperator`.
 
     Returns
     -------
@@ -55,7 +59,7 @@ def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client =
         raise ValueError("folders is empty; give at least one folder that convert has written")
     cluster = DaskCluster(client)
     threads = cluster.threads
-    facts: list[FolderFacts] = cluster.collect([cluster.call(_facts, path) for path in paths])
+    facts: list[FolderFacts] = cluster.collect([cluster.call(_facts, path, features) for path in paths])
     for path, fact in zip(paths, facts, strict=True):
         for what, own, first in zip(FolderFacts._fields, fact, facts[0], strict=True):
             if what not in ("rows", "bytes") and own != first:
@@ -70,15 +74,16 @@ def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client =
     groups, layout = arranged(cluster, lengths, [size * n for n in lengths], workers, threads)
     owned = [[pieces[k][:3] for k in group] for group in groups]
 
-    def on_workers(function: Callable[..., Any]) -> list[Ref]:
+    def on_workers(function: Callable[..., Any], *options: Any) -> list[Ref]:
         submit = cluster.submit
-        return [Ref(submit(function, own, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
+        return [Ref(submit(function, own, *options, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
 
-    operator = PartsOperator(layout, on_workers(_rows))
+    operator = PartsOperator(layout, on_workers(_rows, features))
     operator.inspect()  # reads the largest magnitudes from the folders
+    operator.string_features = facts[0].string_features
     y = None if facts[0].classes is None else BlockVector(layout, on_workers(_labels))
     names, encoding, class_names = cluster.collect([cluster.submit(_described, paths[0], home=layout.homes[0])])[0]
-    return Dataset(operator, y, names, encoding, class_names)  # type: ignore[arg-type]
+    return Dataset(operator, y, names, encoding, class_names)  # type: ignore[arg-type]  # y is a vector in blocks
 
 
 def shared_out(paths: list[str], lengths: list[int], workers: int) -> list[tuple[str, int, int, int]]:
@@ -94,22 +99,33 @@ def shared_out(paths: list[str], lengths: list[int], workers: int) -> list[tuple
     return pieces
 
 
-def _facts(path: str) -> FolderFacts:
+def _opened(path: str, rows: tuple[int, int], features: dict[str, Any] | None) -> Dataset:
+    """Return some rows of a folder; sequences become features, or stay as they are without options."""
+    if not holds_sequences(path):
+        if features:
+            raise ValueError(f"{path} holds no sequences, and {sorted(features)} are options of StringOperator")
+        return open_mapped(path, rows=rows)
+    data = open_sequences(path, rows=rows)
+    return data if features is None else data._replace(X=StringOperator(data.X, **features))
+
+
+def _facts(path: str, features: dict[str, Any]) -> FolderFacts:
     """Return the facts about a folder."""
-    data, n = open_mapped(path, rows=(0, 1)), n_rows(path)
+    data, n = _opened(path, (0, 1), features), n_rows(path)
     encoding = None if data.encoding is None else data.encoding.to_json()
     kind = None if data.y is None else data.y.dtype.kind
-    return FolderFacts(n, n * data.X.row_bytes, data.X.shape[1], data.names, encoding, kind)
+    X = data.X
+    return FolderFacts(n, n * X.row_bytes, X.shape[1], data.names, encoding, kind, X.string_features)
 
 
-def _rows(pieces: list[tuple[str, int, int]]) -> Operator:
-    return stacked([open_mapped(path, rows=(start, stop)).X for path, start, stop in pieces])
+def _rows(pieces: list[tuple[str, int, int]], features: dict[str, Any]) -> Operator:
+    return stacked([_opened(path, (start, stop), features).X for path, start, stop in pieces])
 
 
 def _labels(pieces: list[tuple[str, int, int]]) -> AnyArray:
-    return np.concatenate([np.asarray(open_mapped(path, rows=(start, stop)).y) for path, start, stop in pieces])
+    return np.concatenate([np.asarray(_opened(path, (start, stop), None).y) for path, start, stop in pieces])
 
 
 def _described(path: str) -> tuple[Any, ...]:
-    data = open_mapped(path, rows=(0, 1))
+    data = _opened(path, (0, 1), None)
     return data.names, data.encoding, data.class_names

@@ -36,6 +36,7 @@ class PartPasses(RowPasses):
         self.method, self.problem, self.outer = copy.copy(method), problem, outer
         self.operator = outer.in_parts()
         self.method.callbacks, self.method.journal = (), None  # these are used on the driver only
+        # Vectors in blocks, where the base class has arrays.
         self.sign, self.weight, self.constant = problem.sign, problem.weight, problem.constant  # type: ignore[assignment]
         self.shares = np.bincount((problem.sign > 0).astype(np.int8), problem.weight, 2) / self.rows
 

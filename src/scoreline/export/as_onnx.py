@@ -330,7 +330,7 @@ class _Nodes:
             return []
         if len(at) < len(terms):
             table = self.node("Gather", table, self.constant("mapped", INT64, at), axis=1)
-        pieces = [(terms[k].coefficient, *terms[k].knots) for k in at]  # type: ignore[misc]
+        pieces = [(terms[k].coefficient, *terms[k].knots) for k in at]  # type: ignore[misc]  # those at `at` have knots
         constant = math.fsum(coefficient * float(y[0]) for coefficient, _, y in pieces)
         found = [self.constant("base", DOUBLE, [[constant]])]
         for segment in range(max(len(x) for _, x, _ in pieces) - 1):

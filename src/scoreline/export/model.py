@@ -59,6 +59,11 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
             "are those that the steps before it make"
         )
     check_is_fitted(clf, "coef_")
+    if getattr(clf, "string_features_", None) is not None:
+        raise ValueError(
+            "clf was trained on a StringOperator, whose features are computed from letters: an export has no such features. "
+            "Use save and load_model, or read the motifs with strongest_motifs(clf)."
+        )
     coef = np.asarray(clf.coef_, dtype=np.float64).reshape(-1)
     encoding = getattr(clf, "encoding_", None) if encoding is None else encoding
     if encoding is not None and not isinstance(encoding, Encoding):

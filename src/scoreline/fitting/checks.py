@@ -67,6 +67,19 @@ def feature_source(X: Any) -> Any:
     return X._meta if is_dask(X) and hasattr(X, "columns") else X
 
 
+def check_string_features(estimator: Any, X: Any) -> None:
+    """Raise if X has other k-mers as columns than those that the estimator was trained on."""
+    known, found = getattr(estimator, "string_features_", None), getattr(X, "string_features", None)
+    if known is None or found is None or known == found:
+        return
+    names = [name for name in known if known[name] != found.get(name)]
+    here, there = (", ".join(f"{name}={record.get(name)!r}" for name in names) for record in (found, known))
+    raise ValueError(
+        f"X is a StringOperator with {here}, and the model was trained with {there}. Make X with the features of the model: "
+        "StringOperator(sequences, **clf.string_features_)."
+    )
+
+
 def _two_numbers(labels: AnyArray) -> AnyArray | None:
     """Return the two values of numeric labels, or None if that is not what they are; no sort, little memory."""
     if labels.dtype.kind not in "biuf" or len(labels) == 0:

@@ -63,6 +63,7 @@ def set_model(estimator: Any, X: Any, operator: Operator, attributes: dict[str, 
         validate_data(new, feature_source(X), skip_check_array=True)
         end_stream(new)
         new.n_features_in_, new.column_map_ = operator.shape[1], operator.column_map
+        new.string_features_ = operator.string_features
         new.__dict__.update(attributes)
 
 

@@ -73,8 +73,8 @@ class MomentsFit:
         def finish() -> None:
             if not direction.solved:
                 warn_user(
-                    f"solver='moments' stopped by max_iter after {direction.n_iter} conjugate gradients: the direction is not "
-                    "exact. Raise max_iter or the ridge, or scale the features.",
+                    f"solver='moments' stopped by max_iter after {direction.n_iter} iterations: the direction is not exact. "
+                    "Raise max_iter or the ridge, or scale the features.",
                     ConvergenceWarning,
                 )
             if solver.diagnostics:

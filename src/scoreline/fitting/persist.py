@@ -15,6 +15,7 @@ from scoreline.io.encoding import Encoding
 from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.measures import CountsBasedMeasure, Measure
 from scoreline.measures.registry import all_measures, get_measure
+from scoreline.operators import StringFeatures
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.operators.moments import ClassMoments
 from scoreline.runtime.types import AnyArray
@@ -56,10 +57,10 @@ class LostMeasure(CountsBasedMeasure):
     range = (-np.inf, np.inf)
 
     def __init__(self, name: str):
-        self.name = name  # type: ignore[misc]
+        self.name = name  # type: ignore[misc]  # of its own, where others have that of the class
 
     @property
-    def risks(self) -> Any:  # type: ignore[override]
+    def risks(self) -> Any:  # type: ignore[override]  # an attribute elsewhere
         """Raise: without the function there is nothing to train for."""
         raise ValueError(
             f"measure {self.name!r} was a function of yours, and {NO_CODE}: pass it again, load_model(path, measure=...)"
@@ -119,6 +120,10 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         clf.__dict__.update(trained)
         if trained.get("column_map_") is not None:  # files of earlier versions have none
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
+        if trained.get("string_features_") is not None:
+            width = StringFeatures(**trained["string_features_"]).width
+            if width != clf.n_features_in_:
+                raise ValueError(f"the string features are {width}, the model has {clf.n_features_in_}")
         _check_trained(clf)
         if content["encoding"] is not None:
             clf.encoding_ = Encoding.from_json(content["encoding"])

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from scoreline.fitting.checks import check_labels, check_sample_weight, check_truth
+from scoreline.fitting.checks import check_labels, check_sample_weight, check_string_features, check_truth
 from scoreline.fitting.model import Model, end_stream
 from scoreline.fitting.moments import MomentsStream
 from scoreline.fitting.parameters import Parameters
@@ -56,6 +56,8 @@ def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> 
             )
         y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
         known = _known_classes(clf, on_host(classes), y, operator.shape[0], first)
+        if not first:
+            check_string_features(clf, X)
         validate_data(clf, X, reset=first, skip_check_array=True)
         sign = np.where(check_truth(y, known, operator.shape[0]), 1, -1)
         weight = check_sample_weight(sample_weight, len(sign))
@@ -137,6 +139,7 @@ def _begin_stream(clf: Any, classes: AnyArray, operator: Operator) -> None:
         del clf.coef_
     end_stream(clf)
     clf.classes_, clf.n_features_in_, clf.n_passes_, clf.column_map_ = classes, operator.shape[1], 0.0, None
+    clf.string_features_ = operator.string_features
 
 
 def _set_stream_model(clf: Any, model: Model | None, passes: float, decided: str) -> None:

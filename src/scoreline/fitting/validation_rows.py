@@ -71,6 +71,10 @@ def given_rows(
     """Return the validation rows that the user gave, on the device of the fit and with its map of columns."""
     X, y, *rest = settings.validation
     operator, p = as_operator(X), trained_on.shape[1]
+    if operator.string_features != trained_on.string_features:
+        raise ValueError(
+            "early_stopping: the validation rows must be a StringOperator with the options of X, or neither"
+        )
     if device is not None:
         operator = room_module("device", "convert").moved(operator, device)
     if operator.shape[1] != p:

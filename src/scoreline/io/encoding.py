@@ -291,7 +291,7 @@ class Encoding:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Encoding) and self.to_json() == other.to_json()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python wants it of what is equal by content and may change
 
     def __repr__(self) -> str:
         numbers = sum(c.kind == "number" for c in self.columns)

@@ -17,8 +17,9 @@ from scoreline.io.encoding import Encoding
 from scoreline.io.files import atomic_file, check_plain, sync_folder
 from scoreline.io.libsvm import INT32_MAX
 from scoreline.io.model_archive import read_json
-from scoreline.io.sources import Dataset, Source, UnfitError, open_source
-from scoreline.operators.mapped import MappedCsr, MappedDense, advised_array
+from scoreline.io.sources import Dataset, SequenceSource, Source, UnfitError, open_source
+from scoreline.operators.mapped import MappedCsr, MappedDense, MappedSequences, advised_array
+from scoreline.operators.sequences import check_alphabet
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.memory import memory_limit
 from scoreline.runtime.npy import map_array
@@ -30,11 +31,15 @@ FORMAT, VERSION, HEADER = "scoreline mapped data", 1, "header.json"
 FLOATS, INTEGERS = ("float64", "float32"), ("int32", "int64")
 TYPES = {
     "X": FLOATS, "data": FLOATS, "largest": FLOATS[:1], "indices": INTEGERS, "indptr": INTEGERS, "labels": ("int8",),
+    "letters": ("uint8",), "starts": ("uint64",),
 }  # fmt: skip
 MAX_CLASSES = 100
 REREAD_BYTES = 1 << 24  # per read of a file that was written before
 COLUMN_VECTORS = 8  # vectors with one number per column that conversion and training need at least
-FILES = {"csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest")}
+FILES = {
+    "csr": ("data", "indices", "indptr", "largest"), "dense": ("X", "largest"),
+    "sequences": ("letters", "starts"), "sequences of one length": ("letters",),
+}  # fmt: skip
 
 
 def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool = False, **options: Any) -> Path:
@@ -136,7 +141,7 @@ def _check_place(folder: Path, overwrite: bool) -> None:
 
 def _fill(part: Path, opened: Source, dtype: str) -> None:
     """Write the rows of a source and the header."""
-    writer = RowsWriter(part, dtype)
+    writer = SequencesWriter(part, "uint8") if isinstance(opened, SequenceSource) else RowsWriter(part, dtype)
     try:
         for X, labels in opened.blocks():
             writer.append(X, labels)
@@ -219,6 +224,8 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         storage, (n, p) = header["storage"], header["shape"]
         if type(n) is not int or type(p) is not int or min(n, p) < 1:
             raise ValueError(f"shape={header['shape']!r:.100} must be two whole numbers above 0")
+        if "alphabet" in header:
+            raise UnfitError("it holds sequences, which scoreline.io.open_sequences opens")
         labelled = header["classes"] is not None
         for name in (*FILES[storage], "labels") if labelled else FILES[storage]:
             _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
@@ -240,10 +247,96 @@ def open_mapped(folder: Any, *, verify: bool = False, rows: tuple[int, int] | No
         if class_names is not None and not _are_texts(class_names, 2):
             raise ValueError("class_names of the header are not two texts")
         return Dataset(operator, y, names, encoding, class_names)
+    except UnfitError as error:
+        raise ValueError(f"{folder}: {error}") from None
     except Exception as error:  # a damaged header can cause any kind of error
-        raise ValueError(
-            f"{folder} is damaged ({type(error).__name__}: {error!s:.300}); convert the data again"
-        ) from error
+        raise _damaged(folder, error) from error
+
+
+def convert_sequences(source: Any, folder: Any, *, alphabet: str = "ACGT", overwrite: bool = False) -> Path:
+    """Write sequences into a folder of one byte per letter, from which `open_sequences` trains without reading it into memory.
+
+    Parameters
+    ----------
+    source : tuple (sequences, y), or iterable of such tuples
+        Sequences as for `StringOperator`, and their labels, None if there are none. An iterable gives the rows block by block,
+        so memory stays small: a generator, or the chunks of a table.
+    folder : path
+        The folder to make; the folder that it lies in must exist.
+    alphabet : str
+        The letters; any other letter is kept as unknown.
+    overwrite : bool
+        Replace a folder that is there, when the new one is complete.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scoreline.io import convert_sequences, open_sequences
+    >>> blocks = ((["ACGT", "TTGA"], [1, 0]) for _ in range(3))
+    >>> folder = convert_sequences(blocks, pathlib.Path(tempfile.mkdtemp(), "dna"))
+    >>> data = open_sequences(folder)
+    >>> len(data.X), data.X.length, data.y.tolist()
+    (6, 4, [1, 0, 1, 0, 1, 0])
+    """
+    return convert(SequenceSource(source, alphabet), folder, overwrite=overwrite)
+
+
+def open_sequences(folder: Any, *, verify: bool = False, rows: tuple[int, int] | None = None) -> Dataset:
+    """Open a folder that `convert_sequences` has written: letters stay on the disk, and are read during each product.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+    verify : bool
+        Also compare all files with their checksums, which reads them once.
+    rows : (first, one past the last), optional
+        Only these rows.
+
+    Returns
+    -------
+    Dataset
+        X as Sequences, which `StringOperator(data.X, degree=...)` makes features of, and y.
+
+    Raises
+    ------
+    ValueError
+        If the folder is not complete, damaged, written by a newer version, or holds something else.
+    """
+    folder = Path(folder).absolute()
+    header = _header(folder)
+    try:
+        if "alphabet" not in header:
+            raise UnfitError("it holds rows of numbers, which scoreline.io.open_mapped opens")
+        n, length, alphabet = header["shape"][0], header["length"], header["alphabet"]
+        check_alphabet(alphabet)
+        if type(n) is not int or n < 1 or not (length is None or (type(length) is int and length >= 0)):
+            raise ValueError(f"{n!r:.50} rows of length {length!r:.50} cannot be")
+        labelled = header["classes"] is not None
+        for name in (*FILES[header["storage"]], "labels") if labelled else FILES[header["storage"]]:
+            _check_file(folder / f"{name}.npy", header["files"][f"{name}.npy"], verify)
+        start, stop = (0, n) if rows is None else (max(0, int(rows[0])), min(n, int(rows[1])))
+        X = MappedSequences(folder, alphabet, length, start, stop)
+        y = _labels(folder, header["classes"], n, slice(start, stop)) if labelled else None
+        return Dataset(X, y, class_names=header.get("class_names"))
+    except UnfitError as error:
+        raise ValueError(f"{folder}: {error}") from None
+    except Exception as error:  # a damaged header can cause any kind of error
+        raise _damaged(folder, error) from error
+
+
+def holds_sequences(folder: Any) -> bool:
+    """Tell whether a folder is one that `convert_sequences` has written."""
+    return "alphabet" in _header(Path(folder).absolute())
+
+
+def _damaged(folder: Path, error: Exception) -> ValueError:
+    return ValueError(f"{folder} is damaged ({type(error).__name__}: {error!s:.300}); convert the data again")
 
 
 def _labels(folder: Path, names: Any, n: int, rows: slice) -> AnyArray:
@@ -499,3 +592,33 @@ class RowsWriter:
         storage, classes = "csr" if "indptr" in self.files else "dense", list(self._codes) if labelled else None
         header = {"storage": storage, "shape": [self.rows, width], "entries": self.entries, "dtype": str(self.dtype)}
         return header | {"classes": classes}
+
+
+class SequencesWriter(RowsWriter):
+    """Appends blocks of Sequences and labels: letters, and where rows start unless all have the same length."""
+
+    def __init__(self, folder: Path, dtype: Any):
+        super().__init__(folder, dtype)
+        self.alphabet, self.lengths = "", set[int]()
+
+    def append(self, X: Any, labels: AnyArray | None) -> None:
+        """Take in a block."""
+        if labels is not None:
+            self._append_labels(labels)
+        if not self.rows:
+            self._file("starts", np.uint64).append(np.zeros(1))
+        sizes = np.full(len(X), X.length) if X.starts is None else np.diff(X.starts).astype(np.int64)
+        self._file("starts", np.uint64).append(self.entries + np.cumsum(sizes))
+        self._file("letters", self.dtype).append(X.letters)
+        self.lengths.update({int(sizes.min()), int(sizes.max())})
+        self.rows, self.entries, self.alphabet = self.rows + len(X), self.entries + len(X.letters), X.alphabet
+
+    def finish(self, width: int, first_index: int = 0) -> dict[str, Any]:
+        """Complete the files."""
+        header = super().finish(width)
+        (self.folder / "largest.npy").unlink()
+        length = self.lengths.pop() if len(self.lengths) == 1 else None
+        if length is not None:
+            (self.folder / "starts.npy").unlink()
+        storage = "sequences" if length is None else "sequences of one length"
+        return header | {"storage": storage, "alphabet": self.alphabet, "length": length}

@@ -6,7 +6,7 @@ from typing import Any
 
 from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.mapped_folder import open_mapped
-from scoreline.io.sources import LEARNT, Dataset, is_empty, open_source
+from scoreline.io.sources import LEARNT, Dataset, given_options, open_source
 
 
 def read_data(
@@ -85,7 +85,7 @@ def read_data(
         "encoding": encoding, "separator": separator, "zero_based": None if zero_based == "auto" else zero_based,
         "n_features": n_features,
     }  # fmt: skip
-    given = {name: value for name, value in options.items() if not is_empty(value)}
+    given = given_options(options)
     learnt = {"impute": impute or "none", "indicators": indicators, "min_category_rows": min_category_rows}
     given |= {name: value for name, value in learnt.items() if value != LEARNT[name]}
     if isinstance(source, (str, Path)) and Path(source).is_dir():

@@ -16,6 +16,7 @@ from scoreline.io.libsvm import as_integers, check_indices, index_columns, libsv
 from scoreline.io.model_archive import read_npy
 from scoreline.io.tables import TABLES, CsvTable, Table, open_table, unpacked_suffix
 from scoreline.operators.convert import frame_values
+from scoreline.operators.sequences import Sequences, check_alphabet
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.memory import memory_limit
 from scoreline.runtime.messages import warn_user
@@ -26,6 +27,7 @@ from scoreline.runtime.types import AnyArray
 BLOCK_BYTES = 1 << 25
 ARRAYS = (".npy", ".npz")
 NPZ_PARTS = ("X", "y", "data", "indices", "indptr", "shape", "format")  # the arrays of an .npz file that are read
+LISTS_OF_NAMES = ("categories", "drop", "missing")
 LEARNT = {"impute": "mean", "indicators": True, "min_category_rows": MIN_CATEGORY_ROWS}  # options with their defaults
 Block = tuple[Any, AnyArray | None]
 
@@ -122,14 +124,18 @@ def open_source(source: Any, *, label: Any = None, positive: Any = None, **optio
     return opened if positive is None else OneAgainstRest(opened, positive)
 
 
-def is_empty(value: Any) -> bool:
-    """Tell whether an option was left out, or names nothing."""
-    return value is None or (hasattr(value, "__len__") and not isinstance(value, str) and len(value) == 0)
+def given_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were given: not None, and not a list of no names."""
+    return {name: value for name, value in options.items() if value is not None and not _names_nothing(name, value)}
+
+
+def _names_nothing(option: str, value: Any) -> bool:
+    return option in LISTS_OF_NAMES and not isinstance(value, str) and hasattr(value, "__len__") and len(value) == 0
 
 
 def _only(options: dict[str, Any], label: Any, what: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the given options, or raise if one of them is not `known` for this kind of source."""
-    given = {name: value for name, value in {**options, "label": label}.items() if not is_empty(value)}
+    given = given_options({**options, "label": label})
     for name in given:
         if name not in known:
             raise ValueError(
@@ -161,6 +167,34 @@ class LibsvmSource(Source):
         """Return the number of features and the index of the first."""
         first, width = index_columns(self.path, *self._index_range, self.zero_based, self.n_features)
         return width, first
+
+
+class SequenceSource(Source):
+    """Sequences of letters: a tuple (sequences, y), or an iterable of such tuples; `mapped_folder.convert_sequences`."""
+
+    name = "the sequences"
+
+    def __init__(self, source: Any, alphabet: str):
+        self.source, self.alphabet = source, alphabet
+        check_alphabet(alphabet)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield Sequences with their labels."""
+        # A tuple of two tuples is taken as sequences and labels: an iterable of blocks is rarely a tuple.
+        single = isinstance(self.source, tuple) and len(self.source) == 2
+        for block in [self.source] if single else self.source:
+            if not (isinstance(block, tuple) and len(block) == 2):
+                raise UnfitError(f"a block is a {type(block).__name__}, expected a tuple (sequences, labels or None)")
+            rows, labels = Sequences(block[0], self.alphabet), block[1]
+            if labels is not None and np.shape(labels) != (len(rows),):
+                raise UnfitError(
+                    f"labels have shape {np.shape(labels)}, expected one for each of {len(rows)} sequences"
+                )
+            yield rows, None if labels is None else np.asarray(labels)
+
+    def width(self) -> tuple[int, int]:
+        """Return 1: the features of sequences are chosen when they are opened."""
+        return 1, 0
 
 
 class TableSource(Source):

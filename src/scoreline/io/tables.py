@@ -265,7 +265,7 @@ class ArrowTable(Table):
         super().__init__(str(path), names, missing)
 
     @property
-    def rows(self) -> int:  # type: ignore[override]
+    def rows(self) -> int:  # type: ignore[override]  # an attribute elsewhere
         """Number of rows; the file is read to count them."""
         with self._opened() as reader:
             return sum(batch.num_rows for batch in self._stored(reader))
@@ -304,7 +304,7 @@ class XzText(io.RawIOBase):
     """
 
     def __init__(self, path: Path):
-        self._file: Any = lzma.open(path)  # noqa: SIM115
+        self._file: Any = lzma.open(path)  # noqa: SIM115 - `release` closes it
         self._ended, self._failed = threading.Event(), threading.Event()
 
     def readable(self) -> bool:
@@ -389,7 +389,7 @@ class CsvTable(Table):
             self._check_text(table.schema)
         arrow().default_memory_pool().release_unused()  # parsing needed as much memory again
         loaded = MemoryTable(table, self.name)
-        loaded.line_of = self.line_of  # type: ignore[method-assign]
+        loaded.line_of = self.line_of  # type: ignore[method-assign]  # the lines of the file
         return loaded
 
     def _read(self, columns: list[str], exact: set[str], text: set[str]) -> Iterator[Any]:

@@ -245,7 +245,7 @@ class CountMeasure(CountsBasedMeasure):
         if not isinstance(name, str) or not name:
             raise ValueError(f"name={name!r} must be a non-empty string")
         self.func = func
-        self.name = name  # type: ignore[misc]
+        self.name = name  # type: ignore[misc]  # of its own, where others have that of the class
         self._probe()
 
     def _probe(self) -> None:

@@ -117,7 +117,7 @@ def run_folds(
 def pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, AnyArray]:
     """Return the held-out scores of all folds for one alpha, and their rows."""
     return (
-        np.concatenate([fold.scores[k] for fold in folds]),  # type: ignore[index]
+        np.concatenate([fold.scores[k] for fold in folds]),  # type: ignore[index]  # folds whose scores were asked for
         np.concatenate([test for _, test in splits]),
     )
 

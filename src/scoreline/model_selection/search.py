@@ -150,7 +150,7 @@ class MeasureClassifierCV(MeasureClassifier):
         self.cv = cv
         self.selection = selection
         self.solver = solver
-        self.risk = risk  # type: ignore[assignment]
+        self.risk = risk  # type: ignore[assignment]  # may also be a list to choose from
         self.solver_params = solver_params
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -289,7 +289,7 @@ class MeasureClassifierCV(MeasureClassifier):
     merge = partial_fit
 
     @property
-    def alpha(self) -> float:  # type: ignore[override]
+    def alpha(self) -> float:  # type: ignore[override]  # a parameter elsewhere
         """The alpha of the final model."""
         return float(self.alpha_)
 
@@ -545,7 +545,7 @@ class Search:
         needs_threshold = not isinstance(measure, RankingMeasure)
         for k in range(len(values)):
             for f, (_, test) in enumerate(splits):
-                decision = folds[f].scores[k]  # type: ignore[index]
+                decision = folds[f].scores[k]  # type: ignore[index]  # was asked for
                 if needs_threshold:  # that of the other folds: these rows must not choose their own
                     others = [g for g in range(len(folds)) if g != f] or [f]
                     scores, left_out_rows = pooled([folds[g] for g in others], [splits[g] for g in others], k)

@@ -6,8 +6,10 @@ from scoreline.operators.convert import as_operator
 from scoreline.operators.dense import DenseOperator
 from scoreline.operators.fourier import RandomFourierFeatures
 from scoreline.operators.linear_map import LinearMap
+from scoreline.operators.sequences import Sequences
 from scoreline.operators.sparse import CompressedOperator
 from scoreline.operators.statistics import ColumnStatistics
+from scoreline.operators.strings import Motif, StringFeatures, StringOperator, strongest_motifs
 from scoreline.operators.wrappers import InterceptOperator, LinearMapOperator, RowsOperator, ScaledOperator
 
 __all__ = [
@@ -18,9 +20,14 @@ __all__ = [
     "InterceptOperator",
     "LinearMap",
     "LinearMapOperator",
+    "Motif",
     "Operator",
     "RandomFourierFeatures",
     "RowsOperator",
     "ScaledOperator",
+    "Sequences",
+    "StringFeatures",
+    "StringOperator",
     "as_operator",
+    "strongest_motifs",
 ]

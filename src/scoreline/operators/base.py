@@ -65,6 +65,8 @@ class Operator(ABC):
         The map that made the columns of this matrix from those of the user's (`scaling="robust"` or "quantile").
     tails_checked : bool
         Whether a fit has looked for heavy tails already, so that its folds and refits need not.
+    string_features : dict or None
+        What the columns of a StringOperator are: a model must not be used on other ones.
     """
 
     capabilities: frozenset[str] = frozenset()
@@ -76,6 +78,7 @@ class Operator(ABC):
         self.largest: FloatArray | None = None
         self.column_map: Any = None
         self.tails_checked = False
+        self.string_features: dict[str, Any] | None = None
 
     @visible
     def matvec(self, w: FloatArray) -> Scores:
@@ -125,9 +128,9 @@ class Operator(ABC):
         own.n_passes = 0.0
         inner, pieces = vars(self).get("inner"), vars(self).get("pieces")  # these have counts, too
         if inner is not None:
-            own.inner = inner.with_own_passes()  # type: ignore[attr-defined]
+            own.inner = inner.with_own_passes()  # type: ignore[attr-defined]  # of wrappers
         if pieces is not None:
-            own.pieces = type(pieces)(piece.with_own_passes() for piece in pieces)  # type: ignore[attr-defined]
+            own.pieces = type(pieces)(piece.with_own_passes() for piece in pieces)  # type: ignore[attr-defined]  # of stacks
         return own
 
     def wrap_parts(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from scoreline.operators.base import Operator
 from scoreline.operators.blocks import StridedOperator
 from scoreline.operators.dense import DenseOperator
+from scoreline.operators.sequences import Sequences
 from scoreline.operators.sparse import CompressedOperator, to_compressed
 from scoreline.operators.wrappers import LinearMapOperator
 from scoreline.runtime.array_types import is_dask, library_of
@@ -55,6 +56,8 @@ def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
     """
     if isinstance(X, Operator):
         return X
+    if isinstance(X, Sequences):
+        raise ValueError("X holds sequences of letters; make features of them first: StringOperator(X, degree=8)")
     if isinstance(X, LinearOperator):
         _check_shape(X.shape)
         return LinearMapOperator(X)
@@ -219,7 +222,8 @@ def _from_array(X: Any) -> AnyArray:
     if array.dtype.kind in "US":
         raise ValueError(
             f"X has dtype {array.dtype}: text, not numbers (it begins with {array.flat[0]!r}), expected float or integer. "
-            "Encode text columns first, for example with OneHotEncoder, or call X.astype(float)."
+            "Encode text columns first, for example with OneHotEncoder, or call X.astype(float). Sequences of letters become "
+            "features by scoreline.operators.StringOperator."
         )
     _check_kind(array.dtype)
     if array.dtype.kind in "Obiu" or array.dtype.itemsize == 2:

@@ -12,6 +12,7 @@ import numpy as np
 from scoreline.operators.base import Operator
 from scoreline.operators.block_sums import CsrRows, read_only
 from scoreline.operators.dense import DenseOperator
+from scoreline.operators.sequences import Sequences
 from scoreline.operators.sparse import CompressedOperator
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.npy import map_array
@@ -31,7 +32,7 @@ def advised_array(path: Path, advice: str = "MADV_SEQUENTIAL") -> AnyArray:
     """
     array = map_array(path)
     with suppress(AttributeError, ValueError, OSError):
-        array.base.madvise(getattr(mmap, advice))  # type: ignore[union-attr]
+        array.base.madvise(getattr(mmap, advice))  # type: ignore[union-attr]  # no map: suppressed
     return np.asarray(array)
 
 
@@ -142,6 +143,38 @@ class FewRows(Operator):
     def _listed(self, lines: BoundsArray) -> Block:
         self._files.check()
         return self._reader(lines)._listed(lines)
+
+
+class MappedSequences(Sequences):
+    """The letters of a folder, or of some consecutive rows of it."""
+
+    def __init__(self, folder: Path, alphabet: str, length: int | None, start: int, stop: int):
+        self.alphabet, self.folder, self.span = alphabet, folder, (start, stop)
+        names = ["letters"] if length is not None else ["letters", "starts"]
+        self._files = OpenFiles([folder / f"{name}.npy" for name in names])
+        own, starts = slice(None), None
+        if length is None:
+            starts = np.array(advised_array(folder / "starts.npy")[start : stop + 1])
+        else:
+            own = slice(start * length, stop * length)
+        self._take(advised_array(folder / "letters.npy")[own], starts, length, stop - start)
+        self._scattered = read_only(advised_array(folder / "letters.npy", "MADV_RANDOM")[own])
+        if starts is not None and (np.any(starts[1:] < starts[:-1]) or starts[-1] > len(self.letters)):
+            raise ValueError("starts.npy must rise, up to the number of letters")
+        if length is not None and len(self.letters) != self.n_letters:
+            raise ValueError(f"letters.npy has {len(self.letters)} letters, expected {self.n_letters}")
+
+    def letters_for(self, share: float) -> AnyArray:
+        """Return the letters, through a mapping that does not read on where the rows are few."""
+        self._files.check()
+        return self._scattered if share <= SCATTERED_SHARE else self.letters
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the object: its letters lie on a disk, and another process opens them there."""
+        return object.__sizeof__(self)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.folder, self.alphabet, self.length, *self.span)
 
 
 class MappedDense(FewRows, DenseOperator):

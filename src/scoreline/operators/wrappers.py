@@ -17,6 +17,7 @@ from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime.types import AnyArray, Block, BoundsArray, FloatArray, Scores
 
 LEAST_FLOAT = np.finfo(float).tiny
+ENTRY_BYTES = 12.0  # of a stored entry: its value and the number of its column
 CENTRE_FIRST_ABOVE = 1e3  # deviations: beyond, the difference of squares has lost six digits
 
 
@@ -142,6 +143,10 @@ class InterceptOperator(Wrapper):
         if sp.issparse(block):
             return sp.hstack([block, sp.csr_matrix(column)], format="csr")
         return np.hstack([block, column])
+
+    @property
+    def row_bytes(self) -> float:
+        return super().row_bytes if self.stores_zeros else self.inner.row_bytes + ENTRY_BYTES
 
     def on_rows(self, rows: AnyArray) -> "InterceptOperator":
         return InterceptOperator(self.inner.on_rows(rows), self.value)
@@ -366,6 +371,7 @@ class RowsOperator(Operator):
         self.scores = inner.scores
         self.largest = inner.largest  # of all rows: not less than of these
         self.column_map, self.tails_checked = inner.column_map, True  # a fit of some rows is part of another one
+        self.string_features = inner.string_features
 
     def _matvec(self, w: FloatArray) -> Scores:
         return self.inner._matvec_rows(w, self.rows)
@@ -450,5 +456,5 @@ def _wrappers(outer: LinearMap, operator: LinearMap) -> list[Any]:
     found: list[Any] = []
     while outer is not operator:
         found.append(outer)
-        outer = outer.inner  # type: ignore[attr-defined]
+        outer = outer.inner  # type: ignore[attr-defined]  # of wrappers
     return found

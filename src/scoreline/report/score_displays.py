@@ -291,7 +291,8 @@ class ThresholdDisplay(ScoreDisplay):
             counted = get_measure("f1")
             functions["precision"] = lambda tp, fp, fn, tn: ratio(tp, tp + fp)
             functions["recall"] = lambda tp, fp, fn, tn: ratio(tp, tp + fn)
-        functions[counted.name] = counted.from_counts  # type: ignore[attr-defined]  # the last is drawn on top
+        # The measure is count-based here, and its curve, the last one, lies on top.
+        functions[counted.name] = counted.from_counts  # type: ignore[attr-defined]
         self.main = counted.name
         at = levels_of(truth, z)
         # A row is positive if its score is above the threshold, so each level has the rows above the next higher score.

@@ -96,8 +96,11 @@ class PartialRocRisk(Risk):
         width = ramp_width(self, mu)
         if not width > 0.0:
             return None
+        scale = 1.0 / (self.ramp_scale * width)
+        if self.top >= self.labels.negative:  # no negative is left out, and no positive lifted to where a ramp ends
+            return pair_hessian(self, z, width, scale)
         lifted, _ = self.space.lifted(z, self.labels, self.space.soft_threshold(z, self.labels, -1, self.top, width))
-        return pair_hessian(self, lifted, width, 1.0 / (self.ramp_scale * width), margin=0.0)
+        return pair_hessian(self, lifted, width, scale, margin=0.0)
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0

@@ -11,7 +11,7 @@ from scoreline.runtime.registry import discover, unknown_name
 @cache
 def all_risks() -> dict[str, type[Risk]]:
     """Return {name: class} of all risks."""
-    return discover(risks, Risk)  # type: ignore[type-abstract]
+    return discover(risks, Risk)  # type: ignore[type-abstract]  # the base class only tells what to look for
 
 
 def get_risk(name: str, measure: Measure | None = None) -> Risk:

@@ -1,6 +1,7 @@
 """AUC or error from one pass: class moments, one linear solve, a model of normal scores."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from scoreline.runtime.checks import check_bool, check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.method import Method
 from scoreline.solvers.normal_model import (
+    Covariance,
     Penalised,
     Projected,
     Term,
@@ -23,6 +25,7 @@ from scoreline.solvers.normal_model import (
     best_intercept,
     best_ranking_direction,
     error,
+    paper_lbfgs,
     paper_start,
     ranking_error,
 )
@@ -31,6 +34,7 @@ EXPLICIT = 4096  # columns: two classes take 256 MiB there; beyond, covariances 
 LEAST_RIDGE = 1e-10  # relative to the variances: what keeps a singular covariance solvable
 PROBES = 8  # random vectors that estimate the sum of squares of the correlations: two passes each
 SYSTEM_TOLERANCE = 1e-6  # of conjugate gradients, relative
+ERROR_TOLERANCE = 1e-7  # largest component of the gradient of F_n01 where L-BFGS stops on wide data
 RANKING, ERRORS = ("roc_auc",), ("accuracy", "balanced_accuracy")
 
 
@@ -57,7 +61,8 @@ class MomentsSolver(Method):
 
     For AUC w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the exact minimum of the ranking error of normal scores; for accuracy the
     exact minimum of their error with intercept, by one eigendecomposition and a search over an angle. Beyond 4096 features
-    AUC is trained by conjugate gradients, two passes each. Ghanbari and Scheinberg (2018).
+    the covariances are multiplied without being formed: AUC by conjugate gradients, two passes each, and then the error by
+    L-BFGS, three passes each, to a local minimum. Ghanbari, Li and Scheinberg (2018).
 
     Parameters
     ----------
@@ -69,16 +74,17 @@ class MomentsSolver(Method):
     diagnostics : bool
         Let `fit` use one more pass for the exact threshold and for comparing the model with the scores.
     **options
-        max_iter (of conjugate gradients), max_time and tol, which are not used otherwise.
+        max_iter (of conjugate gradients and of L-BFGS on wide data), max_time and tol, which are not used otherwise.
     """
 
     name = "moments"
-    feature_vectors = 200.0  # of conjugate gradients on wide data
+    feature_vectors = 200.0  # of conjugate gradients and L-BFGS on wide data
     automatic = "never"
     certified = False
     streams = True
     alpha_means = "alpha is not used: see ridge"
     trains_for = "roc_auc, accuracy or balanced_accuracy"
+    length_penalty = 1e-3  # of (1 - |w|^2)^2; the minimum has the same direction for all of them
 
     def __init__(
         self, ridge: float | str = "auto", method: str = "exact", diagnostics: bool = True, **options: Any
@@ -109,19 +115,36 @@ class MomentsSolver(Method):
         """Return the classifier for the rows of an operator; `weights` are those of the two classes."""
         if self.explicit(operator):
             return self.from_moments(operator.class_moments(sign, copies), measure, weights)
-        if measure in ERRORS or self.method == "paper":
-            raise ValueError(
-                f"solver='moments' with measure {measure!r} and method={self.method!r} needs whole covariances: X must "
-                f"have at most {EXPLICIT} columns and be readable in blocks of rows, got {operator.shape[1]} columns of "
-                f"{type(operator).__name__}. Use measure='roc_auc' with method='exact', or solver='auto'."
-            )
         return self._implicit(operator, sign, copies, measure, weights)
 
     def _implicit(
         self, operator: LinearMap, sign: AnyArray, copies: FloatArray | None, measure: str, weights: tuple[float, float]
     ) -> Direction:
-        """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-) by conjugate gradients."""
+        """Return the classifier by products with the covariances, which are never formed."""
         S = ImplicitCovariance(operator, sign, copies)
+        diagonal, added, extra = self._implicit_ridge(operator, S)
+        prior = _prior(S.n, measure, weights)
+        halves = [OneClass(S, side, 0.5 * extra) for side in (0, 1)]
+        w, n_iter, solved = self._conjugate_gradients(S, diagonal, extra) if self.method == "exact" else (None, 0, True)
+        if self.method == "paper":
+            both = BothClasses(S, extra)
+            w, intercept, n_iter = self._paper(S.means, halves, both, measure, prior, S.projected)
+            return _direction(w, S.projected(w), measure, prior, added, n_iter, intercept)
+        assert w is not None
+        if measure in ERRORS:
+            # The best ranking direction is where the search for the least error starts.
+            function = Penalised(_error_terms(S.means, halves, prior), self.length_penalty)
+            found = minimize(
+                function.value_grad, _error_start(S.means, w, S.projected(w), prior), jac=True, method="L-BFGS-B",
+                options={"maxcor": 20, "gtol": ERROR_TOLERANCE, "ftol": 0.0, "maxiter": self.max_iter},
+            )  # fmt: skip
+            w, n_iter, solved = found.x[:-1], n_iter + int(found.nit), solved and found.nit < self.max_iter
+        direction = _direction(w, S.projected(w), measure, prior, added, n_iter)
+        direction.solved = solved
+        return direction
+
+    def _implicit_ridge(self, operator: LinearMap, S: "ImplicitCovariance") -> tuple[FloatArray, float, FloatArray]:
+        """Return the diagonal of S+ + S- (1 for constant columns), the ridge, and what it adds to the diagonal."""
         if operator.capabilities & {"statistics", "row_blocks"}:
             variances = S.variances()
         elif self.ridge == "auto":
@@ -146,22 +169,25 @@ class MomentsSolver(Method):
         else:
             added = float(self.ridge)
             extra = np.full(len(safe), added)
-        extra = np.where(live, extra, np.maximum(extra, 1e-8))
+        return safe, added, np.where(live, extra, np.maximum(extra, 1e-8))
+
+    def _conjugate_gradients(
+        self, S: "ImplicitCovariance", diagonal: FloatArray, extra: FloatArray
+    ) -> tuple[FloatArray, int, bool]:
+        """Return w ~ (S+ + S- + ridge)^-1 (mu+ - mu-), the iterations, and whether they sufficed."""
         iterations = 0
 
         def count(_: FloatArray) -> None:
             nonlocal iterations
             iterations += 1
 
-        p = len(safe)
+        p = len(diagonal)
         system = LinearOperator((p, p), matvec=lambda v: S.product(np.ravel(v)) + extra * np.ravel(v), dtype=np.float64)
-        jacobi = LinearOperator((p, p), matvec=lambda v: np.ravel(v) / (safe + extra), dtype=np.float64)
+        jacobi = LinearOperator((p, p), matvec=lambda v: np.ravel(v) / (diagonal + extra), dtype=np.float64)
         w, info = cg(
             system, S.means[0] - S.means[1], rtol=SYSTEM_TOLERANCE, maxiter=self.max_iter, M=jacobi, callback=count
         )
-        direction = _direction(w, S.projected(w), measure, _prior(S.n, measure, weights), added, iterations)
-        direction.solved = info == 0
-        return direction
+        return w, iterations, info == 0
 
     @staticmethod
     def explicit(operator: LinearMap) -> bool:
@@ -185,7 +211,11 @@ class MomentsSolver(Method):
         n_iter, intercept = 1, None
         try:
             if self.method == "paper":
-                w, intercept, n_iter = self._paper(moments, extra, measure, prior)
+                halves = [S + np.diag(0.5 * extra) for S in (plus, minus)]
+                w, intercept, n_iter = self._paper(
+                    [a.mean, b.mean], halves, halves[0] + halves[1], measure, prior,
+                    lambda w: _projected(w, (a.mean, b.mean), (plus, minus)),
+                )  # fmt: skip
             elif measure in RANKING:
                 w = best_ranking_direction(a.mean - b.mean, plus + minus + np.diag(extra))
             else:
@@ -211,30 +241,45 @@ class MomentsSolver(Method):
         return shrinkage(live, square, float((np.diag(both) / diagonal).sum()), effective_rows(shares, n))
 
     def _paper(
-        self, moments: ClassMoments, extra: FloatArray, measure: str, prior: float
+        self,
+        means: Sequence[FloatArray],
+        halves: Sequence[Covariance],
+        both: Covariance,
+        measure: str,
+        prior: float,
+        projected: Callable[[FloatArray], Projected],
     ) -> tuple[FloatArray, float | None, int]:
-        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate."""
-        # The paper does not say where the intercept starts. As one more coordinate of the means it ends on the plateau of one
-        # class for all rows where features lie in [0, 1] (diabetes, german, ijcnn1, letter), so it starts at its best.
-        a, b = moments.positive, moments.negative
+        """Minimise the penalised function as the paper did; for the error the intercept is one more coordinate.
+
+        `halves` are the covariances of the classes, each with half of the ridge, `both` is their sum.
+        """
+        start = paper_start(*means)
         if measure in RANKING:
-            terms = [(1.0, Term(b.mean - a.mean, a.covariance + b.covariance + np.diag(extra)))]
-            start = paper_start(a.mean, b.mean)
+            terms = [(1.0, Term(means[1] - means[0], both))]
         else:
-            means = np.append(a.mean, 1.0), np.append(b.mean, 1.0)
-            spreads = [np.pad(m.covariance + np.diag(0.5 * extra), (0, 1)) for m in (a, b)]
-            terms = [(prior, Term(-means[0], spreads[0])), (1.0 - prior, Term(means[1], spreads[1]))]
-            start = paper_start(a.mean, b.mean)
-            b0 = best_intercept(_projected(start, (a.mean, b.mean), (a.covariance, b.covariance)), prior)
-            start = np.append(start, b0) if math.isfinite(b0) else paper_start(*means)
-            start = start / np.linalg.norm(start)
-        function = Penalised(terms, penalty=1e-3)  # this and the options: Ghanbari and Scheinberg (2018), section 4
-        found = minimize(
-            function.value_grad, start, jac=True, method="L-BFGS-B",
-            options={"maxcor": 20, "gtol": 1e-4, "ftol": 0.0, "maxiter": 500, "maxfun": 5000},
-        )  # fmt: skip
-        p = len(a.mean)
-        return found.x[:p], None if measure in RANKING else float(found.x[p]), int(found.nit)
+            terms = _error_terms(means, halves, prior)
+            start = _error_start(means, start, projected(start), prior)
+        x, iterations = paper_lbfgs(Penalised(terms, self.length_penalty).value_grad, start)
+        p = len(means[0])
+        return x[:p], None if measure in RANKING else float(x[p]), iterations
+
+
+def _error_terms(
+    means: Sequence[FloatArray], covariances: Sequence[Covariance], prior: float
+) -> list[tuple[float, Term]]:
+    """Return the two terms of F_n01; the intercept is one more coordinate with mean 1 and variance 0."""
+    plus, minus = (Bordered(S) for S in covariances)
+    a, b = (np.append(mean, 1.0) for mean in means)
+    return [(prior, Term(-a, plus)), (1.0 - prior, Term(b, minus))]
+
+
+def _error_start(means: Sequence[FloatArray], w: FloatArray, scores: Projected, prior: float) -> FloatArray:
+    """Return w with its best intercept, of length 1."""
+    # The paper does not say where the intercept starts. As one more coordinate of the means it ends on the plateau of one
+    # class for all rows where features lie in [0, 1] (diabetes, german, ijcnn1, letter), so it starts at its best.
+    b = best_intercept(scores, prior)
+    start = np.append(w, b) if math.isfinite(b) else paper_start(*(np.append(mean, 1.0) for mean in means))
+    return start / np.linalg.norm(start)
 
 
 def _projected(
@@ -279,9 +324,9 @@ def _direction(
 
 
 class ImplicitCovariance:
-    """S+ + S-, multiplied without being made: S v = X'(Xv), centred between the two products so that no digits are lost.
+    """S+ and S-, multiplied without being formed: S v = X'(Xv), centred between the two so that no digits are lost.
 
-    u = (Xv - mean'v) s / (n - 1) class by class, then X'u - sum_c mean_c sum(u_c). Two passes a product; X stays sparse.
+    u = (Xv - mean'v) s / (n - 1) class by class, then X'u - sum_c mean_c sum(u_c). X stays sparse.
     """
 
     def __init__(self, operator: LinearMap, sign: AnyArray, copies: FloatArray | None):
@@ -291,6 +336,7 @@ class ImplicitCovariance:
         self.n = (float(self.sides[0].sum()), float(self.sides[1].sum()))
         self.means = [operator.rmatvec(s) / n for s, n in zip(self.sides, self.n, strict=True)]
         self.factors = [1.0 / (n - 1.0) if n > 1.0 else 0.0 for n in self.n]
+        self._last: tuple[FloatArray, Any] | None = None  # what was multiplied last, and its scores
 
     def variances(self) -> list[FloatArray]:
         """Return the diagonals of both covariances; two passes."""
@@ -305,13 +351,21 @@ class ImplicitCovariance:
         return found
 
     def product(self, v: FloatArray) -> FloatArray:
-        """Return (S+ + S-) v (eq. implicit-covariance)."""
-        z = self.operator.matvec(v)
-        own = [
-            factor * s * (z - mean @ v) for s, mean, factor in zip(self.sides, self.means, self.factors, strict=True)
-        ]
+        """Return (S+ + S-) v (eq. implicit-covariance); two passes."""
+        own = [self._weighted(v, side) for side in (0, 1)]
         back = sum(mean * u.sum() for mean, u in zip(self.means, own, strict=True))
         return np.asarray(self.operator.rmatvec(own[0] + own[1]) - back)
+
+    def product_of(self, v: FloatArray, side: int) -> FloatArray:
+        """Return S+ v (side 0) or S- v (side 1); two passes, or one if the other class has just been multiplied by v."""
+        u = self._weighted(v, side)
+        return np.asarray(self.operator.rmatvec(u) - self.means[side] * u.sum())
+
+    def _weighted(self, v: FloatArray, side: int) -> Any:
+        """Return (Xv - mean'v) s / (n - 1) of one class."""
+        if self._last is None or not np.array_equal(self._last[0], v):
+            self._last = v.copy(), self.operator.matvec(v)
+        return self.factors[side] * self.sides[side] * (self._last[1] - self.means[side] @ v)
 
     def projected(self, w: FloatArray) -> Projected:
         """Return mean and deviation of the scores of both classes; one pass."""
@@ -322,6 +376,39 @@ class ImplicitCovariance:
             for s, mean, factor in zip(self.sides, means, self.factors, strict=True)
         ]
         return Projected(*means, *spreads)
+
+
+@dataclass
+class OneClass:
+    """S+ + diag(extra) (side 0) or S- + diag(extra) (side 1), multiplied without being formed."""
+
+    covariance: ImplicitCovariance
+    side: int
+    extra: FloatArray
+
+    def __matmul__(self, v: FloatArray) -> FloatArray:
+        return self.covariance.product_of(v, self.side) + self.extra * v
+
+
+@dataclass
+class BothClasses:
+    """S+ + S- + diag(extra), multiplied without being formed."""
+
+    covariance: ImplicitCovariance
+    extra: FloatArray
+
+    def __matmul__(self, v: FloatArray) -> FloatArray:
+        return self.covariance.product(v) + self.extra * v
+
+
+@dataclass
+class Bordered:
+    """A covariance with one more coordinate, the intercept, of variance 0."""
+
+    covariance: Covariance
+
+    def __matmul__(self, v: FloatArray) -> FloatArray:
+        return np.append(self.covariance @ v[:-1], 0.0)
 
 
 def shrinkage(p: int, square: float, trace: float, n: float) -> float:

@@ -10,16 +10,18 @@ with its intercept, is a search over one angle; the derivatives serve the paper'
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import ndtr
 
 from scoreline.runtime.types import FloatArray
 
 GRID_ANGLES = 2048
+PAPER_TOLERANCE = 1e-4  # norm of the gradient where the paper stops
 REFINED_ANGLES = 8  # of the best angles of the grid, and what lies beside them
 
 
@@ -173,10 +175,16 @@ def shape_of_scores(z: FloatArray, weight: FloatArray | None) -> dict[str, float
     return {"weight": total, "mean": mean, "std": std, "skewness": skewness, "kurtosis": kurtosis, "ks": distance}
 
 
+class Covariance(Protocol):
+    """What can be multiplied by a vector: a matrix, or the product of X' and X that stands for it."""
+
+    def __matmul__(self, v: FloatArray, /) -> FloatArray: ...
+
+
 class Term:
     """T(w) = Phi(mu'w / sqrt(w'Sw)) with its gradient: what F_n01 and F_nrank are made of."""
 
-    def __init__(self, mean: FloatArray, covariance: FloatArray):
+    def __init__(self, mean: FloatArray, covariance: Covariance):
         self.mean, self.covariance = mean, covariance
 
     def value_grad(self, w: FloatArray) -> tuple[float, FloatArray]:
@@ -217,3 +225,29 @@ def paper_start(mean_positive: FloatArray, mean_negative: FloatArray) -> FloatAr
         start = mean_positive - mean_negative
     size = float(np.linalg.norm(start))
     return start / size if size > 0.0 else np.full(len(start), 1.0 / math.sqrt(len(start)))
+
+
+def paper_lbfgs(
+    value_grad: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray
+) -> tuple[FloatArray, int]:
+    """Return where L-BFGS ends by the settings of section 4 of the paper, and its iterations.
+
+    20 pairs, at most 500 iterations, until the norm of the gradient is at most 1e-4.
+    """
+    norm = math.inf
+
+    def watched(x: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal norm
+        value, grad = value_grad(x)
+        norm = float(np.linalg.norm(grad))
+        return value, grad
+
+    def look(_: FloatArray) -> None:  # the line search ends with the point that it accepts
+        if norm <= PAPER_TOLERANCE:
+            raise StopIteration
+
+    found = minimize(
+        watched, start, jac=True, method="L-BFGS-B", callback=look,
+        options={"maxcor": 20, "gtol": 0.0, "ftol": 0.0, "maxiter": 500, "maxfun": 5000},
+    )  # fmt: skip
+    return found.x, int(found.nit)

@@ -1,6 +1,6 @@
-"""docs/tutorial.md is what happens: every command is run, and its output compared with what stands there.
+"""docs/command_line.md is what happens: every command is run, and its output compared with what stands there.
 
-`python tests/cli/test_tutorial.py` writes the outputs anew, with what differs between machines elided.
+`python tests/cli/test_command_line_page.py` writes the outputs anew, with what differs between machines elided.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from scoreline.cli import output
 from scoreline.cli.main import main
 from tiers import TIER
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 VARIES = (
     (re.compile(r"\b\d+\.\d+ s\b"), "... s"),
@@ -61,11 +61,11 @@ def hide_what_depends_on_speed(set_attribute):
     set_attribute(importlib.import_module("scoreline.model_selection.trials"), "LONG", math.inf)
 
 
-def test_the_tutorial_is_what_happens(tmp_path, monkeypatch):
+def test_the_page_is_what_happens(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hide_what_depends_on_speed(monkeypatch.setattr)
     checker, count = doctest.OutputChecker(), 0
-    for kind, text in BLOCK.findall(TUTORIAL.read_text()):
+    for kind, text in BLOCK.findall(PAGE.read_text()):
         if kind == "python":
             exec(text, {})
             continue
@@ -97,4 +97,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         os.chdir(name)
         hide_what_depends_on_speed(setattr)
-        TUTORIAL.write_text(BLOCK.sub(renewed, TUTORIAL.read_text()))
+        PAGE.write_text(BLOCK.sub(renewed, PAGE.read_text()))

@@ -1,0 +1,138 @@
+"""Tables of the reference pages, made from the code: options of the command line, measures, solvers.
+
+`python docs/tables.py` writes them into the pages, between the comments that mark them; a test compares.
+"""
+
+import argparse
+import inspect
+from pathlib import Path
+
+from scoreline.cli.parser import VERBS, make_parser
+from scoreline.measures import AtKMeasure, CountsBasedMeasure, OperatingPoint, RankingMeasure, all_measures
+from scoreline.measures.registry import get_measure
+from scoreline.solvers.registry import all_solvers
+
+DOCS = Path(__file__).resolve().parent
+
+
+def grid(head, rows):
+    """Return a table as Markdown."""
+    lines = [head, ["---"] * len(head), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def code(text):
+    """Return a piece of code as Markdown."""
+    return f"`{text}`"
+
+
+def options_of(parser):
+    """Yield (group, argument) of a verb, without help and hidden arguments."""
+    for group in parser._action_groups:
+        for each in group._group_actions:
+            if not isinstance(each, argparse._HelpAction) and each.help != argparse.SUPPRESS:
+                yield group.title, each
+
+
+def spelling(action):
+    """Return how an argument is written."""
+    if not action.option_strings:
+        return code(action.metavar or action.dest)
+    if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction):
+        return ", ".join(map(code, action.option_strings))
+    value = action.metavar or (
+        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
+    )
+    return ", ".join(code(f"{name} {value}") for name in action.option_strings)
+
+
+SHARED = ("reading the file", "output")  # groups of options that several verbs have
+
+
+def command_line():
+    """Return one section per verb of the command line, and one per group of options that verbs share."""
+    parser = make_parser(list(VERBS))
+    verbs = next(each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    shared, parts = {group: {} for group in SHARED}, []
+    for name, verb in verbs.items():
+        rows = []
+        for group, action in options_of(verb):
+            row = (spelling(action), action.help)
+            if group in shared:
+                shared[group].setdefault(row, []).append(name)
+            else:
+                rows.append(row)
+        parts += [f"## {name}", verb.description, grid(["argument", "meaning"], rows)]
+    for group, options in shared.items():
+        rows = [(*row, "all" if len(names) == len(verbs) else ", ".join(names)) for row, names in options.items()]
+        parts += [f"## {group.capitalize()}", grid(["option", "meaning", "verbs"], rows)]
+    return "\n\n".join(parts)
+
+
+def parameters(measure):
+    """Return the parameters of a measure with their defaults."""
+    known = inspect.signature(type(measure).__init__).parameters.values()
+    shown = [f"`{each.name}` ({each.default})" for each in known if each.default is not each.empty]
+    return ", ".join(shown).replace("(None)", "(optional)")
+
+
+FAMILIES = {
+    "Measures at k": AtKMeasure,  # these are ranking measures, too
+    "Ranking measures": RankingMeasure,
+    "Operating points": OperatingPoint,
+    "Count-based measures": CountsBasedMeasure,
+}
+
+
+def measures():
+    """Return one table per family of measures: what each is, and the risks that may be trained for it."""
+    left, parts = {name: get_measure(name) for name in sorted(all_measures())}, []
+    for title, family in FAMILIES.items():
+        members = {name: each for name, each in left.items() if isinstance(each, family)}
+        left = {name: each for name, each in left.items() if name not in members}
+        rows = []
+        for name, each in sorted(members.items(), key=lambda pair: (pair[1].research, pair[0])):
+            summary = each.summary + (" (research)" if each.research else "")
+            rows.append((code(name), summary, parameters(each), ", ".join(map(code, each.risks))))
+        parts += [f"## {title}", grid(["measure", "what it is", "parameters (default)", "risks"], rows)]
+    if left:
+        raise ValueError(f"measures of no family: {', '.join(left)}")
+    return "\n\n".join(parts)
+
+
+def solvers():
+    """Return one table of the solvers that "auto" may choose or that users ask for, and one for research."""
+    from scoreline import list_solvers
+
+    parts = []
+    for title, research in {"Solvers": False, "Solvers for research": True}.items():
+        known = [each for each in list_solvers() if each.research == research]
+        rows = [
+            (
+                code(each.name),
+                each.summary,
+                ", ".join(map(code, each.risks)),
+                "yes" if all_solvers()[each.name].certified else "no",
+                each.alpha,
+            )
+            for each in known
+        ]
+        parts += [f"## {title}", grid(["solver", "what it does", "risks", "certificate", "what alpha means"], rows)]
+    return "\n\n".join(parts)
+
+
+MADE = {"cli.md": command_line, "measures.md": measures, "solvers.md": solvers}
+BEGIN, END = "<!-- begin: written by docs/tables.py -->", "<!-- end -->"
+
+
+def renewed(page):
+    """Return the text of a page with its tables made anew."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{MADE[page]()}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    for name in MADE:
+        (DOCS / name).write_text(renewed(name), encoding="utf-8")
