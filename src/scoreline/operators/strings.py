@@ -421,10 +421,10 @@ class StringOperator(Operator):
         if self._scale is not None:
             own = counted if weight is None else weight
             centre = float(own @ self._scale / own.sum())
-            apart = self._scale - centre
+            deviation = self._scale - centre
             means = [
                 np.divide(self._sums(own * x, None), total, out=np.zeros_like(total), where=total > 0.0)
-                for x in (apart, apart**2)
+                for x in (deviation, deviation**2)
             ]
             mean, variance = centre + means[0], np.maximum(means[1] - means[0] ** 2, 0.0)
         here = entries > 0

@@ -27,5 +27,5 @@ def space_of(scores: Any) -> ScoreSpace:
 
 def smallest_reaching(values: Any, weight: Any, target: float) -> float:
     """Return the smallest entry v of a remote vector such that entries up to v have at least the weight `target`."""
-    space: Any = space_of(values)
-    return float(space.smallest_reaching(values, weight, target))
+    remote: Any = space_of(values)
+    return float(remote.smallest_reaching(values, weight, target))

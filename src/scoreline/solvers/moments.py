@@ -382,23 +382,23 @@ class ImplicitCovariance:
 class OneClass:
     """S+ + diag(extra) (side 0) or S- + diag(extra) (side 1), multiplied without being formed."""
 
-    whole: ImplicitCovariance
+    covariance: ImplicitCovariance
     side: int
     extra: FloatArray
 
     def __matmul__(self, v: FloatArray) -> FloatArray:
-        return self.whole.product_of(v, self.side) + self.extra * v
+        return self.covariance.product_of(v, self.side) + self.extra * v
 
 
 @dataclass
 class BothClasses:
     """S+ + S- + diag(extra), multiplied without being formed."""
 
-    whole: ImplicitCovariance
+    covariance: ImplicitCovariance
     extra: FloatArray
 
     def __matmul__(self, v: FloatArray) -> FloatArray:
-        return self.whole.product(v) + self.extra * v
+        return self.covariance.product(v) + self.extra * v
 
 
 @dataclass
