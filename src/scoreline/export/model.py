@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from scoreline.classifier import MeasureClassifier
 from scoreline.io.columns import SHORTER
 from scoreline.io.encoding import Encoding
-from scoreline.model_selection import MeasureClassifierCV
+from scoreline.model_selection import MeasureClassifierCV, ThresholdClassifier
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.runtime.types import FloatArray
 
@@ -55,6 +55,11 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
 
     `encoding` is the one of its X, by default the one it has from its file.
     """
+    if isinstance(clf, ThresholdClassifier):
+        raise TypeError(
+            "clf is a ThresholdClassifier, whose model is another library's. Export clf.estimator_ with its own tool "
+            "(skl2onnx, onnxmltools), and compare the response with clf.best_threshold_ in your program."
+        )
     if not isinstance(clf, ESTIMATORS):
         raise TypeError(
             f"clf is a {type(clf).__name__}, expected a trained MeasureClassifier or MeasureClassifierCV; for a Pipeline call "
