@@ -14,6 +14,7 @@ from scoreline.fitting.row_by_row import RowStream
 from scoreline.io.encoding import Encoding
 from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.measures import CountsBasedMeasure, Measure
+from scoreline.measures.promises import Promise
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.operators.moments import ClassMoments
@@ -87,7 +88,11 @@ def save_model(clf: Any, path: Any, encoding: Encoding | None) -> None:
         "versions": _versions(),
         "parameters": {name: _parameter(name, value) for name, value in clf.get_params(deep=False).items()},
         "trained": {
-            name: value.record() if isinstance(value, ColumnMap) else value
+            name: value.record()
+            if isinstance(value, ColumnMap)
+            else value._asdict()
+            if isinstance(value, Promise)
+            else value
             for name, value in vars(clf).items()
             if _is_trained(name)
         },
@@ -119,6 +124,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
         clf.__dict__.update(trained)
         if trained.get("column_map_") is not None:  # files of earlier versions have none
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
+        if trained.get("promise_") is not None:
+            clf.__dict__["promise_"] = Promise(**trained["promise_"])
         _check_trained(clf)
         if content["encoding"] is not None:
             clf.encoding_ = Encoding.from_json(content["encoding"])

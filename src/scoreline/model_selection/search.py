@@ -20,6 +20,7 @@ from scoreline.fitting.model import CALIBRATION, all_at_once, set_model
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.plan import Choice, Shape, contenders
 from scoreline.fitting.probabilities import calibration, center_of, cross_fitted_scores
+from scoreline.fitting.promise import no_guarantee
 from scoreline.fitting.rows import TrainingRows, mapped_columns
 from scoreline.fitting.threshold import ScoredRows
 from scoreline.measures import Measure, OperatingPoint, RankingMeasure
@@ -194,6 +195,7 @@ class MeasureClassifierCV(MeasureClassifier):
         if hasattr(self, "_column_names"):
             final._column_names = self._column_names
         parameters = Parameters.of(final)
+        no_guarantee(parameters.measure, "MeasureClassifierCV")
         refused = [name for name in ("checkpoint", "early_stopping") if parameters.options.get(name)]
         if refused:
             raise ValueError(

@@ -7,15 +7,23 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from scoreline.fitting.checks import available_if, check_labels, check_sample_weight, check_truth
-from scoreline.fitting.threshold import ScoredRows, few_flagged, target_missed
-from scoreline.measures import CountsBasedMeasure, Measure, best_threshold, get_measure, robust_threshold
+from scoreline.fitting.threshold import ScoredRows, few_flagged, has_guarantee, target_missed
+from scoreline.measures import (
+    CountsBasedMeasure,
+    Measure,
+    OperatingPoint,
+    best_threshold,
+    get_measure,
+    promised_threshold,
+    robust_threshold,
+)
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -57,8 +65,11 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     cv : int, float, splitter, iterable or "prefit", default=5
         Folds of the cross-fitting. A float is the share of rows in a single held-out set. "prefit" takes the estimator as it
         is, and the rows must be new to it.
+        With `guarantee`, the rows of a single split are held out: a random share of 1 / cv, or `cv` itself if it is a float.
     refit : bool, default=True
         Train the final model on all rows. False needs a single split, and keeps its model. It means nothing with "prefit".
+        With `guarantee` the model
+        of the single split is kept, because the promise is about that model.
     n_jobs : int, default=None
         Number of folds that are trained at the same time.
     random_state : int, RandomState or None, default=None
@@ -74,6 +85,9 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         `predict` returns classes_[1] where the response is larger.
     best_score_ : float
         The measure of the rows that the threshold was chosen on.
+    promise_ : Promise or None
+        With `guarantee` in measure_params: what is promised. Where it does not hold, a warning says why, and `predict` returns
+        classes_[0] for every row (for a floor of recall classes_[1], which keeps it).
     response_method_ : str
         The response that is compared with the threshold.
     n_features_in_ : int
@@ -155,17 +169,25 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             classes, sign = check_labels(y, len(y))
             truth = sign > 0
             y = np.asarray(y)
-            splits = self._splits(X, y, routed)
-            model = self._trained(X, y, routed, None if self.refit else splits[0][0])
+            splits = self._splits(X, y, routed, has_guarantee(measure))
+            refit = self.refit and not has_guarantee(measure)  # a promise is about the model that was tested
+            model = self._trained(X, y, routed, None if refit else splits[0][0])
             method = self._method_of(model)
-            rows = self._cross_fitted(X, y, routed, splits, method, None if self.refit else model)
+            rows = self._cross_fitted(X, y, routed, splits, method, None if refit else model)
         weight = check_sample_weight(sample_weight, len(truth))
         places = np.concatenate([each.places for each in rows])
         scores = np.concatenate([each.scores for each in rows])
         scored = ScoredRows(np.where(truth[places], 1, -1), scores, None if weight is None else weight[places])
-        threshold, value = self._chosen(measure, scored, method)
+        promise = None
+        if isinstance(measure, OperatingPoint) and measure.guarantee is not None:
+            threshold, promise = promised_threshold(measure, *scored, self.random_state)
+        else:
+            threshold = self._chosen(measure, scored, method)
         self.estimator_, self.classes_, self.response_method_ = model, classes, method
-        self.best_threshold_, self.best_score_ = threshold, value
+        self.best_threshold_, self.best_score_ = threshold, _value(measure, scored, threshold)
+        self.promise_ = promise
+        if promise is not None and not promise.holds:
+            warn_user(str(promise))
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
@@ -312,15 +334,20 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         takes = sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight")
         return Bunch(estimator=Bunch(fit={"sample_weight": sample_weight} if takes else {}), splitter=Bunch(split={}))
 
-    def _splits(self, X: Any, y: AnyArray, routed: Bunch) -> list[tuple[AnyArray, AnyArray]]:
+    def _splits(self, X: Any, y: AnyArray, routed: Bunch, promised: bool) -> list[tuple[AnyArray, AnyArray]]:
         """Return the training rows and the held-out rows of each fold."""
         if isinstance(self.cv, float):
             if not 0.0 < self.cv < 1.0:
                 raise ValueError(f"cv={self.cv!r} must be a share between 0 and 1, or a whole number of folds.")
-            cv: Any = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
+            kind = ShuffleSplit if promised else StratifiedShuffleSplit
+            cv: Any = kind(1, test_size=self.cv, random_state=self.random_state)
+        elif promised and isinstance(self.cv, (int, np.integer)) and self.cv >= 2:
+            cv = ShuffleSplit(1, test_size=1.0 / self.cv, random_state=self.random_state)
         else:
             cv = check_cv(self.cv, y, classifier=True)
         splits = list(cv.split(X, y, **routed.splitter.split))
+        if promised:
+            return splits[:1]
         if not self.refit and len(splits) > 1:
             raise ValueError(
                 f"refit=False needs a single split, cv={self.cv!r} has {len(splits)}; pass a share, cv=0.2."
@@ -367,8 +394,8 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         return response
 
-    def _chosen(self, measure: Measure, rows: ScoredRows, method: str) -> tuple[float, float]:
-        """Return the threshold and the measure of the rows at it; warn where an operating point is out of reach."""
+    def _chosen(self, measure: Measure, rows: ScoredRows, method: str) -> float:
+        """Return the threshold; warn where an operating point is out of reach."""
         if not ((rows.sign > 0).any() and (rows.sign < 0).any()):
             raise ValueError("the rows that the threshold is chosen on have one class only, expected both.")
         missed = target_missed(measure, rows)
@@ -385,7 +412,7 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         message = missed or few_flagged(measure, rows, threshold)
         if message is not None:
             warn_user(message)
-        return threshold, _value(measure, rows, threshold)
+        return threshold
 
 
 class _Scored(NamedTuple):
