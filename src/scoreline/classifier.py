@@ -177,7 +177,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     column_map_ : ColumnMap or None
         With scaling="robust" or "quantile": the knots of the function of each column. coef_ applies to the mapped values.
     promise_ : Promise
-        With `guarantee` in measure_params: what is promised of new rows, from the random 30 % of the rows that the fit held out
+        With `guarantee` in measure_params: what is promised of new rows, from the random half of the rows that the fit held out
         for it, or from those of `tune_threshold`. Where nothing can be promised, a warning says what would be needed, and no
         row is flagged (for a floor of recall all rows are).
     history_ : dict of lists
@@ -464,7 +464,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         rows = self._training_scores(z + self.trained_intercept_, y, sample_weight)
         if isinstance(target, OperatingPoint) and target.guarantee is not None:
             rows = rows._replace(weight=check_sample_weight(sample_weight, len(rows.sign)))  # class weights are no rows
-            self.__dict__.update(promised(target, rows, self.trained_intercept_, self.random_state))
+            self.__dict__.update(promised(target, rows, self.trained_intercept_))
             return self
         self.__dict__.pop("promise_", None)
         self.intercept_ = np.array([self.trained_intercept_ - careful_threshold(target, rows)])
@@ -587,10 +587,13 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         """Take the threshold from the rows that were held out for it, and set `promise_`."""
         measure = job.parameters.measure
         assert isinstance(measure, OperatingPoint)
-        scores = np.asarray(job.rows.operator.matvec(self.coef_[0]))[held] + self.trained_intercept_
+        scores = np.asarray(job.rows.operator.matvec(self.coef_[0])) + self.trained_intercept_
         weight = check_sample_weight(whole.sample_weight, len(held))
-        rows = ScoredRows(whole.sign[held], scores, None if weight is None else weight[held])
-        self.__dict__.update(promised(measure, rows, self.trained_intercept_, self.random_state))
+        tested, design = (
+            ScoredRows(whole.sign[part], scores[part], None if weight is None else weight[part])
+            for part in (held, ~held)
+        )
+        self.__dict__.update(promised(measure, tested, self.trained_intercept_, design))
 
     def _calibrate(self, job: Job, model: Model, y: Any) -> None:
         """Learn the sigmoid from leave-one-out scores, or from five more fits."""

@@ -14,7 +14,7 @@ from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray
 from scoreline.runtime.vectors import RemoteVector
 
-PROMISE_SHARE = 0.3  # of the rows: more would cost the model more than the promise gains
+PROMISE_SHARE = 0.5  # of the rows, see benchmarks/promises.py
 FAR = 1e300  # an intercept that no score changes the sign of
 
 
@@ -53,10 +53,12 @@ def rows_of_promise(parameters: Parameters, given: GivenRows) -> AnyArray | None
     return held
 
 
-def promised(measure: OperatingPoint, rows: ScoredRows, trained_intercept: float, random_state: Any) -> dict[str, Any]:
+def promised(
+    measure: OperatingPoint, rows: ScoredRows, trained_intercept: float, design: ScoredRows | None = None
+) -> dict[str, Any]:
     """Return the attributes `intercept_` and `promise_`; warn where nothing can be promised."""
-    seed = random_state if isinstance(random_state, (int, np.integer)) else 0
-    threshold, promise = promised_threshold(measure, np.asarray(rows.sign), np.asarray(rows.scores), rows.weight, seed)
+    host = (np.asarray(rows.sign), np.asarray(rows.scores), rows.weight)
+    threshold, promise = promised_threshold(measure, *host, design=design)
     if not promise.holds:
         warn_user(f"measure {measure.name!r}: {promise}")
     intercept = trained_intercept - threshold if np.isfinite(threshold) else -np.sign(threshold) * FAR

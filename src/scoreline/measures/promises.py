@@ -61,14 +61,20 @@ class PromisedThreshold(NamedTuple):
 
 
 def promised_threshold(
-    measure: OperatingPoint, y: AnyArray, scores: FloatArray, sample_weight: Any = None, random_state: Any = 0
+    measure: OperatingPoint,
+    y: AnyArray,
+    scores: FloatArray,
+    sample_weight: Any = None,
+    random_state: Any = 0,
+    design: tuple[Any, Any, Any] | None = None,
 ) -> PromisedThreshold:
     """Return a threshold that keeps the constraint of an operating point with probability `measure.guarantee`.
 
     The rows must be independent and new to the model. Rates take an order statistic of one class (eq. order-statistic).
-    Precision takes a fixed sequence of exact binomial tests (eq. precision-test), whose thresholds come from a random quarter
-    of the rows. Where no threshold is proved to keep the constraint, the threshold of precision and of the false positive rate
-    is infinite: nothing is flagged. That of recall is minus infinity: all rows are flagged, which keeps any floor of recall.
+    Precision takes a fixed sequence of exact binomial tests (eq. precision-test), whose thresholds come from other rows, or
+    from a random quarter of these. Where no threshold is proved to keep the constraint, the threshold of precision and of the
+    false positive rate is infinite: nothing is flagged. That of recall is minus infinity: all rows are flagged, which keeps
+    any floor of recall.
 
     Parameters
     ----------
@@ -82,6 +88,9 @@ def promised_threshold(
         How many independent rows each row stands for.
     random_state : int or RandomState, default=0
         Random seed of the quarter.
+    design : (labels, scores, weights or None), optional
+        Rows that fix the thresholds to be tested for precision, for example the training rows. None of them may be among the
+        held-out rows.
 
     Returns
     -------
@@ -102,7 +111,7 @@ def promised_threshold(
         raise ValueError(f"measure {measure.name!r} has no guarantee; pass guarantee=0.95.")
     weight = _whole(sample_weight)
     if isinstance(measure, RecallAtPrecision):
-        return _with_precision(measure, y, scores, weight, random_state)
+        return _with_precision(measure, (np.asarray(y), np.asarray(scores), weight), design, random_state)
     return _with_rate(measure, SortedScores(y, scores, weight))
 
 
@@ -153,15 +162,15 @@ def _with_rate(measure: OperatingPoint, scan: SortedScores) -> PromisedThreshold
 
 
 def _with_precision(
-    measure: RecallAtPrecision, y: AnyArray, scores: FloatArray, weight: FloatArray | None, random_state: Any
+    measure: RecallAtPrecision, rows: tuple[Any, Any, Any], design: tuple[Any, Any, Any] | None, random_state: Any
 ) -> PromisedThreshold:
     """Return the last threshold of the sequence that passes; nothing is flagged where the first fails."""
-    positive, z = np.asarray(y) > 0, np.asarray(scores, dtype=np.float64)
-    counts = np.ones(len(z)) if weight is None else weight
     floor, risk = measure.precision, 1.0 - float(measure.guarantee or 0.0)
-    design = _design_rows(positive, random_state)
-    thresholds = _sequence(y[design], z[design], counts[design], float(counts[~design].sum()), floor, risk)
-    positive, z, counts = positive[~design], z[~design], counts[~design]
+    if design is None:
+        chosen, given = _design_rows(rows[0], random_state), rows
+        design, rows = _part(given, chosen), _part(given, ~chosen)
+    positive, z, counts = _counted(*rows)
+    thresholds = _sequence(*_counted(*design), float(counts.sum()), floor, risk)
     threshold, flagged, first = np.inf, 0, None
     for each in thresholds:
         above = z > each
@@ -177,6 +186,17 @@ def _with_precision(
     trials, true = first or (0, 0)
     reason = _precision_needs(trials, true, len(z), floor, risk) + " No row is flagged."
     return PromisedThreshold(np.inf, Promise(False, *given, trials, FIXED_SEQUENCE, reason))
+
+
+def _part(rows: tuple[Any, Any, Any], chosen: AnyArray) -> tuple[Any, Any, Any]:
+    y, scores, weight = rows
+    return y[chosen], scores[chosen], None if weight is None else weight[chosen]
+
+
+def _counted(y: Any, scores: Any, weight: Any) -> tuple[AnyArray, FloatArray, FloatArray]:
+    """Return which rows are positive, their scores, and how many rows each stands for."""
+    z = np.asarray(scores, dtype=np.float64)
+    return np.asarray(y) > 0, z, np.ones(len(z)) if weight is None else np.asarray(weight, dtype=np.float64)
 
 
 def _design_rows(positive: AnyArray, random_state: Any) -> AnyArray:
