@@ -28,12 +28,13 @@ from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.persist import restored_model, save_model
 from scoreline.fitting.plan import measure_of_threshold, plan
 from scoreline.fitting.probabilities import calibration, cross_fitted_scores, has_probabilities, sigmoid_of
+from scoreline.fitting.promise import no_guarantee, promised, rows_of_promise
 from scoreline.fitting.row_by_row import RowFit
 from scoreline.fitting.rows import GivenRows
 from scoreline.fitting.streaming import can_merge, can_stream, merge, process_rows
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, target_missed
 from scoreline.io.encoding import Encoding
-from scoreline.measures import CountsBasedMeasure, Measure, get_measure, robust_threshold
+from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, get_measure, robust_threshold
 from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
@@ -43,7 +44,7 @@ from scoreline.runtime import parallel
 from scoreline.runtime.array_types import is_dask, library_of
 from scoreline.runtime.memory import memory_advice
 from scoreline.runtime.messages import warn_user
-from scoreline.runtime.types import FloatArray
+from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, room_module
 from scoreline.scores import space_of
 from scoreline.solvers import MomentsSolver
@@ -204,6 +205,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     string_features_ : dict or None
         If X was a `StringOperator`: its options, with which `StringOperator(new_rows, **clf.string_features_)` makes the same
         features of other sequences.
+    promise_ : Promise
+        With `guarantee` in measure_params: what is promised of new rows, from the random half of the rows that the fit held out
+        for it, or from those of `tune_threshold`. Where nothing can be promised, a warning says what would be needed, and no
+        row is flagged (for a floor of recall all rows are).
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: the best so far after each iteration. On a cluster also bytes, what
         has moved over the network so far. With early stopping also validation, the measure on the validation rows.
@@ -292,7 +297,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
-            given = GivenRows.of(X, operator, y, sample_weight).mapped(self.scaling, self._names_of(X))
+            rows = GivenRows.of(X, operator, y, sample_weight)
+            held = rows_of_promise(parameters, rows)
+            given = rows if held is None else rows.without(held)
+            given = given.mapped(self.scaling, self._names_of(X))
             penalty = parameters.penalty_for(given.operator.shape[1], self._names_of(X))
             decided = plan(parameters.request(penalty), parameters.measure, given.shape)
             logger.info("plan for %s", decided)
@@ -308,6 +316,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
                 self._use_validation_rows(job)
             elif self.probability:
                 self._calibrate(job, model, given.y)
+            if held is not None:
+                self._promise(job, rows, held)
             self.n_passes_ = job.rows.operator.n_passes - passes_before
         return self
 
@@ -494,6 +504,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         named = (self.measure, self.measure_params) if measure is None else (measure, measure_params)
         target = measure_of_threshold(get_measure(*named), self.class_weight)
         rows = self._training_scores(z + self.trained_intercept_, y, sample_weight)
+        if isinstance(target, OperatingPoint) and target.guarantee is not None:
+            rows = rows._replace(weight=check_sample_weight(sample_weight, len(rows.sign)))  # class weights are no rows
+            self.__dict__.update(promised(target, rows, self.trained_intercept_))
+            return self
+        self.__dict__.pop("promise_", None)
         self.intercept_ = np.array([self.trained_intercept_ - careful_threshold(target, rows)])
         missed = target_missed(target, rows)
         if missed is not None:
@@ -569,6 +584,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         MeasureClassifier
             The classifier; without `coef_` until both classes have been seen.
         """
+        no_guarantee(get_measure(self.measure, self.measure_params), "partial_fit")
         with unchanged_on_error(self):  # a block that fails, or Ctrl-C: as if it had not come
             process_rows(self, X, y, classes, sample_weight)
         return self
@@ -646,6 +662,18 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             self.__dict__.update(calibration(ScoredRows(sign, scores, validation.weight), self.trained_intercept_))
         if validation.held is not None:
             job.rows.operator._count(validation.rows_read / job.rows.operator.shape[0])
+
+    def _promise(self, job: Job, whole: GivenRows, held: AnyArray) -> None:
+        """Take the threshold from the rows that were held out for it, and set `promise_`."""
+        measure = job.parameters.measure
+        assert isinstance(measure, OperatingPoint)
+        scores = np.asarray(job.rows.operator.matvec(self.coef_[0])) + self.trained_intercept_
+        weight = check_sample_weight(whole.sample_weight, len(held))
+        tested, design = (
+            ScoredRows(whole.sign[part], scores[part], None if weight is None else weight[part])
+            for part in (held, ~held)
+        )
+        self.__dict__.update(promised(measure, tested, self.trained_intercept_, design))
 
     def _calibrate(self, job: Job, model: Model, y: Any) -> None:
         """Learn the sigmoid from leave-one-out scores, or from five more fits."""

@@ -40,6 +40,7 @@ def test_groups_and_their_order():
     names = [
         "Measures",
         "Features",
+        "Thresholds for other classifiers",
         "Risks",
         "Penalties",
         "Solvers",

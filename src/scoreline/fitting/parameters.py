@@ -6,6 +6,7 @@ import numpy as np
 
 from scoreline.features.registry import check_features, is_linear
 from scoreline.fitting.plan import Request, measure_of_threshold
+from scoreline.fitting.threshold import has_guarantee
 from scoreline.measures import Measure, get_measure
 from scoreline.operators.column_maps import KINDS
 from scoreline.penalties import BoundedPenalty, Penalty
@@ -118,6 +119,11 @@ def _check_features_alone(clf: Any) -> None:
             f"features={clf.features!r} goes with penalty='l2', without penalty_params and bounds, got "
             f"penalty={clf.penalty!r}, penalty_params={clf.penalty_params!r} and bounds={clf.bounds!r:.100}: "
             "these concern columns of X. Leave them out, or use features='linear'."
+        )
+    if has_guarantee(get_measure(clf.measure, clf.measure_params)):
+        raise ValueError(
+            f"guarantee goes with features='linear', got features={clf.features!r}: bins are learnt from all rows, and the "
+            "proof needs rows that the model has not seen. Use ThresholdClassifier(clf, measure, measure_params) for it."
         )
     if (clf.solver_params or {}).get("device") is not None:
         raise ValueError(

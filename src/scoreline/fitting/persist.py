@@ -16,6 +16,7 @@ from scoreline.fitting.row_by_row import RowStream
 from scoreline.io.encoding import Encoding
 from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.measures import CountsBasedMeasure, Measure
+from scoreline.measures.promises import Promise
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.operators import StringFeatures
 from scoreline.operators.column_maps import ColumnMap
@@ -91,11 +92,7 @@ def save_model(clf: Any, path: Any, encoding: Encoding | None) -> None:
         "estimator": ESTIMATOR,
         "versions": _versions(),
         "parameters": {name: _parameter(name, value) for name, value in clf.get_params(deep=False).items()},
-        "trained": {
-            name: value.record() if isinstance(value, (ColumnMap, FittedFeatures)) else value
-            for name, value in vars(clf).items()
-            if _is_trained(name)
-        },
+        "trained": {name: _plain(value) for name, value in vars(clf).items() if _is_trained(name)},
         "encoding": None if encoding is None else encoding.to_json(),
         "moments": None if moments is None else moments.record(),
         "stream": None if stream is None else stream.record(),
@@ -129,6 +126,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
         if trained.get("feature_map_") is not None:
             clf.__dict__["feature_map_"] = FittedFeatures.restored(trained["feature_map_"])
+        if trained.get("promise_") is not None:
+            clf.__dict__["promise_"] = Promise(**trained["promise_"])
         if trained.get("string_features_") is not None:
             width = StringFeatures(**trained["string_features_"]).width
             if width != clf.n_features_in_:
@@ -158,6 +157,13 @@ def _versions() -> dict[str, str]:
         "scoreline": __version__, "python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
     }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """Return a fitted attribute as what an archive holds."""
+    if isinstance(value, (ColumnMap, FittedFeatures)):
+        return value.record()
+    return value._asdict() if isinstance(value, Promise) else value
 
 
 def _is_trained(name: str) -> bool:

@@ -26,19 +26,30 @@ def careful_threshold(measure: Measure, rows: ScoredRows) -> float:
     return best_threshold(rows.sign, rows.scores, value, rows.weight, rises=True).threshold
 
 
+def has_guarantee(measure: Measure) -> bool:
+    """Tell whether a threshold of the measure is to be proved on held-out rows."""
+    return isinstance(measure, OperatingPoint) and measure.guarantee is not None
+
+
 def target_missed(measure: Measure, rows: ScoredRows | None) -> str | None:
     """Return a warning if the measure is an operating point that no threshold of these scores reaches."""
-    if rows is None or not isinstance(measure, OperatingPoint):
+    if rows is None or not isinstance(measure, OperatingPoint) or has_guarantee(measure):
         return None
     message = measure.unreached(rows.sign, rows.scores, rows.weight)
     if message is None:
         return None
-    return f"measure {measure.name!r}: {message}. predict uses that threshold; lower the limit, change alpha or add features."
+    message = (
+        f"measure {measure.name!r}: {message}. predict uses that threshold; lower the limit, change alpha or add "
+        "features."
+    )
+    if measure.confidence is None:
+        return message
+    return f"{message} With guarantee in place of confidence, such a model flags nothing."
 
 
 def few_flagged(measure: Measure, rows: ScoredRows | None, threshold: float) -> str | None:
     """Return a warning if the threshold of an operating point flags almost nothing."""
-    if rows is None or not isinstance(measure, OperatingPoint):
+    if rows is None or not isinstance(measure, OperatingPoint) or has_guarantee(measure):
         return None
     message = measure.scarce(rows.sign, rows.scores, rows.weight, threshold)
     if message is None:

@@ -4,7 +4,8 @@ from scoreline.measures.averages import class_average
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure
 from scoreline.measures.counts import CountMeasure
 from scoreline.measures.intervals import Difference, Interval, compare_scores, interval
-from scoreline.measures.operating_points import OperatingPoint
+from scoreline.measures.operating_points import OperatingPoint, PrecisionAtRecall, RecallAtPrecision, TprAtFpr
+from scoreline.measures.promises import Promise, PromisedThreshold, promised_threshold
 from scoreline.measures.ranking import AtKMeasure
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.measures.scorer import get_scorer
@@ -18,7 +19,12 @@ __all__ = [
     "Interval",
     "Measure",
     "OperatingPoint",
+    "PrecisionAtRecall",
+    "Promise",
+    "PromisedThreshold",
     "RankingMeasure",
+    "RecallAtPrecision",
+    "TprAtFpr",
     "TunedThreshold",
     "all_measures",
     "best_threshold",
@@ -27,5 +33,6 @@ __all__ = [
     "get_measure",
     "get_scorer",
     "interval",
+    "promised_threshold",
     "robust_threshold",
 ]

@@ -29,17 +29,29 @@ class OperatingPoint(CountsBasedMeasure):
     same size is approximated by Phi(excess / sd). Here `excess` is how far the counts exceed the constraint, and the variance
     2 r (1 - r) m is that of m trials at the limit r, in both samples. Without `confidence` the threshold maximises target
     times chance, the expected value. With it, the threshold maximises the target among thresholds that reach this chance.
+    With `guarantee`, classifiers take a threshold from held-out rows that is proved to keep the constraint with that
+    probability (`promised_threshold`).
     """
 
     risks = COUNT_RISKS
     confidence: float | None
+    guarantee: float | None
 
-    def __init__(self, confidence: float | None = None):
+    def __init__(self, confidence: float | None = None, guarantee: float | None = None):
         if confidence is not None:
             check_number("confidence", confidence, above=0)
             if confidence >= 1:
                 raise ValueError(f"confidence={confidence!r} must be below 1, or None for the best expected value")
+        if guarantee is not None:
+            check_number("guarantee", guarantee, above=0)
+            if guarantee >= 1:
+                raise ValueError(f"guarantee={guarantee!r} must be below 1; 0.95 is usual.")
+            if confidence is not None:
+                raise ValueError(
+                    "confidence and guarantee exclude each other: the second is the exact form of the first."
+                )
         self.confidence = confidence
+        self.guarantee = guarantee
 
     @abstractmethod
     def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -151,9 +163,9 @@ class RecallAtPrecision(OperatingPoint):
     name = "recall_at_precision"
     summary = "recall where precision is at least `precision`, else 0"
 
-    def __init__(self, precision: float = 0.9, confidence: float | None = None):
+    def __init__(self, precision: float = 0.9, confidence: float | None = None, guarantee: float | None = None):
         check_rate("precision", precision)
-        super().__init__(confidence)
+        super().__init__(confidence, guarantee)
         self.precision = precision
 
     def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -177,9 +189,9 @@ class PrecisionAtRecall(OperatingPoint):
     name = "precision_at_recall"
     summary = "precision where recall is at least `recall`, else 0"
 
-    def __init__(self, recall: float = 0.9, confidence: float | None = None):
+    def __init__(self, recall: float = 0.9, confidence: float | None = None, guarantee: float | None = None):
         check_rate("recall", recall)
-        super().__init__(confidence)
+        super().__init__(confidence, guarantee)
         self.recall = recall
 
     def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -203,9 +215,9 @@ class TprAtFpr(OperatingPoint):
     name = "tpr_at_fpr"
     summary = "true positive rate where the false positive rate is at most `fpr`, else 0"
 
-    def __init__(self, fpr: float = 0.01, confidence: float | None = None):
+    def __init__(self, fpr: float = 0.01, confidence: float | None = None, guarantee: float | None = None):
         check_rate("fpr", fpr)
-        super().__init__(confidence)
+        super().__init__(confidence, guarantee)
         self.fpr = fpr
 
     def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:

@@ -24,6 +24,7 @@ from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.penalty import trained_penalty
 from scoreline.fitting.plan import Choice, Shape, contenders
 from scoreline.fitting.probabilities import calibration, center_of, cross_fitted_scores
+from scoreline.fitting.promise import no_guarantee
 from scoreline.fitting.rows import TrainingRows, mapped_columns
 from scoreline.fitting.threshold import ScoredRows
 from scoreline.measures import Measure, OperatingPoint, RankingMeasure
@@ -216,6 +217,7 @@ class MeasureClassifierCV(MeasureClassifier):
         if hasattr(self, "_column_names"):
             final._column_names = self._column_names
         parameters = Parameters.of(final)
+        no_guarantee(parameters.measure, "MeasureClassifierCV")
         refused = [name for name in ("checkpoint", "early_stopping") if parameters.options.get(name)]
         if refused:
             raise ValueError(
