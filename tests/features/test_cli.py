@@ -7,6 +7,7 @@ import pytest
 
 from scoreline import load_model
 from scoreline.cli.main import main
+from scoreline.model_selection import baselines, compare
 
 
 @pytest.fixture
@@ -46,3 +47,32 @@ def test_train_predict_and_the_page(table, capsys):
 def test_options_that_do_not_go_together(table, capsys, options, words):
     assert main([*table, *options]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_compare_takes_features_and_rivals_that_are_installed(table, capsys, monkeypatch):
+    rows = ["compare", "rows.csv", "--label", "out", "--splits", "2", "--alphas", "0.1,0.01", "--quiet"]
+    assert main([*rows, "--features", "auto"]) == 0
+    out = capsys.readouterr().out
+    assert "scoreline, features auto" in out
+    assert "on all rows: scoreline train rows.csv" in out
+    assert "--features pairs" in out
+    assert "model" in out.splitlines()[-2], "boosted trees are judged too"
+    assert main([*rows, "--with", "catboost"]) == 2
+    assert "expected one of 'lightgbm', 'xgboost', 'ebm'" in capsys.readouterr().err
+    monkeypatch.setitem(baselines.RIVALS, "ebm", ("no_such_package", "Model", {}))
+    assert main([*rows, "--with", "ebm"]) == 2
+    assert "pip install interpret-core" in capsys.readouterr().err
+
+
+def test_rivals_are_compared_on_the_same_splits(monkeypatch):
+    """A model of scikit-learn stands for a package that may not be installed."""
+    monkeypatch.setitem(baselines.RIVALS, "lightgbm", ("sklearn.tree", "DecisionTreeClassifier", {"max_depth": 3}))
+    monkeypatch.setattr(baselines.importlib.util, "find_spec", lambda name: name)
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    y = X[:, 0] * X[:, 1] > 0
+    for measure in ("roc_auc", "f1"):
+        found = compare(X, y, measure, features="pairs", rivals=["lightgbm"], splits=2, alphas=[0.01])
+        tree = next(each for each in found.contenders if each.name == "lightgbm")
+        assert len(tree.values) == 2
+        assert found.best.features == "pairs"
+        assert found.best.value > 0.9

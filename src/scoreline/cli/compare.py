@@ -19,6 +19,7 @@ from scoreline.cli.parser import (
 )
 from scoreline.cli.reading import read, scaling_of, two_classes
 from scoreline.fitting.plan import Request, Shape, plan
+from scoreline.model_selection.baselines import check_rival
 from scoreline.model_selection.trials import Comparison, compare
 
 EXAMPLES = """examples:
@@ -27,6 +28,8 @@ EXAMPLES = """examples:
   scoreline compare demo:fraud"""
 SAME_NAMES = (
     "solvers",
+    "features",
+    "rivals",
     "splits",
     "test_share",
     "alphas",
@@ -48,6 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=names,
         metavar="A,B",
         help="scoreline solvers to compare in addition to auto (by default those made for the measure)",
+    )
+    add("--features", choices=("additive", "pairs", "auto"), help="also compare a scoreline model with these features")
+    add(
+        "--with",
+        dest="rivals",
+        type=names,
+        default=(),
+        metavar="A,B",
+        help="boosted trees of other packages, if installed: lightgbm, xgboost, ebm",
     )
     add("--splits", type=number(least=2, integer=True), help="random splits (10, or 5 for large data)")
     add("--test-share", type=number(above=0), default=0.3, help="share of the rows to test on (0.3)")
@@ -71,6 +83,11 @@ def run(options: Any, output: Output) -> None:
     check_measure(options, options.solvers or ())
     if options.test_share >= 1.0:
         raise UsageError(f"--test-share {options.test_share:g} must be below 1: it is the share of the rows to test on")
+    for name in options.rivals:
+        try:
+            check_rival(name)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     check_outputs(options, ("report",))
     data = read(options, output)
     y = two_classes(data)
@@ -137,6 +154,11 @@ def train_command(options: Any, found: Comparison, shape: tuple[int, int]) -> st
     for name, value in options.measure_param:
         words += _option("measure-param", f"{name}={value}")
     best = found.best
+    if best.features is not None:
+        same = len(set(best.kinds)) == 1
+        words += ["--features", best.kinds[0] if same else best.features]
+        words += _option("alpha", str(statistics.median_high(best.alphas)) if same else "auto")
+        return shlex.join([*words, "--out", "model.npz"])
     if not best.automatic:
         words += ["--solver", str(best.solver)]
         default = plan(Request(solver=str(best.solver)), found.measure, Shape(*shape)).risk

@@ -118,8 +118,6 @@ def built_in(name: str) -> Dataset:
 def scaling_of(options: Any, X: Any) -> str | None:
     """Return the requested scaling, or the one that suits the storage."""
     if options.scaling == "auto":
-        if getattr(options, "features", "linear") != "linear":
-            return None  # bins have a scale of their own
         stores_zeros = getattr(X, "stores_zeros", not sp.issparse(X))
         return "standard" if stores_zeros else "maxabs"
     return None if options.scaling == "none" else str(options.scaling)

@@ -247,7 +247,7 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
         options.measure,
         dict(options.measure_param) or None,
         solver_params=params or None,
-        scaling=scaling_of(options, data.X),
+        scaling=scaling_of(options, data.X) if options.features == "linear" else None,
         random_state=options.seed,
         **{name: getattr(options, name) for name in SAME_NAMES},
     )

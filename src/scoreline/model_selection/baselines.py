@@ -1,5 +1,7 @@
 """The models of scikit-learn that `compare` trains as rivals: three kinds of logistic regression, and boosted trees."""
 
+import importlib
+import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,10 +18,22 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from scoreline.measures import Measure, best_threshold, get_scorer
 from scoreline.operators import as_operator
 from scoreline.operators.column_maps import KINDS, ColumnMap
+from scoreline.runtime.checks import check_choice
 from scoreline.runtime.types import AnyArray, FloatArray
 
 PLAIN, BALANCED, TUNED = "logistic regression", "logistic regression, balanced", "logistic regression, tuned threshold"
 BOOSTED = "boosted trees"
+TREE_TITLES = {
+    BOOSTED: "Boosted trees (HistGradientBoosting)",
+    "lightgbm": "Boosted trees (LightGBM)",
+    "xgboost": "Boosted trees (XGBoost)",
+    "ebm": "Boosted bins (EBM)",
+}
+RIVALS = {  # package and class
+    "lightgbm": ("lightgbm", "LGBMClassifier", {"verbose": -1}),
+    "xgboost": ("xgboost", "XGBClassifier", {}),
+    "ebm": ("interpret.glassbox", "ExplainableBoostingClassifier", {}),
+}
 SINGLE_THREAD_VALUES = 2_000_000  # below, several threads of BLAS and OpenMP cost more time than they save
 MOST_TREE_VALUES = 20_000_000  # rows times features; a fit of boosted trees takes about ten seconds there
 MOST_SPARSE_TREE_FEATURES = 1000
@@ -28,6 +42,17 @@ MOST_SPARSE_TREE_FEATURES = 1000
 def baseline_names(measure: Measure) -> list[str]:
     """Return the linear baselines; a threshold is tuned only for measures that depend on it."""
     return [PLAIN, BALANCED] if measure.uses_order else [PLAIN, BALANCED, TUNED]
+
+
+def check_rival(name: str) -> None:
+    """Raise unless this is a rival whose package is installed."""
+    check_choice("rivals", name, tuple(RIVALS))
+    package = RIVALS[name][0].partition(".")[0]
+    if importlib.util.find_spec(package) is None:
+        wanted = "interpret-core" if name == "ebm" else package
+        raise ValueError(
+            f"the rival {name!r} needs {wanted}, which is not installed. Install it with: pip install {wanted}"
+        )
 
 
 def reason_without_trees(X: Any) -> str | None:
@@ -117,14 +142,17 @@ def baseline_model(
 ) -> Any:
     """Return the unfitted model for n training rows. Boosted trees have no alpha and need no scaling."""
     model: Any
-    if alpha is None:
+    if name in RIVALS:
+        module, class_name, options = RIVALS[name]
+        model = getattr(importlib.import_module(module), class_name)(random_state=random_state, **options)
+    elif alpha is None:
         model = HistGradientBoostingClassifier(random_state=random_state)
     else:
         weight = "balanced" if name == BALANCED else None
         model = make_pipeline(
             scaler_for(scaling), LogisticRegression(C=1.0 / (n * alpha), max_iter=1000, class_weight=weight)
         )
-    tuned = name == TUNED or (name == BOOSTED and not measure.uses_order)
+    tuned = name == TUNED or (name in TREE_TITLES and not measure.uses_order)
     return TunedThresholdClassifierCV(model, scoring=get_scorer(measure), cv=5) if tuned else model
 
 
@@ -132,9 +160,17 @@ def decision_values(model: Any, X: Any) -> FloatArray:
     """Return decision values that are positive where the model predicts the positive class."""
     if isinstance(model, TunedThresholdClassifierCV):  # it tunes a threshold of probabilities
         threshold = float(np.clip(model.best_threshold_, 1e-300, 1.0 - 1e-16))
-        scores = np.asarray(model.estimator_.decision_function(X), dtype=np.float64)
+        scores = _scores(model.estimator_, X)
         return scores - float(np.log(threshold) - np.log1p(-threshold))
-    return np.asarray(model.decision_function(X), dtype=np.float64)
+    return _scores(model, X)
+
+
+def _scores(model: Any, X: Any) -> FloatArray:
+    """Return decision values; of a model that has probabilities only, their log odds."""
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(X), dtype=np.float64).ravel()
+    share = np.clip(np.asarray(model.predict_proba(X), dtype=np.float64)[:, 1], 1e-300, 1.0 - 1e-16)
+    return np.asarray(np.log(share) - np.log1p(-share))
 
 
 @contextmanager

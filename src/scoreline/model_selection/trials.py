@@ -22,7 +22,7 @@ from scoreline.model_selection import MeasureClassifierCV, baselines
 from scoreline.model_selection.baselines import BALANCED, BOOSTED, TUNED
 from scoreline.model_selection.search import ALPHAS, DECADE, STRONGEST, WEAKEST, further
 from scoreline.operators import Operator
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_choice, check_number
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.registry import all_solvers, get_solver
 
@@ -45,6 +45,7 @@ class Contender:
     """A model in the comparison, with its results on every split.
 
     `solver` and `risk` are the method of a scoreline model, and `automatic` says that `train` takes it without being told.
+    `features` is what a scoreline model with other features is asked for, and `kinds` what it took on each split.
     `costs` are those that folds have chosen together with alpha (count-based measures with many features).
     `difference` to the best linear baseline is a mean with an interval; it is None for that baseline itself.
     """
@@ -54,6 +55,8 @@ class Contender:
     solver: str | None = None
     risk: str | None = None
     automatic: bool = False
+    features: str | None = None
+    kinds: list[str] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     alphas: list[float] = field(default_factory=list)
@@ -122,6 +125,8 @@ def compare(
     measure_params: dict[str, Any] | None = None,
     *,
     solvers: Sequence[str] | None = None,
+    features: str | None = None,
+    rivals: Sequence[str] = (),
     splits: int | None = None,
     test_share: float = 0.3,
     alphas: Sequence[float] | None = None,
@@ -162,6 +167,10 @@ def compare(
         Parameters of a measure given by name.
     solvers : sequence of str, optional
         Solvers beside those of "auto"; by default those made for the measure, up to 1,000 features.
+    features : {"additive", "pairs", "auto"}, optional
+        Also compare a scoreline model with these features.
+    rivals : sequence of {"lightgbm", "xgboost", "ebm"}
+        Boosted trees of other packages, with their defaults, which must be installed.
     splits : int, optional
         Random stratified splits; by default 10, or 5 from 20,000 rows or 500,000 stored numbers on.
     test_share : float
@@ -218,7 +227,7 @@ def compare(
     check_number("splits", splits, least=LEAST_SPLITS, integer=True)
     if scaling == "auto":
         scaling = "maxabs" if sp.issparse(matrix) else "standard"
-    contenders, notes = _contenders(chosen, solvers, X.shape, matrix)
+    contenders, notes = _contenders(chosen, solvers, features, rivals, X.shape, matrix)
     if sampled:
         notes.insert(0, sampled)
     trial = Trial(chosen, alphas, scaling, random_state)
@@ -258,7 +267,12 @@ def compare(
 
 
 def _contenders(
-    measure: Measure, solvers: Sequence[str] | None, shape: tuple[int, int], matrix: Any
+    measure: Measure,
+    solvers: Sequence[str] | None,
+    features: str | None,
+    rivals: Sequence[str],
+    shape: tuple[int, int],
+    matrix: Any,
 ) -> tuple[list[Contender], list[str]]:
     """Return scoreline methods, linear baselines and boosted trees, and a sentence for all that is left out."""
     notes = []
@@ -271,11 +285,16 @@ def _contenders(
                 f"solvers={extra!r} to include them."
             )
             extra = []
+    for name in rivals:
+        baselines.check_rival(name)
     found = _methods(measure, extra, shape)
+    if features is not None:
+        check_choice("features", features, ("additive", "pairs", "auto"))
+        found.append(Contender(f"{OURS}, features {features}", OURS, automatic=True, features=features))
     found += [Contender(name, BASELINE) for name in baselines.baseline_names(measure)]
     reason = baselines.reason_without_trees(matrix)
     if reason is None:
-        found.append(Contender(BOOSTED, TREES))
+        found += [Contender(name, TREES) for name in (BOOSTED, *dict.fromkeys(rivals))]
     else:
         notes.append(f"Boosted trees are left out: {reason}.")
     return found, notes
@@ -425,7 +444,7 @@ class Trial:
 
     def seconds(self, contender: Contender, part: Part) -> float:
         """Return the seconds of a fit, and keep no results."""
-        timed = replace(contender, values=[], seconds=[], alphas=[], costs=[])
+        timed = replace(contender, values=[], seconds=[], alphas=[], costs=[], kinds=[])
         self.run(timed, part)
         return timed.seconds[0]
 
@@ -435,13 +454,30 @@ class Trial:
             return baselines.baseline_model(contender.name, self.measure, alpha, self.scaling, n, self.random_state)
         # As `scoreline train` builds it: compare ends with the command that trains this model on all rows.
         assert alpha is not None
+        if contender.features is not None:
+            return MeasureClassifier(
+                self.measure, alpha=alpha, features=contender.kinds[-1], random_state=self.random_state
+            )
         params = None if cost is None else {"cost": cost}
         return MeasureClassifier(self.measure, alpha=alpha, solver_params=params, **self._method(contender))
 
     def choose_alpha(self, contender: Contender, part: Part) -> tuple[float, float | None]:
         """Return the alpha that is best on held-out training rows, and the cost if the same rows choose it."""
         if len(self.grid) == 1:
+            if contender.features is not None:
+                contender.kinds.append("pairs" if contender.features == "auto" else contender.features)
             return float(self.grid[0]), None
+        if contender.features is not None:
+            own = MeasureClassifierCV(
+                self.measure,
+                alphas=self.alphas,
+                cv=part.folds,
+                features=contender.features,
+                random_state=self.random_state,
+            )
+            own.fit(part.X, part.y)
+            contender.kinds.append(own.features_)
+            return own.alpha_, None
         if contender.kind == OURS:
             # A solver that learns row by row gains nothing from the fit before, and would take most of the time.
             folds = part.folds[:1] if get_solver(str(contender.solver)).streams else part.folds
@@ -594,16 +630,18 @@ def _tree_verdict(contenders: list[Contender], ratio: float) -> tuple[str, bool 
     if not trees:
         return "", None
     linear = _complete(contenders, OURS) + _complete(contenders, BASELINE)
-    rival = max(linear, key=lambda c: c.value)
-    mean, low, high = paired_difference(trees[0].values, rival.values, ratio, len(linear))
+    rival, best = (max(group, key=lambda c: c.value) for group in (linear, trees))
+    mean, low, high = paired_difference(best.values, rival.values, ratio, len(linear) * len(trees))
+    model = "the best linear model" if rival.features is None else rival.name
     compared = (
-        f"Boosted trees (HistGradientBoosting) reach {trees[0].value:.4f} against {rival.value:.4f} with the best linear model "
+        f"{baselines.TREE_TITLES[best.name]} reach {best.value:.4f} against {rival.value:.4f} with {model} "
         f"({mean:+.4f}, {_interval(low, high)})"
     )
+    short = "linear" if rival.features is None else "additive"
     advice = (
-        "use them unless you need a linear model" if low > 0.0
-        else "the linear model is better here" if high < 0.0
-        else "there is no clear difference to the linear model"
+        f"use them unless you need {'a linear' if short == 'linear' else 'an additive'} model" if low > 0.0
+        else f"the {short} model is better here" if high < 0.0
+        else f"there is no clear difference to the {short} model"
     )  # fmt: skip
     return f"{compared}: {advice}.", low > 0.0
 
