@@ -34,22 +34,23 @@ LEAST_INTERVALS = 4.0, 12.0  # passes
 
 @dataclass
 class ProximalState(State):
-    """State plus the smoothing parameter, the best mixture of planes, and the pairs of L-BFGS."""
+    """State plus the smoothing parameter, the best mixture of planes, the pairs of L-BFGS, and the model of all features."""
 
     mu: float = 0.0
     plane: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
 
 
 class ProximalSolver(Solver):
     """Proximal quasi-Newton method for sparse, grouped and bounded models, certified for every penalty.
 
-    The risk is replaced by its quadratic model, the penalty and the bounds are kept as they are, and the minimum of both is
-    the end of the step, which a search on scores shortens where needed. Up to 1000 features the model starts from the Hessian
-    and learns from every step (BFGS); coordinate descent minimises it. With more features that is done for a working set: those
-    with a coefficient and those that violate optimality most, whose columns are copied. A step then costs two passes over
-    these, and two passes over X when all features are looked at again. Where rows cannot be read in blocks, or the model has
-    more than 1000 features, L-BFGS steps on the free coefficients take over. Risks with kinks are smoothed as in `smoothed`.
+    The risk is replaced by its quadratic model, the penalty and the bounds are kept as they are, and the minimum of both
+    (eq. proximal-model) is the end of the step, which a search on scores shortens where needed. Up to 1000 features the model
+    starts from the Hessian and learns from every step (BFGS). With more features that is done for a working set: those with a
+    coefficient and those that violate optimality most, whose columns are copied. A step then costs two passes over these, and
+    two passes over X when all features are looked at again. Where rows cannot be read in blocks, or about 1800 features have a
+    coefficient, L-BFGS steps on the free coefficients take over. Risks with kinks are smoothed as in `smoothed`.
 
     Parameters
     ----------
@@ -96,13 +97,15 @@ class ProximalSolver(Solver):
         self._bound.restore(state.plane)
         self._curvature = CurvatureMemory(objective.n_features, self.memory)
         self._curvature.restore(state.memory)
-        self._model, self._level_steps = _Model(), 0
+        self._model, self._level_steps = _Model.restored(state.model, objective), 0
+        self._objective = objective
         self._point = objective.at(state.w, objective.scores_at_start(state.w), state.mu)
         self._arrive(objective, state)
 
     def store(self, state: State) -> None:
         assert isinstance(state, ProximalState)
         state.plane, state.memory = self._bound.record(), dict(self._curvature.record())
+        state.model = self._model.record(self._objective)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: a step on all features, or several on a working set; then gradient and bound of all."""
@@ -241,6 +244,24 @@ class _Model:
         self.matrix: FloatArray | None = None
         self.due = 0.0
         self.before: tuple[FloatArray, FloatArray, float] | None = None
+
+    def record(self, objective: Objective) -> dict[str, Any]:
+        """Return what `restored` needs, as plain arrays and numbers."""
+        if self.matrix is None or self.before is None:
+            return {}
+        w, slope, mu = self.before
+        left = max(0.0, self.due - objective.operator.n_passes)
+        return {"matrix": self.matrix, "left": left, "w": w, "slope": slope, "mu": mu}
+
+    @classmethod
+    def restored(cls, record: dict[str, Any], objective: Objective) -> "_Model":
+        """Return the model that a record describes."""
+        model = cls()
+        if record:
+            model.matrix = np.array(record["matrix"], dtype=np.float64)
+            model.due = objective.operator.n_passes + float(record["left"])
+            model.before = (np.asarray(record["w"]), np.asarray(record["slope"]), float(record["mu"]))
+        return model
 
     def step(self, objective: Objective, point: Point, slope: FloatArray, enough: float) -> Point | None:
         """Return the end of a step from the point, whose slope is known: two passes, and what a Hessian costs."""
