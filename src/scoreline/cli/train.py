@@ -4,6 +4,7 @@ Ctrl-C saves the best model so far.
 """
 
 import argparse
+import csv
 import functools
 import signal
 import threading
@@ -80,6 +81,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="linear; additive: a smooth function of each column; pairs: of pairs too; auto: chosen with --alpha auto (linear)",
     )
     add("--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation")
+    add("--penalty", choices=("l2", "elastic_net"), default="l2", help="what alpha multiplies (l2); see docs/sparse.md")
+    add("--l1-ratio", type=number(least=0), metavar="SHARE", help="share of the absolute values in elastic_net (0.5)")
+    add(
+        "--bounds",
+        metavar="FILE",
+        help="CSV with the columns feature, lower, upper: bounds of coefficients, empty for none",
+    )
+    add(
+        "--sign",
+        action="append",
+        type=_signed,
+        metavar="COLUMN:+",
+        help="the coefficient of a feature is not negative (COLUMN:+) or not positive (COLUMN:-); repeat for more",
+    )
     add(
         "--early-stopping",
         type=number(above=0),
@@ -247,10 +262,42 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
         options.measure,
         dict(options.measure_param) or None,
         solver_params=params or None,
+        penalty=options.penalty,
+        penalty_params=None if options.l1_ratio is None else {"l1_ratio": options.l1_ratio},
+        bounds=_bounds(options),
         scaling=scaling_of(options, data.X) if options.features == "linear" else None,
         random_state=options.seed,
         **{name: getattr(options, name) for name in SAME_NAMES},
     )
+
+
+def _signed(text: str) -> tuple[str, tuple[float | None, float | None]]:
+    """Return a column and the bounds that a sign stands for."""
+    column, _, sign = text.rpartition(":")
+    if not column or sign not in ("+", "-"):
+        raise argparse.ArgumentTypeError(f"{text!r} must be COLUMN:+ or COLUMN:-")
+    return column, (0.0, None) if sign == "+" else (None, 0.0)
+
+
+def _bounds(options: Any) -> dict[Any, Any] | None:
+    """Return bounds by column: those of the file, then the signs. A column may be a name or a number."""
+    found: dict[Any, Any] = {}
+    if options.bounds:
+        with open(options.bounds, newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            if not {"feature", "lower", "upper"} <= set(rows.fieldnames or ()):
+                raise UsageError(f"--bounds {options.bounds}: the first line must name feature, lower and upper")
+            for number_of_row, row in enumerate(rows, 2):
+                try:
+                    ends = tuple(float(row[end]) if (row[end] or "").strip() else None for end in ("lower", "upper"))
+                except ValueError:
+                    raise UsageError(
+                        f"--bounds {options.bounds}, line {number_of_row}: lower and upper must be numbers or empty, got "
+                        f"{row['lower']!r} and {row['upper']!r}"
+                    ) from None
+                found[row["feature"]] = ends
+    found |= dict(options.sign or ())
+    return {int(name) if name.isdigit() else name: ends for name, ends in found.items()} or None
 
 
 def _watch(clf: Any, update: Callable[[str], None]) -> None:
@@ -320,6 +367,10 @@ def _check_options(options: Any) -> None:
             named_device(options.device)
         except ValueError as error:
             raise UsageError(str(error)) from None
+    if options.l1_ratio is not None and options.penalty != "elastic_net":
+        raise UsageError("--l1-ratio belongs to --penalty elastic_net; add it, or leave --l1-ratio out")
+    if options.bounds and not Path(options.bounds).is_file():
+        raise UsageError(f"--bounds {options.bounds}: there is no such file")
     if options.early_stopping and options.solver == "moments":
         raise UsageError(
             "--early-stopping: the solver moments has no iterations; leave it out, or choose another solver"

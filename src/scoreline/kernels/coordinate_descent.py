@@ -7,15 +7,14 @@ from scoreline.runtime.compile import kernel
 
 
 @kernel
-def model_minimum(matrix, gradient, w, quadratic, absolute, lower, upper, sweeps, enough):
-    """Return u that nearly minimises <g, u - w> + (u - w)'H(u - w)/2 + sum quadratic/2 u^2 + absolute |u| within bounds.
+def improve(matrix, slope, u, quadratic, absolute, lower, upper, sweeps, enough):
+    """Lower <g, u> + u'Hu/2 + sum quadratic/2 u^2 + absolute |u| within bounds, one coordinate after another.
 
-    Sweeps over all coordinates alternate with sweeps over those that have moved or are not 0, until no coordinate changes the
-    model by more than `enough`. O(p) for each coordinate that moves, O(1) for the others.
+    `slope` is the gradient of the smooth part at u but for `quadratic`; u and slope are changed. Sweeps over all coordinates
+    alternate with sweeps over those that are not 0. Returns whether a sweep over all has changed the model by at most `enough`
+    in each coordinate. O(p) for a coordinate that moves, O(1) for the others.
     """
-    p = len(w)
-    u = w.copy()
-    slope = gradient.copy()  # of the smooth part without the penalty's own: g + H (u - w)
+    p = len(u)
     active = np.empty(p, np.int64)
     count = p
     for j in range(p):
@@ -38,14 +37,14 @@ def model_minimum(matrix, gradient, w, quadratic, absolute, lower, upper, sweeps
                 largest = max(largest, step * step * (curvature + quadratic[j]))
         if largest <= enough:
             if whole:
-                break
+                return True
             whole, count = True, p
             for j in range(p):
                 active[j] = j
         elif whole:
             whole, count = False, 0
             for j in range(p):
-                if u[j] != 0.0 or w[j] != 0.0:
+                if u[j] != 0.0:
                     active[count] = j
                     count += 1
-    return u
+    return False

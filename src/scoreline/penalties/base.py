@@ -9,7 +9,7 @@ from scoreline.runtime.types import AnyArray, FloatArray
 
 
 class Terms(NamedTuple):
-    """omega(w) = sum_j (quadratic_j / 2 w_j^2 + absolute_j |w_j|) + sum_g norms_g |w_g| (eq. penalty-terms).
+    """The terms of omega(w) = sum_j (quadratic_j / 2 w_j^2 + absolute_j |w_j|) + sum_g norms_g |w_g| (eq. penalty-terms).
 
     `groups` is the number of the group of each feature, from 0 to len(norms) - 1; None where there are none.
     """

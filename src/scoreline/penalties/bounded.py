@@ -15,7 +15,7 @@ EPS = float(np.finfo(float).eps)
 
 
 class BoundedPenalty:
-    """Omega(w) = alpha omega(w) for lower <= w <= upper, infinite elsewhere (eq. bounded-penalty).
+    """The penalty Omega(w) = alpha omega(w) for lower <= w <= upper, infinite elsewhere (eq. bounded-penalty).
 
     Parameters
     ----------

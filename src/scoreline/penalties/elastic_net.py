@@ -7,7 +7,7 @@ from scoreline.runtime.checks import check_number
 
 
 class ElasticNetPenalty(Penalty):
-    """omega(w) = sum_j weights_j ((1 - l1_ratio) / 2 w_j^2 + l1_ratio |w_j|), as in scikit-learn.
+    """The penalty omega(w) = sum_j weights_j ((1 - l1_ratio) / 2 w_j^2 + l1_ratio |w_j|), as in scikit-learn.
 
     Parameters
     ----------

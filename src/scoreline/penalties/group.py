@@ -10,7 +10,7 @@ from scoreline.penalties.elastic_net import check_ratio
 
 
 class GroupPenalty(Penalty):
-    """omega(w) = (1 - l1_ratio) / 2 sum_j weights_j w_j^2 + l1_ratio sum_g sqrt(sum_(j in g) weights_j) |w_g|.
+    """The penalty omega(w) = (1 - l1_ratio) / 2 sum_j weights_j w_j^2 + l1_ratio sum_g sqrt(sum_(j in g) weights_j) |w_g|.
 
     All coefficients of a group are 0 or none is: the columns of a category, say, or of a spline.
 

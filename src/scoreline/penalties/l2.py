@@ -8,7 +8,7 @@ from scoreline.penalties.base import Penalty, Terms, feature_weights
 
 
 class L2Penalty(Penalty):
-    """omega(w) = 1/2 sum_j weights_j w_j^2.
+    """The penalty omega(w) = 1/2 sum_j weights_j w_j^2.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from scoreline import kernels
 from scoreline.objective import Objective, Point
@@ -20,32 +21,36 @@ from scoreline.solvers.smoothed import FIRST_WIDTH, MU_FACTOR, SLACK_SHARE, ramp
 LEAST_WORKING_SET = 100  # features; twice those with a coefficient from there on
 WORKING_SET_STEPS = 10  # at most, before all features are looked at
 SMALLER_VIOLATION = 0.1  # of the largest one of a working set, at which all features are looked at
-SWEEPS = 200  # of coordinate descent on one model
+WIDEST_WORKING_SET = 2000  # features: its Hessian takes 32 MB
+SWEEPS, ROUNDS = 10, 20  # of coordinate descent between two Newton steps, and of both on one model
+NEWTON_SHARES = (1.0, 0.3, 0.1, 0.01)
 GRADIENT_STEPS = 500  # on one model with groups
 DECREASE = 1e-4  # share of the decrease that the model promises
 HALVINGS = 30  # of a step
+MOST_LEVEL_STEPS = 5  # without a decrease of J beyond rounding: they still lower the gradient
 RENEWALS = 2.0, 3.0  # a Hessian is made anew after so many times the passes that it cost: smooth risks, ramps
 LEAST_INTERVALS = 4.0, 12.0  # passes
 
 
 @dataclass
 class ProximalState(State):
-    """State plus the smoothing parameter, the best mixture of planes, and the pairs of L-BFGS."""
+    """State plus the smoothing parameter, the best mixture of planes, the pairs of L-BFGS, and the model of all features."""
 
     mu: float = 0.0
     plane: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
 
 
 class ProximalSolver(Solver):
     """Proximal quasi-Newton method for sparse, grouped and bounded models, certified for every penalty.
 
-    The risk is replaced by its quadratic model, the penalty and the bounds are kept as they are, and the minimum of both is
-    the end of the step, which a search on scores shortens where needed. Up to 1000 features the model starts from the Hessian
-    and learns from every step (BFGS); coordinate descent minimises it. With more features that is done for a working set: those
-    with a coefficient and those that violate optimality most, whose columns are copied. A step then costs two passes over
-    these, and two passes over X when all features are looked at again. Where rows cannot be read in blocks, or the model has
-    more than 1000 features, L-BFGS steps on the free coefficients take over. Risks with kinks are smoothed as in `smoothed`.
+    The risk is replaced by its quadratic model, the penalty and the bounds are kept as they are, and the minimum of both
+    (eq. proximal-model) is the end of the step, which a search on scores shortens where needed. Up to 1000 features the model
+    starts from the Hessian and learns from every step (BFGS). With more features that is done for a working set: those with a
+    coefficient and those that violate optimality most, whose columns are copied. A step then costs two passes over these, and
+    two passes over X when all features are looked at again. Where rows cannot be read in blocks, or about 1800 features have a
+    coefficient, L-BFGS steps on the free coefficients take over. Risks with kinks are smoothed as in `smoothed`.
 
     Parameters
     ----------
@@ -92,13 +97,15 @@ class ProximalSolver(Solver):
         self._bound.restore(state.plane)
         self._curvature = CurvatureMemory(objective.n_features, self.memory)
         self._curvature.restore(state.memory)
-        self._model = _Model()
+        self._model, self._level_steps = _Model.restored(state.model, objective), 0
+        self._objective = objective
         self._point = objective.at(state.w, objective.scores_at_start(state.w), state.mu)
         self._arrive(objective, state)
 
     def store(self, state: State) -> None:
         assert isinstance(state, ProximalState)
         state.plane, state.memory = self._bound.record(), dict(self._curvature.record())
+        state.model = self._model.record(self._objective)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Do one iteration: a step on all features, or several on a working set; then gradient and bound of all."""
@@ -115,7 +122,10 @@ class ProximalSolver(Solver):
                 moved = self._step_on(objective, before, features, violation, state)
             else:
                 moved = self._lbfgs_step(objective, before, slope, violation)
-        if moved is None or not moved.value < before.value:
+        if moved is None or not moved.value <= before.value + _noise(before):
+            return self._lower_mu(objective, state, force=True)
+        self._level_steps = 0 if moved.value < before.value else self._level_steps + 1
+        if self._level_steps > MOST_LEVEL_STEPS:
             return self._lower_mu(objective, state, force=True)
         self._point = moved
         self._arrive(objective, state)
@@ -153,7 +163,7 @@ class ProximalSolver(Solver):
     def _enough(self, objective: Objective, state: ProximalState) -> float:
         """Return the change of a model by one coordinate that is not worth looking for."""
         gap = max(state.best_objective - state.lower_bound, 1e-14 * abs(state.best_objective))
-        return 1e-4 * gap / objective.n_features
+        return 1e-6 * gap / objective.n_features
 
     def _working_set(self, objective: Objective, w: FloatArray, violation: FloatArray) -> AnyArray | None:
         """Return the features to work on: those with a coefficient, and as many that violate optimality most.
@@ -162,15 +172,14 @@ class ProximalSolver(Solver):
         """
         penalty = self._penalty
         score = np.where(violation > 0.0, violation, 0.0)
-        kept = (w != 0.0) & ((w > penalty.lower) & (w < penalty.upper) | (violation > 0.0))
-        kept |= w != 0.0
+        kept = w != 0.0
         constant = objective.free_intercept
         if constant is not None:
             kept[constant] = True
         support = int(np.count_nonzero(kept))
-        if support > MAX_FEATURES // 2 and support > 0.9 * MAX_FEATURES:
+        if support > 0.9 * WIDEST_WORKING_SET:
             return None
-        size = min(MAX_FEATURES, max(LEAST_WORKING_SET, 2 * support))
+        size = min(WIDEST_WORKING_SET, max(LEAST_WORKING_SET, 2 * support))
         score[kept] = np.inf
         order = np.argsort(-score, kind="stable")[:size]
         chosen = np.zeros(len(w), dtype=bool)
@@ -178,7 +187,7 @@ class ProximalSolver(Solver):
         if penalty.groups is not None:
             chosen = np.isin(penalty.groups, np.unique(penalty.groups[chosen]))
         found = np.flatnonzero(chosen)
-        return found if len(found) <= 2 * MAX_FEATURES else None
+        return found if len(found) <= 2 * WIDEST_WORKING_SET else None
 
     def _step_on(
         self, objective: Objective, point: Point, features: AnyArray, violation: FloatArray, state: ProximalState
@@ -190,16 +199,16 @@ class ProximalSolver(Solver):
         enough = self._enough(part, state)
         for _ in range(WORKING_SET_STEPS):
             moved = model.step(part, now, slope, enough)
-            if moved is None or not moved.value < now.value:
+            if moved is None or not moved.value <= now.value + _noise(now):
                 break
             now = part.centred(moved)
             slope = part.slope(now)
             if part.bounded_penalty.violation(now.w, slope, part.alpha).max(initial=0.0) <= aim:
                 break
-        if now.w is point.w or not now.value < point.value:
-            return None
         w = np.zeros_like(point.w)
         w[features] = now.w
+        if np.array_equal(w, point.w):
+            return None
         return Point(w, now.z, now.mu, now.risk, now.penalty)
 
     def _lbfgs_step(self, objective: Objective, point: Point, slope: FloatArray, violation: FloatArray) -> Point | None:
@@ -236,6 +245,24 @@ class _Model:
         self.due = 0.0
         self.before: tuple[FloatArray, FloatArray, float] | None = None
 
+    def record(self, objective: Objective) -> dict[str, Any]:
+        """Return what `restored` needs, as plain arrays and numbers."""
+        if self.matrix is None or self.before is None:
+            return {}
+        w, slope, mu = self.before
+        left = max(0.0, self.due - objective.operator.n_passes)
+        return {"matrix": self.matrix, "left": left, "w": w, "slope": slope, "mu": mu}
+
+    @classmethod
+    def restored(cls, record: dict[str, Any], objective: Objective) -> "_Model":
+        """Return the model that a record describes."""
+        model = cls()
+        if record:
+            model.matrix = np.array(record["matrix"], dtype=np.float64)
+            model.due = objective.operator.n_passes + float(record["left"])
+            model.before = (np.asarray(record["w"]), np.asarray(record["slope"]), float(record["mu"]))
+        return model
+
     def step(self, objective: Objective, point: Point, slope: FloatArray, enough: float) -> Point | None:
         """Return the end of a step from the point, whose slope is known: two passes, and what a Hessian costs."""
         self._learn(objective, point, slope)
@@ -252,6 +279,10 @@ class _Model:
 
     def _learn(self, objective: Objective, point: Point, slope: FloatArray) -> None:
         """Make the Hessian if it is due; else correct it by the last step."""
+        with parallel.one_blas_thread():
+            self._updated(objective, point, slope)
+
+    def _updated(self, objective: Objective, point: Point, slope: FloatArray) -> None:
         operator, before = objective.operator, self.before
         self.before = (point.w, slope, point.mu)
         if self.matrix is None or operator.n_passes >= self.due:
@@ -281,12 +312,7 @@ class _Model:
         matrix = self.matrix
         assert matrix is not None
         if penalty.norms is None:
-            return np.asarray(
-                kernels.coordinate_descent.model_minimum(
-                    matrix, slope, w, alpha * penalty.quadratic, alpha * penalty.absolute, penalty.lower, penalty.upper,
-                    SWEEPS, enough,
-                )
-            )  # fmt: skip
+            return _separable_minimum(matrix, slope, penalty, alpha, w, enough)
         with parallel.one_blas_thread():  # accelerated proximal gradients; restarted where they turn
             largest = float(np.linalg.eigvalsh(matrix)[-1]) * (1.0 + 1e-9)
             u, point, t = w, w, 1.0
@@ -302,6 +328,40 @@ class _Model:
                 if change <= enough:
                     break
         return u
+
+
+def _separable_minimum(
+    matrix: FloatArray, slope: FloatArray, penalty: BoundedPenalty, alpha: float, w: FloatArray, enough: float
+) -> FloatArray:
+    """Return the minimum of <slope, u - w> + (u - w)'H(u - w)/2 + Omega(u) without groups.
+
+    A few sweeps of coordinate descent find out which coefficients are 0 or at a bound; Newton steps on the others, each up to
+    the first that would change sign or leave its bounds, are exact where coordinate descent creeps.
+    """
+    u, quadratic, absolute = w.copy(), alpha * penalty.quadratic, alpha * penalty.absolute
+    ends = penalty.lower, penalty.upper
+    with parallel.one_blas_thread():
+        gradient = slope.copy()
+        for _ in range(ROUNDS):
+            done = kernels.coordinate_descent.improve(matrix, gradient, u, quadratic, absolute, *ends, SWEEPS, enough)
+            free = np.flatnonzero(((u != 0.0) | (absolute == 0.0)) & (u > ends[0]) & (u < ends[1]))
+            if done or len(free) == 0:
+                break
+            residual = gradient[free] + quadratic[free] * u[free] + absolute[free] * np.sign(u[free])
+            inner = matrix[np.ix_(free, free)] + np.diag(quadratic[free])
+            try:
+                d = -cho_solve(cho_factor(inner, lower=True, check_finite=False), residual, check_finite=False)
+            except np.linalg.LinAlgError:
+                continue
+            low = np.where((u[free] > 0.0) & (absolute[free] > 0.0), np.maximum(ends[0][free], 0.0), ends[0][free])
+            high = np.where((u[free] < 0.0) & (absolute[free] > 0.0), np.minimum(ends[1][free], 0.0), ends[1][free])
+            for share in NEWTON_SHARES:  # what would change its sign or leave its bounds stays at the end
+                step = np.clip(u[free] + share * d, low, high) - u[free]
+                if float(residual @ step) + 0.5 * float(step @ (inner @ step)) < 0.0:
+                    u[free] = np.clip(u[free] + step, low, high)
+                    break
+            gradient = slope + matrix @ (u - w)
+    return u
 
 
 def _curvature(objective: Objective, point: Point) -> Hessian | None:
@@ -330,9 +390,14 @@ def _searched(objective: Objective, point: Point, slope: FloatArray, target: Flo
     for _ in range(HALVINGS):
         w = target if step == 1.0 else penalty.nearest(point.w + step * d)
         found = objective.at(w, space.combine(1.0, point.z, step, z_d), point.mu)
-        if found.value <= point.value + DECREASE * step * promised:
+        if found.value <= point.value + DECREASE * step * promised + _noise(point):
             return found
         # The parabola through both values with the promised slope at the start.
         bend = found.value - point.value - step * promised
         step = min(0.5 * step, max(0.1 * step, -0.5 * step * step * promised / bend if bend > 0.0 else 0.0))
     return None
+
+
+def _noise(point: Point) -> float:
+    """Return what the value at a point may be off by: a decrease below drowns in rounding."""
+    return 8.0 * float(np.finfo(float).eps) * abs(point.value)

@@ -158,24 +158,26 @@ class PenaltyBound:
         wide = not 0.0 < point.mu * objective.risk.ramp_scale < objective.least_width(point.z, z_max)
         if not (wide and math.isfinite(point.risk.plane) and np.isfinite(slope).all()):
             return self.value
-        new = (slope, point.risk.plane, point.risk.mass, objective.plane_size(point, z_max))
-        own = (self.slope, self.constant, self.mass, self.size)
+        constants = np.array([point.risk.plane, point.risk.mass, objective.plane_size(point, z_max)])
+        own = np.array([self.constant, self.mass, self.size])
 
         def bound(t: float, s: float) -> float:
-            return objective.mixture_bound(*(t * a + s * b for a, b in zip(own, new, strict=True)), level)
+            constant, mass, size = (t * own + s * constants).tolist()
+            return objective.mixture_bound(t * self.slope + s * slope, constant, mass, size, level)
 
         _, alone = _largest(lambda s: bound(0.0, s))
         candidates = [(0.0, alone)]
         if self.value > 0.0:
             _, share = _largest(lambda x: bound(1.0 - x, x * alone))
             candidates += [(1.0 - share, share * alone), (1.0, 0.0)]
-        values = [bound(*t) for t in candidates]
+        values = [bound(*pair) for pair in candidates]
         best = max(values)
         if best > self.value:
             t, s = candidates[values.index(best)]
-            self.value = best
-            self.slope, self.constant, self.mass, self.size = (t * a + s * b for a, b in zip(own, new, strict=True))
-            self.size += MIXING_ROUNDING * (self.size + abs(self.constant)) if t > 0.0 else 0.0
+            self.value, self.slope = best, t * self.slope + s * slope
+            self.constant, self.mass, self.size = (t * own + s * constants).tolist()
+            if t > 0.0:  # mixing rounds too, and what was mixed once is mixed again
+                self.size += MIXING_ROUNDING * (self.size + abs(self.constant))
         return self.value
 
 
