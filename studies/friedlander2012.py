@@ -155,12 +155,13 @@ class Friedlander2012(Study):
             "data, risk", "method", *(f"to {level:g}" for level in LEVELS), "to the test error", "end", "J* proved within",
         )  # fmt: skip
         note = (
-            f"Passes through the data from which on J / J* - 1 is at most the level, alpha {ALPHA:g}, from w = 0; a product "
-            f"with a part of the rows is that part of a pass. Test error: within {NEAR:g} of that at the optimum. J and the "
-            'test error are computed off the count. "hybrid, paper": first batch of one row, 1.1 times the batch plus 1 after '
-            'every step; "shrink": the same with rows skipped by bound (1), "sum", or by the better bound, "path", and a pass '
-            'first for the lengths of the rows; "hybrid": the defaults of the library. The paper prints no numbers. '
-            '"stochastic": one row at a time (SGDClassifier), three fixed steps over the mean of |x|^2, 30 epochs of 2 passes.'
+            f"The number of passes over the data after which J / J* - 1 stays at or below the level, with alpha {ALPHA:g} and "
+            "a start at w = 0. A product with a part of the rows counts as that part of a pass. The test error is reached when "
+            f"it is within {NEAR:g} of the error at the optimum. Computing J and the test error is not counted. "
+            '"hybrid, paper": the first batch has one row, and each step multiplies the batch by 1.1 and adds 1. "shrink": the '
+            'same, with rows skipped by bound (1) ("sum") or by the better bound ("path"), after a pass for the lengths of the '
+            'rows. "hybrid": the defaults of the library. "stochastic": one row at a time (SGDClassifier), with three fixed '
+            "steps over the mean of |x|^2, and 30 epochs of 2 passes. The paper prints no numbers."
         )
         return Table("Figures 1 and 2: passes", head, rows, note)
 

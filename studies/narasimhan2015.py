@@ -504,10 +504,10 @@ def _ends(results: Mapping[str, Any], tuned: bool) -> Table:
             'methods alone. "plugin, lbfgs" here is plain logistic regression.'
         )
     note += (
-        ' "Printed" is the step 1/sqrt(t) and for STAMP the weights of the level; "plugin, lbfgs" is logistic regression to a '
-        f"relative gap of {CLOSE:g}; bundle has {PATIENCE:g} times the seconds of SPADE or STAMP, and every method 5 s at "
-        "most (limit). Alpha 1e-4 or 1e-6, by "
-        "a fifth of the training rows of the first split. Splits are random, 70 % for training. The paper prints no tables."
+        ' "Printed" is the step 1/sqrt(t), and for STAMP the weights of the level. "plugin, lbfgs" is logistic regression to '
+        f"a relative gap of {CLOSE:g}. bundle has {PATIENCE:g} times the seconds of SPADE or STAMP, and every method has at "
+        "most 5 s (limit). Alpha is 1e-4 or 1e-6, chosen on a fifth of the training rows of the first split. Splits are "
+        "random, with 70 % for training. The paper prints no tables."
     )
     return Table(
         f"The measure that is reached, {'with the best' if tuned else 'without a'} threshold", head, rows, note
