@@ -47,8 +47,10 @@ demo: $(VENV)/core $(VENV)/cli
 	@$(BIN)/scoreline compare demo:fraud --measure roc_auc --report demo-output/fraud.html
 	@$(BIN)/scoreline compare demo:breast-cancer --measure f1 --report demo-output/breast-cancer.html
 
+# Two processes on two cores: more threads of BLAS would wait for each other, busily. Targets that run the quick tests give it one
+# thread, test-all leaves it all of them.
 test: $(VENV)/core $(VENV)/test
-	@SCORELINE_TIER=quick $(BIN)/python -m pytest -n 2 --dist worksteal
+	@OPENBLAS_NUM_THREADS=1 SCORELINE_TIER=quick $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-all: $(VENV)/core $(VENV)/test
 	@SCORELINE_TIER=all $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -66,7 +68,7 @@ $(VENV)-oldest/made: pyproject.toml .ci/oldest.py
 	@touch $@
 
 test-oldest: $(VENV)-oldest/made
-	@$(VENV)-oldest/bin/python -m pytest -n 2 --dist worksteal tests
+	@OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n 2 --dist worksteal tests
 
 test-cpus: $(VENV)/core $(VENV)/test
 	@$(BIN)/python .ci/cpus.py $(if $(CPUS),--cpus $(CPUS)) -- $(TESTS)

@@ -88,8 +88,9 @@ def run_tests(variables, arguments):
         "no:cacheprovider",
         *arguments,
     ]
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"} | variables  # as in `make test`
     with tempfile.TemporaryFile("w+") as output:
-        code = subprocess.run(command, cwd=ROOT, env=os.environ | variables, stdout=output, stderr=output).returncode
+        code = subprocess.run(command, cwd=ROOT, env=environment, stdout=output, stderr=output).returncode
         output.seek(0)
         text = output.read()
     summary = text.strip().splitlines()[-1] if text.strip() else ""

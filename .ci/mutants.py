@@ -8,15 +8,18 @@ when a test fails, when the tests crash, or when they run ten times longer than 
 fastest to the slowest: a mutant that one of them kills counts as killed in those that follow, because they run the same tests
 and more.
 
-The table says how many mutants each tier kills; below it are the names of those that only a slower tier kills. The exit code
-is 1 where the first tier kills less than LEAST_SHARE of what the last one kills, and 2 where the tests fail without a mutant.
-A run that was stopped can be repeated with the same --sample, --seed, --tests and --out: finished mutants are read from there.
-Delete that file after a change of the tests or the source. A mutant that survives takes a whole run of the tests in each tier.
+The table says how many mutants each tier kills; below it are the share of the first tier, with its 95 % interval (Wilson), and
+the names of those that only a slower tier kills. The exit code is 1 where the first tier kills less than LEAST_SHARE of what
+the last one kills, and 2 where the tests fail without a mutant. After --minutes no further mutant is begun, and the table is of
+those that are finished. A run that was stopped can be repeated with the same --sample, --seed, --tests and --out: finished
+mutants are read from there. Delete that file after a change of the tests or the source. A mutant that survives takes a whole
+run of the tests in each tier.
 A name ends with that of a function in mutants/src, which is the changed code.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import shutil
@@ -56,8 +59,11 @@ def make_mutants():
 
 def run_tests(tier, tests, mutant="", limit=None):
     """Return whether the tests pass in a tier with this mutant, and the seconds that they took."""
+    tests = sorted(tests, key=lambda path: f".{Path(path).name}." not in f".{mutant}")  # those of its own room first
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
-    variables = {"MUTANT_UNDER_TEST": mutant, "SCORELINE_TIER": tier, "PYTHONPATH": str(COPY)}
+    variables = {
+        "MUTANT_UNDER_TEST": mutant, "SCORELINE_TIER": tier, "PYTHONPATH": str(COPY), "OPENBLAS_NUM_THREADS": "1",
+    }  # fmt: skip
     begin = time.monotonic()
     process = subprocess.Popen(
         command, cwd=ROOT, env=os.environ | variables, start_new_session=True, text=True,
@@ -74,12 +80,21 @@ def run_tests(tier, tests, mutant="", limit=None):
     return process.returncode == 0, time.monotonic() - begin
 
 
+def wilson(successes, trials, z=1.96):
+    """Return the ends of the 95 % interval of a share."""
+    share, rest = successes / trials, z**2 / trials
+    middle = (share + rest / 2.0) / (1.0 + rest)
+    half = z * math.sqrt(share * (1.0 - share) / trials + rest / (4.0 * trials)) / (1.0 + rest)
+    return middle - half, middle + half
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sample", type=int, default=300, help="number of mutants")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the sample")
     parser.add_argument("--tiers", nargs="+", choices=TIERS, default=["quick", "all"], help="the fastest first")
     parser.add_argument("--jobs", type=int, default=2, help="mutants that are tested at the same time")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no mutant is begun after that")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="files and folders")
     parser.add_argument("--out", type=Path, default=ROOT / "mutants" / "results.jsonl", help="finished mutants")
     options = parser.parse_args()
@@ -99,8 +114,10 @@ def main():
         name: killer for name, killer, tiers in done if tiers == options.tiers
     }  # the fastest tier that kills it, or None
 
+    begin = time.monotonic()
+
     def replay(name):
-        if name in killers:
+        if name in killers or time.monotonic() - begin > 60.0 * options.minutes:
             return
         killer = next((t for t in options.tiers if not run_tests(t, options.tests, name, limits[t])[0]), None)
         killers[name] = killer
@@ -110,6 +127,7 @@ def main():
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(replay, sample))
+    sample = [name for name in sample if name in killers]
     found = [options.tiers.index(killers[name]) for name in sample if killers[name] is not None]
     killed = {tier: sum(at <= k for at in found) for k, tier in enumerate(options.tiers)}
     print(
@@ -117,9 +135,15 @@ def main():
     )
     for tier, count in killed.items():
         print(f"| {tier} | {count} | {len(sample) - count} |")
+    first, last = killed[options.tiers[0]], killed[options.tiers[-1]]
+    if last:
+        low, high = wilson(first, last)
+        print(
+            f"\n{options.tiers[0]} kills {first / last:.1%} of what {options.tiers[-1]} kills ({low:.1%} to {high:.1%})"
+        )
     for tier in options.tiers[1:]:
         print(f"\nOnly from {tier} on:", *sorted(name for name in sample if killers[name] == tier), sep="\n  ")
-    sys.exit(killed[options.tiers[0]] < LEAST_SHARE * killed[options.tiers[-1]])
+    sys.exit(first < LEAST_SHARE * last)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
 """The figure of benchmarks/hybrid.py: objective, test error and rows skipped against passes, for the squared hinge.
 
 After figures 1 and 2 of the paper behind solver="hybrid" (docs/batches.md), on sets with many rows, 80 % of them for training.
-A product Xw or X'u with all rows is one pass, with a part of them that part; an epoch of stochastic gradient reads every row
-for a score and for an update and counts as two. J and the error are computed off the count.
-
-scikit-learn's SGDClassifier has the loss max(0, 1 - m)^2, without our 1/2: 2 J(w) = 2 alpha/2 |w|^2 + mean max(0, 1 - m)^2, so
-its alpha is 2 alpha, and a step of length e along the gradient of J is one of e / 2 along that of 2 J. `check_steps` checks it.
+A product Xw or X'u with all rows is one pass, with a part of them that part; an epoch of stochastic gradient (the one of
+studies/stochastic.py) counts as two. J and the error are computed off the count.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
-from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import train_test_split
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # studies/ is not installed
 
 from common import SEED
 from scoreline.objective import Objective
@@ -18,13 +19,13 @@ from scoreline.operators import as_operator
 from scoreline.risks import SquaredHingeRisk
 from scoreline.solvers import HybridSolver, LbfgsSolver, NewtonSolver
 from smoothing_data import VARIABLE, load
+from studies.stochastic import STEPS
+from studies.stochastic import stochastic as by_stochastic_gradient
 
 SETS = ("covtype", "kddcup99", "census-income")
 ALPHA = 1e-4
-STEPS = (0.1, 0.01, 0.001)  # of stochastic gradient, over the mean of |x|^2
 MOST_PASSES, CLOSE = 300.0, 1e-8  # where curves end
 WINDOW = 9  # iterations that the share of skipped rows is averaged over
-FIRST_EPOCH = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0)  # looked at within the first epoch
 PAPER = {"growth": "paper", "precondition": False, "first_rows": 1}
 LOOKS = {  # colour, width, style
     "L-BFGS, all rows": ("#444444", 1.8, "-"),
@@ -36,23 +37,6 @@ LOOKS = {  # colour, width, style
     "the same, skipping by 'path'": ("#8e44ad", 1.8, "--"),
     "hybrid, default": ("#c0392b", 2.4, "-"),
 }
-
-
-def check_steps():
-    """Prove that one row of SGDClassifier with alpha doubled and the step halved is a step along the gradient of J."""
-    x, alpha, step, w = np.array([[0.3, -0.2]]), 0.1, 0.25, np.zeros(2)
-    model = sgd(alpha, step)
-    for _ in range(3):
-        model.partial_fit(x, [1], classes=[-1, 1])
-        w = w - step * (alpha * w - max(0.0, 1.0 - float(x[0] @ w)) * x[0])
-    np.testing.assert_allclose(model.coef_.ravel(), w, rtol=1e-12)
-
-
-def sgd(alpha, step, **options):
-    return SGDClassifier(
-        loss="squared_hinge", penalty="l2", alpha=2.0 * alpha, learning_rate="constant", eta0=0.5 * step,
-        fit_intercept=False, average=False, random_state=np.random.RandomState(SEED), **options,
-    )  # fmt: skip
 
 
 class Watch:
@@ -89,23 +73,15 @@ def deterministic(watch, solver):
     return rows
 
 
-def stochastic(watch, step, epochs=30):
+def stochastic(watch, step):
     """Return the rows of stochastic gradient with a fixed step; a run that diverges ends there."""
-    order = np.random.default_rng(SEED).permutation(len(watch.y))
-    X, y, done = watch.X[order], watch.y[order], 0
-    rows, model = [watch.row(0.0, np.zeros(X.shape[1]))], sgd(ALPHA, step, shuffle=False)
-    for share in FIRST_EPOCH:
-        upto = int(share * len(y))
-        model.partial_fit(X[done:upto], y[done:upto], classes=[-1, 1])
-        rows.append(watch.row(2.0 * share, model.coef_.ravel()))
-        done = upto
-    model.set_params(shuffle=True)
-    for epoch in range(2, epochs + 1):
-        if not np.isfinite(rows[-1][1]) or rows[-1][1] > 1e6:
-            break
-        model.partial_fit(X, y)
-        if epoch < 10 or epoch % 5 == 0:
-            rows.append(watch.row(2.0 * epoch, model.coef_.ravel()))
+    rows = [watch.row(0.0, np.zeros(watch.X.shape[1]))]
+
+    def look(passes, w):
+        rows.append(watch.row(passes, w))
+        return np.isfinite(rows[-1][1]) and rows[-1][1] <= 1e6
+
+    by_stochastic_gradient(watch.X, watch.y, "squared_hinge", ALPHA, step, look)
     return rows
 
 
@@ -132,8 +108,6 @@ def curves_of(name):
 
 def figure(report, names, folder, cap):
     """Compute the curves of the sets among `names`, draw hybrid.png, return the curves."""
-    check_steps()
-    report.say("SGDClassifier with alpha doubled and the step halved takes the steps along the gradient of J")
     found = {}
     for name in (n for n in SETS if n in names):
         panel = curves_of(name)

@@ -1,8 +1,8 @@
 """The picture of the README: docs/figures/readme.png, from files of results and one fit.
 
-Left: F1 on test rows beside LogisticRegression with a tuned threshold (results/tuned_threshold.md). Middle: seconds until the
-test AUC is there, beside LogisticRegression (results/rivals_one_pass.jsonl). Right: the bounds of one fit. Nothing is typed in:
-change the results, run it again.
+Left: F1 on test rows against LogisticRegression with a tuned threshold (results/tuned_threshold.md). Middle: seconds until
+the test AUC is reached, against LogisticRegression (results/rivals_one_pass.jsonl). Right: the bounds of one fit. No number
+is typed in: after a change of the results, run it again.
 
     python benchmarks/readme_picture.py [--out docs/figures/readme.png]
 """
@@ -42,11 +42,11 @@ def scores(ax, path):
     rows = sorted((float(lead), name, float(rival)) for name, rival, lead in found)
     dumbbells(
         ax, [name for _, name, _ in rows], [rival for *_, rival in rows], [rival + lead for lead, _, rival in rows],
-        ("logistic, tuned threshold", "scoreline"),
+        ("logistic regression, tuned threshold", "scoreline"),
     )  # fmt: skip
     higher, lower = (sum(sign * lead > NOTABLE for lead, *_ in rows) for sign in (1, -1))
     ax.set_title(
-        f"F1 on new rows: higher on {higher}, lower on {lower} of {len(rows)}", fontsize=10, color=INK, loc="left"
+        f"F1 on test rows: higher on {higher}, lower on {lower} of {len(rows)}", fontsize=10, color=INK, loc="left"
     )
     ax.set_xlabel("test F1", fontsize=9, color=MUTED)
 
@@ -60,7 +60,7 @@ def times(ax, entries):
     dumbbells(ax, names, mean["its"], mean["mine"], ("logistic regression", "scoreline"))
     ax.set_xscale("log")
     overall = np.exp(np.mean([np.log(row["ratio"]) for row in rows.values()]))
-    ax.set_title(f"The same AUC, {overall:.1f} times as fast", fontsize=10, color=INK, loc="left")
+    ax.set_title(f"The same AUC, {overall:.1f} times faster", fontsize=10, color=INK, loc="left")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("seconds of training, one thread", fontsize=9, color=MUTED)
 
@@ -71,12 +71,12 @@ def proof(ax):
     passes, objective, bound = (
         np.asarray(clf.history_[key], dtype=float) for key in ("passes", "objective", "lower_bound")
     )
-    ax.plot(passes, objective, color=ABOVE, linewidth=2, drawstyle="steps-post", label="objective reached")
-    ax.plot(passes, bound, color=BELOW, linewidth=2, drawstyle="steps-post", label="no model is below this")
+    ax.plot(passes, objective, color=ABOVE, linewidth=2, drawstyle="steps-post", label="objective of the model")
+    ax.plot(passes, bound, color=BELOW, linewidth=2, drawstyle="steps-post", label="lower bound")
     ax.fill_between(passes, bound, objective, color=MUTED, alpha=0.15, step="post", linewidth=0)
     ax.set_ylim(bottom=max(0.0, clf.lower_bound_ - 0.5 * (1.0 - clf.lower_bound_)))
     ax.legend(frameon=False, fontsize=8, loc="upper right")
-    ax.set_title("A proof with every fit", fontsize=10, color=INK, loc="left")
+    ax.set_title("A certificate with every fit", fontsize=10, color=INK, loc="left")
     ax.set_xlabel("passes over the data", fontsize=9, color=MUTED)
     ax.grid(color="#e3e3e3", linewidth=0.6)
 

@@ -5,27 +5,27 @@ off the clock. Row methods leave one point for each pass, `bundle_ocas` and `plu
 for 5000), the others one at their end. No method cuts its scores: benchmarks/rows.py does that, alike for all of them.
 
 1PMB is the mini-batch method of Kar, Narasimhan and Jain (2014), "Online and stochastic gradient methods for non-decomposable
-loss functions": after every buffer of rows one projected subgradient step on the structural surrogate of the measure on that
-buffer, here `scoreline.risks.ContingencyRisk`. The step eta / sqrt(number of the buffer) wants scaled features, and eta has to
-be chosen. The ball is that of the row methods, |w| <= sqrt(2 / alpha), and the mean of all iterates is the result.
+loss functions" (studies/mini_batch.py). Its step wants scaled features and has to be chosen.
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # studies/ is not installed
+
 from scoreline import MeasureClassifier
-from scoreline.risks import ContingencyRisk
 from scoreline.solvers.registry import all_solvers
+from studies.mini_batch import one_pass_mini_batch
 
 SPADE = ("qmean", "min_tpr_tnr", "hmean", "gmean")
 STAMP = ("f1", "jaccard")
-BUFFER = 500  # rows of a buffer of 1PMB
-ETAS = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)  # with one positive in a buffer, scores have to be in the hundreds
 THINNING = 1.25  # the next point is that of an iteration so many times higher
 
 
@@ -97,58 +97,16 @@ def logistic(X: Any, y: np.ndarray, measure: str, settings: Settings) -> Run:
     return Run(track.ended(np.append(model.coef_, model.intercept_)), status)
 
 
-def buffers(y: np.ndarray, size: int, rng: np.random.Generator) -> Any:
-    """Yield the rows of every buffer of one pass, positives first, and how many these are.
-
-    Either class is shuffled and dealt out evenly, so that every buffer has the share of positives that the data have, and at
-    least one row of either class: where there are more buffers than rows of a class, its rows come again.
-    """
-    count = max(1, round(len(y) / size))
-    sides = [rng.permutation(np.flatnonzero(side)) for side in (y > 0, y <= 0)]
-    dealt = [np.array_split(np.resize(rows, max(count, len(rows))), count) for rows in sides]
-    for k in rng.permutation(count):
-        positive, negative = dealt[0][k], dealt[1][k]
-        yield np.concatenate([positive, negative]), len(positive)
-
-
-def one_pass_mini_batch(X: Any, y: np.ndarray, measure: str, settings: Settings, size: int = BUFFER) -> Run:
-    """1PMB with `passes` passes instead of one: the mean of all iterates, within |w| <= sqrt(2 / alpha) as ours."""
-    points: list[tuple[float, np.ndarray]] = []
-    begin, paused, status = time.perf_counter(), 0.0, "max_iter"
-    rng, risk, prepared = np.random.default_rng(settings.seed), ContingencyRisk(measure), {}
-    radius, steps = math.sqrt(2.0 / settings.alpha), 0
-    w = np.zeros(X.shape[1] + 1)
-    total = np.zeros_like(w)
-    for _ in range(settings.passes):
-        for rows, positive in buffers(y, size, rng):
-            counts = positive, len(rows)
-            if counts not in prepared:  # positives come first, so their number says it all
-                prepared[counts] = risk.prepare(np.where(np.arange(len(rows)) < positive, 1, -1))
-            part = X[rows]
-            _, slope = prepared[counts].value_grad(part @ w[:-1] + w[-1])
-            steps += 1
-            step = settings.eta / math.sqrt(steps)
-            w[:-1] -= step * (part.T @ slope)
-            w[-1] -= step * slope.sum()
-            length = math.sqrt(w @ w)
-            if length > radius:
-                w *= radius / length
-            total += w
-            if time.perf_counter() - begin - paused > settings.cap:
-                status = "max_time"
-                break
-        since = time.perf_counter()
-        points.append((since - begin - paused, total / steps))
-        paused += time.perf_counter() - since
-        if status == "max_time":
-            break
-    return Run(points, status)
+def mini_batches(X: Any, y: np.ndarray, measure: str, settings: Settings) -> Run:
+    """1PMB with `passes` passes instead of one."""
+    own = {"alpha": settings.alpha, "eta": settings.eta, "passes": settings.passes, "cap": settings.cap}
+    return Run(*one_pass_mini_batch(X, y, measure, seed=settings.seed, **own))
 
 
 METHODS: dict[str, Callable[..., Run]] = {
     "spade": ours("spade", curve=True),
     "stamp": ours("stamp", curve=True),
-    "1pmb": one_pass_mini_batch,
+    "1pmb": mini_batches,
     "amp": ours("amp"),
     "cost_search": ours("cost_search"),
     "plugin": ours("plugin", curve=True, thin=True),

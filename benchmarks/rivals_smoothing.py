@@ -193,7 +193,7 @@ def cutting_planes(objective, target, cap):
     gram, k, lower = np.empty((64, 64)), 0, -np.inf
     while True:
         point = objective.at(w, objective.scores(w))
-        best = min(best, point.hard)
+        best = min(best, point.objective)
         rows.append((time.perf_counter() - begin, 2.0 * k + 1.0, best))
         if best <= target or rows[-1][0] >= cap:
             return rows

@@ -46,11 +46,12 @@ from threadpoolctl import threadpool_limits
 
 from common import OUTPUT, SEED, SPIN, Neighbours, header, interleave, standalone
 from default_risk import load
-from rivals_rows import ETAS, METHODS, SPADE, Run, Settings, methods_for, missing
+from rivals_rows import METHODS, SPADE, Run, Settings, methods_for, missing
 from rows_figures import MEASURES, SETS, WITHIN, compare, draw_all, end_lines, grouped, table_lines
 from scoreline import MeasureClassifier
 from scoreline.measures import best_threshold, get_measure
 from smoothing_data import VARIABLE, narrow
+from studies.mini_batch import ETAS
 
 NAME, TITLE = "rows", "row by row beside batch methods: test measure against seconds; rows a second"
 PARTS = ("table", "speed", "figures")

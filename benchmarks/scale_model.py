@@ -25,7 +25,7 @@ from scoreline.distributed import balance as block_balance
 from scoreline.distributed import best_threshold as block_cut
 from scoreline.distributed import pairs as block_pairs
 from scoreline.distributed import selection
-from scoreline.distributed.blocks import DIRECT, SMALL
+from scoreline.distributed.blocks import MAX_DIRECT_PARTS, MAX_TASK_BYTES
 from scoreline.distributed.dask_operator import MAX_PARTS, PART_BYTES
 
 FAN_IN = 8  # of `Layout.folded`
@@ -112,12 +112,12 @@ def matvec_bytes(p, shape):
 
 def small(p, shape):
     """Tell whether w is sent along with every task."""
-    return 8.0 * p <= SMALL or shape.parts == 1
+    return 8.0 * p <= MAX_TASK_BYTES or shape.parts == 1
 
 
 def rmatvec_bytes(p, shape):
     """X'u: from every part, or added up in a tree."""
-    return 8.0 * p * shape.parts if shape.parts <= DIRECT else tree_bytes(8.0 * p, shape) + 8.0 * p
+    return 8.0 * p * shape.parts if shape.parts <= MAX_DIRECT_PARTS else tree_bytes(8.0 * p, shape) + 8.0 * p
 
 
 def dot_bytes(shape):
@@ -227,10 +227,8 @@ def exact_cut_bytes(shape, looks=1):
     """The exact cut: rows in `looks` rounds of EDGES thresholds; single rows at the end. An upper bound for so many rounds."""
     edges = block_cut.EDGES + 2
     sample = 2.0 * 8.0 * max(16, block_cut.SAMPLE / shape.parts)
-    return (
-        shape.parts * (40.0 + 8.0 + sample + looks * 8.0 * (edges + 3 * (edges + 1)) + 16.0)
-        + 17.0 * block_cut.MAX_GATHERED_ROWS
-    )
+    rows = 17.0 * block_cut.MAX_GATHERED_ROWS
+    return shape.parts * (40.0 + 8.0 + sample + looks * 8.0 * (edges + 3 * (edges + 1)) + 16.0) + rows
 
 
 def iteration_bytes(risk, problem, shape, evaluations=1.0, products=1.0):
@@ -333,7 +331,7 @@ def phases(risk, problem, shape, machine, evaluations=1, products=1):
             Phase("Xw", 2, 2 * parts, read + dot, 0.0, 8.0 * parts / machine.client_link, True),
         ]
     found += evaluations * evaluation_phases(risk, problem, shape, machine)
-    if parts <= DIRECT:
+    if parts <= MAX_DIRECT_PARTS:
         last = Phase("X'u", 1, parts, read, 0.0, 8.0 * p * parts / machine.client_link, True)
         return found + products * [last]
     levels, tasks = tree_levels(shape)

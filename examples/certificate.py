@@ -1,10 +1,10 @@
 """
-What the proof of optimality says
-=================================
+What the certificate says
+=========================
 
-Every fit ends with two numbers: J of the model found, and a bound below which no linear model can get. This example shows
-how they close in on each other, and what two options do to the AUC of new rows: ``tol``, how tight the proof must be, and
-``alpha``, the strength of the penalty.
+Every certified fit ends with two numbers: the objective of the model, and a lower bound that no linear model can go below.
+This example shows how the two approach each other. It also shows what two options do to the AUC on test rows: ``tol``, how
+small the gap must be, and ``alpha``, the strength of the penalty.
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +27,8 @@ X, X_test, y, y_test = train_test_split(X, y, train_size=1_500, stratify=y, rand
 
 
 def fits(name, values):
-    """Print and return (value, proved gap, passes, training AUC, test AUC) for each value of an option."""
-    print(f"  {name:>9}  {'proved gap':>10}  {'passes':>6}  {'train AUC':>9}  {'test AUC':>8}")
+    """Print and return (value, gap over objective, passes, training AUC, test AUC) for each value of an option."""
+    print(f"  {name:>9}  {'gap':>10}  {'passes':>6}  {'train AUC':>9}  {'test AUC':>8}")
     rows = []
     for value in values:
         options = {"alpha": ALPHA, "scaling": "standard", "max_iter": 20_000} | {name: value}
@@ -49,35 +49,35 @@ def draw_auc(ax, rows, name):
 
 
 # %%
-# A tighter proof
-# ---------------
-# Left: the smallest J lies in the band, whatever the solver does. Right: from the default of 1 % on, a tighter proof
-# hardly moves the AUC of test rows. The proof answers one question, "is it the optimiser?", and here it is not.
+# A smaller gap
+# -------------
+# Left: the smallest objective lies in the band, whatever the solver does. Right: from the default of 1 % on, a smaller gap
+# hardly changes the AUC on test rows. The certificate answers one question, "is it the optimiser?". Here it is not.
 
 by_tol = fits("tol", np.logspace(0, -4, 9))
 clf = MeasureClassifier("roc_auc", alpha=ALPHA, scaling="standard", tol=1e-3).fit(X, y)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 ConvergenceDisplay.from_estimator(clf).plot(left)
 left.set(ylabel="alpha/2 |w|² + pairwise hinge")
-left.set_title("The proof: the optimum lies in the band", fontsize=11, loc="left")
+left.set_title("The certificate: the optimum lies in the band", fontsize=11, loc="left")
 draw_auc(right, by_tol, "tol")
 right.axvline(1e-2, color=MUTED, linewidth=0.9, linestyle=":")
 right.text(1e-2, right.get_ylim()[0], " default", fontsize=8, color=MUTED, va="bottom")
-right.set_title("What a tighter proof is worth", fontsize=11, loc="left")
+right.set_title("What a smaller gap is worth", fontsize=11, loc="left")
 plt.show()
 
 # %%
 # A weaker penalty
 # ----------------
-# All of these fits are proved to 1 %, and the AUC of test rows still falls as alpha shrinks: a hundred features are many for
-# a hundred positives. No proof about training rows can see that; :doc:`search_alpha` does.
+# All of these fits are certified to 1 %, and the AUC on test rows still falls as alpha shrinks: a hundred features are many
+# for a hundred positives. No certificate about training rows can show that; :doc:`search_alpha` does.
 
 by_alpha = fits("alpha", np.logspace(2, -5, 8))
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 draw_auc(left, by_alpha, "alpha")
 left.set_title("The measure", fontsize=11, loc="left")
 right.plot(by_alpha[:, 0], by_alpha[:, 2], "o-", color=BELOW)
-right.set(xscale="log", xlabel="alpha", ylabel="passes to a proof of 1 %", ylim=(0, None))
+right.set(xscale="log", xlabel="alpha", ylabel="passes to a gap of 1 %", ylim=(0, None))
 right.invert_xaxis()
 tidy(right)
 right.set_title("The cost", fontsize=11, loc="left")

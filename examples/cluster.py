@@ -1,12 +1,12 @@
 """
-On a Dask cluster
-=================
+Train on a Dask cluster
+=======================
 
-Rows stay on their workers, the solver runs here, and the proof is the same. An iteration moves a few numbers, not the rows and
-not their scores.
+The rows stay on their workers, the solver runs in your process, and the certificate is the same. An iteration moves a few
+numbers, neither the rows nor their scores.
 
-This example is not run when this page is built: it starts worker processes of its own. It needs ``pip install
-'scoreline[dask]'``; then ``python examples/cluster.py --rows 24000 --workers 2`` prints::
+This example is not run when this page is built, because it starts worker processes of its own. Install it with ``pip install
+'scoreline[dask]'``. Then ``python examples/cluster.py --rows 24000 --workers 2`` prints::
 
     24000 rows in 8 blocks on 2 workers: ROC area 0.7532
     proved: 0.61586 <= min J <= 0.61604, 7 iterations

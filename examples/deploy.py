@@ -1,9 +1,9 @@
 """
-A model for programs that have no scoreline
-===========================================
+Score rows where there is no scoreline
+======================================
 
-A trained model leaves Python in three ways: as SQL for a database, as ONNX for a runtime, as JSON for any language. The same
-new payments, with categories and missing values, are scored by all three and beside the classifier itself.
+A trained model can be exported in three formats: SQL for a database, ONNX for a runtime, and JSON for any language. This
+example scores the same new payments, with categories and missing values, by all three and by the classifier itself.
 """
 
 import json
@@ -38,8 +38,8 @@ def make_payments(rows, seed):
 
 
 # %%
-# What a JSON document means: all that another language has to do
-# ---------------------------------------------------------------
+# How to score rows with the JSON document
+# ----------------------------------------
 
 
 def score(document: dict[str, Any], row: dict[str, Any]) -> float:
@@ -124,7 +124,7 @@ def main(rows=5000):
 # %%
 # Three programs, the same scores
 # -------------------------------
-# Every payment lies on the diagonal, three times over: circle, square and cross. Differences are rounding errors.
+# Every payment is on the diagonal three times: as a circle, a square and a cross. The differences are rounding errors.
 
 
 def draw(expected, by_program):

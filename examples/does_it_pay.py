@@ -1,9 +1,9 @@
 """
-Does it pay?
-============
+Find out whether direct training pays
+=====================================
 
-Not always. ``compare`` trains for a measure, and trains logistic regression in three ways on the same splits, each with the
-best of the same penalties. It also trains boosted trees. Here it does so on a few data sets.
+``compare`` trains scoreline for a measure. On the same splits it trains logistic regression in three ways, each with the best
+of the same penalties, and boosted trees. This example does so on a few data sets.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,7 @@ panels = {
 # %%
 # The verdicts
 # ------------
-# The verdict is about the best of the three baselines, so it is a hard one.
+# The verdict compares with the best of the three baselines, which is a hard test.
 
 found = {}
 for title, cases in panels.items():
@@ -43,10 +43,14 @@ for title, cases in panels.items():
 # %%
 # What it depends on
 # ------------------
-# Ticks are splits, symbols their means. Ranking: with heavy tails, training for AUC is clearly ahead of plain logistic
-# regression, and by 0.002 of the balanced one; with light tails and on breast cancer there is nothing to gain. Decisions:
-# with few positives F1 gains much over a threshold of one half and little over a tuned threshold; on breast cancer,
-# where classes are nearly even, all are alike. So: weight or tune first, and measure before you switch.
+# Ticks are splits, and symbols are their means.
+#
+# Ranking: with heavy tails, training for AUC is clearly ahead of plain logistic regression, and 0.002 ahead of the balanced
+# one. With light tails and on breast cancer there is nothing to gain.
+#
+# Decisions: with few positives, F1 gains much over a threshold of one half and little over a tuned threshold. On breast
+# cancer, where classes are nearly balanced, all methods agree. So use class weights or tune the threshold first, and measure
+# before you switch.
 
 figure, axes = plt.subplots(2, 1, figsize=(7.5, 5.6), height_ratios=(3, 2.4), layout="constrained")
 looks = {"logistic regression": "o", "logistic regression, balanced": "s", "logistic regression, tuned threshold": "D"}

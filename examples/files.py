@@ -1,9 +1,9 @@
 """
-From a file to predictions
-==========================
+Get from a file to predictions
+==============================
 
-A CSV file with text categories goes in; a model on disk comes out, which reads other files the same way. The same rows are
-then trained from disk, as one would with a file that does not fit into memory.
+This example reads a CSV file with text categories, trains, and saves a model that reads other files in the same way. Then it
+trains on the same rows from disk, as you would with a file that does not fit into memory.
 """
 
 import csv
@@ -42,7 +42,7 @@ write_payments(folder / "new.csv", 5_000, seed=1, countries=("DE", "FR", "US", "
 # %%
 # Read and train
 # --------------
-# Texts become one feature a category. ``positive`` names the class to be found.
+# A text column becomes one feature per category. ``positive`` names the class you want to detect.
 
 data = read_data(folder / "train.csv", "outcome", positive="fraud")
 print(f"{data.X.shape[0]:,} rows, {data.y.mean():.1%} fraud, features: {', '.join(data.names)}")
@@ -51,31 +51,31 @@ clf = MeasureClassifier("average_precision", scaling="standard").fit(data.X, dat
 # %%
 # Save, load, predict
 # -------------------
-# The model file keeps the encoding of the columns with it. A category that training has not seen is reported.
+# The model file contains the encoding of the columns. Categories that training has not seen are reported.
 
 clf.save(folder / "model.npz", data.encoding)
 loaded = load_model(folder / "model.npz")
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     new = read_data(folder / "new.csv", "outcome", positive="fraud", encoding=loaded.encoding_)
-print(f"said of the new file: {str(caught[0].message).partition(': ')[2]}")
-print(f"model of {(folder / 'model.npz').stat().st_size:,} bytes")
-print(f"average precision on new rows {loaded.score(new.X, new.y):.3f}, by chance {new.y.mean():.3f}")
+print(f"warning about the new file: {str(caught[0].message).partition(': ')[2]}")
+print(f"model file: {(folder / 'model.npz').stat().st_size:,} bytes")
+print(f"average precision on new rows {loaded.score(new.X, new.y):.3f}, share of positives {new.y.mean():.3f}")
 
 # %%
 # Train from disk
 # ---------------
-# ``convert`` reads a file once, block by block; the folder it makes is mapped into memory and not loaded.
+# ``convert`` reads a file once, block by block. The folder that it writes is mapped into memory and not loaded.
 
 mapped = open_mapped(convert(folder / "train.csv", folder / "train", label="outcome", positive="fraud"))
 again = MeasureClassifier("average_precision", scaling="standard").fit(mapped.X, mapped.y)
 print(f"trained from disk: same coefficients {np.array_equal(again.coef_, clf.coef_)}")
 
 # %%
-# What the model looks at
-# -----------------------
-# Large amounts and payments from the US raise the score and late hours lower it, as the made-up data were made. The device
-# was drawn at random and has little weight.
+# Which features matter
+# ---------------------
+# Large amounts and payments from the US raise the score, and late hours lower it, as in the formula that generated the
+# data. The device was drawn at random and has little weight.
 
 WeightsDisplay.from_estimator(loaded, names=data.names, column_scale=data.X.std(axis=0)).plot()
 plt.show()

@@ -1,9 +1,10 @@
 """
-Features that are never stored
-==============================
+Train on features that are never stored
+=======================================
 
-Two interleaved spirals with 5 % positives: a linear model of the two raw features ranks them poorly. Random Fourier features
-make a kernel machine of the linear model. They are computed block by block during the products, so the matrix never exists.
+Two spirals are interleaved, and 5 % of the rows are positive. A linear model of the two raw features ranks them poorly. Random
+Fourier features turn the linear model into a kernel machine. They are computed block by block during the products, so the
+matrix never exists.
 """
 
 import matplotlib.pyplot as plt
@@ -37,14 +38,14 @@ linear = MeasureClassifier("roc_auc").fit(X, y)
 kernel = MeasureClassifier("roc_auc", alpha=1e-4).fit(features(X), y)
 aucs = linear.score(X_test, y_test), kernel.score(features(X_test), y_test)
 print(f"test AUC on the raw features {aucs[0]:.3f}, on 300 computed ones {aucs[1]:.3f}")
-print(f"{kernel.n_passes_:.0f} passes, proved gap {kernel.gap_ / kernel.lower_bound_:.1%}")
-print(f"the matrix of {8 * len(y) * 300 / 1e6:.0f} MB was never made")
+print(f"{kernel.n_passes_:.0f} passes, gap {kernel.gap_ / kernel.lower_bound_:.1%}")
+print(f"the matrix of {8 * len(y) * 300 / 1e6:.0f} MB was never stored")
 
 # %%
 # What each model ranks high
 # --------------------------
-# Colour is the rank of a place among all places shown, dark for the lowest; dots are positives of the test rows. The raw
-# features allow straight bands only. The computed ones follow the spiral.
+# The colour shows the rank of the score at each place, dark for the lowest. The dots are positives among the test rows. The raw
+# features allow straight bands only. The computed features follow the spiral.
 
 side = np.linspace(-3.6, 3.6, 120)
 places = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)

@@ -1,11 +1,11 @@
 """
-On a GPU
-========
+Train on a GPU
+==============
 
-Tensors go in, the same estimator and the same proof come out. Host data can be moved for the fit as well.
+The estimator accepts tensors on a GPU, and the certificate is the same. It can also move data from the host for the fit.
 
-This example is not run when this page is built: it wants a GPU. It needs ``pip install 'scoreline[gpu]' torch``; then run
-``python examples/gpu.py --rows 60000 --device cuda``. Without a GPU, PyTorch's CPU tensors take the same way.
+This example is not run when this page is built, because it needs a GPU. Install it with ``pip install 'scoreline[gpu]' torch``.
+Then run ``python examples/gpu.py --rows 60000 --device cuda``. Without a GPU, PyTorch's CPU tensors run the same code.
 """
 
 import argparse
@@ -23,7 +23,7 @@ def main(rows: int = 60_000, device: str | None = None) -> None:
         import array_api_compat  # noqa: F401 - what tensors are read by
         import torch
     except ImportError as error:
-        print(f"nothing to show here: {error}. Install PyTorch and the extra: pip install 'scoreline[gpu]' torch")
+        print(f"this example cannot run: {error}. Install PyTorch and the extra: pip install 'scoreline[gpu]' torch")
         return
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     X, y = make_imbalanced(n_samples=rows, random_state=0)
@@ -42,7 +42,9 @@ def main(rows: int = 60_000, device: str | None = None) -> None:
         proved = f"{clf.lower_bound_:.5f} <= min J <= {clf.objective_:.5f}"
         print(f"{name:<28} {seconds:6.3f} s   AUC {clf.score(rows_, truth):.4f}   proved: {proved}")
     scores = fits[f"tensors on {device}"][0].decision_function(tensors)
-    print(f"scores stay there: {type(scores).__name__} of {scores.dtype} on {scores.device}; coef_ is a NumPy array")
+    print(
+        f"scores stay on the device: {type(scores).__name__} of {scores.dtype} on {scores.device}; coef_ is a NumPy array"
+    )
 
 
 if __name__ == "__main__":

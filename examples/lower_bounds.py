@@ -2,8 +2,8 @@
 Problems on which cutting planes are provably slow
 ==================================================
 
-A theorem of Zhang, Saha and Vishwanathan says that cutting planes need of the order of 1/eps iterations on these problems. It
-speaks of the method, not of the problem: ``smoothed`` starts from the same point and is done long before.
+A theorem of Zhang, Saha and Vishwanathan says that cutting planes need of the order of 1/eps iterations on these problems.
+The rate belongs to the method, not to the problems: ``smoothed`` starts from the same point and needs far fewer iterations.
 """
 
 import matplotlib.pyplot as plt
@@ -38,8 +38,9 @@ LOOKS = {  # colour, width of the line, size of the dot at its end; what comes f
 # %%
 # Iterations to a small gap
 # -------------------------
-# As in the theorems, the oracle of the cutting planes breaks ties by the smallest change, they begin with no plane, and
-# w_1, w_2, ... count, not the start w_0. F1 has no ramp to smooth, so only cutting planes solve it here.
+# As in the theorems, the oracle of the cutting planes breaks ties by the smallest change, and they start without a plane. The
+# iterates w_1, w_2, ... count, but not the start w_0. F1 has no kink that can be smoothed, so only cutting planes solve it
+# here.
 
 
 def risk_of(example, name):
@@ -101,10 +102,10 @@ for example, found in zip(examples, curves, strict=True):
     print(f"  {title(example):<50}{bound:>7}" + "".join(f"{needed(gaps):>12}" for gaps in found.values()))
 
 # %%
-# The bound is the method's, not the problem's
-# --------------------------------------------
-# ``bundle`` and ``bundle_ls`` follow the dashed curve, which is proved, for a hundred iterations, until they have met every
-# plane; on the last problem ``bundle_ls`` follows it for ever. ``smoothed`` begins at the same point and does not.
+# The rate belongs to the method
+# ------------------------------
+# ``bundle`` and ``bundle_ls`` follow the dashed curve, the proved rate, for a hundred iterations. Then they know every plane.
+# On the last problem ``bundle_ls`` follows the curve for ever. ``smoothed`` starts at the same point and is much faster.
 
 figure, panels = plt.subplots(2, 3, figsize=(12, 8), layout="constrained", sharex=True, sharey=True)
 for ax, example, found in zip(panels.flat, examples, curves, strict=False):

@@ -1,9 +1,9 @@
 """
-Many classes and many labels
-============================
+Train for many classes and many labels
+======================================
 
-``MeasureClassifier`` knows two classes; scikit-learn's ``OneVsRestClassifier`` makes it one for many. Which measure to put
-inside depends on what is reported: this example tries several on ten even classes, five uneven ones and twelve labels.
+``MeasureClassifier`` separates two classes. scikit-learn's ``OneVsRestClassifier`` trains one of them per class. Which measure
+to put inside depends on what you report. This example tries several on ten even classes, five uneven ones and twelve labels.
 """
 
 import matplotlib.pyplot as plt
@@ -90,12 +90,13 @@ point = {"recall_at_precision": {"measure": "recall_at_precision", "measure_para
 labels = show("Twelve labels", X, Y, KFold(3, shuffle=True, random_state=0), label_scores, point)
 
 # %%
-# Put in what you report
-# ----------------------
-# Left: where classes are uneven, "f1" and "balanced_accuracy" inside raise macro F1 over logistic regression and cost
-# accuracy; one softmax model of all classes is ahead of them in both here. Right: labels are separate problems, and the
-# measure inside is the one that gains: "f1" is far ahead in F1, "recall_at_precision" a little in recall at a precision of 0.6,
-# where "f1" is poor.
+# Train what you report
+# ---------------------
+# Left: where classes are uneven, "f1" and "balanced_accuracy" have a higher macro F1 than logistic regression and a lower
+# accuracy. One softmax model of all classes is ahead of them in both.
+#
+# Right: labels are separate problems, and the measure that is trained is the one that gains. "f1" is far ahead in F1.
+# "recall_at_precision" is slightly ahead in recall at a precision of 0.6, where "f1" is poor.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 for ax, table, names, words in (

@@ -1,9 +1,9 @@
 """
-AUC from one pass over blocks of rows
-=====================================
+Train for AUC in one pass over blocks of rows
+=============================================
 
-If scores are normal within each class, means and covariances of the features are all that AUC depends on. They add up: two
-machines can each read their half of the rows once, and their models are added afterwards.
+If scores are normal within each class, AUC depends only on the means and covariances of the features. These can be added: two
+machines each read their half of the rows once, and their models are combined afterwards.
 """
 
 import matplotlib.pyplot as plt
@@ -19,9 +19,9 @@ X, y = make_imbalanced(120_000, 40, positive_share=0.03, tail=5.0, random_state=
 X_train, y_train, X_test, y_test = X[:80_000], y[:80_000], X[80_000:], y[80_000:]
 
 # %%
-# Two streams, added
-# ------------------
-# Each sees 40,000 rows, 5,000 at a time. The sum has the coefficients of one fit to all rows.
+# Combine two streams
+# -------------------
+# Each stream has 40,000 rows in blocks of 5,000. The combined model has the coefficients of one fit to all rows.
 
 streams = [MeasureClassifier("roc_auc", solver="moments", scaling="standard") for _ in range(2)]
 for k, stream in enumerate(streams):
@@ -31,12 +31,12 @@ for k, stream in enumerate(streams):
 joined = streams[0].merge(streams[1])
 whole = MeasureClassifier("roc_auc", solver="moments", scaling="standard").fit(X_train, y_train)
 difference = np.abs(joined.coef_ - whole.coef_).max() / np.abs(whole.coef_).max()
-print(f"two streams of eight blocks, added, beside one fit: coefficients differ by {difference:.0e}")
+print(f"two streams of eight blocks against one fit: coefficients differ by {difference:.0e}")
 
 # %%
-# Is the assumption right?
-# ------------------------
-# There is no proof of optimality here. Instead the model reports what it assumed and what it found.
+# Check the assumption
+# --------------------
+# This solver has no certificate. Instead the model reports what it assumes and what it measures.
 
 report = whole.moments_report_
 print(f"AUC predicted by the moments {report['predicted']:.4f}, of the training scores {report['empirical']:.4f}")
@@ -49,8 +49,8 @@ print(f"test AUC {joined.score(X_test, y_test):.4f}, ", end="")
 print(f"LogisticRegression {roc_auc_score(y_test, rival.decision_function(X_test)):.4f}")
 
 # %%
-# The features have heavy tails, yet a score adds up forty of them and comes close to the normal curve that the method assumes.
-# Positives, of several kinds, deviate a little more.
+# The features have heavy tails, but a score is a sum of forty of them and is close to the normal distribution that the method
+# assumes. The positives, which are of several kinds, deviate slightly more.
 
 figure, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
 ScoreDistributionDisplay.from_estimator(joined, X_test, y_test).plot(ax, normals=True, legend_at="below")

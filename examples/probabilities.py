@@ -1,8 +1,8 @@
 """
-Probabilities of a model trained for AUC
-========================================
+Predict probabilities with a model trained for AUC
+==================================================
 
-A ranking needs no probabilities, but people ask for them. A sigmoid of the scores follows the ranking and ties only outlying
+A ranking needs no probabilities, but users ask for them. A sigmoid of the scores keeps the ranking and ties only outlying
 scores. Isotonic regression fits any rising shape and makes many ties. Both are checked on 20,000 test rows.
 """
 
@@ -22,7 +22,8 @@ X_train, y_train, X_test, y_test = X[:ROWS], y[:ROWS], X[ROWS:], y[ROWS:]
 # %%
 # Two ways
 # --------
-# ``probability=True`` fits the sigmoid on scores of held-out rows. scikit-learn's ``CalibratedClassifierCV`` does the rest.
+# ``probability=True`` fits a sigmoid on scores of held-out rows. scikit-learn's ``CalibratedClassifierCV`` fits the isotonic
+# regression.
 
 sigmoid = MeasureClassifier("roc_auc", scaling="quantile", probability=True, random_state=0).fit(X_train, y_train)
 plain = MeasureClassifier("roc_auc", scaling="quantile", random_state=0)
@@ -50,11 +51,11 @@ for name, P in chances.items():
     )
 
 # %%
-# Is a probability what it says?
-# ------------------------------
-# Each dot is a group of test rows: what they were promised, and how many of them are positive. The promises of
-# ``probability=True`` are 1.0 points off on average. Isotonic regression is right to 0.7 points and pays with ties: 67
-# different values are left of 20,000. Look before you rely on either.
+# Are the probabilities right?
+# ----------------------------
+# Each dot is a group of test rows: their mean probability, and the share of them that is positive. The probabilities of
+# ``probability=True`` are off by 1.0 percentage points on average. Those of isotonic regression are off by 0.7 points, and
+# only 67 different values are left of 20,000. Check either one before you rely on it.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharex=True, sharey=True)
 for ax, (name, display) in zip(axes, shown.items(), strict=True):

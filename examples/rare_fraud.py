@@ -1,10 +1,10 @@
 """
-Rare fraud: choose the threshold
-================================
+Choose a threshold for rare fraud
+=================================
 
-Three payments in a hundred are fraud. A model gives each a score; somebody has to say above which score a payment is
-stopped. Trained for F1, the model comes with a threshold that serves F1. Another wish, "every second stop must be right",
-needs another threshold and no new training.
+Three payments in a hundred are fraud. A model gives each payment a score, and a threshold says which payments are stopped.
+A model trained for F1 has a threshold for F1. Another requirement, "every second stop must be right", needs another threshold
+and no new training.
 """
 
 import copy
@@ -30,15 +30,15 @@ X_train, X_cut, y_train, y_cut = train_test_split(X, y, test_size=10_000, strati
 # %%
 # Three ways to decide
 # --------------------
-# ``tune_threshold`` moves the threshold of a trained model. It takes rows that training has not seen: a threshold
-# chosen on training rows is too hopeful. It keeps a margin as well, so that the floor is likely to hold on new rows too.
+# ``tune_threshold`` moves the threshold of a trained model. Give it held-out rows: a threshold chosen on training rows is too
+# optimistic. It keeps a margin, so that the precision is likely to hold on new rows.
 
 PRECISION = 0.5
 f1 = MeasureClassifier("f1", scaling="standard").fit(X_train, y_train)
 floor = copy.deepcopy(f1).tune_threshold(X_cut, y_cut, "recall_at_precision", {"precision": PRECISION})
 plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
 
-print(f"{len(y_test):,} new payments, {y_test.sum()} of them fraud")
+print(f"{len(y_test):,} test payments, {y_test.sum()} of them fraud")
 print(f"{'':<28}{'stopped':>8}{'caught':>8}{'missed':>8}{'precision':>11}{'recall':>8}{'F1':>7}")
 models = {"logistic regression at 0.5": plain, "trained for F1": f1, f"the same, precision >= {PRECISION}": floor}
 for name, model in models.items():
@@ -47,11 +47,11 @@ for name, model in models.items():
     print(f"{name:<28}{tp + fp:>8}{tp:>8}{fn:>8}{rates}")
 
 # %%
-# What every other threshold would have given
-# -------------------------------------------
-# Precision, recall and F1 of new payments against the threshold. The threshold for F1 is at 0 because the intercept
-# holds it; it lies
-# close to the best that could have been chosen afterwards. Moving to the right, to the dotted line, buys precision with recall.
+# Every other threshold
+# ---------------------
+# The figure shows precision, recall and F1 of test payments against the threshold. The threshold for F1 is at 0 because it is
+# part of the intercept. It is close to the best threshold of the test rows. The dotted line has a higher precision and a
+# lower recall.
 
 scores = f1.decision_function(X_test)
 moved = float(f1.intercept_[0] - floor.intercept_[0])  # where the second threshold lies on the first model's scores
@@ -60,17 +60,17 @@ curves.ax_.axvline(moved, color=INK, linewidth=1.2, linestyle=":")
 plt.show()
 
 # %%
-# The same in payments
-# --------------------
-# At the dotted line more than half of the honest payments that F1 would stop are let through, and with them more than a
-# third of the fraud that it would catch.
+# The same in numbers of payments
+# -------------------------------
+# The dotted line stops less than half of the honest payments that the threshold for F1 stops. It also misses more than a
+# third of the fraud that the threshold for F1 catches.
 
 ax = plt.subplots(figsize=(7, 4.2), layout="constrained")[1]
-cuts = np.linspace(*curves.window, 400)
-above = {side: (np.sort(scores[y_test == side])[:, None] > cuts).sum(axis=0) for side in (0, 1)}
-ax.plot(cuts, above[1], color=MODELS[0], linewidth=2.0, label="fraud caught")
-ax.plot(cuts, y_test.sum() - above[1], color=ABOVE, linewidth=1.6, linestyle="--", label="fraud missed")
-ax.plot(cuts, above[0], color=BELOW, linewidth=1.6, linestyle="-.", label="honest payments stopped")
+thresholds = np.linspace(*curves.window, 400)
+above = {side: (np.sort(scores[y_test == side])[:, None] > thresholds).sum(axis=0) for side in (0, 1)}
+ax.plot(thresholds, above[1], color=MODELS[0], linewidth=2.0, label="fraud caught")
+ax.plot(thresholds, y_test.sum() - above[1], color=ABOVE, linewidth=1.6, linestyle="--", label="fraud missed")
+ax.plot(thresholds, above[0], color=BELOW, linewidth=1.6, linestyle="-.", label="honest payments stopped")
 ax.axvline(0.0, color=INK, linewidth=1.0, dashes=(4.0, 2.0), label="threshold for F1")
 ax.axvline(moved, color=INK, linewidth=1.2, linestyle=":", label=f"threshold for precision >= {PRECISION}")
 ax.set(xlim=curves.window, yscale="log", ylim=(1, None))

@@ -1,10 +1,9 @@
 """
-Learn from a stream
-===================
+Train on a stream
+=================
 
-Rows come in blocks of 5,000, each is seen once and thrown away. After every block the model and its threshold are judged on the
-next one, which neither has seen. The measure is the G-mean: the geometric mean of the rates at which positives and negatives
-are recognised.
+Rows arrive in blocks of 5,000. Each row is used once. Before the model learns from a block, the model and its threshold are
+evaluated on it. The measure is the G-mean, the geometric mean of the true positive and the true negative rate.
 """
 
 import matplotlib.pyplot as plt
@@ -18,10 +17,10 @@ BLOCKS, ROWS = 20, 5_000
 X, y = make_imbalanced(n_samples=BLOCKS * ROWS, random_state=0)
 
 # %%
-# Judge, then learn
-# -----------------
-# ``solver="spade"`` takes a step after every row. ``partial_fit`` keeps a summary of the scores of both classes, from which the
-# threshold is set.
+# Evaluate, then learn
+# --------------------
+# ``solver="spade"`` takes a step after every row. ``partial_fit`` keeps a summary of the scores of both classes, and tunes the
+# threshold on it.
 
 clf = MeasureClassifier("gmean", solver="spade", random_state=0)
 seen, values = [], []
@@ -31,13 +30,14 @@ for k in range(BLOCKS):
         seen.append(k * ROWS)
         values.append(clf.score(X[part], y[part]))
     clf.partial_fit(X[part], y[part], classes=[0, 1])
-print(f"G-mean of the first block judged {values[0]:.3f}, of the last five {sum(values[-5:]) / 5:.3f}")
+print(f"G-mean of the first block evaluated {values[0]:.3f}, of the last five {sum(values[-5:]) / 5:.3f}")
 print(f"rank error of the threshold at most {100 * clf.threshold_rank_error_:.2f} % of a class")
 
 # %%
-# It gets better as it goes
-# -------------------------
-# A block has about fifty positives, so single points jump; the line is the mean of five. It rises until about 75,000 rows.
+# The model improves
+# ------------------
+# A block has about fifty positives, so single points are noisy. The line is the mean of five blocks. It rises until about
+# 75,000 rows.
 
 figure, ax = plt.subplots(figsize=(7.5, 4.2), layout="constrained")
 ax.plot(seen, values, "o", color=MUTED, markersize=5, label="the next 5,000 rows")

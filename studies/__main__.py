@@ -56,6 +56,12 @@ def make_parser() -> Parser:
         metavar="NAME",
         help="write NAME.json, NAME.md and pictures; NAME.jsonl keeps what is done, for going on",
     )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        metavar="N",
+        help="begin nothing new after N minutes; the same command goes on from there",
+    )
     parser.add_argument("--fresh", action="store_true", help="begin anew, whatever NAME.jsonl has")
     add_output(parser)
     return parser
@@ -69,9 +75,11 @@ def run(options: Any, output: Output) -> None:
     out = Path(options.out) if options.out else None
     kept = None if out is None else out.with_name(out.name + ".jsonl")
     with output.progress("running") as progress, writing(options.out or ""):
-        findings, results = reproduce(study, kept, options.fresh, progress.update)
+        findings, results = reproduce(study, kept, options.fresh, progress.update, options.minutes)
     if findings.missing:
         output.note(f"not on this machine: {', '.join(findings.missing)}; see docs/datasets.md")
+    if findings.left:
+        output.note(f"not run, for lack of time: {'; '.join(findings.left)}")
     for table in findings.tables:
         output.text(table.title)
         output.table([table.head, *table.rows], right=range(1, len(table.head)))

@@ -6,13 +6,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.report.palette import ABOVE, BELOW, INK, MODELS, MUTED
 from scoreline.risks import LogisticRisk, SquaredHingeRisk
+from scoreline.runtime.types import FloatArray
 from scoreline.solvers import HybridSolver, LbfgsSolver, NewtonSolver, Solver
 from studies.datasets import SEED, Split
+from studies.stochastic import STEPS, stochastic
 from studies.study import Cell, Claim, Findings, Study, Table
 from studies.watched import POINTS
 
@@ -26,12 +29,24 @@ METHODS: dict[str, Callable[[], Solver]] = {
     "hybrid": lambda: HybridSolver(),
 }
 SHRINKS = ("shrink, sum", "shrink, path")  # for the squared hinge alone
-SETS = ("a9a", "farm-ads", "reuters-mfx", "census-income", "kddcup99", "covtype")  # none of them is the paper's
+STOCHASTIC = {f"stochastic, {step:g}": step for step in STEPS}
+SETS = (
+    "a9a",
+    "w8a",
+    "farm-ads",
+    "reuters-mfx",
+    "sector",
+    "census-income",
+    "kddcup99",
+    "covtype",
+)  # none is the paper's
+LARGE, SPARSE = 5000, 0.15  # rows from which on a set is large, and share of non-zeros up to which it is sparse
 ABSENT = "spam (TREC 2005)"  # the set of the paper's figures
 MADE = "made"  # a set that is drawn on the spot, for machines without data
 ALPHA = 1e-4
 LEVELS = (1e-1, 1e-2, 1e-4, 1e-6)  # of J / J* - 1
 CLOSE, SURE = 1e-7, 1e-9  # where curves end; tol of the run that J* comes from
+DIVERGED = 1e6  # times the optimum, where a stochastic run is given up
 NEAR = 0.005  # test error above that of the optimum which counts as being there
 FEW_FEATURES = 1000  # up to here Newton's method has a whole Hessian
 MOST = 0.9  # share of cells in which "generally" holds
@@ -43,6 +58,7 @@ LEFT, WINDOW = (
 LOOKS = {  # colour, width, style: skipping changes passes only, so that curves lie close to each other
     "lbfgs": (INK, 1.4, "-"), "hybrid, paper": (BELOW, 3.2, "-"), "shrink, sum": (MODELS[0], 1.6, "-"),
     "shrink, path": (MODELS[2], 1.4, "--"), "hybrid": (ABOVE, 1.6, "-"),
+    "stochastic, 0.1": (MUTED, 1.2, "-"), "stochastic, 0.01": (MUTED, 1.2, "--"), "stochastic, 0.001": (MUTED, 1.2, ":"),
 }  # fmt: skip
 
 
@@ -51,7 +67,9 @@ class Friedlander2012(Study):
 
     name = "friedlander2012"
     paper = "Friedlander and Schmidt 2012, Hybrid deterministic-stochastic methods for data fitting (supplement)"
-    claim = "growing batches make the progress of a stochastic method at first and have the rate of L-BFGS at last"
+    claim = (
+        "growing batches that skip rows outperform L-BFGS, and at last a stochastic method with a well-chosen step, too"
+    )
 
     @property
     def _cap(self) -> float:
@@ -75,7 +93,8 @@ class Friedlander2012(Study):
         findings.tables = [self._passes(results), self._skips(results)]
         findings.claims = claims(results, judged=not self.quick)
         for name in self._names:
-            findings.figures[name] = partial(self._draw, results, name)
+            if all(_key(name, risk) in results for risk in RISKS):
+                findings.figures[name] = partial(self._draw, results, name)
         return findings
 
     def _split(self, name: str) -> Split:
@@ -97,11 +116,14 @@ class Friedlander2012(Study):
             method: self._trace(watch, make())
             for method, make in METHODS.items() if risk == "squared_hinge" or method not in SHRINKS
         }  # fmt: skip
+        size = float(rows.X.multiply(rows.X).sum() if issparse(rows.X) else np.sum(rows.X**2)) / rows.X.shape[0]
+        traces |= {method: _stochastic_trace(watch, step / size) for method, step in STOCHASTIC.items()}
         best = min([watch.best, *(row[1] for trace in traces.values() for row in trace)])
+        stored = rows.X.nnz if issparse(rows.X) else rows.X.size
         plain = [row[1] for row in traces["hybrid, paper"]]
         return {
             "optimum": best, "lower_bound": watch.lower_bound, "error": watch.error, "rows": int(rows.X.shape[0]),
-            "features": int(rows.X.shape[1]),
+            "features": int(rows.X.shape[1]), "density": stored / float(np.prod(rows.X.shape)),
             "runs": {method: _summary(trace, best, watch.error) for method, trace in traces.items()},
             "same": {
                 m: all(a == row[1] for a, row in zip(plain, traces[m], strict=False)) for m in SHRINKS if m in traces
@@ -138,7 +160,7 @@ class Friedlander2012(Study):
             'test error are computed off the count. "hybrid, paper": first batch of one row, 1.1 times the batch plus 1 after '
             'every step; "shrink": the same with rows skipped by bound (1), "sum", or by the better bound, "path", and a pass '
             'first for the lengths of the rows; "hybrid": the defaults of the library. The paper prints no numbers. '
-            "Library solvers only: its stochastic gradient with three step sizes has no solver here and is left out."
+            '"stochastic": one row at a time (SGDClassifier), three fixed steps over the mean of |x|^2, 30 epochs of 2 passes.'
         )
         return Table("Figures 1 and 2: passes", head, rows, note)
 
@@ -148,7 +170,9 @@ class Friedlander2012(Study):
             for key, cell in results.items() if cell["same"]
         ]  # fmt: skip
         head = ("data, risk", *(f"{m[8:]}: {part}" for m in SHRINKS for part in ("first quarter", "last quarter")))
-        return Table("Rows of the batch that are skipped", head, rows, "Means over a quarter of the iterations.")
+        return Table(
+            "Rows of the batch that are skipped", head, rows, "The mean share over a quarter of the iterations."
+        )
 
     def _draw(self, results: Mapping[str, Any], name: str, figure: Any) -> None:
         """Draw objective, test error and rows skipped against passes, a column for each risk."""
@@ -185,6 +209,22 @@ class Friedlander2012(Study):
         figure.suptitle(name, fontsize=10)
 
 
+def _stochastic_trace(watch: "_Watch", step: float) -> list[list[float]]:
+    """Return rows (passes, J, test error, 0) of w = 0 and of what was looked at; a run that diverges ends there."""
+    found = [[0.0, *watch.look(np.zeros(watch.rows.X.shape[1])), 0.0]]
+
+    def look(passes: float, w: FloatArray) -> bool:
+        with np.errstate(all="ignore"):
+            value, error = watch.look(w)
+        fine = bool(np.isfinite(value) and value <= DIVERGED * watch.best)
+        if fine:
+            found.append([passes, value, error, 0.0])
+        return fine
+
+    stochastic(watch.rows.X, watch.rows.y, watch.risk, ALPHA, step, look)
+    return found
+
+
 class _Watch:
     """Looks at w off the count of passes; knows the optimum."""
 
@@ -207,10 +247,18 @@ class _Watch:
 
 
 def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
-    """Return what the results say about the paper's claims; `judged` is False for small problems."""
-    base, mine = "lbfgs", "hybrid, paper"
-    cells = {key: cell["runs"] for key, cell in results.items()}
-    hinge = {key: runs for key, runs in cells.items() if SHRINKS[0] in runs}
+    """Return what the results say about the paper's claims; `judged` is False for small problems.
+
+    The supplement is about the squared hinge on one large sparse set, so those sets decide; the hybrid method of this library,
+    with its defaults, stands beside.
+    """
+    base, mine, default = "lbfgs", "hybrid, paper", "hybrid"
+    hinge = {key: cell["runs"] for key, cell in results.items() if SHRINKS[0] in cell["runs"]}
+    large = {
+        key: runs for key, runs in hinge.items()
+        if results[key]["rows"] >= LARGE and results[key]["density"] <= SPARSE
+    }  # fmt: skip
+    shapes = {key: f"{cell['rows']:,} x {cell['features']:,}" for key, cell in results.items()}
 
     def share(good: Mapping[str, bool], least: float = MOST) -> bool | None:
         return sum(good.values()) >= least * len(good) if good and judged else None
@@ -219,55 +267,40 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
         missed = [f"{key} ({shapes[key]})" if key in shapes else key for key, holds in good.items() if not holds]
         return f"not on {'; '.join(missed)}" if missed else ""
 
-    shapes = {key: f"{cell['rows']:,} x {cell['features']:,}" for key, cell in results.items()}
-    first = {  # where w = 0 is there already, there is no progress to make
-        key: _before(runs[mine]["to"][0], runs[base]["to"][0])
-        for key, runs in cells.items() if any(runs[m]["to"][0] != 0.0 for m in (mine, base))
-    }  # fmt: skip
-    error = {
-        key: _before(runs[mine]["to_error"], runs[base]["to_error"])
-        for key, runs in cells.items() if any(runs[m]["to_error"] != 0.0 for m in (mine, base))
-    }  # fmt: skip
-    rates = {key: rate for key, runs in cells.items() if (rate := _rate(runs, mine, base)) is not None}
-    late = {key: ratio for key, runs in cells.items() if (ratio := _ratio(runs, mine, base, -1)) is not None}
-    shrunk = {
-        key: _before(runs[SHRINKS[0]]["to"][-1], runs[base]["to"][-1])
-        and _before(runs[SHRINKS[0]]["to"][-1], runs[mine]["to"][-1])
-        for key, runs in hinge.items()
-    }
-    grows = {key: runs[SHRINKS[0]]["skipped"][1] > runs[SHRINKS[0]]["skipped"][0] for key, runs in hinge.items()}
-    better = {key: runs[SHRINKS[1]]["passes"] <= runs[SHRINKS[0]]["passes"] for key, runs in hinge.items()}
-    saved = _middle([1.0 - runs[SHRINKS[1]]["passes"] / runs[SHRINKS[0]]["passes"] for runs in hinge.values()])
+    def ahead(runs: Mapping[str, Any], method: str, rivals: tuple[str, ...], level: int) -> bool:
+        return all(_before(runs[method]["to"][level], runs[rival]["to"][level]) for rival in rivals)
+
+    early = {key: any(ahead(runs, m, (base, mine), 0) for m in STOCHASTIC) for key, runs in large.items()}
+    early_default = {key: any(ahead(runs, m, (base, default), 0) for m in STOCHASTIC) for key, runs in large.items()}
+    careless = {key: any(not ahead(runs, m, (base,), 0) for m in STOCHASTIC) for key, runs in large.items()}
+    rates = {key: rate for key, runs in hinge.items() if (rate := _rate(runs, SHRINKS[0], base)) is not None}
+    own_rates = {key: rate for key, runs in hinge.items() if (rate := _rate(runs, default, base)) is not None}
+    shrunk = {key: ahead(runs, SHRINKS[0], (base, mine, *STOCHASTIC), -1) for key, runs in large.items()}
+    own = {key: ahead(runs, default, (base, mine, *STOCHASTIC), -1) for key, runs in large.items()}
+    grows = {key: runs[SHRINKS[0]]["skipped"][1] > runs[SHRINKS[0]]["skipped"][0] for key, runs in large.items()}
+    better = {key: runs[SHRINKS[1]]["passes"] <= runs[SHRINKS[0]]["passes"] for key, runs in large.items()}
+    saved = _middle([1.0 - runs[SHRINKS[1]]["passes"] / runs[SHRINKS[0]]["passes"] for runs in large.values()])
     exact = {f"{key}, {m}": holds for key, cell in results.items() for m, holds in cell["same"].items()}
-    early = [ratio for runs in cells.values() if (ratio := _ratio(runs, mine, base, 0)) is not None]
-
-    def typical(ratios: Mapping[str, float]) -> tuple[str, bool | None, str]:
-        """Judge by the median, and name those beyond."""
-        good, middle = {key: ratio <= SLOWER for key, ratio in ratios.items()}, _middle(list(ratios.values()))
-        return (
-            f"median {middle:.2f}, at most {SLOWER:g} on {_of(good)}", middle <= SLOWER if ratios and judged else None,
-            others(good),
-        )  # fmt: skip
-
+    good = {key: ratio <= SLOWER for key, ratio in rates.items()}
+    middle = _middle(list(rates.values()))
     return [
         Claim(
-            f"growing batches make fast progress at first: J / J* - 1 <= {LEVELS[0]:g} in fewer passes than L-BFGS", "all",
-            f"{_of(first)}, median {_middle(early):.2f} of its passes", share(first), others(first),
+            f"stochastic gradient with a well-chosen step outperforms L-BFGS and the hybrid method early on (to {LEVELS[0]:g})",
+            "spam: yes", f"{_of(early)} large sparse sets", share(early, 0.5), others(early), _of(early_default),
         ),
         Claim(
-            "so does the test error", "all", _of(error), share(error), others(error),
+            f"and performs poorly without one: a step of the three is behind L-BFGS there (to {LEVELS[0]:g})", "spam: yes",
+            _of(careless), share(careless, 0.5), others(careless),
         ),
         Claim(
-            f"and have the rate of L-BFGS at last: passes from {LEVELS[-2]:g} to {LEVELS[-1]:g} over those of L-BFGS",
-            "about 1", *typical(rates),
+            "growing batches that skip rows have a linear rate, as L-BFGS: passes from "
+            f"{LEVELS[-2]:g} to {LEVELS[-1]:g} over those of L-BFGS", "about 1",
+            f"median {middle:.2f}, at most {SLOWER:g} on {_of(good)}", middle <= SLOWER if rates and judged else None,
+            others(good), f"median {_middle(list(own_rates.values())):.2f}",
         ),
         Claim(
-            f"so that nothing is lost in the end: passes to {LEVELS[-1]:g} over those of L-BFGS", "at most about 1",
-            *typical(late),
-        ),
-        Claim(
-            f"skipping rows eventually outperforms both ({LEVELS[-1]:g})", "spam: yes", _of(shrunk), share(shrunk, 0.5),
-            others(shrunk),
+            f"skipping rows eventually outperforms all other methods ({LEVELS[-1]:g})", "spam: yes", _of(shrunk),
+            share(shrunk, 0.5), others(shrunk), _of(own),
         ),
         Claim(
             "skipping has a greater effect the longer the method runs", "spam: yes", _of(grows), share(grows), others(grows),
@@ -279,10 +312,6 @@ def claims(results: Mapping[str, Any], judged: bool) -> list[Claim]:
         Claim(
             "skipping changes no iterate", "proved", f"J the same, bit for bit, on {_of(exact)}", all(exact.values()),
             others(exact),
-        ),
-        Claim(
-            "stochastic gradient with a carefully chosen step outperforms both", "spam: yes", "-", None,
-            "the library has no solver for it",
         ),
     ]  # fmt: skip
 

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import platform
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
         f"scoreline {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {datetime.date.today()}"
     )
     command = f"make reproduce NAME={study.name}" + (" ARGS=--quick" if study.quick else "")
-    parts = [f"# {study.name}", study.paper + ".", f"`{command}`; {made}."]
+    parts = [f"# {study.name}", wrapped(study.paper + "."), f"`{command}`; {made}."]
     if study.quick:
         parts.append("Quick run: small problems, whose figures say little about the paper's.")
     if findings.missing:
-        parts.append(f"Not on this machine: {', '.join(findings.missing)}.")
+        parts.append(wrapped(f"Not on this machine: {', '.join(findings.missing)}."))
+    if findings.left:
+        parts.append("Not run, for lack of time:\n\n" + "\n".join(f"- {cell}" for cell in findings.left))
     if findings.claims:
         head = ("the paper says", "its figure", "found, as printed", "with scoreline's defaults", "verdict, as printed")
         rows = [
@@ -37,9 +40,14 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
         ]
         parts += ["## Claims", grid(Table("", head, rows), right=False)]
     for table in findings.tables:
-        parts += [f"## {table.title}", grid(table)] + ([table.note] if table.note else [])
+        parts += [f"## {table.title}", grid(table)] + ([wrapped(table.note)] if table.note else [])
     parts += [f"![{name}]({path})" for name, path in pictures.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def wrapped(text: str) -> str:
+    """Return a paragraph in lines of at most 100 characters, as in the rest of the documentation."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def grid(table: Table, right: bool = True) -> str:
@@ -63,7 +71,7 @@ def write(out: Path, study: Study, findings: Findings, results: dict[str, Any]) 
         pictures[name] = path.name
     content = {
         "study": study.name, "paper": study.paper, "quick": study.quick, "reproduces": findings.reproduces,
-        "missing": findings.missing, "claims": [claim._asdict() for claim in findings.claims],
+        "missing": findings.missing, "left": findings.left, "claims": [claim._asdict() for claim in findings.claims],
         "tables": [table._asdict() for table in findings.tables], "cells": results, "versions": _versions(),
     }  # fmt: skip
     with atomic_file(out.with_name(out.name + ".json")) as file:

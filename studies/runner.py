@@ -12,7 +12,11 @@ from studies.study import Findings, Study
 
 
 def reproduce(
-    study: Study, kept: Any = None, fresh: bool = False, told: Callable[[str], None] | None = None
+    study: Study,
+    kept: Any = None,
+    fresh: bool = False,
+    told: Callable[[str], None] | None = None,
+    minutes: float | None = None,
 ) -> tuple[Findings, dict[str, Any]]:
     """Compute the cells of a study that are not there yet, and return what they say.
 
@@ -26,6 +30,8 @@ def reproduce(
         Begin anew, whatever the file holds.
     told : callable, optional
         Is told which cell is next.
+    minutes : float, optional
+        Begin no further cell after so many minutes. The findings name the cells that are left, and are about the others.
 
     Returns
     -------
@@ -37,9 +43,12 @@ def reproduce(
     twice = [cell.key for cell in cells if [other.key for other in cells].count(cell.key) > 1]
     if twice:
         raise ValueError(f"the study {study.name} has the cell {twice[0]!r} twice")
+    first = time.perf_counter()
     for k, cell in enumerate(cells):
         if cell.key in results:
             continue
+        if minutes is not None and time.perf_counter() - first >= 60.0 * minutes:
+            break
         if told is not None:
             told(f"{k + 1} of {len(cells)}: {cell.key}")
         begin = time.perf_counter()
@@ -47,8 +56,10 @@ def reproduce(
         results[cell.key] = result
         if kept is not None:
             _append(Path(kept), {"key": cell.key, "seconds": time.perf_counter() - begin, "result": result})
-    wanted = {cell.key: results[cell.key] for cell in cells}
-    return study.findings(wanted), wanted
+    wanted = {cell.key: results[cell.key] for cell in cells if cell.key in results}
+    findings = study.findings(wanted)
+    findings.left = [cell.key for cell in cells if cell.key not in results]
+    return findings, wanted
 
 
 def _header(study: Study) -> dict[str, Any]:

@@ -46,12 +46,16 @@ class Claim(NamedTuple):
 
 @dataclass
 class Findings:
-    """What a study says: tables, claims, figures (functions that draw on a Matplotlib figure), and what is missing."""
+    """What a study says: tables, claims, figures (functions that draw on a Matplotlib figure), what is missing.
+
+    `missing` are data sets, `left` cells that a run with a limit of time did not come to.
+    """
 
     tables: list[Table] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     figures: dict[str, Callable[[Any], None]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
 
     @property
     def reproduces(self) -> bool | None:
@@ -93,4 +97,4 @@ class Study(ABC):
 
     @abstractmethod
     def findings(self, results: Mapping[str, Any]) -> Findings:
-        """Return what the results (key of a cell to what it returned) say beside the paper."""
+        """Return what the results (key of a cell to what it returned) say beside the paper; cells may be missing."""

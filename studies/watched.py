@@ -52,3 +52,11 @@ def seconds_to(run: dict[str, Any], level: float) -> float | None:
         if objective <= level:
             return float(seconds)
     return None
+
+
+def passes_to(run: dict[str, Any], level: float) -> float | None:
+    """Return the passes after which the objective was at most `level`; None if it never was."""
+    for _, passes, objective, _ in run["curve"]:
+        if objective <= level:
+            return float(passes)
+    return None

@@ -20,6 +20,8 @@ HOME_MADE = {
     r"\bwhat was proved\b": "certificate",
     r"\b(?:rows?|iteration|second|worker|label|column)s? an? (?:row|second|worker|iteration)\b": "per",
 }
+ANY_HOME_MADE = re.compile("|".join(HOME_MADE), re.IGNORECASE)
+WORD = re.compile(r"[\w+-]*\w[\w']*")
 
 
 def prose(text):
@@ -48,10 +50,12 @@ def sentences(text):
 def wording_faults(text):
     """Return the sentences that are too long and the words that the glossary replaces, one line per fault."""
     found = []
-    for sentence in sentences(text):
-        words = len(re.findall(r"[\w+-]*\w[\w']*", sentence))
+    for sentence in sentences(text) if len(text) > 2 * LONGEST_SENTENCE else ():  # a word has a letter and a space
+        words = len(WORD.findall(sentence))
         if words > LONGEST_SENTENCE:
             found.append(f"{words} words: {sentence:.200}")
-    for pattern, instead in HOME_MADE.items():
-        found += [f"{match[0]!r}: use {instead}" for match in re.finditer(pattern, prose(text), re.IGNORECASE)]
+    words = prose(text)
+    if ANY_HOME_MADE.search(words):
+        for pattern, instead in HOME_MADE.items():
+            found += [f"{match[0]!r}: use {instead}" for match in re.finditer(pattern, words, re.IGNORECASE)]
     return found

@@ -3,7 +3,7 @@
 from scoreline.classifier import MeasureClassifier, load_model
 from scoreline.fitting.catalog import list_measures, list_solvers
 from scoreline.measures import CountMeasure
-from scoreline.model_selection import MeasureClassifierCV
+from scoreline.model_selection import MeasureClassifierCV, ThresholdClassifier
 
 __version__ = "0.1.0"
 
@@ -11,6 +11,7 @@ __all__ = [
     "CountMeasure",
     "MeasureClassifier",
     "MeasureClassifierCV",
+    "ThresholdClassifier",
     "__version__",
     "list_measures",
     "list_solvers",

@@ -28,21 +28,23 @@ from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.persist import restored_model, save_model
 from scoreline.fitting.plan import measure_of_threshold, plan
 from scoreline.fitting.probabilities import calibration, cross_fitted_scores, has_probabilities, sigmoid_of
+from scoreline.fitting.promise import no_guarantee, promised, rows_of_promise
 from scoreline.fitting.row_by_row import RowFit
 from scoreline.fitting.rows import GivenRows
-from scoreline.fitting.streaming import can_merge, can_stream, merge, take_in
+from scoreline.fitting.streaming import can_merge, can_stream, merge, process_rows
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, target_missed
 from scoreline.io.encoding import Encoding
-from scoreline.measures import CountsBasedMeasure, Measure, get_measure, robust_threshold
+from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, get_measure, robust_threshold
 from scoreline.operators import Operator, as_operator
 from scoreline.operators.column_maps import ColumnMap, mapped_like
 from scoreline.operators.convert import checked_scores
+from scoreline.penalties import Penalty
 from scoreline.risks.registry import get_risk
 from scoreline.runtime import parallel
 from scoreline.runtime.array_types import is_dask, library_of
 from scoreline.runtime.memory import memory_advice
 from scoreline.runtime.messages import warn_user
-from scoreline.runtime.types import FloatArray
+from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, room_module
 from scoreline.scores import space_of
 from scoreline.solvers import MomentsSolver
@@ -54,7 +56,8 @@ logger = logging.getLogger("scoreline")
 class MeasureClassifier(ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a certificate of how close to optimal the training is.
 
-    Minimises J(w) = alpha/2 |w|^2 + R(Xw), where R is a convex surrogate of the measure's error. Training stops when the
+    Minimises J(w) = alpha omega(w) + R(Xw), where R is a convex surrogate of the measure's error and omega(w) = |w|^2 / 2 by
+    default, without the intercept. Training stops when the
     duality gap objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000. Then the
     intercept is set so that `predict` serves the measure. The certificate is about J on the training rows: no linear
     classifier has a smaller J. It does not say that none has a better measure on new rows.
@@ -74,19 +77,28 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Options of the solver.
 
         - For all: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "checkpoint" (a file to resume
-          from, see `scoreline.solvers.Checkpoint`), "init" ("moments": start at the class moments), "early_stopping" (stop by
-          the measure on validation rows, see `scoreline.solvers.EarlyStopping`; not for moments), "device" ("cuda", "cuda:1",
-          "cupy": move X there first; not for spade, stamp and hybrid).
+          from, see `scoreline.solvers.Checkpoint`), "init" ("moments": start at the class moments).
+        - For all but moments: "early_stopping" (stop by the measure on validation rows, see `scoreline.solvers.EarlyStopping`).
+        - For all but spade, stamp and hybrid: "device" ("cuda", "cuda:1", "cupy": move X there first).
         - L-BFGS: "memory" (pairs kept). smoothed: "mu" or "c_mu" (fix the smoothing), "precondition" (False for plain L-BFGS).
         - moments: "ridge", "method", "diagnostics". bundle, bundle_ocas: "max_planes", "zero_plane".
         - spade, stamp: "passes", "step", "weights", "first_epoch". amp: "level", "level_tol", "rounds".
         - cost_search: "cost" (a fixed weight of positives).
     alpha : float, default=1e-4
         Strength of the penalty. Choose it by `MeasureClassifierCV`. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
+    penalty : {"l2", "elastic_net", "group"} or Penalty, default="l2"
+        What alpha multiplies: 1/2 |w|^2, the elastic net for sparse models, or the group lasso.
+    penalty_params : dict, default=None
+        Parameters of a penalty given by name. "weights": what the coefficient of each feature costs (1). "l1_ratio": share of
+        the absolute values, or of the norms of groups (0.5). "groups": list of lists of columns, by name or number.
+    bounds : tuple or dict, default=None
+        Bounds of coef_: (lower, upper), each a number or one for each feature, or {column: (lower, upper)} with names or
+        numbers; None for no bound. (0, None) asks for coefficients that are not negative.
     fit_intercept : bool, default=True
-        Train an intercept where the risk needs one, as the coefficient of a constant feature.
+        Train an intercept where the risk needs one. It has no penalty unless the solver needs one: see intercept_scaling.
     intercept_scaling : float, default=1.0
-        Value of the constant feature. Larger values penalise the intercept less.
+        For the solvers that penalise the intercept (bundle, bundle_ls, bundle_ocas, hybrid, accelerated, spade, stamp): value
+        of the constant feature whose coefficient it is. Larger values penalise it less.
     scaling : {None, "maxabs", "standard", "robust", "quantile"}, default=None
         How features are scaled before the penalty applies. Use "standard" for dense data, "maxabs" for sparse data, and
         "robust" or "quantile" for columns with heavy tails.
@@ -193,6 +205,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     string_features_ : dict or None
         If X was a `StringOperator`: its options, with which `StringOperator(new_rows, **clf.string_features_)` makes the same
         features of other sequences.
+    promise_ : Promise
+        With `guarantee` in measure_params: what is promised of new rows, from the random half of the rows that the fit held out
+        for it, or from those of `tune_threshold`. Where nothing can be promised, a warning says what would be needed, and no
+        row is flagged (for a floor of recall all rows are).
     history_ : dict of lists
         iteration, seconds, passes, objective, lower_bound: the best so far after each iteration. On a cluster also bytes, what
         has moved over the network so far. With early stopping also validation, the measure on the validation rows.
@@ -218,6 +234,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         risk: str = "auto",
         solver_params: dict[str, Any] | None = None,
         alpha: float = 1e-4,
+        penalty: str | Penalty = "l2",
+        penalty_params: dict[str, Any] | None = None,
+        bounds: Any = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
@@ -239,6 +258,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.risk = risk
         self.solver_params = solver_params
         self.alpha = alpha
+        self.penalty = penalty
+        self.penalty_params = penalty_params
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
@@ -275,11 +297,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
-            given = GivenRows.of(X, operator, y, sample_weight).mapped(self.scaling, self._names_of(X))
-            decided = plan(parameters.request, parameters.measure, given.shape)
+            rows = GivenRows.of(X, operator, y, sample_weight)
+            held = rows_of_promise(parameters, rows)
+            given = rows if held is None else rows.without(held)
+            given = given.mapped(self.scaling, self._names_of(X))
+            penalty = parameters.penalty_for(given.operator.shape[1], self._names_of(X))
+            decided = plan(parameters.request(penalty), parameters.measure, given.shape)
             logger.info("plan for %s", decided)
             earlier = self._earlier(given.operator.shape[1])
-            job = Job.of(parameters, decided, given, interim, earlier)
+            job = Job.of(parameters, decided, given, penalty, interim, earlier)
             options = pair_options(self.features, given.operator)
             if options is not None:
                 job = with_pairs(job, options)
@@ -290,6 +316,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
                 self._use_validation_rows(job)
             elif self.probability:
                 self._calibrate(job, model, given.y)
+            if held is not None:
+                self._promise(job, rows, held)
             self.n_passes_ = job.rows.operator.n_passes - passes_before
         return self
 
@@ -417,7 +445,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         return get_measure(self.measure, self.measure_params).value(truth, decision, weight)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return J = alpha/2 |w|^2 + R of the trained coefficients on (X, y); on the training data it is objective_.
+        """Return J = alpha omega(w) + R of the trained coefficients on (X, y); on the training data it is objective_.
 
         Parameters
         ----------
@@ -476,6 +504,11 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         named = (self.measure, self.measure_params) if measure is None else (measure, measure_params)
         target = measure_of_threshold(get_measure(*named), self.class_weight)
         rows = self._training_scores(z + self.trained_intercept_, y, sample_weight)
+        if isinstance(target, OperatingPoint) and target.guarantee is not None:
+            rows = rows._replace(weight=check_sample_weight(sample_weight, len(rows.sign)))  # class weights are no rows
+            self.__dict__.update(promised(target, rows, self.trained_intercept_))
+            return self
+        self.__dict__.pop("promise_", None)
         self.intercept_ = np.array([self.trained_intercept_ - careful_threshold(target, rows)])
         missed = target_missed(target, rows)
         if missed is not None:
@@ -522,18 +555,18 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(can_stream)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "MeasureClassifier":
-        """Take in more rows, with a solver that learns from a stream: "moments", "spade" or "stamp". `fit` begins anew.
+        """Learn from more rows, with a solver for streams: "moments", "spade" or "stamp". `fit` starts again.
 
         "moments": the moments of all rows so far give the same model as one `fit`, in any order of the blocks; memory is two
         p x p matrices. The threshold and the predicted measure come from the model of normal scores. A call costs one pass
         over its rows and a solve of order p^3.
 
-        "spade" and "stamp": one step for every row, in random order within the block, fixed by random_state. Shares of the
-        classes and units of the features are those met so far; steps do not fade. The threshold is that of the scores of the
-        later half of the stream, each of the model after its block, kept in sketches, which put its rank off by at most a share
-        of `threshold_rank_error_` of a class, below 0.5 % up to a billion rows. Memory is five vectors of p and the sketches,
-        10 MB at most. A call costs three passes over its rows and the threshold, a few milliseconds: blocks of thousands of
-        rows are best.
+        "spade" and "stamp": each row causes one step, in random order within the block, fixed by random_state. Shares of the
+        classes and units of the features are those of the rows so far; steps do not decrease to 0. The threshold is tuned on
+        the scores of the later half of the stream, each from the model after its block. Sketches store these scores in at most
+        10 MB. They shift the rank of the threshold by at most a share of `threshold_rank_error_` of a class, below 0.5 % up to
+        a billion rows. A call costs three passes over its rows and a few milliseconds for the threshold, so blocks of thousands
+        of rows are best.
 
         Parameters
         ----------
@@ -551,8 +584,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         MeasureClassifier
             The classifier; without `coef_` until both classes have been seen.
         """
+        no_guarantee(get_measure(self.measure, self.measure_params), "partial_fit")
         with unchanged_on_error(self):  # a block that fails, or Ctrl-C: as if it had not come
-            take_in(self, X, y, classes, sample_weight)
+            process_rows(self, X, y, classes, sample_weight)
         return self
 
     @available_if(can_merge)
@@ -628,6 +662,18 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             self.__dict__.update(calibration(ScoredRows(sign, scores, validation.weight), self.trained_intercept_))
         if validation.held is not None:
             job.rows.operator._count(validation.rows_read / job.rows.operator.shape[0])
+
+    def _promise(self, job: Job, whole: GivenRows, held: AnyArray) -> None:
+        """Take the threshold from the rows that were held out for it, and set `promise_`."""
+        measure = job.parameters.measure
+        assert isinstance(measure, OperatingPoint)
+        scores = np.asarray(job.rows.operator.matvec(self.coef_[0])) + self.trained_intercept_
+        weight = check_sample_weight(whole.sample_weight, len(held))
+        tested, design = (
+            ScoredRows(whole.sign[part], scores[part], None if weight is None else weight[part])
+            for part in (held, ~held)
+        )
+        self.__dict__.update(promised(measure, tested, self.trained_intercept_, design))
 
     def _calibrate(self, job: Job, model: Model, y: Any) -> None:
         """Learn the sigmoid from leave-one-out scores, or from five more fits."""

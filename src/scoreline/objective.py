@@ -1,33 +1,41 @@
-"""The objective J(w) = alpha/2 |w|^2 + R(Xw) (eq. objective): the only place where X, labels and the penalty meet."""
+"""The objective J(w) = Omega(w) + R(Xw) (eq. objective): the only place where X, labels and the penalty meet."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
 from scoreline import kernels
 from scoreline.operators import as_operator
 from scoreline.operators.linear_map import LinearMap
+from scoreline.penalties import BoundedPenalty, Terms
 from scoreline.risks.base import Evaluation, Risk
 from scoreline.risks.separable import SeparableRisk
 from scoreline.runtime import parallel
-from scoreline.runtime.types import FloatArray, Scores
+from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
 # Roundings of the scores that a ramp must be wide: shares of a pair are then off by 1/4096 at its very end.
 LEAST_RAMP_ROUNDINGS = 4096.0
 NEARLY_CONSTANT_SPAN = 1e-3  # of scores, below which a fit may be no better than a constant score
+COPIED_BLOCK_BYTES = 64e6  # of rows that columns are taken from at a time
+MOST_CENTRING_TRIALS = 40  # evaluations of the risk for one intercept; 2 to 6 are usual
+EXTREME_SCORES = (2.0, 8.0, 32.0, 128.0)  # constant scores whose planes limit the intercept
+
+
+PLAIN = frozenset({"l2"})  # traits of alpha/2 |w|^2
 
 
 @dataclass
 class Point:
-    """A point of the search: w, its scores z = Xw, and what the risk said there."""
+    """A point of the search: w, its scores z = Xw, and the evaluation of the risk there."""
 
     w: FloatArray
     z: Scores
     mu: float
     risk: Evaluation
-    penalty: float  # alpha/2 |w|^2
+    penalty: float  # Omega(w)
 
     @property
     def value(self) -> float:
@@ -35,13 +43,13 @@ class Point:
         return self.penalty + self.risk.value
 
     @property
-    def hard(self) -> float:
+    def objective(self) -> float:
         """J(w) without smoothing."""
         return self.penalty + self.risk.hard
 
 
 class Objective:
-    """J(w) = alpha/2 |w|^2 + R(Xw), with explicit scores: nothing is computed twice behind the caller's back.
+    """J(w) = Omega(w) + R(Xw), with explicit scores: nothing is computed twice behind the caller's back.
 
     A pass over X happens in `scores` (z = Xw), `slope` (X'u), `line` (z_d = Xd) and `compact`, nowhere else.
 
@@ -53,18 +61,25 @@ class Objective:
         Prepared with the labels of the rows of X.
     alpha : float
         Strength of the penalty.
+    penalty : BoundedPenalty, optional
+        What alpha multiplies, and bounds; 1/2 |w|^2 by default.
     """
 
-    def __init__(self, operator: LinearMap, risk: Risk, alpha: float):
+    def __init__(self, operator: LinearMap, risk: Risk, alpha: float, penalty: BoundedPenalty | None = None):
         self.operator = operator
         self.risk = risk
         self.alpha = float(alpha)
+        self.penalty = None if penalty is None or penalty.uniform else penalty
         self.space = risk.space
         self._known: tuple[FloatArray, Scores] | None = None
+        self._plain: BoundedPenalty | None = None
+        self._unit = operator.shifted(np.zeros(operator.shape[1]), 1.0)
+        self._bend = 0.0  # of the risk along the intercept, from the last search for it
+        self._limits: tuple[float, FloatArray] | None = None
 
     def with_alpha(self, alpha: float, w: FloatArray | None = None, z: Scores = None) -> "Objective":
         """Return the objective with another penalty; where scores z = Xw are known, a run that starts at w needs no pass."""
-        other = Objective(self.operator, self.risk, alpha)
+        other = Objective(self.operator, self.risk, alpha, self.penalty)
         other._known = None if w is None or z is None else (w, z)
         return other
 
@@ -75,9 +90,16 @@ class Objective:
         """
         blocks = [block.data for block in self.operator.row_blocks()]
         rows = np.concatenate([np.asarray(block.toarray() if hasattr(block, "toarray") else block) for block in blocks])
-        with parallel.one_blas_thread():
-            triangle = np.asarray(np.linalg.qr(rows.astype(np.float64).T, mode="r"))
-        return Objective(as_operator(np.ascontiguousarray(triangle.T)), self.risk, self.alpha)
+        rows = rows.astype(np.float64)
+        if self.penalty is None:
+            return Objective(as_operator(_triangle(rows)), self.risk, self.alpha)
+        # Free coefficients stay as they are; the others are turned once their squares weigh the same.
+        cost = self.penalty.quadratic
+        paid = _triangle(rows[:, cost > 0.0] / np.sqrt(cost[cost > 0.0]))
+        together = np.ascontiguousarray(np.hstack([paid, rows[:, cost == 0.0]]))
+        weights = np.append(np.ones(paid.shape[1]), np.zeros(int(np.count_nonzero(cost == 0.0))))
+        penalty = BoundedPenalty(Terms(weights, np.zeros(len(weights))))
+        return Objective(as_operator(together), self.risk, self.alpha, penalty)
 
     @property
     def n_features(self) -> int:
@@ -101,26 +123,74 @@ class Objective:
 
     def at(self, w: FloatArray, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Point:
         """Return the point w with known scores z; no pass."""
-        penalty = 0.5 * self.alpha * kernels.vectors.dot(w, w)
-        return Point(w, z, mu, self.risk.evaluate(z, mu, out, grad), penalty)
+        return Point(w, z, mu, self.risk.evaluate(z, mu, out, grad), self.penalty_value(w))
+
+    def penalty_value(self, w: FloatArray) -> float:
+        """Return Omega(w)."""
+        if self.penalty is None:
+            return 0.5 * self.alpha * kernels.vectors.dot(w, w)
+        return self.penalty.value(w, self.alpha)
+
+    def penalty_gradient(self, w: FloatArray) -> FloatArray:
+        """Return the gradient of Omega where it is smooth, else that of its quadratic part."""
+        return self.alpha * w if self.penalty is None else self.alpha * self.penalty.quadratic * w
+
+    @property
+    def penalty_curvature(self) -> float | FloatArray:
+        """Second derivatives of the quadratic part of Omega: alpha, or alpha times the weight of each feature."""
+        return self.alpha if self.penalty is None else self.alpha * self.penalty.quadratic
+
+    @property
+    def bounded_penalty(self) -> BoundedPenalty:
+        """The penalty as an object, also where it is the plain one."""
+        if self.penalty is not None:
+            return self.penalty
+        if self._plain is None:
+            self._plain = BoundedPenalty(Terms(np.ones(self.n_features), np.zeros(self.n_features)))
+        return self._plain
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What a solver must know of the penalty."""
+        return PLAIN if self.penalty is None else self.penalty.traits
+
+    @property
+    def free_intercept(self) -> int | None:
+        """The number of the constant feature, if its coefficient has no penalty."""
+        if self.penalty is None or not self._unit.any():
+            return None
+        constant = int(np.flatnonzero(self._unit)[0])
+        return constant if constant in self.penalty.free else None
+
+    def forget(self) -> None:
+        """Forget what speeds up later calls: a run that goes on from its record knows nothing of them."""
+        self._bend, self._limits = 0.0, None
+
+    def nearest(self, w: FloatArray) -> FloatArray:
+        """Return the point nearest to w that the bounds allow."""
+        return w if self.penalty is None else self.penalty.nearest(w)
+
+    def tells_rows_apart(self, w: FloatArray) -> bool:
+        """Tell whether a coefficient other than the intercept is not 0."""
+        return bool(w.any()) if self.free_intercept is None else bool(w[self._unit == 0.0].any())
 
     def slope(self, point: Point) -> FloatArray:
-        """Return v = X' dR/dz, the risk's part of the gradient in w (the rest is alpha w); one pass."""
+        """Return v = X' dR/dz, the risk's part of the gradient in w; one pass."""
         return self.operator.rmatvec(point.risk.grad)
 
     def slack(self, point: Point) -> float:
-        """Return how far the plane at this point lies below the risk there: the part of the gap that smoothing makes."""
+        """Return how far the plane at this point lies below the risk there, the part of the gap caused by smoothing."""
         # (eq. slack)
         return float(point.risk.hard - point.risk.plane - self.space.dot(point.risk.grad, point.z))
 
     def value(self, w: FloatArray) -> float:
         """Return J(w); one pass."""
-        return self.at(w, self.scores(w), grad=False).hard
+        return self.at(w, self.scores(w), grad=False).objective
 
     def value_grad(self, w: FloatArray, mu: float = 0.0) -> tuple[float, FloatArray]:
         """Return J_mu(w) and its gradient (a subgradient for mu = 0); two passes."""
         point = self.at(w, self.scores(w), mu)
-        return point.value, self.alpha * w + self.slope(point)
+        return point.value, self.penalty_gradient(w) + self.slope(point)
 
     def best_constant(self, z: Scores) -> tuple[FloatArray, float]:
         """Return the best coefficients among those that give all rows one score, and J there; z are the scores of a fit.
@@ -133,7 +203,9 @@ class Objective:
         separable, span = isinstance(self.risk, SeparableRisk), self.space.span(z, self.risk.labels)
         if self.risk.shift != "needed" or not unit.any() or not (separable or span <= NEARLY_CONSTANT_SPAN):
             return zero, at_zero
-        half_square = 0.5 * self.alpha * kernels.vectors.dot(unit, unit)
+        if not np.array_equal(self.nearest(zero), zero):
+            return zero, math.inf  # bounds allow no constant score
+        half_square = self.penalty_value(unit)
         ones = None if separable else self.scores(unit)
 
         def value(score: float) -> float:
@@ -148,6 +220,168 @@ class Objective:
         """Return J_mu restricted to w + a d; one pass for z_d = Xd, then none."""
         return Line(self, point, d)
 
+    def centred(self, point: Point) -> Point:
+        """Return the point with the best intercept, where that has no penalty (eq. centring); no pass.
+
+        The slope of the risk along the intercept is brought as near to 0 as rounding allows: a bracket, then secants.
+        `lower_bound_plane` needs it there.
+        """
+        slope = float(point.risk.grad.sum())
+        enough = 4.0 * float(np.finfo(float).eps) * point.risk.mass
+        if self.free_intercept is None or not 0.0 < abs(slope) < math.inf:
+            return point
+        # (shift, slope) on either side of the root; the slope at `low` has the sign of the first one.
+        low: tuple[float, float] = (0.0, slope)
+        high: tuple[float, float] | None = None
+        step = -slope / self._bend if self._bend > 0.0 else -math.copysign(min(1.0, 4.0 * abs(slope)), slope)
+        best, best_shift, best_slope = point, 0.0, slope
+        shift = step
+        for trial in range(MOST_CENTRING_TRIALS):
+            if abs(best_slope) <= enough:
+                break
+            z = self.space.combine(1.0, point.z, 0.0, point.z)
+            z += shift
+            found = self.risk.evaluate(z, point.mu)
+            own = float(found.grad.sum())
+            if not math.isfinite(own):
+                break
+            if trial == 0 and own != slope:
+                self._bend = (own - slope) / shift
+            if abs(own) < abs(best_slope) and found.value <= point.risk.value + 1e-12 * abs(point.risk.value):
+                best, best_shift, best_slope = Point(point.w, z, point.mu, found, point.penalty), shift, own
+            if own == 0.0:
+                break
+            if own * slope > 0.0:
+                before, low = low, (shift, own)
+                if high is None:  # no bracket yet: the secant, at least twice as far and at most ten times
+                    bend = (own - before[1]) / (shift - before[0])
+                    wanted = shift - own / bend if bend > 0.0 else math.inf * step
+                    least, most = sorted((shift + 0.1 * (shift - before[0]), shift + 9.0 * (shift - before[0])))
+                    shift = min(max(wanted, least), most)
+                    continue
+            else:
+                high = (shift, own)
+            # Secant within the bracket, or its middle every third time: kinks make secants creep.
+            shift = (low[0] * high[1] - high[0] * low[1]) / (high[1] - low[1])
+            if trial % 3 == 2 or not min(low[0], high[0]) < shift < max(low[0], high[0]):
+                shift = 0.5 * (low[0] + high[0])
+            if not min(low[0], high[0]) < shift < max(low[0], high[0]):
+                break
+        if best is point:
+            return point
+        return replace(best, w=point.w + best_shift * self._unit)
+
+    def limits(self, level: float) -> FloatArray:
+        """Return a limit of |w_j| at the minimum, for every j, given that J is at most `level` somewhere (eq. reach).
+
+        The penalty gives those of all coefficients that it knows. That of a free intercept comes from the planes of two
+        constant scores: one falls as the intercept rises, the other as it falls (eq. intercept-reach). No pass where the
+        largest magnitudes of the columns are known, two otherwise. The limits of an earlier, higher level stay true, and are
+        computed anew only where the level has halved.
+        """
+        assert self.penalty is not None
+        if self._limits is not None and level >= 0.5 * self._limits[0]:
+            return self._limits[1]
+        reach = self.penalty.reach(level, self.alpha)
+        constant = self.free_intercept
+        if constant is not None:
+            reach[constant] = abs(self._unit[constant]) * self._intercept_limit(level, reach)
+        self._limits = (level, reach)
+        return reach
+
+    def _intercept_limit(self, level: float, reach: FloatArray) -> float:
+        """Return a limit of the intercept at the minimum, in units of the scores.
+
+        A plane R >= c + <u, z> with r = sum u gives t (c + u'Xw + r b) + Omega(w) <= level for every t in [0, 1], so
+        t r b <= level - t c - least(t X'u), where |X'u| <= |u|_1 max_i |x_ij|.
+        """
+        assert self.penalty is not None
+        labels, largest = self.risk.labels, self.operator.largest
+        rarer = min(labels.positive, labels.negative) / labels.total
+        limit, g = 0.0, summation_error(self.operator.shape[0])
+        inside = np.where(self._unit == 0.0, reach, 0.0)  # the intercept is the other side of the inequality
+        for side in (1.0, -1.0):
+            found = math.inf
+            for extreme in EXTREME_SCORES:
+                z = self.space.zeros(labels)
+                z += side * extreme
+                plane = self.risk.evaluate(z)
+                rise = side * float(plane.grad.sum()) - g * plane.mass
+                if not rise > 0.0:
+                    continue
+                constant = plane.plane - g * (abs(plane.plane) + plane.value + plane.mass * extreme)
+                if largest is None:
+                    v = np.where(self._unit == 0.0, self.operator.rmatvec(plane.grad), 0.0)
+                    doubt = g * (np.abs(v) + plane.mass)
+                else:
+                    v, doubt = np.zeros_like(reach), plane.mass * (1.0 + g) * largest
+                doubt = np.where(self._unit == 0.0, doubt, 0.0)
+                for t in 4.0 ** -np.arange(0.0, 40.0):
+                    least = self.penalty.least(t * v, self.alpha, t * doubt, inside)
+                    value = (level - t * constant - least) / (t * rise)
+                    if value > 2.0 * found:
+                        break
+                    found = min(found, value)
+                if rise >= 0.5 * rarer:
+                    break
+            limit = max(limit, found)
+        return limit * (1.0 + 1e-9)
+
+    def lower_bound_plane(self, point: Point, slope: FloatArray, level: float) -> tuple[FloatArray, float, float]:
+        """Return (slope, constant, allowance) of the plane at this point as `LowerBound` takes it.
+
+        With weights, slopes are divided by their roots: then the bound is that of alpha/2 |w|^2 (eq. weighted-bound). The slope
+        along a free intercept, nearly 0 at a centred point, costs its limit times the slope (eq. free-intercept-bound).
+        """
+        allowance = self.rounding_allowance(point, slope)
+        if self.penalty is None:
+            return slope, point.risk.plane, allowance
+        cost, constant = self.penalty.quadratic, point.risk.plane
+        free = cost == 0.0
+        if free.any():
+            moved = np.abs(slope[free]) + self._slope_rounding(point, free)
+            with np.errstate(invalid="ignore"):
+                constant -= float(np.sum(np.where(moved > 0.0, moved * self.limits(level)[free], 0.0))) * (1.0 + 1e-12)
+        return np.where(free, 0.0, slope) / np.sqrt(np.where(free, 1.0, cost)), constant, allowance
+
+    def mixture_bound(self, slope: FloatArray, constant: float, mass: float, size: float, level: float) -> float:
+        """Return the lower bound that a mixture of planes proves, for any penalty; J is at most `level` somewhere.
+
+        Sums over n rows are off by at most g times the sum of magnitudes (`mixture_allowance`): in coordinate j of the slope
+        that is g |u|_1 max_i |x_ij|.
+        """
+        penalty = self.bounded_penalty
+        g = 1.01 * summation_error(self.operator.shape[0] + 64)  # a mixture of mixtures adds a few roundings each time
+        largest = self.operator.largest
+        doubt = float(np.finfo(float).eps) * np.abs(slope) if largest is None else g * mass * largest
+        constant_feature = self.free_intercept
+        if constant_feature is not None:
+            precise = g * mass * abs(1.0 / self._unit[constant_feature])
+            doubt = doubt.copy()
+            doubt[constant_feature] = precise
+        reach = self.limits(level) if self.penalty is not None else penalty.reach(level, self.alpha)
+        return constant - g * (size + abs(constant)) + penalty.least(slope, self.alpha, doubt, reach)
+
+    def on_features(self, features: AnyArray) -> "Objective":
+        """Return the objective of some features, the others 0, with a copy of their columns; one pass."""
+        size = max(1, int(COPIED_BLOCK_BYTES / max(1.0, self.operator.row_bytes)))
+        blocks = [block.data[:, features] for block in self.operator.row_blocks(size)]
+        stack = np.concatenate if isinstance(blocks[0], np.ndarray) else (lambda each: sp.vstack(each, format="csr"))
+        self.operator._count(1.0)
+        part = Objective(as_operator(stack(blocks)), self.risk, self.alpha, self.bounded_penalty.on_features(features))
+        part._unit = self._unit[features]
+        return part
+
+    def _slope_rounding(self, point: Point, features: AnyArray) -> FloatArray:
+        """Return what the slopes of some features may be off by."""
+        largest = self.operator.largest
+        g = summation_error(self.operator.shape[0])
+        if isinstance(point.risk.grad, np.ndarray) and (features <= (self._unit != 0.0)).all():
+            # The intercept's slope is NumPy's pairwise sum: blocks of 128 numbers, and a tree over these.
+            g = min(g, float(np.finfo(float).eps) * (32.0 + math.log2(self.operator.shape[0])))
+        size = np.ones(self.n_features) if largest is None else largest
+        return np.asarray(g * point.risk.mass * size[features])
+
     def rounding_allowance(self, point: Point, slope: FloatArray, terms: int = 1) -> float:
         """Return an allowance for rounding in the bound c - |v|^2 / (2 alpha) of the plane at this point.
 
@@ -161,9 +395,9 @@ class Objective:
     def least_width(self, z: Scores, z_max: float | None = None) -> float:
         """Return the width of the narrowest ramp that scores like these can tell from none: LEAST_RAMP_ROUNDINGS eps max |z|.
 
-        Sums over pairs look at a pair from both of its rows. Where a ramp is as narrow as a rounding of the scores, the two
-        disagree about which share of it a pair has; slopes then add up to something else than 0, which is no plane below a risk
-        that shifts of all scores do not change. Other risks look at every row once and have no such limit.
+        Sums over pairs evaluate a pair from both of its rows. If a ramp is as narrow as the rounding of the scores, the two
+        evaluations disagree about the pair's share of the ramp. The slopes then do not add up to 0, so they do not belong to a
+        plane below a risk that is invariant to shifts. Other risks evaluate every row once and have no such limit.
         """
         if self.risk.shift != "invariant":
             return 0.0
@@ -173,7 +407,7 @@ class Objective:
     def plane_size(self, point: Point, z_max: float | None = None) -> float:
         """Return what rounding of the constant of a plane is relative to: the magnitudes that were added up for it."""
         z_max = self.space.max_abs(point.z, self.risk.labels) if z_max is None else z_max
-        size = abs(point.hard) + abs(point.risk.plane) + point.risk.mass * z_max
+        size = abs(point.objective) + abs(point.risk.plane) + point.risk.mass * z_max
         return size if self.operator.largest is not None else size + point.risk.mass * z_max
 
     def mixture_allowance(self, slope: FloatArray, size: float, mass: float, terms: int = 1) -> float:
@@ -188,8 +422,13 @@ class Objective:
         dot, alpha = kernels.vectors.dot, self.alpha
         n, p = self.operator.shape
         g = summation_error(n + terms)
-        squares = (g + summation_error(p)) * dot(slope, slope) / alpha
         largest = self.operator.largest
+        if self.penalty is not None:
+            free = self.penalty.quadratic == 0.0
+            root = np.sqrt(np.where(free, 1.0, self.penalty.quadratic))
+            slope = np.where(free, 0.0, slope) / root
+            largest = None if largest is None else np.where(free, 0.0, largest) / root
+        squares = (g + summation_error(p)) * dot(slope, slope) / alpha
         if largest is None:
             return g * size + squares
         moved = dot(np.abs(slope), largest) / alpha
@@ -215,8 +454,14 @@ def summation_error(n: int) -> float:
     return float(np.finfo(float).eps) * (n + 8.0 * math.sqrt(n))
 
 
+def _triangle(rows: FloatArray) -> FloatArray:
+    """Return n features with the inner products of the rows."""
+    with parallel.one_blas_thread():
+        return np.ascontiguousarray(np.asarray(np.linalg.qr(rows.T, mode="r")).T)
+
+
 class Line:
-    """J_mu along w + a d, evaluated on scores alone, z + a z_d (eq. line-objective).
+    """J_mu along w + a d where Omega is quadratic, evaluated on scores alone, z + a z_d (eq. line-objective).
 
     The two score vectors `z` and `grad` that trial points write to are given by the caller and reused for every trial.
     """
@@ -225,7 +470,8 @@ class Line:
         dot = kernels.vectors.dot
         self.objective, self.point, self.d = objective, point, d
         self.z_d = objective.scores(d)
-        self._wd, self._dd = dot(point.w, d), dot(d, d)
+        weighted = d if objective.penalty is None else objective.penalty.quadratic * d
+        self._wd, self._dd = dot(point.w, weighted), dot(d, weighted)
         self._buffers: tuple[Scores, Scores] | tuple[None, None] = (None, None)
         self.trial: Evaluation | None = None
         self.trial_step = 0.0
@@ -260,5 +506,4 @@ class Line:
         assert self.trial is not None
         objective = self.objective
         w = self.point.w + a * self.d
-        penalty = 0.5 * objective.alpha * kernels.vectors.dot(w, w)
-        return Point(w, self._trial_z, self.point.mu, self.trial, penalty)
+        return Point(w, self._trial_z, self.point.mu, self.trial, objective.penalty_value(w))

@@ -11,7 +11,7 @@ from block_layouts import layout_of
 from cases import for_each
 from scoreline.distributed import BlockVector, Every, Parts, Ref, added
 from scoreline.distributed import cluster as _cluster
-from scoreline.distributed.blocks import SMALL
+from scoreline.distributed.blocks import MAX_TASK_BYTES
 from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.runtime.vectors import as_vector
 
@@ -189,7 +189,7 @@ def test_wrong_use_is_refused(cut):
         x[x > 0] + X
     with pytest.raises(ValueError, match="does not fit"):
         x @ X[1:]
-    with pytest.raises(TypeError, match="do not fit an array of the host"):
+    with pytest.raises(TypeError, match="do not fit into a host array"):
         np.sqrt(abs(x), out=np.empty(N))
     with pytest.raises(TypeError):
         np.add.reduce(x)
@@ -319,7 +319,7 @@ def test_known_numbers_cost_no_round():
 def test_large_arrays_are_sent_once_to_each_worker():
     """Small ones go along with every task; large ones to one worker, from which the others fetch them."""
     layout = layout_of(SPANS["a part for each row"], workers=3)
-    for size, copies in ((SMALL // 8, N), (SMALL // 8 + 1, 3)):
+    for size, copies in ((MAX_TASK_BYTES // 8, N), (MAX_TASK_BYTES // 8 + 1, 3)):
         value, before = np.arange(float(size)), layout.cluster.bytes
         sent = layout.broadcast(value)
         assert isinstance(sent, Ref) == (copies == 3)

@@ -346,7 +346,7 @@ def test_a_part_may_be_wrapped_where_it_is():
     X = rows_of()
     operator = in_parts(X, CUTS["out of order"], as_operator)
     check_operator(
-        operator.with_parts_wrapped(functools.partial(ScaledOperator, scale=SCALE, center=CENTER)), (X - CENTER) * SCALE
+        operator.wrap_parts(functools.partial(ScaledOperator, scale=SCALE, center=CENTER)), (X - CENTER) * SCALE
     )
 
 

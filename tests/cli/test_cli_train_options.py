@@ -49,9 +49,25 @@ def test_early_stopping(as_json):
     assert load_model("model.npz").history_["validation"]
 
 
+def test_a_sparse_and_signed_model(as_json, folder):
+    names = read_data("payments.csv", label="outcome").names
+    Path("limits.csv").write_text(f"feature,lower,upper\n{names[1]},-0.01,\n", encoding="utf-8")
+    found = as_json(
+        *TRAIN, "--penalty", "elastic_net", "--l1-ratio", "0.7", "--sign", f"{names[0]}:-", "--bounds", "limits.csv"
+    )
+    assert found["solver"] == "proximal"
+    clf = load_model("model.npz")
+    assert clf.bounds == {names[0]: (None, 0.0), names[1]: (-0.01, None)}
+    assert clf.coef_[0, 0] <= 0.0
+    assert clf.coef_[0, 1] >= -0.01
+
+
 @for_each(
     ("options", "message"),
     [
+        (("--l1-ratio", "0.5"), "--penalty elastic_net"),
+        (("--sign", "amount"), "COLUMN:+"),
+        (("--bounds", "nowhere.csv"), "no such file"),
         (("--alpha", "auto", "--dask", "local"), "--alpha auto and --dask"),
         (("--alpha", "auto", "--checkpoint", "c"), "--alpha auto and --checkpoint"),
         (("--alpha", "auto", "--early-stopping", "0.1"), "--alpha auto and --early-stopping"),

@@ -57,7 +57,7 @@ def printed(command):
 
 def hide_what_depends_on_speed(set_attribute):
     """Print no progress, which is a bar on a terminal and goes away, and no estimate of the time."""
-    set_attribute(output, "EVERY", math.inf)
+    set_attribute(output, "PROGRESS_SECONDS", math.inf)
     set_attribute(importlib.import_module("scoreline.model_selection.trials"), "LONG", math.inf)
 
 

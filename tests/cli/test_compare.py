@@ -567,10 +567,10 @@ def ticking():
 
 
 def test_progress_goes_on_within_a_long_fit(monkeypatch):
-    monkeypatch.setattr(cli_output, "EVERY", 0.001)
+    monkeypatch.setattr(cli_output, "PROGRESS_SECONDS", 0.001)
     lines = Lines(3)
     monkeypatch.setattr("sys.stderr", lines)
-    with cli_output.Output().progress("comparing", steady=True) as progress:
+    with cli_output.Output().progress("comparing", repeat=True) as progress:
         progress.update("boosted trees", 3, 20)
         assert lines.complete.wait(60.0), "the fit reports nothing itself"
     assert not ticking()
@@ -580,11 +580,11 @@ def test_progress_goes_on_within_a_long_fit(monkeypatch):
 
 @for_each("error", [KeyboardInterrupt, ValueError])
 def test_the_ticker_ends_with_the_work(monkeypatch, error):
-    monkeypatch.setattr(cli_output, "EVERY", 0.001)
+    monkeypatch.setattr(cli_output, "PROGRESS_SECONDS", 0.001)
     monkeypatch.setattr("sys.stderr", Lines(1))
 
     def work():
-        with cli_output.Output().progress("comparing", steady=True) as progress:
+        with cli_output.Output().progress("comparing", repeat=True) as progress:
             progress.update("boosted trees", 3, 20)
             assert ticking()
             raise error
@@ -595,7 +595,7 @@ def test_the_ticker_ends_with_the_work(monkeypatch, error):
 
 
 def test_quiet_has_no_ticker_and_no_notes(monkeypatch, scoreline):
-    monkeypatch.setattr(cli_output, "EVERY", 0.001)
+    monkeypatch.setattr(cli_output, "PROGRESS_SECONDS", 0.001)
     monkeypatch.setattr(module, "_seconds_per_split", lambda *_: 1000.0)
     given = ("compare", "payments.csv", "--label", "outcome", "--splits", 2, "--alphas", "1e-2", "--max-rows", 200)
     assert scoreline(*given, "--quiet")[2] == ""

@@ -11,7 +11,6 @@ from scoreline import load_model
 from scoreline.cli.main import main
 from scoreline.io import convert, make_imbalanced
 
-pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
 

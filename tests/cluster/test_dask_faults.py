@@ -9,6 +9,8 @@ import time
 import warnings
 from pathlib import Path
 
+import dask.array as da
+import distributed
 import numpy as np
 import pytest
 from made_rows import labels, rows, start, with_workers
@@ -17,8 +19,6 @@ from scoreline import MeasureClassifier
 from scoreline.distributed.cluster import ClusterError
 from scoreline.operators import as_operator
 
-da = pytest.importorskip("dask.array")
-distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
 N, P, K = 40_000, 5, 4

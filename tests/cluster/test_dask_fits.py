@@ -3,6 +3,8 @@
 import os
 import warnings
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,8 +17,6 @@ from scoreline.distributed import open_on_workers
 from scoreline.io import convert
 from scoreline.solvers import EarlyStopping
 
-da = pytest.importorskip("dask.array")
-dd = pytest.importorskip("dask.dataframe")
 pytestmark = pytest.mark.slow
 
 P, LENGTHS = 6, (700, 1, 0, 1299, 2000)

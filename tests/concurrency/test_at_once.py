@@ -120,7 +120,6 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @forks
 def test_all_kinds_of_workers_in_one_process_at_once(tmp_path):
-    pytest.importorskip("distributed")
     done = run_script(EVERYTHING.replace("FEW_CASES", repr(FEW)), tmp_path)
     assert done.stdout.strip().splitlines()[-1] == "6 ways", done.stderr[-3000:]
 

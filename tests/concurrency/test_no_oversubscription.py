@@ -209,8 +209,6 @@ if __name__ == "__main__":
     print(set(found))
 """
     )
-    if how == "Dask":
-        pytest.importorskip("distributed")
     assert run_script(script, tmp_path).stdout.strip() == "{(1, 0)}"
 
 

@@ -59,7 +59,7 @@ def test_a_fit_on_a_mapped_operator_opens_no_file_again(sparse, tmp_path):
     operator = open_mapped(tmp_path / "mapped").X
     before = MeasureClassifier(n_jobs=1).fit(operator, y).coef_
     (tmp_path / "mapped").rename(tmp_path / "elsewhere")
-    own = operator.apart()
+    own = operator.with_own_passes()
     assert own._files is operator._files
     assert own.scattered is operator.scattered
     assert own._last_list is not operator._last_list
@@ -82,7 +82,7 @@ def test_an_operator_apart_shares_its_arrays():
     inner = as_operator(X)
     operator = ScaledOperator(inner, np.full(12, 2.0))
     operator.matvec(np.ones(12))
-    own = operator.apart()
+    own = operator.with_own_passes()
     assert isinstance(own, Operator)
     assert own.n_passes == own.inner.n_passes == 0.0
     assert own.inner is not inner

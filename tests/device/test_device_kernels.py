@@ -15,7 +15,7 @@ from cases import for_each
 from scoreline.gpu import kernels, kernels_generic
 from scoreline.gpu.backend import Backend, backend_of
 from scoreline.gpu.csr_operator import CsrDeviceOperator
-from scoreline.gpu.kernels import DlpackLibrary, LentKernels, PairRows, Ramp, Ranked, Segments
+from scoreline.gpu.kernels import DlpackKernels, DlpackLibrary, PairRows, Ramp, Ranked, Segments
 from scoreline.gpu.operator import DenseDeviceOperator
 from scoreline.gpu.score_space import Space
 from scoreline.gpu.vector import DeviceVector
@@ -58,7 +58,7 @@ def test_tensors_on_cuda_use_triton_and_others_generic_functions(installed):
 def test_arrays_of_cupy_are_lent_to_triton(installed):
     installed("torch", "triton", "cupy")
     found = kernels.on(Backend("cupy", None, None))
-    assert isinstance(found, LentKernels)
+    assert isinstance(found, DlpackKernels)
     assert found.kernels is kernels_generic  # which stands for those of Triton here
     assert (found.own.array, found.theirs.array) == (np.ndarray, STRICT)
 
@@ -87,7 +87,7 @@ lends_all_arrays = pytest.mark.skipif(
 def lent():
     """Return kernels that compute with array-api-strict and are called with NumPy arrays, and their backend."""
     own, theirs = DlpackLibrary(np.ndarray, np.from_dlpack), DlpackLibrary(STRICT, array_api_strict.from_dlpack)
-    return LentKernels(kernels_generic, own, theirs), backend_of(array_api_strict.zeros(1))
+    return DlpackKernels(kernels_generic, own, theirs), backend_of(array_api_strict.zeros(1))
 
 
 def test_lent_products_are_right_and_come_back_as_arrays_of_the_lender(lent):
@@ -144,7 +144,7 @@ def test_what_is_lent_is_not_copied():
     taken = []
     keeper = SimpleNamespace(look=lambda X: taken.append(X) or X)
     own, theirs = DlpackLibrary(np.ndarray, np.from_dlpack), DlpackLibrary(STRICT, array_api_strict.from_dlpack)
-    back = LentKernels(keeper, own, theirs).look(x[:, 1:])
+    back = DlpackKernels(keeper, own, theirs).look(x[:, 1:])
     assert array_api_compat.is_array_api_obj(taken[0])
     assert type(taken[0]) is STRICT
     assert back.shape == (2, 2)
@@ -169,7 +169,7 @@ class StrictKernels:
 def lender(monkeypatch):
     """Return a backend of NumPy arrays whose kernels are those of array-api-strict, as CuPy's are those of Triton."""
     own, theirs = DlpackLibrary(np.ndarray, np.from_dlpack), DlpackLibrary(STRICT, array_api_strict.from_dlpack)
-    monkeypatch.setattr(kernels, "on", lambda backend: LentKernels(StrictKernels(), own, theirs))
+    monkeypatch.setattr(kernels, "on", lambda backend: DlpackKernels(StrictKernels(), own, theirs))
     cupy = ModuleType("cupy")
     cupy.ndarray = type("NoArray", (), {})  # NumPy's arrays are those of the host, too
     cupy.ascontiguousarray, cupy.zeros, cupy.add, cupy.maximum = np.ascontiguousarray, np.zeros, np.add, np.maximum

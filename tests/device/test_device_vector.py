@@ -73,7 +73,7 @@ def test_it_stays_what_and_where_it_is(library):
     np.testing.assert_array_equal(np.asarray(y), X + 1.0)
     with pytest.raises(TypeError, match="cannot be changed in place"):
         x[0] = 1.0
-    with pytest.raises(TypeError, match="do not fit an array of the host"):
+    with pytest.raises(TypeError, match="do not fit into a host array"):
         np.add(x, 1.0, out=np.empty(5))
     with pytest.raises(TypeError, match="indexed by a mask"):
         x[np.array([1.5])]

@@ -37,7 +37,19 @@ def test_ten_names_come_first():
 
 
 def test_groups_and_their_order():
-    names = ["Measures", "Features", "Risks", "Solvers", "Data", "Report", "Export", "Extending", "Research"]
+    names = [
+        "Measures",
+        "Features",
+        "Thresholds for other classifiers",
+        "Risks",
+        "Penalties",
+        "Solvers",
+        "Data",
+        "Report",
+        "Export",
+        "Extending",
+        "Research",
+    ]
     assert list(GROUPS)[1:] == names
     assert all(GROUPS.values())
 

@@ -21,21 +21,19 @@ FEWEST_WORDS = 4  # of a string that is a message: a shorter one is a key, a for
 
 @cache
 def sources():
-    """Return {file: (text, syntax tree)} of the package."""
+    """Return {file: (text, nodes of its syntax tree)} of the package."""
     texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
-    return {name: (text, ast.parse(text)) for name, text in texts.items()}
+    return {name: (text, list(ast.walk(ast.parse(text)))) for name, text in texts.items()}
 
 
-def docstrings(tree):
+def docstrings(nodes):
     """Yield (line, text) of the docstrings, without the underlined titles of sections, formulas, examples and tables."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
             text = re.sub(r"^[A-Z]\w+(?: \w+)?\n-{3,}$", "", text, flags=re.MULTILINE)
             text = re.sub(r"^ *>>>.*(?:\n(?! *$).*)*", "", text, flags=re.MULTILINE)  # up to the next empty line
             text = re.sub(r"^\w+ : .*$|^ {4}\w+ : .*$", "", text, flags=re.MULTILINE)  # the types of parameters
-            text = (
-                re.sub(r"^ +\S.*$(?<=[^.:,;])$|\S+ {3,}\S.*$", "", text, flags=re.MULTILINE) if "::" in text else text
-            )
+            text = re.sub(r"\n\n(?: {4,}(?!- )\S.*(?:\n|$))+", "\n\n", text)  # formulas stand alone
             yield node.body[0].lineno, text
 
 
@@ -56,32 +54,28 @@ def comments(text):
         yield start, "\n".join(lines)
 
 
-def messages(tree):
+def messages(nodes):
     """Yield (line, text) of strings that are sentences: errors, warnings, logs, help texts and words of pages."""
-    documented = {
-        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, DOCUMENTED) and ast.get_docstring(node)
+    docs = {id(node.body[0].value) for node in nodes if isinstance(node, DOCUMENTED) and ast.get_docstring(node)}
+    parts = {
+        id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part is not node
     }
-    inside = {
-        id(part)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr)
-        for part in ast.walk(node)
-        if part is not node
-    }
-    for node in ast.walk(tree):
-        if id(node) in documented | inside or not isinstance(node, ast.Constant | ast.JoinedStr):
+    skipped = docs | parts
+    for node in nodes:
+        if not isinstance(node, ast.Constant | ast.JoinedStr) or id(node) in skipped:
             continue
         if isinstance(node, ast.JoinedStr):
             text = "".join(part.value if isinstance(part, ast.Constant) else "value" for part in node.values)
         else:
             text = node.value if isinstance(node.value, str) else ""
+        text = re.sub(r"^ {2}\S.*$", "", text, flags=re.MULTILINE)  # commands of examples
         if len(re.findall(r"[A-Za-z]{2,}", text)) >= FEWEST_WORDS and " " in text:
             yield node.lineno, text
 
 
-def names(tree):
+def names(nodes):
     """Yield (line, name) of everything that the source names itself."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
@@ -92,16 +86,16 @@ def names(tree):
 
 def test_docstrings_comments_and_messages_are_plain():
     wrong = []
-    for name, (text, tree) in sources().items():
-        for line, words in [*docstrings(tree), *comments(text), *messages(tree)]:
+    for name, (text, nodes) in sources().items():
+        for line, words in [*docstrings(nodes), *comments(text), *messages(nodes)]:
             wrong += [f"src/scoreline/{name}:{line}: {fault}" for fault in wording_faults(words)]
     assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_names_are_words_of_the_field():
     wrong = []
-    for path, (_, tree) in sources().items():
-        for line, name in [*((1, part) for part in path.with_suffix("").parts), *names(tree)]:
+    for path, (_, nodes) in sources().items():
+        for line, name in [*((1, part) for part in path.with_suffix("").parts), *names(nodes)]:
             parts = {part.lower() for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
             wrong += [f"src/scoreline/{path}:{line}: {name}" for _ in parts & HOME_MADE_NAMES]
     assert not wrong, "names that need a comment:\n" + "\n".join(wrong)

@@ -3,6 +3,7 @@
 import warnings
 from itertools import product
 
+import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -101,7 +102,7 @@ def test_one_standard_error_is_that_of_the_mean():
     assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
     tried = Candidate(None, "smoothed", True, [], [], values)
     for selection, expected in (("best", 2), ("one_standard_error", 1)):
-        search = Search(MeasureClassifierCV(selection=selection), None, None, [], None)
+        search = Search(MeasureClassifierCV(selection=selection), None, None, None, None, [], None)
         assert search.chosen_alpha(tried) == expected
 
 
@@ -260,9 +261,8 @@ def test_folds_of_wide_rows_choose_the_cost():
 
 @pytest.mark.slow
 def test_arrays_of_a_device():
-    strict = pytest.importorskip("array_api_strict")
     X, y = problem()
-    there = strict.asarray(X, device=strict.Device("device1"))
+    there = array_api_strict.asarray(X, device=array_api_strict.Device("device1"))
     for measure in ("roc_auc", "f1"):
         here, other = searched(X, y, measure, alphas=[1e-1, 1e-3]), searched(there, y, measure, alphas=[1e-1, 1e-3])
         assert other.alpha_ == here.alpha_

@@ -50,7 +50,7 @@ def streaming(solver, **options):
     return MeasureClassifier(FIRST[solver], solver=solver, random_state=0, **options)
 
 
-def take_in(clf, X, y, size=100, weight=None, **options):
+def process_rows(clf, X, y, size=100, weight=None, **options):
     """Pass the rows in blocks."""
     for k in range(0, len(y), size):
         own = slice(k, k + size)
@@ -80,7 +80,9 @@ def test_the_registry_has_solvers_that_stream():
 def test_a_seed_fixes_the_stream_and_another_changes_it(measure, step):
     X, y = data()
     seeds = (3, 3, np.random.RandomState(3), 4)
-    one, same, again, other = (take_in(classifier(measure, seed, solver_params={"step": step}), X, y) for seed in seeds)
+    one, same, again, other = (
+        process_rows(classifier(measure, seed, solver_params={"step": step}), X, y) for seed in seeds
+    )
     assert_same(one, same)
     assert_same(one, again)
     assert not np.array_equal(one.coef_, other.coef_)
@@ -94,21 +96,21 @@ def test_the_seed_of_a_stream_is_drawn_once(measure):
         one = classifier(measure, seed).partial_fit(X[:100], y[:100])
         state = None if seed is None else one.random_state.get_state()[1].copy()
         other = copy.deepcopy(one)
-        assert_same(take_in(one, X[100:], y[100:]), take_in(other, X[100:], y[100:]))
+        assert_same(process_rows(one, X[100:], y[100:]), process_rows(other, X[100:], y[100:]))
         assert seed is None or np.array_equal(one.random_state.get_state()[1], state)
-    changed = take_in(classifier(measure, 1), X[:100], y[:100]).set_params(random_state=2)
-    assert_same(take_in(changed, X[100:], y[100:]), take_in(classifier(measure, 1), X, y))
+    changed = process_rows(classifier(measure, 1), X[:100], y[:100]).set_params(random_state=2)
+    assert_same(process_rows(changed, X[100:], y[100:]), process_rows(classifier(measure, 1), X, y))
 
 
 def orders_of(measure, monkeypatch, calls):
     """Return the rows of each kernel call, in the order that they were taken in."""
-    orders, plain = [], RowMethod.take_in
+    orders, plain = [], RowMethod.process_rows
 
     def watched(self, rows, *others):
         orders.append(rows[5].astype(int).tolist())
         plain(self, rows, *others)
 
-    monkeypatch.setattr(RowMethod, "take_in", watched)
+    monkeypatch.setattr(RowMethod, "process_rows", watched)
     clf = classifier(measure)
     for X, y in calls:
         clf.partial_fit(X, y, [0, 1])
@@ -163,11 +165,11 @@ def test_storages_give_the_same_model(measure, step, tmp_path):
     stored = [np.asfortranarray(X), X.astype(np.float32), sp.csr_array(X), sp.csr_matrix(X), mapped]
     stored += [np.repeat(X, 2, axis=1)[:, ::2], X[:, ::-1][:, ::-1], sp.csr_array(X.astype(np.float32))]
     options = {"solver_params": {"step": step}}
-    expected = take_in(classifier(measure, **options), X, y)
+    expected = process_rows(classifier(measure, **options), X, y)
     for other in stored:
         # Sums of 5 products, some hundred updates: 1e-9 is a million roundings.
         np.testing.assert_allclose(
-            model(take_in(classifier(measure, **options), other, y)), model(expected), rtol=1e-9, atol=1e-9
+            model(process_rows(classifier(measure, **options), other, y)), model(expected), rtol=1e-9, atol=1e-9
         )
     mixed = classifier(measure, **options)
     for k, block in enumerate((X, stored[2], mapped)):
@@ -181,7 +183,7 @@ def test_storages_give_the_same_model(measure, step, tmp_path):
 )
 def test_blocks_of_any_size_learn_about_the_same(measure, size):
     X, y = data(400)
-    clf = take_in(classifier(measure), X, y, size)
+    clf = process_rows(classifier(measure), X, y, size)
     fitted = classifier(measure, solver_params={"passes": 1}).fit(X, y)
     blocks = -(-400 // size)
     assert clf._stream.blocks == clf.n_iter_ == blocks
@@ -197,7 +199,7 @@ def test_a_stream_is_as_good_as_a_pass_over_all_rows(measure):
     below_fit, below_recut = [], []
     for seed in range(3):
         X, y = data(20000, seed=seed, share=0.05)
-        clf = take_in(classifier(measure, seed), X, y, 1000)
+        clf = process_rows(classifier(measure, seed), X, y, 1000)
         fitted = classifier(measure, seed, solver_params={"passes": 1}).fit(X, y)
         below_fit.append(fitted.score(X, y) - clf.score(X, y))
         below_recut.append(copy.deepcopy(clf).tune_threshold(X, y).score(X, y) - clf.score(X, y))
@@ -212,7 +214,8 @@ def test_a_stream_of_stamp_weighs_rows_by_the_level_unless_told(measure):
     """weights="auto" has no second chance in a stream; Gower-Legendre has no level."""
     X, y = data()
     auto, level, equal = (
-        take_in(classifier(measure, solver_params={"weights": weights}), X, y) for weights in ("auto", "level", "equal")
+        process_rows(classifier(measure, solver_params={"weights": weights}), X, y)
+        for weights in ("auto", "level", "equal")
     )
     assert_same(auto, level)
     assert np.array_equal(auto.coef_, equal.coef_) == (measure == "gower_legendre")
@@ -222,7 +225,7 @@ def test_a_stream_of_stamp_weighs_rows_by_the_level_unless_told(measure):
 def test_outliers_do_not_decide_what_a_stream_learns():
     """Features with heavy tails: units that follow the largest entries would make the steps of all rows jump."""
     X, y = make_imbalanced(n_samples=60_000, random_state=0)
-    clf = take_in(classifier("gmean"), X[:40_000], y[:40_000], 5000)
+    clf = process_rows(classifier("gmean"), X[:40_000], y[:40_000], 5000)
     best = MeasureClassifier("gmean").fit(X[:40_000], y[:40_000]).score(X[40_000:], y[40_000:])
     assert clf.score(X[40_000:], y[40_000:]) >= best - 0.05  # 200 positives: a standard error of 0.03
 
@@ -231,10 +234,10 @@ def test_outliers_do_not_decide_what_a_stream_learns():
 @for_each("alpha", [2.0, 2e2, 2e6])
 def test_coefficients_stay_in_the_ball(measure, alpha):
     X, y = data()
-    clf = take_in(classifier(measure, alpha=alpha), X, y, len(y))  # one block: units change between blocks
+    clf = process_rows(classifier(measure, alpha=alpha), X, y, len(y))  # one block: units change between blocks
     length = np.hypot(np.linalg.norm(np.sqrt((X**2).mean(axis=0)) * clf.coef_), clf.trained_intercept_)
     assert length <= np.sqrt(2.0 / alpha) * (1 + 1e-9)  # a mean of iterates in the ball, roundings of its sum
-    assert_same(take_in(classifier(measure, alpha=alpha), X, y, len(y)), clf)
+    assert_same(process_rows(classifier(measure, alpha=alpha), X, y, len(y)), clf)
 
 
 # ------------------------------------------------------------------------------------------------ the cut
@@ -270,9 +273,9 @@ def test_the_threshold_is_the_best_for_the_recent_scores(measure):
 @one_of_each
 def test_a_compressed_cut_says_how_far_off_it_may_be(measure, monkeypatch):
     X, y = data(3000)
-    exact = take_in(classifier(measure), X, y)
+    exact = process_rows(classifier(measure), X, y)
     monkeypatch.setattr(score_sketch, "SIZE", 16)
-    clf = take_in(classifier(measure), X, y)
+    clf = process_rows(classifier(measure), X, y)
     assert np.array_equal(clf.coef_, exact.coef_)
     assert exact.threshold_rank_error_ == 0.0
     assert clf.threshold_rank_error_ == clf._stream.scores.rank_error > 0.0
@@ -283,45 +286,45 @@ def test_a_compressed_cut_says_how_far_off_it_may_be(measure, monkeypatch):
 @one_of_each
 def test_no_cut_keeps_the_trained_intercept(measure):
     X, y = data()
-    cut = take_in(classifier(measure), X, y)
-    kept = take_in(classifier(measure, threshold="none"), X, y)
+    cut = process_rows(classifier(measure), X, y)
+    kept = process_rows(classifier(measure, threshold="none"), X, y)
     assert kept.intercept_[0] == kept.trained_intercept_ == cut.trained_intercept_ != cut.intercept_[0]
     assert np.array_equal(kept.coef_, cut.coef_)
-    assert_same(take_in(classifier(measure, threshold="train"), X, y), cut)
+    assert_same(process_rows(classifier(measure, threshold="train"), X, y), cut)
 
 
 @one_of_each
 def test_the_cut_may_be_asked_for_later(measure):
     """The scores are kept with threshold="none" too."""
     X, y = data()
-    clf = take_in(classifier(measure, threshold="none"), X[:200], y[:200]).set_params(threshold="auto")
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(classifier(measure), X, y))
+    clf = process_rows(classifier(measure, threshold="none"), X[:200], y[:200]).set_params(threshold="auto")
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(classifier(measure), X, y))
 
 
 @one_of_each
 def test_recut_holds_until_the_next_block(measure):
     X, y = data()
-    clf = take_in(classifier(measure), X[:200], y[:200])
+    clf = process_rows(classifier(measure), X[:200], y[:200])
     before = clf.intercept_.copy()
     clf.tune_threshold(X, y, "accuracy")
     assert clf.intercept_ != before
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(classifier(measure), X, y))
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(classifier(measure), X, y))
 
 
 @one_of_each
 def test_without_an_intercept_only_the_cut_sets_one(measure):
     X, y = data()
-    clf = take_in(classifier(measure, fit_intercept=False), X, y)
+    clf = process_rows(classifier(measure, fit_intercept=False), X, y)
     assert clf.trained_intercept_ == 0.0
     assert clf.intercept_[0] != 0.0
-    assert_same(clf, take_in(classifier(measure, fit_intercept=False, intercept_scaling=5.0), X, y))
+    assert_same(clf, process_rows(classifier(measure, fit_intercept=False, intercept_scaling=5.0), X, y))
 
 
 @one_of_each
 def test_a_class_that_came_early_only_is_not_forgotten(measure):
     X, y = data(2000)
     rows = np.r_[np.flatnonzero(y == 1)[:50], np.flatnonzero(y == 0)]
-    clf = take_in(classifier(measure), X[rows], y[rows], 50)
+    clf = process_rows(classifier(measure), X[rows], y[rows], 50)
     assert sum(pair[1].weight for pair in clf._stream.scores.generations) == 50.0
     assert np.isfinite(model(clf)).all()
 
@@ -338,7 +341,8 @@ def test_rows_of_weight_zero_have_no_influence(measure):
     changed[5::4] *= -50.0
     flipped[5::4] = 1 - flipped[5::4]
     assert_same(
-        take_in(classifier(measure), X, y, weight=weight), take_in(classifier(measure), changed, flipped, weight=weight)
+        process_rows(classifier(measure), X, y, weight=weight),
+        process_rows(classifier(measure), changed, flipped, weight=weight),
     )
 
 
@@ -356,8 +360,8 @@ def test_a_class_of_weight_zero_has_not_been_seen(solver):
 def test_integer_weights_are_nearly_copies(measure, step):
     X, y = data(2000)
     weight, options = np.random.default_rng(1).integers(0, 4, len(y)), {"solver_params": {"step": step}}
-    weighted = take_in(classifier(measure, **options), X, y, weight=weight)
-    copies = take_in(classifier(measure, **options), np.repeat(X, weight, axis=0), np.repeat(y, weight), 150)
+    weighted = process_rows(classifier(measure, **options), X, y, weight=weight)
+    copies = process_rows(classifier(measure, **options), np.repeat(X, weight, axis=0), np.repeat(y, weight), 150)
     cosine = np.vdot(weighted.coef_, copies.coef_) / np.linalg.norm(weighted.coef_) / np.linalg.norm(copies.coef_)
     # One long step is not several short ones: only what they lead to is alike.
     assert cosine > 0.98
@@ -370,7 +374,9 @@ def test_integer_weights_are_nearly_copies(measure, step):
 @one_of_each
 def test_weights_of_one_are_no_weights(measure):
     X, y = data()
-    assert_same(take_in(classifier(measure), X, y), take_in(classifier(measure), X, y, weight=np.ones(len(y))))
+    assert_same(
+        process_rows(classifier(measure), X, y), process_rows(classifier(measure), X, y, weight=np.ones(len(y)))
+    )
 
 
 @every_measure
@@ -378,12 +384,14 @@ def test_weights_of_one_are_no_weights(measure):
 def test_class_weights_are_sample_weights_of_the_same_numbers(measure, weighted):
     X, y = data()
     weight = np.random.default_rng(2).integers(0, 3, len(y)) * 1.0 if weighted else np.ones(len(y))
-    clf = take_in(classifier(measure, class_weight={0: 0.5, 1: 3.0}), X, y, weight=weight)
-    assert_same(clf, take_in(classifier(measure), X, y, weight=weight * np.where(y == 1, 3.0, 0.5)))
-    assert not np.array_equal(clf.coef_, take_in(classifier(measure), X, y, weight=weight).coef_)
-    one_named = take_in(classifier(measure, class_weight={1: 3.0}), X, y, weight=weight)
-    assert_same(one_named, take_in(classifier(measure), X, y, weight=weight * np.where(y == 1, 3.0, 1.0)))
-    assert clf._stream.seen == (weight[y == 1].sum(), weight[y == 0].sum()), "numbers of rows, not what they weigh"
+    clf = process_rows(classifier(measure, class_weight={0: 0.5, 1: 3.0}), X, y, weight=weight)
+    assert_same(clf, process_rows(classifier(measure), X, y, weight=weight * np.where(y == 1, 3.0, 0.5)))
+    assert not np.array_equal(clf.coef_, process_rows(classifier(measure), X, y, weight=weight).coef_)
+    one_named = process_rows(classifier(measure, class_weight={1: 3.0}), X, y, weight=weight)
+    assert_same(one_named, process_rows(classifier(measure), X, y, weight=weight * np.where(y == 1, 3.0, 1.0)))
+    assert clf._stream.class_totals == (weight[y == 1].sum(), weight[y == 0].sum()), (
+        "numbers of rows, not what they weigh"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ classes and features
@@ -411,9 +419,9 @@ def test_rows_of_one_class_are_learnt_from_all_the_same(measure):
     """With the other class they give a model that knows them: order within a block is all that they lose."""
     X, y = data(2000)
     rows = np.argsort(y[:200], kind="stable")
-    clf = take_in(classifier(measure), X[rows], y[rows], 50)
-    assert sum(clf._stream.seen) == 200.0
-    clf = take_in(clf, X[200:], y[200:])
+    clf = process_rows(classifier(measure), X[rows], y[rows], 50)
+    assert sum(clf._stream.class_totals) == 200.0
+    clf = process_rows(clf, X[200:], y[200:])
     fitted = classifier(measure, solver_params={"passes": 1}).fit(X, y)
     assert clf.score(X, y) >= fitted.score(X, y) - 0.03  # 600 positives: a standard error of a rate is 0.02
 
@@ -502,13 +510,13 @@ def cases(faults):
 @for_each(("solver", "fault"), cases(BAD))
 def test_a_block_that_fails_leaves_the_stream_as_it_was(solver, fault):
     X, y = data()
-    clf, other = (take_in(streaming(solver), X[:200], y[:200]) for _ in range(2))
+    clf, other = (process_rows(streaming(solver), X[:200], y[:200]) for _ in range(2))
     bad, labels, options = BAD[fault]
     before = joblib.hash(clf.__dict__)
     with pytest.raises(ValueError):  # noqa: PT011 messages are tested elsewhere
         clf.partial_fit(bad, labels, **options)
     assert joblib.hash(clf.__dict__) == before
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(other, X[200:], y[200:]))
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(other, X[200:], y[200:]))
 
 
 # These are no faults of a first block.
@@ -552,14 +560,14 @@ def test_a_bad_first_block_of_other_features_leaves_an_earlier_fit_alone(solver,
 def test_a_bad_block_for_moments_leaves_the_stream_of_rows_alone(solver, fault):
     """With the other solver it is a first block, which may have other columns."""
     X, y = data()
-    clf = take_in(streaming(solver), X[:200], y[:200])
+    clf = process_rows(streaming(solver), X[:200], y[:200])
     before = joblib.hash(clf.__dict__)
     bad, labels, _ = BAD[fault]
     with pytest.raises(ValueError, match=r"NaN|expected the classes"):
         clf.set_params(solver="moments", measure="roc_auc").partial_fit(bad[:, :3], labels, [0, 1])
     clf.set_params(solver=solver, measure=FIRST[solver])
     assert joblib.hash(clf.__dict__) == before
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(streaming(solver), X, y))
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(streaming(solver), X, y))
 
 
 @for_each("solver", ROWS)
@@ -576,17 +584,22 @@ def test_an_option_refused_at_the_first_block_leaves_a_fit_alone(solver):
 @for_each("size", [1e155, 1e200, 1e300])
 def test_good_blocks_are_taken_in_after_one_that_overflows(solver, size):
     X, y = data()
-    clf = take_in(streaming(solver), X[:200], y[:200])
+    clf = process_rows(streaming(solver), X[:200], y[:200])
     with pytest.raises(ValueError, match="range of floats"):
         clf.partial_fit(size * X_BAD, Y_BAD)
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(streaming(solver), X, y))
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(streaming(solver), X, y))
 
 
 def interrupted(self, *arguments, **options):
     raise KeyboardInterrupt
 
 
-PLACES = [(RowMethod, "take_in_block"), (RowMethod, "take_in"), (RecentScores, "add"), (RecentScores, "best_threshold")]
+PLACES = [
+    (RowMethod, "process_block"),
+    (RowMethod, "process_rows"),
+    (RecentScores, "add"),
+    (RecentScores, "best_threshold"),
+]
 
 
 @one_of_each
@@ -595,7 +608,7 @@ PLACES = [(RowMethod, "take_in_block"), (RowMethod, "take_in"), (RecentScores, "
 def test_an_interrupt_leaves_all_as_it_was(measure, owner, name, blocks, monkeypatch):
     X, y = data()
     start, rest = slice(100 * blocks), slice(100 * blocks, None)
-    clf = take_in(classifier(measure), X[start], y[start])
+    clf = process_rows(classifier(measure), X[start], y[start])
     before = joblib.hash(clf.__dict__)
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, interrupted)
@@ -605,15 +618,15 @@ def test_an_interrupt_leaves_all_as_it_was(measure, owner, name, blocks, monkeyp
         assert joblib.hash(clf.__dict__) == before
     else:
         assert not hasattr(clf, "coef_")
-    assert_same(take_in(clf, X[rest], y[rest]), take_in(classifier(measure), X, y))
+    assert_same(process_rows(clf, X[rest], y[rest]), process_rows(classifier(measure), X, y))
 
 
 @one_of_each
 def test_an_interrupt_halfway_through_a_block_leaves_all_as_it_was(measure, monkeypatch):
     """The state has been changed by then: by the rows of one of ten parts, or by all rows, before the scores."""
     X, y = data()
-    clf = take_in(classifier(measure), X[:200], y[:200])
-    before, plain, calls = joblib.hash(clf.__dict__), RowMethod.take_in, []
+    clf = process_rows(classifier(measure), X[:200], y[:200])
+    before, plain, calls = joblib.hash(clf.__dict__), RowMethod.process_rows, []
 
     def second_part_fails(self, *arguments):
         calls.append(1)
@@ -624,12 +637,12 @@ def test_an_interrupt_halfway_through_a_block_leaves_all_as_it_was(measure, monk
     with monkeypatch.context() as patch:
         patch.setattr(row_state, "BLOCK_ROWS", 10)
         patch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 10)
-        patch.setattr(RowMethod, "take_in", second_part_fails)
+        patch.setattr(RowMethod, "process_rows", second_part_fails)
         with pytest.raises(KeyboardInterrupt):
             clf.partial_fit(X[200:], y[200:])
     assert len(calls) == 2
     assert joblib.hash(clf.__dict__) == before
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(classifier(measure), X, y))
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(classifier(measure), X, y))
 
 
 @one_of_each
@@ -649,7 +662,7 @@ def test_an_interrupted_first_block_leaves_an_earlier_fit_as_it_was(measure, mon
 @every_solver
 def test_fit_forgets_the_stream_and_partial_fit_after_it_begins_anew(solver):
     X, y = data()
-    clf = take_in(streaming(solver), -X, y)
+    clf = process_rows(streaming(solver), -X, y)
     assert_same(clf.fit(X, y), streaming(solver).fit(X, y))
     again = clf.partial_fit(X[:200], y[:200])
     assert_same(again, streaming(solver).partial_fit(X[:200], y[:200]))
@@ -660,23 +673,23 @@ def test_fit_forgets_the_stream_and_partial_fit_after_it_begins_anew(solver):
 def test_any_fit_ends_the_stream(solver):
     X, y = data()
     for other in ("lbfgs", "cost_search", solver):
-        clf = take_in(streaming(solver), -X, y)
+        clf = process_rows(streaming(solver), -X, y)
         assert clf.threshold_rank_error_ == 0.0
         clf.set_params(solver=other).fit(X, y)
         assert not hasattr(clf, "threshold_rank_error_")
         clf.set_params(solver=solver)
-        assert_same(take_in(clf, X, y), take_in(streaming(solver), X, y))
+        assert_same(process_rows(clf, X, y), process_rows(streaming(solver), X, y))
 
 
 @every_solver
 def test_a_fit_that_fails_does_not_end_the_stream(solver):
     X, y = data()
-    clf = take_in(streaming(solver), X[:200], y[:200])
+    clf = process_rows(streaming(solver), X[:200], y[:200])
     before = joblib.hash(clf.__dict__)
     with pytest.raises(ValueError, match=r"NaN|finite"):
         clf.fit(X * np.nan, y)
     assert joblib.hash(clf.__dict__) == before
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(streaming(solver), X, y))
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(streaming(solver), X, y))
 
 
 CHANGES = [
@@ -698,7 +711,7 @@ CHANGES = [
 @for_each(("measure", "change"), CHANGES)
 def test_what_is_learnt_cannot_change_halfway(measure, change):
     X, y = data()
-    clf = take_in(classifier(measure), X[:200], y[:200])
+    clf = process_rows(classifier(measure), X[:200], y[:200])
     before, own = joblib.hash(clf.__dict__), {name: clf.get_params()[name] for name in change}
     with pytest.raises(
         ValueError, match=r"the stream began with .* and this is .*: use another classifier, or fit"
@@ -709,10 +722,10 @@ def test_what_is_learnt_cannot_change_halfway(measure, change):
     for value in change.values():
         for name in value if isinstance(value, dict) else [value] if isinstance(value, str) else []:
             assert repr(name) in now
-    assert_same(clf, take_in(classifier(measure), X[:200], y[:200]))
+    assert_same(clf, process_rows(classifier(measure), X[:200], y[:200]))
     clf.set_params(**own)
     assert joblib.hash(clf.__dict__) == before
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(classifier(measure), X, y))
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(classifier(measure), X, y))
     clf.set_params(**change).fit(X, y)  # the way out
     assert hasattr(clf.partial_fit(X, y), "coef_")
 
@@ -721,9 +734,9 @@ def test_what_is_learnt_cannot_change_halfway(measure, change):
 def test_what_may_change_halfway(measure):
     """The ball, the weights of the classes and the cut are no part of what has been learnt."""
     X, y = data()
-    clf = take_in(classifier(measure), X[:200], y[:200])
+    clf = process_rows(classifier(measure), X[:200], y[:200])
     clf.set_params(alpha=1e-2, class_weight={1: 2.0}, threshold="none", n_jobs=1, max_iter=3)
-    take_in(clf, X[200:], y[200:])
+    process_rows(clf, X[200:], y[200:])
     assert clf.n_iter_ == 3
 
 
@@ -731,13 +744,13 @@ def test_what_may_change_halfway(measure):
 def test_another_kind_of_stream_begins_anew(measure):
     X, y = data()
     rows = {"solver": SOLVER[measure], "measure": measure}
-    clf = take_in(classifier(measure), -X[:, :3], y)
+    clf = process_rows(classifier(measure), -X[:, :3], y)
     clf.set_params(solver="moments", measure="roc_auc").partial_fit(X, y)
     fresh = MeasureClassifier("roc_auc", solver="moments").partial_fit(X, y)
     assert_same(clf, fresh)
     assert clf.n_passes_ == fresh.n_passes_
     assert not hasattr(clf, "threshold_rank_error_")
-    assert_same(take_in(clf.set_params(**rows), X, y), take_in(classifier(measure), X, y))
+    assert_same(process_rows(clf.set_params(**rows), X, y), process_rows(classifier(measure), X, y))
     assert not hasattr(clf, "moments_report_")
     with pytest.raises(ValueError, match="this classifier has none"):
         clf.set_params(solver="moments", measure="roc_auc").merge(fresh)
@@ -748,13 +761,13 @@ def test_another_kind_of_stream_begins_anew(measure):
 def test_a_stream_can_be_saved_and_copied(measure, blocks, monkeypatch):
     monkeypatch.setattr(score_sketch, "SIZE", 16)  # so that sketches have parts
     X, y = data()
-    clf = take_in(classifier(measure, None), X[: 100 * blocks], y[: 100 * blocks])
+    clf = process_rows(classifier(measure, None), X[: 100 * blocks], y[: 100 * blocks])
     before = model(clf)
     others = pickle.loads(pickle.dumps(clf)), copy.deepcopy(clf)
-    take_in(clf, X[100 * blocks :], y[100 * blocks :])
+    process_rows(clf, X[100 * blocks :], y[100 * blocks :])
     for other in others:
         assert np.array_equal(model(other), before), "nothing is shared with the original"
-        assert_same(take_in(other, X[100 * blocks :], y[100 * blocks :]), clf)
+        assert_same(process_rows(other, X[100 * blocks :], y[100 * blocks :]), clf)
         assert other.threshold_rank_error_ == clf.threshold_rank_error_
 
 
@@ -768,23 +781,23 @@ def test_a_stream_without_a_model_yet_can_be_saved():
 @one_of_each
 def test_a_clone_forgets_the_stream(measure):
     X, y = data()
-    clf = take_in(classifier(measure), -X, y)
+    clf = process_rows(classifier(measure), -X, y)
     assert not hasattr(clone(clf), "classes_")
-    assert_same(take_in(clone(clf), X, y), take_in(classifier(measure), X, y))
+    assert_same(process_rows(clone(clf), X, y), process_rows(classifier(measure), X, y))
 
 
 @one_of_each
 def test_coefficients_are_not_those_of_the_state(measure):
     """What the user does to coef_ and intercept_ must not reach the stream, nor later blocks those of a copy."""
     X, y = data()
-    clf = take_in(classifier(measure), X[:200], y[:200])
+    clf = process_rows(classifier(measure), X[:200], y[:200])
     kept = clf.coef_
     before = kept.copy()
-    take_in(clf, X[200:], y[200:])
+    process_rows(clf, X[200:], y[200:])
     assert np.array_equal(kept, before)
-    clf = take_in(classifier(measure), X[:200], y[:200])
+    clf = process_rows(classifier(measure), X[:200], y[:200])
     clf.coef_[:], clf.intercept_[:] = np.nan, np.nan
-    assert_same(take_in(clf, X[200:], y[200:]), take_in(classifier(measure), X, y))
+    assert_same(process_rows(clf, X[200:], y[200:]), process_rows(classifier(measure), X, y))
 
 
 # ------------------------------------------------------------------------------------------------ attributes and memory
@@ -854,7 +867,7 @@ def test_other_solvers_do_not_stream(solver):
 @for_each("solver", ROWS)
 def test_only_moments_can_be_added(solver):
     X, y = data()
-    clf = take_in(streaming(solver), X, y)
+    clf = process_rows(streaming(solver), X, y)
     assert hasattr(clf, "partial_fit")
     assert not hasattr(clf, "merge")
     with pytest.raises(AttributeError, match="merge") as error:
@@ -886,7 +899,7 @@ def test_options_that_do_not_go_with_blocks_are_refused_with_the_way_out(solver,
     X, y = data()
     with pytest.raises(ValueError, match=match):
         streaming(solver).set_params(**options).partial_fit(X, y)
-    clf = take_in(streaming(solver), X[:200], y[:200])
+    clf = process_rows(streaming(solver), X[:200], y[:200])
     before, own = joblib.hash(clf.__dict__), {name: clf.get_params()[name] for name in options}
     with pytest.raises(ValueError, match=match):
         clf.set_params(**options).partial_fit(X[200:], y[200:])

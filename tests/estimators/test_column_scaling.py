@@ -4,6 +4,9 @@ import warnings
 from itertools import product
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
@@ -51,8 +54,7 @@ def test_heavy_tails_are_warned_of_and_both_scalings_help():
 
 @for_each("kind", KINDS)
 def test_mapped_columns_give_no_warning_and_others_are_named(kind):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    frame = pd.DataFrame(X, columns=list("abcdef"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MeasureClassifier(scaling=kind).fit(frame, Y)
@@ -83,8 +85,7 @@ def test_the_fit_is_that_of_mapped_and_standardised_columns(measure, kind):
 def test_every_storage_gives_the_same_model(kind, tmp_path):
     reference = MeasureClassifier(scaling=kind).fit(X, Y)
     columns = [f"c{j}" for j in range(X.shape[1])]
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=columns)
+    frame = pd.DataFrame(X, columns=columns)
     convert(frame.assign(label=Y), tmp_path / "folder", label="label")
     stored = {
         "fortran": np.asfortranarray(X),
@@ -189,9 +190,7 @@ def test_sparse_rows_on_disk_have_class_moments(kind, options, tmp_path):
 
 
 def test_the_warning_names_columns_of_every_kind_of_frame():
-    for library in ("pyarrow", "polars"):
-        module = pytest.importorskip(library)
-        columns = {name: X[:, k] for k, name in enumerate("abcdef")}
-        table = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+    columns = {name: X[:, k] for k, name in enumerate("abcdef")}
+    for table in (pa.table(columns), pl.DataFrame(columns)):
         with pytest.warns(UserWarning, match="Columns 'a', 'b' and 'c' have heavy tails"):
             MeasureClassifier().fit(table, Y)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import sqlglot
 from databases import DATABASES, MISSING, run_duckdb, run_postgresql
 from export_models import encoded, made, run_sql
 from hypothesis import given
@@ -200,7 +201,6 @@ def test_any_text_is_only_text_in_postgresql():
 @for_each("dialect", ["mysql", "bigquery"])
 def test_other_dialects_are_read_as_they_are_meant(dialect):
     """No such database is at hand; sqlglot reads their grammar, and DuckDB runs what it translates."""
-    sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed; the extra test has it")
     columns = [
         Column("size", "number", (), 2.5, indicator=True),
         Column("it's `odd`\\", "category", ("a'b", "c\\d", "?"), "?"),

@@ -16,7 +16,6 @@ from cases import case
 from tiers import examples
 
 ROOT = Path(__file__).parents[2]
-pytest.importorskip("pyarrow")
 COSTLY = {
     "arguments",
     "checkpoint_content",

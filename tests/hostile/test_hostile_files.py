@@ -8,6 +8,8 @@ import zipfile
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hostile_cases import in_child, peak_of
 
@@ -178,7 +180,6 @@ def test_an_archive_named_npy_is_refused(tmp_path):
 
 def arrow_bytes(old, new):
     """Return an Arrow file in which some bytes, which occur in it, are others."""
-    pa = pytest.importorskip("pyarrow")
     table = pa.table(
         {"word": ["a", "bc", "def"], "kind": pa.array(["x", "y", "x"]).dictionary_encode(), "y": [1, 0, 1]}
     )
@@ -223,8 +224,6 @@ def test_names_of_columns_that_are_not_utf8_are_refused_by_file(tmp_path):
 
 def test_a_parquet_file_that_lies_about_its_rows_is_refused(tmp_path, monkeypatch):
     """Was: rows that nobody wrote held what memory held before, or an array of that many rows was asked for."""
-    pq = pytest.importorskip("pyarrow.parquet")
-    pa = pytest.importorskip("pyarrow")
     pq.write_table(pa.table({"x": [1.0, 2.0] * 6, "y": [0, 1] * 6}), tmp_path / "table.parquet")
     encoding = read_data(tmp_path / "table.parquet", "y").encoding
 
@@ -245,7 +244,6 @@ def test_a_parquet_file_that_lies_about_its_rows_is_refused(tmp_path, monkeypatc
 
 def test_text_of_parquet_that_is_not_utf8_is_refused_by_name(tmp_path):
     """Was: an error of the decoder without the file, or no error."""
-    pq, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
     binary = pa.array([b"a", b"\xff\xfe", b"b"], pa.binary())
     pq.write_table(
         pa.table({"word": pa.Array.from_buffers(pa.string(), 3, binary.buffers()), "y": [0, 1, 0]}),

@@ -46,7 +46,6 @@ def test_command_lines_that_once_ended_in_a_traceback(tmp_path, monkeypatch, cap
 
 def test_names_in_a_file_do_not_speak_to_the_terminal(tmp_path, capsys):
     """Was: a column named by an escape sequence was printed as it is."""
-    pytest.importorskip("pyarrow")
     path = tmp_path / "table.csv"
     path.write_text("\x1b[2Ja,b\x9b31m,y\n1,\x07,\x1b]0;title\x07\n2,x,no\n" * 1)
     for words in (

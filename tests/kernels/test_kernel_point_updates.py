@@ -291,7 +291,7 @@ def run_both(literal, X, y, weight, constant, start=((0.5, 0.5), np.inf), beta=1
             scale, projected = state.numbers[point_updates.SCALE], literal.projections
             own = (state.v, state.units, state.behind, state.numbers)
             kernel_options = literal.kind, beta**2, paper, radius
-            point_updates.take_in_rows(*arrays[:5], chunk, sign, weight, constant, *kernel_options, *own)
+            point_updates.process_rows(*arrays[:5], chunk, sign, weight, constant, *kernel_options, *own)
             for i in chunk.astype(int):
                 s = 1.0 if weight is None else float(weight[i])
                 if s > 0.0:
@@ -427,7 +427,7 @@ def test_rows_of_zeros_change_nothing_but_the_counts():
         arrays = as_operator(X_stored).row_arrays(0, 6)
         own = (state.v, state.units, state.behind, state.numbers)
         rows = np.arange(6, dtype=np.uint64)
-        point_updates.take_in_rows(*arrays[:5], rows, y.astype(np.int8), None, 0.0, MIN, 1.0, False, 1.0, *own)
+        point_updates.process_rows(*arrays[:5], rows, y.astype(np.int8), None, 0.0, MIN, 1.0, False, 1.0, *own)
         assert not state.v.any()
         assert not state.average().any()
         assert state.numbers[point_updates.TIME] == 6.0
@@ -442,7 +442,7 @@ def stamp_row(sign, kind, beta, counts, epoch):
     arrays, rows = as_operator(np.ones((1, 1))).row_arrays(0, 1), np.zeros(1, dtype=np.uint64)
     own = (state.v, state.units, state.behind, state.numbers)
     label = np.array([sign], dtype=np.int8)
-    point_updates.take_in_rows(*arrays[:5], rows, label, None, 0.0, kind, beta**2, True, 1e3, *own)
+    point_updates.process_rows(*arrays[:5], rows, label, None, 0.0, kind, beta**2, True, 1e3, *own)
     return state.numbers
 
 
@@ -500,7 +500,7 @@ def test_units_of_a_stream_follow_its_rows_and_so_does_the_length_of_w():
         w = state.numbers[point_updates.SCALE] * state.v
         assert state.numbers[point_updates.NORM2] == pytest.approx(np.sum(w**2 / state.units), rel=1e-12)
         arrays = operator.row_arrays(0, len(y))
-        point_updates.take_in_rows(*arrays[:5], rows, y.astype(np.int8), None, 1.0, MIN, 1.0, False, 1e3, *own())
+        point_updates.process_rows(*arrays[:5], rows, y.astype(np.int8), None, 1.0, MIN, 1.0, False, 1e3, *own())
     both = np.vstack([X, 10.0 * X])
     mean_square = np.sum(both**2, axis=0) / np.count_nonzero(both, axis=0)
     np.testing.assert_allclose(state.units, np.append(1.0 / mean_square, 1.0), rtol=1e-13)  # sums of some dozen squares

@@ -220,7 +220,7 @@ def test_the_command_line_saves_what_there_is(table, place, options, monkeypatch
 
 
 def test_progress_is_shown_once_there_is_a_model(table, monkeypatch, capsys):
-    monkeypatch.setattr("scoreline.cli.output.EVERY", 0.0)
+    monkeypatch.setattr("scoreline.cli.output.PROGRESS_SECONDS", 0.0)
     fitted, shown = [], []
     fit, update = MeasureClassifier.fit, train_module.Progress.update
 

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+from functools import cache
 from pathlib import Path
 
 import scoreline
@@ -23,6 +24,7 @@ LAYERS = [
     "gpu",
     "solvers",
     "objective",
+    "penalties",
     "risks",
     "measures",
     "scores",
@@ -55,7 +57,12 @@ OPTIONAL = {
         for name in ("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm", "onnx", "skl2onnx")
     },
 }
-TREES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+
+
+@cache
+def trees():
+    """Return {path: syntax tree} of the package."""
+    return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
 
 def imported_modules(tree, top_only=False):
@@ -95,7 +102,7 @@ def wrong_arrows(own, tree):
 def test_imports_go_down():
     wrong = [
         f"{path} {what}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if layer(path.parts) != "__init__"
         for what in wrong_arrows(layer(path.parts), tree)
     ]
@@ -131,7 +138,7 @@ def annotated(tree):
 def test_operators_risks_and_spaces_have_types():
     wrong = [
         f"{path}:{annotation.lineno}: {name} is Any; use LinearMap, Risk ..."
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if layer(path.parts) in TYPED_ROOMS
         for name, annotation in annotated(tree)
         if name in TYPED_NAMES and is_any(annotation)
@@ -141,7 +148,7 @@ def test_operators_risks_and_spaces_have_types():
 
 def test_every_public_method_has_a_docstring():
     """A method that overrides another one may inherit its docstring, which ruff's D102 does not know."""
-    for path in TREES:
+    for path in trees():
         if path.parts[0] not in {"operators", "scores", "risks", "measures", "solvers"}:
             continue
         module = importlib.import_module(".".join(["scoreline", *path.with_suffix("").parts]))
@@ -159,7 +166,7 @@ def test_every_public_method_has_a_docstring():
 
 def test_optional_packages_stay_in_their_files():
     wrong = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for module in imported_modules(tree, top_only=True):
             allowed = OPTIONAL.get(module.partition(".")[0])
             if allowed is not None and path.as_posix() not in allowed:
@@ -169,7 +176,7 @@ def test_optional_packages_stay_in_their_files():
 
 def test_the_layers_are_all_there():
     """A new room needs a place in LAYERS, and a renamed one its new name."""
-    assert {layer(path.parts) for path in TREES} - {"__init__"} == set(LAYERS)
+    assert {layer(path.parts) for path in trees()} - {"__init__"} == set(LAYERS)
 
 
 SHORT_CALLS = ("classifier", "fitting", "model_selection")
@@ -179,7 +186,7 @@ PUBLIC = {"compare"}  # whose parameters are options of the user, like those of 
 def test_functions_take_at_most_six_arguments():
     """More than that is a record that nobody has named yet."""
     long = []
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         if layer(path.parts) not in SHORT_CALLS:
             continue
         for node in ast.walk(tree):

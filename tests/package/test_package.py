@@ -18,6 +18,7 @@ def test_public_names_and_version():
         "CountMeasure",
         "MeasureClassifier",
         "MeasureClassifierCV",
+        "ThresholdClassifier",
         "__version__",
         "list_measures",
         "list_solvers",

@@ -253,10 +253,10 @@ def test_golden_certificate(name):
     slope = objective.slope(point)
     dual = point.risk.plane - slope @ slope / (2 * case["alpha"])
     # 1e-10: the tolerance stated with the golden values.
-    assert point.hard == pytest.approx(case["J"], abs=1e-10)
+    assert point.objective == pytest.approx(case["J"], abs=1e-10)
     assert point.value == pytest.approx(case["J_mu"], abs=1e-10)
     assert dual == pytest.approx(case["dual"], abs=1e-10)
-    assert point.hard - dual == pytest.approx(case["gap"], abs=1e-10)
+    assert point.objective - dual == pytest.approx(case["gap"], abs=1e-10)
     np.testing.assert_allclose(case["alpha"] * w + slope, case["grad"], atol=1e-10, rtol=0)
     value, gradient = objective.value_grad(w, case["mu"])
     assert value == point.value

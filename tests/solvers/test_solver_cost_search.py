@@ -153,7 +153,7 @@ def digits():
 
 def test_ctrl_c_in_the_second_fit_keeps_the_plain_model():
     X, y = digits()
-    settings = {"measure": "gmean", "alpha": 1e-3, "random_state": 0}
+    settings = {"measure": "gmean", "alpha": 1e-2, "random_state": 0}
     assert MeasureClassifier(solver="cost_search", **settings).fit(X, y).cost_ > 1.0, (
         "otherwise this test shows nothing"
     )
@@ -174,7 +174,7 @@ def test_ctrl_c_in_the_second_fit_keeps_the_plain_model():
 def test_ctrl_c_in_the_third_fit_keeps_the_better_of_the_first_two():
     X, y = digits()
     callback = Interrupting(fit=3)
-    clf = MeasureClassifier("gmean", solver="cost_search", alpha=1e-3, solver_params={"callbacks": [callback]})
+    clf = MeasureClassifier("gmean", solver="cost_search", alpha=1e-2, solver_params={"callbacks": [callback]})
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)
     assert clf.status_ == "interrupted"

@@ -125,11 +125,11 @@ def test_distances_start_where_a_row_was_last_evaluated():
     norms, margins = np.array([1.0, 2.0, 1.0, 0.0]), np.array([3.0, 3.0, 0.5, 5.0])
     start, out = np.zeros(2), np.array([1.5, 0.0])
     for shrinking in (SumShrinking(norms), PathShrinking(norms)):
-        shrinking.seen(None, start, margins)
+        shrinking.update(None, start, margins)
         assert shrinking.needed(np.array([0.9, 0.0]), 0.9).tolist() == [False, False, True, True]
         assert shrinking.needed(out, 1.5).tolist() == [False, True, True, True]
         shrinking.moved(1.5)
-        shrinking.seen(np.array([False, True, True, True]), out, np.array([9.0, 3.0, 2.0, 5.0]))
+        shrinking.update(np.array([False, True, True, True]), out, np.array([9.0, 3.0, 2.0, 5.0]))
         # Back at the start: 3 of way, no distance. Row 0 was seen there, the others at `out`, 1.5 away.
         back = shrinking.needed(start, 1.5).tolist()
         assert back == ([True] if isinstance(shrinking, SumShrinking) else [False]) + [True, True, True]
@@ -141,9 +141,9 @@ def test_distances_start_where_a_row_was_last_evaluated():
 @for_each("kind", [SumShrinking, PathShrinking])
 def test_the_bound_holds_after_a_way_so_long_that_it_rounds(kind):
     shrinking, w = kind(np.ones(1)), np.array([1.0])
-    shrinking.seen(None, np.array([1e9]), np.array([-5.0]))
+    shrinking.update(None, np.array([1e9]), np.array([-5.0]))
     shrinking.moved(1e9)  # from far away; the sum has steps of 1e-7 from here on
-    shrinking.seen(None, w, np.array([1.0 + 1e-8]))
+    shrinking.update(None, w, np.array([1.0 + 1e-8]))
     assert shrinking.needed(w - 5e-8, 5e-8).all(), "the margin may be 1 - 4e-8 there"
 
 

@@ -118,15 +118,15 @@ def test_blocks_of_rows_take_in_every_row_once_a_pass(measure, monkeypatch):
     monkeypatch.setattr(row_state, "BLOCK_ROWS", 7)
     monkeypatch.setattr(row_state, "BLOCK_BYTES", 8 * 4 * 7)  # 7 rows
     solver, seen = CLASS[SOLVER[measure]], []
-    take_in = solver.take_in
+    process_rows = solver.process_rows
 
     def watched(self, rows, *others):
         values, row_step, order = rows[0], int(rows[3]), rows[5].astype(int)
         assert len(order) <= 7
         seen.extend(float(values[i * row_step]) for i in order)
-        take_in(self, rows, *others)
+        process_rows(self, rows, *others)
 
-    monkeypatch.setattr(solver, "take_in", watched)
+    monkeypatch.setattr(solver, "process_rows", watched)
     for stored in (X, X[:, ::-1]):  # as it lies in memory, and block by block
         seen.clear()
         fitted = classifier(measure, passes=3).fit(stored, y)
@@ -323,15 +323,15 @@ def test_time_ends_a_run(measure):
 def test_an_interrupt_leaves_a_fitted_classifier(measure, after, monkeypatch):
     X, y = data()
     solver, calls = CLASS[SOLVER[measure]], []
-    take_in = solver.take_in
+    process_rows = solver.process_rows
 
     def interrupted(self, *arguments):
         if len(calls) == after:
             raise KeyboardInterrupt
         calls.append(1)
-        take_in(self, *arguments)
+        process_rows(self, *arguments)
 
-    monkeypatch.setattr(solver, "take_in", interrupted)
+    monkeypatch.setattr(solver, "process_rows", interrupted)
     stopped = classifier(measure, passes=9)
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, y)
@@ -353,7 +353,7 @@ def test_an_interrupt_before_the_first_row_leaves_an_earlier_model(measure, monk
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(CLASS[SOLVER[measure]], "take_in", pressed)
+    monkeypatch.setattr(CLASS[SOLVER[measure]], "process_rows", pressed)
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(X[:50], y[:50])
     np.testing.assert_array_equal(fitted.coef_, coef)
@@ -565,13 +565,13 @@ def test_spade_comes_within_a_thousandth_of_the_optimum_of_its_own_problem(measu
 
 def class_weights(monkeypatch):
     """Return a list that will hold the weights of both classes after every block of a run of STAMP."""
-    take_in, seen = StampSolver.take_in, []
+    process_rows, seen = StampSolver.process_rows, []
 
     def watched(self, rows, measure, radius, state):
-        take_in(self, rows, measure, radius, state)
+        process_rows(self, rows, measure, radius, state)
         seen.append(state.numbers[[point_updates.ALPHA, point_updates.BETA, point_updates.LEVEL]].tolist())
 
-    monkeypatch.setattr(StampSolver, "take_in", watched)
+    monkeypatch.setattr(StampSolver, "process_rows", watched)
     return seen
 
 
@@ -614,13 +614,13 @@ def test_stamp_comes_within_a_thousandth_of_the_optimum_at_its_last_level(measur
 @for_each("seed", seeds(5))
 def test_the_level_of_stamp_is_close_to_the_measure_of_its_predictions(seed, monkeypatch):
     X, y = data(n=400, seed=seed)
-    take_in, states = StampSolver.take_in, []
+    process_rows, states = StampSolver.process_rows, []
 
     def watched(self, rows, measure, radius, state):
         states.append(state)
-        take_in(self, rows, measure, radius, state)
+        process_rows(self, rows, measure, radius, state)
 
-    monkeypatch.setattr(StampSolver, "take_in", watched)
+    monkeypatch.setattr(StampSolver, "process_rows", watched)
     fitted = classifier("f1", passes=60, threshold="none", seed=seed).fit(X, y)
     level = states[-1].numbers[point_updates.LEVEL]
     assert states[-1].numbers[point_updates.EPOCH] >= 100 * 2**7

@@ -168,6 +168,7 @@ def test_losses_are_those_of_the_library():
     assert pairwise_hinge(z, y)[0] == pytest.approx(pairs.mean(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_lbfgs_of_the_paper_arrives_at_the_minimum():
     X, y = some_rows()
     for measure, close in (("accuracy", 1e-6), ("roc_auc", 1e-2)):  # the hinge is not smooth: it ends near the minimum
@@ -187,6 +188,7 @@ def test_lbfgs_of_the_paper_arrives_at_the_minimum():
         assert 1 < found.iterations <= 500
 
 
+@pytest.mark.slow
 def test_adam_comes_near_to_the_minimum():
     X, y = some_rows(n=400)
     start = random_start(X, "accuracy", 1.0, np.random.default_rng(0))
@@ -198,6 +200,7 @@ def test_adam_comes_near_to_the_minimum():
     assert ends[0] <= ends[1] <= ends[0] + 1e-3  # steps of 0.001 jump around the minimum
 
 
+@pytest.mark.slow
 def test_trials_have_all_columns():
     known = known_set(1, GaussianSet(5, 300, 0.4, 0.0), 0.9)
     methods = ("F", "rival", "rival_0", "ours", "ours_rival")

@@ -1,4 +1,4 @@
-"""Compare scoreline with logistic regression and boosted trees on one data set, and say whether it pays here."""
+"""Compare scoreline with logistic regression and boosted trees on one data set, and tell whether it pays."""
 
 import argparse
 import shlex
@@ -35,7 +35,7 @@ SAME_NAMES = (
     "alphas",
     "max_rows",
     "max_time",
-)  # as arguments of `compare`
+)  # options that are arguments of `compare`
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--solvers",
         type=names,
         metavar="A,B",
-        help="scoreline solvers beside those of auto (by default those made for the measure)",
+        help="scoreline solvers to compare in addition to auto (by default those made for the measure)",
     )
     add("--features", choices=("additive", "pairs", "auto"), help="also compare a scoreline model with these features")
     add(
@@ -91,7 +91,7 @@ def run(options: Any, output: Output) -> None:
     check_outputs(options, ("report",))
     data = read(options, output)
     y = two_classes(data)
-    with output.progress("comparing", steady=True) as progress:
+    with output.progress("comparing", repeat=True) as progress:
         found = compare(
             data.X,
             y,
@@ -111,12 +111,12 @@ def run(options: Any, output: Output) -> None:
 
 
 def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
-    told = ("name", "kind", "solver", "risk", "value", "values", "seconds", "alphas", "difference", "failure")
+    shown = ("name", "kind", "solver", "risk", "value", "values", "seconds", "alphas", "difference", "failure")
     output.results(
         verdict=found.verdict, kind=found.kind, best=found.best.name, tree_verdict=found.tree_verdict,
         trees_win=found.trees_win, measure=found.measure.name, rows=found.rows, rows_used=found.rows_used,
         splits=found.splits, splits_planned=found.splits_planned, notes=[as_options(line) for line in found.notes],
-        contenders=[{name: getattr(each, name) for name in told} for each in found.contenders],
+        contenders=[{name: getattr(each, name) for name in shown} for each in found.contenders],
     )  # fmt: skip
     used = f" ({found.rows_used:,} used)" if found.rows_used < found.rows else ""
     output.text(
@@ -138,7 +138,7 @@ def _print(found: Comparison, options: Any, output: Output, shape: Any) -> None:
 def train_command(options: Any, found: Comparison, shape: tuple[int, int]) -> str:
     """Return the command that trains the method of the verdict on all rows, with the median of the chosen alphas.
 
-    Where folds have chosen a cost together with alpha, the command lets folds choose both again.
+    If folds have chosen a cost together with alpha, the command lets folds choose both again.
     """
     given = {name: getattr(options, name) for name in ("label", "positive", "categories", "drop", "missing", "impute")}
     rows = options.min_category_rows
@@ -173,12 +173,12 @@ def train_command(options: Any, found: Comparison, shape: tuple[int, int]) -> st
 
 
 def _option(name: str, value: str) -> list[str]:
-    """Return an option as words; a value like -x would be taken for an option of its own."""
+    """Return an option as words; a value like -x needs an equals sign, or it would be read as an option."""
     return [f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value]
 
 
 def table(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the rows of the table, its head first, then the method that the verdict is about."""
+    """Return the rows of the table: the header, the method of the verdict, then the others."""
     rows: list[tuple[str, ...]] = [("model", found.measure.name, "difference", "95 % interval", "seconds")]
     for c in sorted(found.contenders, key=lambda c: c is not found.best):
         if c.failure is not None:

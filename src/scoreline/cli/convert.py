@@ -1,4 +1,4 @@
-"""Convert data to a folder that is trained from disk, whatever its size."""
+"""Convert data of any size to a folder for training from disk."""
 
 import argparse
 from pathlib import Path
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any, output: Output) -> None:
-    """Convert, and open what was made."""
+    """Convert, and report the shape of the folder."""
     if Path(options.folder).exists() and not options.overwrite:
         raise ValueError(f"{options.folder} exists already; choose another folder, or replace it with --overwrite")
     if options.overwrite and Path(options.folder).resolve() == Path(options.file).resolve():
@@ -56,10 +56,10 @@ def run(options: Any, output: Output) -> None:
 
 
 def _like(options: Any) -> dict[str, Any]:
-    """Return what the folder or the model of --like settles about reading: encoding, label and positive class."""
-    settled = [name for name in LEARNT_OPTIONS if getattr(options, name) not in (None, ())]
-    if settled:
-        option = "--no-indicators" if settled[0] == "indicators" else f"--{settled[0].replace('_', '-')}"
+    """Return the options of reading that the folder or the model of --like determines."""
+    conflicts = [name for name in LEARNT_OPTIONS if getattr(options, name) not in (None, ())]
+    if conflicts:
+        option = "--no-indicators" if conflicts[0] == "indicators" else f"--{conflicts[0].replace('_', '-')}"
         raise UsageError(f"{option} and --like both say how columns become features; leave one of them out")
     if Path(options.like).is_dir():
         folder = open_mapped(options.like)
@@ -73,7 +73,7 @@ def _like(options: Any) -> dict[str, Any]:
         raise ValueError(f"--like {options.like} was not made from a table and has no encoding; leave --like out")
     found: dict[str, Any] = {"encoding": encoding}
     if options.label is None and open_table(options.file, separator=options.separator).has(encoding.label):
-        found["label"] = encoding.label  # rows to predict have none
+        found["label"] = encoding.label  # rows to predict have no label
     if options.positive is None and class_names is not None and (options.label or "label" in found):
         found["positive"] = class_names[1]
     return found

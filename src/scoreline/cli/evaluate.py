@@ -1,4 +1,4 @@
-"""Evaluate a saved model on labelled rows: its measure, the others, and the confusion counts."""
+"""Evaluate a saved model on labelled rows: its own measure, other measures, and the confusion counts."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,8 @@ from scoreline.classifier import load_model
 from scoreline.cli.output import Output
 from scoreline.cli.parser import add_reading
 from scoreline.cli.reading import labels_of, read
-from scoreline.measures import OperatingPoint, all_measures, get_measure
+from scoreline.measures import Interval, Measure, OperatingPoint, all_measures, get_measure
+from scoreline.measures.intervals import RATES, intervals_of
 
 EXAMPLES = """examples:
   scoreline evaluate model.npz holdout.csv --label outcome
@@ -46,29 +47,47 @@ def run(options: Any, output: Output) -> None:
     }
     others = {name: measure.value(truth, scores) for name, measure in measures.items()}
     values = {own.name: others.pop(own.name), **rates, **others}
+    ends = _intervals(measures, truth, scores)
     labels = {name: measures[name].label if name in measures else name for name in values}
     output.results(
         rows=len(truth), measure=own.name, target=own.label, values=values, counts=counts, flagged=flagged,
         labels={name: label for name, label in labels.items() if label != name},
+        intervals={name: [each.low, each.high] for name, each in ends.items()},
     )  # fmt: skip
     output.text(
         f"{own.label} (trained for): {values[own.name]:.4f} on {len(truth):,} rows, {truth.mean():.2%} positive"
     )
-    table = [(labels[name], "not defined" if np.isnan(value) else f"{value:.4f}") for name, value in values.items()]
-    output.table([("at the model's threshold", "value"), *table[:3]], right=(1,))
+    table = [
+        (labels[name], "not defined" if np.isnan(value) else f"{value:.4f}", _shown(ends.get(name)))
+        for name, value in values.items()
+    ]
+    head = ("value", "95 % interval")
+    output.table([("at the model's threshold", *head), *table[:3]], right=(1,))
     output.text(
         f"{flagged:,} rows flagged: {counts['tp']:,} true positives, {counts['fp']:,} false; not flagged: {counts['fn']:,} "
         f"missed positives, {counts['tn']:,} true negatives"
     )
     if isinstance(own, OperatingPoint) and not own.is_met(**counts):
         output.text(f"the target is missed: {own.constraint()} does not hold on these rows, so {own.name} is 0")
-    output.table([("other measures", "value"), *table[3:]], right=(1,))
+    output.table([("other measures", *head), *table[3:]], right=(1,))
+
+
+def _intervals(measures: dict[str, Measure], truth: Any, scores: Any) -> dict[str, Interval]:
+    """Return the intervals of measures, of precision and of recall; none where a class has a single row."""
+    if min(np.count_nonzero(truth), np.count_nonzero(~truth)) < 2:
+        return {}
+    named = {**measures, "precision": RATES["precision"], "recall": RATES["recall"]}
+    return dict(zip(named, intervals_of(list(named.values()), truth, scores), strict=True))
+
+
+def _shown(each: Interval | None) -> str:
+    return "" if each is None or np.isnan(each.value) else f"{each.low:.4f} to {each.high:.4f}"
 
 
 def positive_rows(labels: Any, classes: Any, marked: bool) -> Any:
-    """Return which rows are of the positive class of a model, whatever type its labels have here.
+    """Return which rows are of the positive class of a model, for labels of any type.
 
-    `marked`: labels of True and False stand for the class that --positive has named, here or when the rows were converted.
+    `marked` says that labels True and False refer to the class named by --positive, now or when the rows were converted.
     """
     labels = np.asarray(labels)
     marked = marked and labels.dtype == bool
@@ -78,7 +97,7 @@ def positive_rows(labels: Any, classes: Any, marked: bool) -> Any:
     unknown = ~truth & (words != negative)
     if unknown.any() and not marked and not negative.startswith("not "):
         row = int(np.argmax(unknown))
-        hint = "; name the class to find with --positive" if (negative, positive) == ("False", "True") else ""
+        hint = "; name the positive class with --positive" if (negative, positive) == ("False", "True") else ""
         raise ValueError(
             f"row {row + 1} has the label {str(words[row])!r}, the model knows {negative!r} and {positive!r}{hint}"
         )

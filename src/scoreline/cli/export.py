@@ -1,4 +1,4 @@
-"""Export a saved model for programs that have no scoreline: ONNX, SQL, JSON."""
+"""Export a saved model for other programs: ONNX, SQL, JSON."""
 
 import argparse
 import json
@@ -15,8 +15,8 @@ EXAMPLES = """examples:
   scoreline export model.npz --to sql --table payments --keep id > score.sql
   scoreline export model.npz --to onnx --out model.onnx
   scoreline export model.npz --to json --out model.json"""
-SHOWN = 20  # inputs that are named in the note about a model
-OPTIONS = {"sql": ("table", "keep", "booleans", "dialect"), "onnx": ("dtype", "inputs")}  # that only one format has
+SHOWN = 20  # inputs in the note about a model
+OPTIONS = {"sql": ("table", "keep", "booleans", "dialect"), "onnx": ("dtype", "inputs")}  # options of a single format
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="where to write (by default to standard output; onnx needs it)")
     add = parser.add_argument_group("sql").add_argument
     add("--table", metavar="NAME", help="table to score; SCHEMA.NAME for one of a schema")
-    add("--keep", type=names, metavar="A,B", help="columns to have beside the results (all)")
+    add("--keep", type=names, metavar="A,B", help="columns to keep next to the results (all)")
     add("--dialect", choices=tuple(DIALECTS), help="SQL dialect (ansi: PostgreSQL, SQLite, DuckDB and others)")
     add("--booleans", type=names, metavar="A,B", help="columns whose type in the database is BOOLEAN")
     add = parser.add_argument_group("onnx").add_argument

@@ -1,4 +1,4 @@
-"""Look at data or at a model: shape, balance, scale, problems, advice."""
+"""Describe data or a model: shape, balance, scale, problems, advice."""
 
 import argparse
 import zipfile
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Any, output: Output) -> None:
-    """Describe what the file holds."""
+    """Describe the file."""
     show = _model if _is_model(Path(options.file)) else _data
     show(options, output)
 
@@ -41,14 +41,14 @@ def _is_model(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:
             return HEADER in archive.namelist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, OSError):
-        return False  # a damaged one: its reader says how
+        return False  # the reader of data explains what is wrong
 
 
 def _data(options: Any, output: Output) -> None:
     lacking = []
     try:
         data = read(options, output)
-    except ValueError as error:  # what is missing is a finding here, no reason to stop
+    except ValueError as error:  # missing values are a finding, not a reason to stop
         if not isinstance(error.__cause__, MissingValuesError):
             raise
         lacking = [as_options(str(error))]
@@ -77,7 +77,7 @@ def _model(options: Any, output: Output) -> None:
         "nonzero_weights": used, "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_,
     }  # fmt: skip
     rows = [
-        ("measure", own.label), ("threshold", f"{threshold:.6g} (rows whose score without intercept is larger are flagged)"),
+        ("measure", own.label), ("threshold", f"{threshold:.6g} (for the score without intercept; rows above it are flagged)"),
         ("classes", ", ".join(map(str, clf.classes_.tolist()))), ("features", f"{clf.n_features_in_:,}"),
         ("solver", f"{clf.solver_}, risk {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("scaling", str(clf.scaling)),
         ("status", clf.status_), ("non-zero weights", f"{used:,}"),

@@ -1,4 +1,4 @@
-"""The entry point: finds the verb, and turns what goes wrong into a message and an exit code."""
+"""The entry point, which runs the verb and turns errors into a message and an exit code."""
 
 import os
 import signal
@@ -11,14 +11,14 @@ from scoreline.cli.parser import UsageError, parse
 from scoreline.runtime.vectors import ClusterError
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
-WRITTEN = ("out", "report", "folder")  # options that name where results are written, other than standard output
+WRITTEN = ("out", "report", "folder")  # options that name a file or folder for the results
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code.
 
-    0: done. 1: failed, with a message on standard error. 2: wrong usage. 130: Ctrl-C (what was learnt so far is saved, and a
-    line says where).
+    0: done. 1: failed, with a message on standard error. 2: wrong usage. 130: Ctrl-C; the best model so far is saved, and a
+    message says where.
     """
     return exit_code_of(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -30,7 +30,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
         code = command()
         finish_stdout()
         return code
-    except BrokenPipeError:  # `| head` has what it wanted: nothing failed
+    except BrokenPipeError:  # the reader, for example `| head`, needs no more: not a failure
         _leave_stdout()
         return DONE
     except UsageError as error:
@@ -50,7 +50,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run the verb; return its exit code, also that of argparse, which ends by itself."""
+    """Run the verb and return its exit code, or that of argparse."""
     try:
         options, parser = parse(arguments)
     except SystemExit as ended:
@@ -68,7 +68,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _leave_stdout() -> None:
-    """Let what could not be written to standard output go: Python would try again, and complain, at its end."""
+    """Discard output that could not be written; otherwise Python would try again at exit, and complain."""
     if sys.stdout is None:
         return
     try:
@@ -79,7 +79,7 @@ def _leave_stdout() -> None:
 
 
 def _message(error: Exception) -> str:
-    """Return what an exception says; of the system's the reason and the file."""
+    """Return the message of an exception; for errors of the system the reason and the file."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return as_options(str(error)) or type(error).__name__
@@ -87,7 +87,7 @@ def _message(error: Exception) -> str:
 
 def entry(program: Callable[[], int] = main) -> None:
     """Run as a program."""
-    signal.signal(signal.SIGTERM, _stop)  # from a scheduler: what was learnt is saved as with Ctrl-C
+    signal.signal(signal.SIGTERM, _stop)  # from a scheduler: the best model so far is saved, as after Ctrl-C
     sys.exit(program())
 
 

@@ -1,4 +1,4 @@
-"""List what can be trained for, and by which solvers."""
+"""List the measures, or the solvers."""
 
 import argparse
 from typing import Any
@@ -21,7 +21,5 @@ def run(options: Any, output: Output) -> None:
     found: list[Any] = list(list_solvers() if options.solvers else list_measures())
     output.results(**{"solvers" if options.solvers else "measures": [info._asdict() for info in found]})
     head = ("solver", "what it does") if options.solvers else ("measure", "what it is")
-    usual, research = (
-        [(info.name, info.summary) for info in found if info.research is asked] for asked in (False, True)
-    )
+    usual, research = ([(info.name, info.summary) for info in found if info.research is flag] for flag in (False, True))
     output.table([head, *usual, ("", ""), ("research", "only of scientific interest"), *research])

@@ -1,4 +1,4 @@
-"""What the verbs print: text for people, one JSON object for programs, progress on a terminal or as plain lines."""
+"""Output of the verbs: text for people, one JSON object for programs, progress on a terminal or as plain lines."""
 
 import ast
 import errno
@@ -20,23 +20,23 @@ from typing import Any
 import numpy as np
 
 STDOUT = "standard output"
-EVERY = 5.0  # seconds between two lines of progress where there is no terminal
-# Control characters but the end of a line and the tab, and halves of surrogate pairs, as escapes: names of columns and labels
-# are printed, and come from files that could tell a terminal what to do.
+PROGRESS_SECONDS = 5.0  # between two lines of progress without a terminal
+# Control characters except line end and tab, and unpaired surrogates, as escapes: column names and labels come from
+# files, which could otherwise send commands to the terminal.
 CONTROLS = {k: f"\\x{k:02x}" for k in (*range(9), *range(11, 32), *range(127, 160))}
 CONTROLS |= {k: f"\\u{k:04x}" for k in range(0xD800, 0xE000)}
 
 
 def say(line: str) -> None:
-    """Print a line to standard error; that nobody reads it there is no reason to stop working."""
-    if sys.stderr is not None:  # None: it is closed, and print would take standard output
+    """Print a line to standard error; a closed standard error is not an error."""
+    if sys.stderr is not None:  # if it is closed, print would write to standard output
         with suppress(OSError):
             print(line.translate(CONTROLS), file=sys.stderr, flush=True)
 
 
 @contextmanager
 def writing(path: Any) -> Iterator[None]:
-    """Name the file in an error of the system that does not: a full disk."""
+    """Add the name of the file to system errors without one, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -46,7 +46,7 @@ def writing(path: Any) -> Iterator[None]:
 
 
 def write_stdout(text: str) -> None:
-    """Write all of a text to standard output, unless that is closed; an error names it."""
+    """Write a text to standard output completely, unless it is closed."""
     stream = sys.stdout
     if stream is None:
         return
@@ -62,29 +62,30 @@ def write_stdout(text: str) -> None:
         if not isinstance(raw, io.RawIOBase):
             stream.write(text)
             return
-        # PYTHONUNBUFFERED takes the buffer away, and Python then ignores how much of a text was written.
+        # With PYTHONUNBUFFERED there is no buffer, and Python ignores how much of the text was written.
         rest = memoryview(text.replace("\n", os.linesep).encode(stream.encoding, stream.errors or "strict"))
         while rest:
-            taken = raw.write(rest)
-            if taken is None:
+            count = raw.write(rest)
+            if count is None:
                 raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-            rest = rest[taken:]
+            rest = rest[count:]
 
 
 def finish_stdout() -> None:
-    """Raise unless everything that was written to standard output has arrived there."""
+    """Flush standard output, and raise if it could not be written completely."""
     if sys.stdout is None:
         return
     with writing(STDOUT):
         sys.stdout.flush()
         try:
             copy = os.dup(sys.stdout.fileno())
-        except (OSError, ValueError):  # a stream of the caller's, without a file of the system
+        except (OSError, ValueError):  # the caller's stream has no file descriptor
             return
         os.close(copy)  # network file systems report some failed writes only when a file is closed
 
 
-# Arguments of the library that are options of some verb; the names of other options follow from those of the arguments.
+# Arguments of the library that are options of a verb. The names of the options follow from those of the arguments,
+# except RENAMED.
 OPTIONS = (
     "label", "positive", "categories", "drop", "missing", "impute", "indicators", "min_category_rows", "separator",
     "zero_based", "overwrite", "measure", "measure_params", "solver", "solvers", "risk", "scaling", "alpha",
@@ -96,7 +97,7 @@ TEXT = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 VALUE = rf"(?:{TEXT}|[\[({{](?:{TEXT}|[^\])}}'\"])*[\])}}]|-?[0-9][0-9.e+-]*\b|True|False|None|\.\.\.|(?=[\s,;.]|$))"
 ARGUMENT = re.compile(rf"(?<![-\w./])({'|'.join(OPTIONS)})=({VALUE})")
 BARE = re.compile(rf"(?<![-\w./'])({'|'.join(name for name in OPTIONS if '_' in name)})(?![\w='./])")
-WORDS = (  # arguments that the command line does not have, or has in another form
+WORDS = (  # rewrites arguments that the command line does not have, or has in another form
     (re.compile(rf"(?<![-\w./])folder=({TEXT})"), lambda found: str(ast.literal_eval(found[1]))),
     (re.compile(rf"(?<![-\w./])(column|demo)=({TEXT})"), r"\1 \2"),
     (re.compile(r", or a larger max_categories|, n_features\b(?!=)"), ""),
@@ -108,7 +109,7 @@ WORDS = (  # arguments that the command line does not have, or has in another fo
 
 
 def as_options(text: str) -> str:
-    """Return a message of the library in the words of the command line: drop=['a', 'b'] is --drop a,b there."""
+    """Rewrite a message of the library for the command line: drop=['a', 'b'] becomes --drop a,b."""
     for pattern, words in WORDS:
         text = pattern.sub(words, text)
     return BARE.sub(lambda found: _option(found[1]), ARGUMENT.sub(_with_value, text))
@@ -119,7 +120,7 @@ def _option(name: str) -> str:
 
 
 def _with_value(found: re.Match[str]) -> str:
-    """Return an argument with its value as it is typed in a shell."""
+    """Return an argument with its value as typed in a shell."""
     name, option = found[1], _option(found[1])
     try:
         value = ast.literal_eval(found[2])
@@ -142,9 +143,9 @@ def _with_value(found: re.Match[str]) -> str:
 
 
 class Output:
-    """Collects results: text goes to standard output at once, or all of it as one JSON object at the end.
+    """Prints results: as text to standard output immediately, or as one JSON object at the end.
 
-    Messages, warnings and progress go to standard error; `quiet` leaves only errors.
+    Messages, warnings and progress go to standard error; with `quiet` only errors do.
     """
 
     def __init__(self, json: bool = False, quiet: bool = False):
@@ -152,18 +153,18 @@ class Output:
         self.content: dict[str, Any] = {}
 
     def results(self, /, **values: Any) -> None:
-        """Note results for the JSON object."""
+        """Add results to the JSON object."""
         self.content |= values
 
     def text(self, line: str = "") -> None:
         """Print a line for people."""
         if not self.json:
             encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-            written = line.translate(CONTROLS).encode(encoding, "backslashreplace")  # people can read that
+            written = line.translate(CONTROLS).encode(encoding, "backslashreplace")
             write_stdout(written.decode(encoding) + "\n")
 
     def table(self, rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-        """Print rows as columns, the first row as their heads; columns in `right` end flush."""
+        """Print rows as columns under the first row as header; columns in `right` are aligned to the right."""
         widths = [max(len(str(row[k])) for row in rows) for k in range(len(rows[0]))]
         for row in rows:
             columns = enumerate(zip(row, widths, strict=True))
@@ -186,7 +187,7 @@ class Output:
 
     @contextmanager
     def messages(self) -> Iterator[None]:
-        """Show warnings, and notes of the library's logger, as plain lines, and keep them for the JSON object."""
+        """Show warnings and notes of the library's logger as plain lines, and add them to the JSON object."""
         logged: list[tuple[str, bool]] = []
         with warnings.catch_warnings(record=True) as caught, _listening(lambda *message: logged.append(message)):
             warnings.simplefilter("always")
@@ -200,13 +201,13 @@ class Output:
                 self.note(f"{kind}: {text}")
 
     @contextmanager
-    def progress(self, what: str, steady: bool = False) -> Iterator["Progress"]:
-        """Show how far something has come: a bar on a terminal if rich is installed, else lines now and then.
+    def progress(self, what: str, repeat: bool = False) -> Iterator["Progress"]:
+        """Show progress: a bar on a terminal if rich is installed, otherwise a line every few seconds.
 
-        With `steady`, the last line is repeated with the elapsed seconds while nothing new is reported.
+        With `repeat`, the last line is repeated with the elapsed seconds while nothing new is reported.
         """
         bar = None if self.quiet or sys.stderr is None or not sys.stderr.isatty() else _bar()
-        shown = Progress(what, bar, self.quiet, steady)
+        shown = Progress(what, bar, self.quiet, repeat)
         try:
             yield shown
         finally:
@@ -216,14 +217,14 @@ class Output:
 class Progress:
     """Progress of one piece of work."""
 
-    def __init__(self, what: str, bar: Any, quiet: bool, steady: bool = False):
+    def __init__(self, what: str, bar: Any, quiet: bool, repeat: bool = False):
         self.what, self.bar, self.quiet = what, bar, quiet
         self.begin = self.last = time.perf_counter()
         self.task = None
         self.latest = ""
         self.closed = threading.Event()
         self.ticker: threading.Thread | None = None
-        if steady and bar is None and not quiet and math.isfinite(EVERY):
+        if repeat and bar is None and not quiet and math.isfinite(PROGRESS_SECONDS):
             self.ticker = threading.Thread(target=self._tick, name="scoreline_progress", daemon=True)
             self.ticker.start()
         if bar is not None:
@@ -231,24 +232,24 @@ class Progress:
             self.task = bar.add_task(what, total=None)
 
     def update(self, text: str, done: float | None = None, total: float | None = None) -> None:
-        """Say how far it is."""
+        """Show the progress."""
         if self.bar is not None:
             self.bar.update(self.task, description=f"{self.what}: {text}", completed=done, total=total)
             return
         share = f" ({done:.0f} of {total:.0f})" if done is not None and total else ""
         self.latest = f"{self.what}: {text}{share}"
-        if self.ticker is None and not self.quiet and time.perf_counter() - self.last >= EVERY:
+        if self.ticker is None and not self.quiet and time.perf_counter() - self.last >= PROGRESS_SECONDS:
             self.last = time.perf_counter()
             say(self.latest)
 
     def _tick(self) -> None:
-        """Print the latest state every few seconds, also while the main thread is inside a long fit."""
-        while not self.closed.wait(EVERY):
+        """Print the latest state every few seconds, even while the main thread is inside a long fit."""
+        while not self.closed.wait(PROGRESS_SECONDS):
             if self.latest:
                 say(f"{self.latest}, {time.perf_counter() - self.begin:.0f} s")
 
     def close(self) -> None:
-        """Take the bar away, or end the ticker."""
+        """Remove the bar, or end the ticker."""
         if self.bar is not None:
             self.bar.stop()
         if self.ticker is not None:
@@ -257,7 +258,7 @@ class Progress:
 
 
 def _bar() -> Any:
-    """Return rich's progress bar, or None where it is not installed."""
+    """Return rich's progress bar, or None if it is not installed."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -268,12 +269,12 @@ def _bar() -> Any:
 
 
 def reported(update: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Show the messages of the library's logger as progress, but for notes."""
+    """Show the messages of the library's logger as progress, except notes."""
     return _listening(lambda text, is_note: None if is_note else update(text))
 
 
 class _Listener(logging.Handler):
-    """Hands the messages of the library on in the words of the command line, and whether they are notes to be read."""
+    """Passes on the messages of the library, rewritten for the command line, and whether they are notes."""
 
     def __init__(self, take: Callable[[str, bool], Any]):
         super().__init__(logging.INFO)
@@ -297,7 +298,7 @@ def _listening(take: Callable[[str, bool], Any]) -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as strict JSON has it: no NumPy types, None for what is not finite."""
+    """Return a value for strict JSON: without NumPy types, and with None for numbers that are not finite."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

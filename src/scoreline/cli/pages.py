@@ -1,4 +1,4 @@
-"""What the verbs put on their report pages."""
+"""The content of report pages."""
 
 import datetime
 import shlex
@@ -19,11 +19,11 @@ from scoreline.operators import as_operator
 from scoreline.report import PageContent, write_page
 from scoreline.report.facts import describe
 
-MOST_COLUMNS_TO_SCALE = 100_000  # beyond, weights are shown as they are: their deviations take as long as a fit
+MAX_COLUMNS_TO_SCALE = 100_000  # with more columns, their standard deviations would take as long as a fit
 
 
 def training_page(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:
-    """Write the page of `train`: the model on test rows, or on the rows it was trained on."""
+    """Write the page of `train`, with the results on test rows, or else on the training rows."""
     rows = data if tested is None else tested
     decision = clf.decision_function(rows.X)
     y = np.asarray(labels_of(rows))
@@ -31,7 +31,7 @@ def training_page(options: Any, output: Output, clf: Any, data: Dataset, tested:
     where = f"the {len(y):,} rows of {options.test}" if tested is not None else f"the {len(y):,} training rows"
     measure = get_measure(clf.measure, clf.measure_params).label
     value = clf.score(rows.X, clf.classes_[truth.astype(int)])
-    trained_on = "All figures are those of the rows that the model was trained on: new rows will do worse. Use --test."
+    trained_on = "All results are for the training rows; those on held-out rows will be worse. Use --test."
     _write(
         options,
         output,
@@ -56,7 +56,7 @@ def _at_threshold(truth: Any, flagged: Any) -> str:
 
 
 def comparison_page(options: Any, output: Output, found: Comparison, data: Dataset) -> None:
-    """Write the page of `compare`: the table, and the models of the last split on its test rows."""
+    """Write the page of `compare`, with the table, and the models of the last split on its test rows."""
     head, *rows = table(found)
     name_classes(found.classifier, data)
     caption = f"Means over {found.splits} splits, and differences to the best linear baseline, paired by split"
@@ -85,10 +85,10 @@ def comparison_page(options: Any, output: Output, found: Comparison, data: Datas
 def _write(
     options: Any, output: Output, data: Dataset, facts: Any = (), warnings: Any = (), commands: Any = (), **content: Any
 ) -> None:
-    """Write a page with what all pages have: facts of the data, the command that was typed, the date."""
+    """Write a page, with the common parts: facts about the data, the command, the date."""
     found = describe(data.X, data.y, data.names, data.class_names)
     operator = as_operator(data.X, check_finite=False)
-    scaled = operator.shape[1] <= MOST_COLUMNS_TO_SCALE and "statistics" in operator.capabilities
+    scaled = operator.shape[1] <= MAX_COLUMNS_TO_SCALE and "statistics" in operator.capabilities
     page = PageContent(
         names=data.names,
         facts=[*facts, *found.lines, *(("advice", text) for text in found.advice)],

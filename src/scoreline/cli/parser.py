@@ -30,28 +30,28 @@ exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted"""
 
 
 class UsageError(ValueError):
-    """Wrong usage that shows only after the arguments were read."""
+    """Wrong usage that is detected after the arguments were parsed."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line: the usage of a verb fills a screen."""
+    """Prints errors in one line instead of the usage, which fills a screen."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and end with the code of wrong usage."""
         self.exit(2, f"scoreline: error: {message}\nsee {self.prog} --help\n")
 
     def near(self, wrong: Sequence[str]) -> str:
-        """Return the words on the options nearest to those that are unknown."""
+        """Return a hint with the options nearest to the unknown ones."""
         given = [text.partition("=")[0] for text in wrong if text.startswith("--")]
         near = [name for text in given for name in difflib.get_close_matches(text, self._option_string_actions, n=1)]
         return f"; did you mean {' and '.join(near)}?" if near else ""
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
-    """Return the parser of the command line; of the verbs that `arguments` do not name only the help is there.
+    """Return the parser of the command line, with the arguments of the verbs named in `arguments`.
 
-    A verb is a module of this folder: `EXAMPLES`, `add_arguments`, and `run`, which returns an exit code other than 0. It is
-    imported only where it is needed, so that asking for help or for a version is quick.
+    A verb is a module of this folder with `EXAMPLES`, `add_arguments`, and `run`, which may return an exit code. It is
+    imported only when it is needed, so that --help and --version are fast.
     """
     from scoreline import __version__
 
@@ -97,7 +97,7 @@ def parse(arguments: Sequence[str]) -> tuple[Any, Parser]:
 
 
 class Completion(argparse.Action):
-    """Prints the completions of a shell, which shtab makes from the parser."""
+    """Prints the completions for a shell, which shtab generates from the parser."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
         """Print and end."""
@@ -113,14 +113,14 @@ class Completion(argparse.Action):
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add what every verb has."""
+    """Add the options of every verb."""
     add = parser.add_argument_group("output").add_argument
     add("--json", action="store_true", help="print one JSON object")
     add("--quiet", action="store_true", help="no progress and no notes, only results and errors")
 
 
 def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
-    """Add how files are read."""
+    """Add the options of reading files."""
     add = parser.add_argument_group("reading the file").add_argument
     if label:
         add("--label", metavar="COLUMN", help="column of the labels (tables)")
@@ -151,7 +151,7 @@ def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
-    """Add what is trained for."""
+    """Add the options of training."""
     add = parser.add_argument_group("training").add_argument
     add("--measure", default="roc_auc", help="what to train for; `scoreline measures` lists them (roc_auc)")
     add(
@@ -188,9 +188,9 @@ def check_measure(options: Any, solvers: Sequence[str] = ()) -> None:
 
 
 def check_outputs(options: Any, written: Sequence[str], read: Sequence[str] = ("file",)) -> None:
-    """Raise before the work where its results could not be written, or would take the place of one another or of the data.
+    """Raise early if results cannot be written, or would overwrite each other or the data.
 
-    `written` and `read` are the names of the options that hold paths.
+    `written` and `read` are the names of the options with paths.
     """
     taken = {Path(path).resolve(): name for name in read if (path := getattr(options, name, None))}
     for name in written:
@@ -214,7 +214,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def number(**limits: Any) -> Callable[[str], Any]:
-    """Return what reads a number within limits (those of `check_number`)."""
+    """Return a parser of numbers within the limits of `check_number`."""
 
     def read(text: str) -> Any:
         integer = limits.get("integer", False)
@@ -229,7 +229,7 @@ def number(**limits: Any) -> Callable[[str], Any]:
 
 
 def pair(text: str) -> tuple[str, Any]:
-    """Return NAME=VALUE as a name and a number, or text where it is none."""
+    """Return NAME=VALUE as a name and a number, or a text if the value is not a number."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")

@@ -1,4 +1,4 @@
-"""Predict rows with a saved model: class and score of each, as CSV."""
+"""Predict rows with a saved model: the class and score of each row, as CSV."""
 
 import argparse
 from typing import Any
@@ -13,7 +13,7 @@ from scoreline.io.tables import open_table
 EXAMPLES = """examples:
   scoreline predict model.npz today.csv > scores.csv
   scoreline predict model.npz today.parquet --keep customer,day --out scores.csv --quiet"""
-ROWS = 100_000  # that are turned into text at a time
+ROWS = 100_000  # converted to text at once
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=names,
         default=(),
         metavar="A,B",
-        help="columns of the table to write beside the predictions: a key",
+        help="columns of the table to write next to the predictions, for example a key",
     )
     parser.add_argument(
         "--label", type=lambda text: int(text) if text.lstrip("-").isdigit() else text, help=argparse.SUPPRESS
@@ -43,11 +43,11 @@ def run(options: Any, output: Output) -> None:
     scores = clf.decision_function(data.X)
     likely = clf.probability_of(scores) if hasattr(clf, "calibration_") else None
     classes = [str(label) for label in clf.classes_.tolist()]
-    kept = _kept(options, len(scores))
+    copied = _copied_columns(options, len(scores))
     output.results(rows=len(scores))
     if options.out:
         with writing(options.out), atomic_file(options.out) as file:
-            for text in _lines(scores, classes, likely, kept):
+            for text in _lines(scores, classes, likely, copied):
                 file.write(text.encode())
         output.results(out=options.out)
         output.note(f"{len(scores):,} predictions in {options.out}")
@@ -55,16 +55,16 @@ def run(options: Any, output: Output) -> None:
         output.results(predictions=[classes[int(score > 0)] for score in scores], scores=scores)
         if likely is not None:
             output.results(probabilities=likely)
-        output.results(**kept)
+        output.results(**copied)
     else:
-        for text in _lines(scores, classes, likely, kept):
+        for text in _lines(scores, classes, likely, copied):
             write_stdout(text)
         finish_stdout()
         called = int((scores > 0).sum())
         output.note(f"{len(scores):,} predictions, {called:,} of them {classes[1]}")
 
 
-def _kept(options: Any, rows: int) -> dict[str, list[str]]:
+def _copied_columns(options: Any, rows: int) -> dict[str, list[str]]:
     """Return the columns that --keep names, as text."""
     if not options.keep:
         return {}
@@ -89,15 +89,15 @@ def _quoted(text: str) -> str:
     return f'"{text.replace(chr(34), 2 * chr(34))}"' if set(text) & set(',"\n\r') else text
 
 
-def _lines(scores: Any, classes: list[str], likely: Any, kept: dict[str, list[str]]) -> Any:
-    """Yield CSV, quoted where it must be: columns kept, prediction, score, and the probability where the model has one."""
-    head = [*kept, "prediction", "score", *([] if likely is None else ["probability"])]
+def _lines(scores: Any, classes: list[str], likely: Any, copied: dict[str, list[str]]) -> Any:
+    """Yield CSV with the copied columns, prediction, score, and the probability if the model has one."""
+    head = [*copied, "prediction", "score", *([] if likely is None else ["probability"])]
     yield ",".join(map(_quoted, head)) + "\n"
     quoted = [_quoted(name) for name in classes]
     for start in range(0, len(scores), ROWS):
         part = slice(start, start + ROWS)
         values = scores[part].tolist()
-        columns: list[Any] = [[_quoted(text) for text in column[part]] for column in kept.values()]
+        columns: list[Any] = [[_quoted(text) for text in column[part]] for column in copied.values()]
         columns += [[quoted[score > 0] for score in values], map(repr, values)]
         if likely is not None:
             columns.append(map(repr, likely[part].tolist()))

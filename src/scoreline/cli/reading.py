@@ -1,4 +1,4 @@
-"""From the arguments of a verb to data: files, folders, and the built-in sets that need no file."""
+"""Data for the arguments of a verb: files, folders, and built-in sets."""
 
 import shlex
 import warnings
@@ -26,7 +26,7 @@ FILE_OPTIONS = ("label", "positive", "missing", "separator", "zero_based")  # ho
 
 
 def reading_options(options: Any) -> dict[str, Any]:
-    """Return the options of reading that were given, as arguments of `read_data`."""
+    """Return the given options of reading as arguments of `read_data`."""
     given = {name: getattr(options, name, None) for name in (*FILE_OPTIONS, *LEARNT_OPTIONS)}
     return {name: value for name, value in given.items() if value is not None and value != ()}
 
@@ -41,9 +41,9 @@ def read(
     like: str | None = None,
     left_out: Collection[str] = (),
 ) -> Dataset:
-    """Read the file that a verb names, with its options but those that are left out.
+    """Read the file of a verb, with its options except those in `left_out`.
 
-    `encoding` and `n_features` are those of a model or of training rows, `like` is the path of either.
+    `encoding` and `n_features` are those of a model or of training rows, and `like` is its path.
     """
     path = options.file if path is None else path
     if path.startswith(BUILT_IN):
@@ -79,26 +79,26 @@ def _other_features(path: str, like: str | None) -> ValueError:
 
 
 def _check_path(path: str) -> None:
-    """Raise for what is there but is neither a file nor a folder of `convert`."""
+    """Raise if the path exists but is neither a file nor a folder of `convert`."""
     place = Path(path)
     if place.is_dir() and not (place / HEADER).exists():
         raise ValueError(f"{path} is a folder without {HEADER}, expected a file, or a folder made by scoreline convert")
     if place.exists() and not place.is_dir() and not place.is_file():
-        raise ValueError(f"{path} is no plain file, and data are read more than once; write them to a file first")
+        raise ValueError(f"{path} is not a regular file, and data are read more than once; write them to a file first")
 
 
 def is_table(path: str) -> bool:
-    """Tell whether a path is that of a table, as `read_data` decides."""
+    """Tell whether `read_data` reads a path as a table."""
     return not Path(path).is_dir() and unpacked_suffix(Path(path)) in TABLES
 
 
 def is_text(path: str) -> bool:
-    """Tell whether a path is that of LIBSVM text, as `read_data` decides."""
+    """Tell whether `read_data` reads a path as LIBSVM text."""
     return not Path(path).is_dir() and not is_table(path) and Path(path).suffix.lower() not in ARRAYS
 
 
 def built_in(name: str) -> Dataset:
-    """Return a set that needs no file: breast-cancer and digits of scikit-learn, fraud made up."""
+    """Return a built-in set: breast-cancer and digits of scikit-learn, or generated fraud data."""
     if name == "fraud":
         X, y = make_imbalanced(random_state=0)
         return Dataset(X, y, [f"signal {k}" for k in range(X.shape[1])])
@@ -116,7 +116,7 @@ def built_in(name: str) -> Dataset:
 
 
 def scaling_of(options: Any, X: Any) -> str | None:
-    """Return the scaling that was asked for, or the one that suits the storage."""
+    """Return the requested scaling, or the one that suits the storage."""
     if options.scaling == "auto":
         stores_zeros = getattr(X, "stores_zeros", not sp.issparse(X))
         return "standard" if stores_zeros else "maxabs"
@@ -131,7 +131,7 @@ def labels_of(data: Dataset) -> Any:
 
 
 def classes_of(y: Any) -> Any:
-    """Return the different labels; those of rows on a cluster come here block by block."""
+    """Return the distinct labels; on a cluster, those of each block are gathered."""
     if getattr(y, "scores", None) == "blocks":
         y = np.concatenate(y.layout.gather(np.unique, y))
     return np.unique(np.asarray(y))
@@ -146,13 +146,14 @@ def two_classes(data: Dataset) -> Any:
     if len(classes) == 1:
         raise ValueError(f"the labels have one class only ({shown}), expected two: both kinds of rows are needed")
     raise ValueError(
-        f"the labels have {len(classes)} classes ({shown}), expected two; --positive names the one to find against all others"
+        f"the labels have {len(classes)} classes ({shown}), expected two; name the positive class with --positive, and all "
+        "others become negative"
     )
 
 
 @contextmanager
 def connected(address: str, output: Output) -> Iterator[Any]:
-    """Connect to a scheduler, or start workers on this machine, and let go of them at the end."""
+    """Connect to a scheduler, or start workers on this machine, and disconnect at the end."""
     distributed = require("distributed", "dask", "--dask")
     with ExitStack() as stack:
         if address == "local":
@@ -173,7 +174,7 @@ def connected(address: str, output: Output) -> Iterator[Any]:
 
 
 def read_on_cluster(options: Any, output: Output, client: Any) -> Dataset:
-    """Open folders on the workers; read any other file here, and send its rows to them."""
+    """Open folders on the workers, or read any other file here and send its rows to the workers."""
     place = Path(options.file)
     if place.is_dir():
         inner = sorted(path.parent for path in place.glob(f"*/{HEADER}"))
@@ -185,6 +186,6 @@ def read_on_cluster(options: Any, output: Output, client: Any) -> Dataset:
     if not hasattr(data.X, "__array__") and not hasattr(data.X, "indptr"):
         raise ValueError(f"{options.file} is no file of rows that can be sent; convert it to a folder first")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sending large graph")  # --dask asks for it
+        warnings.filterwarnings("ignore", message="Sending large graph")  # intended with --dask
         operator = room_module("blocks", "dask_operator").distribute(data.X, client)
         return data._replace(X=operator, y=None if data.y is None else operator.aligned(data.y))

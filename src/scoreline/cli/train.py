@@ -4,6 +4,7 @@ Ctrl-C saves the best model so far.
 """
 
 import argparse
+import csv
 import functools
 import signal
 import threading
@@ -80,6 +81,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="linear; additive: a smooth function of each column; pairs: of pairs too; auto: chosen with --alpha auto (linear)",
     )
     add("--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation")
+    add("--penalty", choices=("l2", "elastic_net"), default="l2", help="what alpha multiplies (l2); see docs/sparse.md")
+    add("--l1-ratio", type=number(least=0), metavar="SHARE", help="share of the absolute values in elastic_net (0.5)")
+    add(
+        "--bounds",
+        metavar="FILE",
+        help="CSV with the columns feature, lower, upper: bounds of coefficients, empty for none",
+    )
+    add(
+        "--sign",
+        action="append",
+        type=_signed,
+        metavar="COLUMN:+",
+        help="the coefficient of a feature is not negative (COLUMN:+) or not positive (COLUMN:-); repeat for more",
+    )
     add(
         "--early-stopping",
         type=number(above=0),
@@ -158,7 +173,7 @@ def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
 
 
 def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: float, reached: float | None) -> None:
-    """Say what was trained and what was proved."""
+    """Print what was trained, and the certificate."""
     output.results(
         model=str(options.out), measure=clf.measure, solver=clf.solver_, risk=clf.risk_, status=clf.status_,
         objective=clf.objective_, lower_bound=clf.lower_bound_, gap=clf.gap_, iterations=clf.n_iter_, passes=clf.n_passes_,
@@ -182,7 +197,7 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
 
 
 def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:
-    """Say how good the model is on test rows, and write the page."""
+    """Print the result on test rows, and write the page."""
     if tested is not None:
         y = np.asarray(labels_of(tested))
         in_words = y.dtype == bool and clf.classes_.dtype != bool
@@ -204,9 +219,9 @@ def _update_if_ready(progress: Progress, clf: Any, text: str) -> None:
 
 
 class Signals:
-    """The first Ctrl-C or SIGTERM raises KeyboardInterrupt; later ones, and all after `hold`, are ignored in the block.
+    """Raises KeyboardInterrupt for the first Ctrl-C or SIGTERM; later ones, and all after `hold`, are ignored in the block.
 
-    A model is put together and written after the first one, and the file is to be complete.
+    After the first one a model is assembled and written, which must not be interrupted.
     """
 
     numbers = (signal.SIGINT, signal.SIGTERM)
@@ -247,14 +262,46 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
         options.measure,
         dict(options.measure_param) or None,
         solver_params=params or None,
+        penalty=options.penalty,
+        penalty_params=None if options.l1_ratio is None else {"l1_ratio": options.l1_ratio},
+        bounds=_bounds(options),
         scaling=scaling_of(options, data.X) if options.features == "linear" else None,
         random_state=options.seed,
         **{name: getattr(options, name) for name in SAME_NAMES},
     )
 
 
+def _signed(text: str) -> tuple[str, tuple[float | None, float | None]]:
+    """Return a column and the bounds that a sign stands for."""
+    column, _, sign = text.rpartition(":")
+    if not column or sign not in ("+", "-"):
+        raise argparse.ArgumentTypeError(f"{text!r} must be COLUMN:+ or COLUMN:-")
+    return column, (0.0, None) if sign == "+" else (None, 0.0)
+
+
+def _bounds(options: Any) -> dict[Any, Any] | None:
+    """Return bounds by column: those of the file, then the signs. A column may be a name or a number."""
+    found: dict[Any, Any] = {}
+    if options.bounds:
+        with open(options.bounds, newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            if not {"feature", "lower", "upper"} <= set(rows.fieldnames or ()):
+                raise UsageError(f"--bounds {options.bounds}: the first line must name feature, lower and upper")
+            for number_of_row, row in enumerate(rows, 2):
+                try:
+                    ends = tuple(float(row[end]) if (row[end] or "").strip() else None for end in ("lower", "upper"))
+                except ValueError:
+                    raise UsageError(
+                        f"--bounds {options.bounds}, line {number_of_row}: lower and upper must be numbers or empty, got "
+                        f"{row['lower']!r} and {row['upper']!r}"
+                    ) from None
+                found[row["feature"]] = ends
+    found |= dict(options.sign or ())
+    return {int(name) if name.isdigit() else name: ends for name, ends in found.items()} or None
+
+
 def _watch(clf: Any, update: Callable[[str], None]) -> None:
-    """Show the proved gap of every iteration, where the solver calls back."""
+    """Show the proved gap of every iteration, if the solver has callbacks."""
     if clf.solver != "auto" and issubclass(get_solver(clf.solver), MomentsSolver):
         return
 
@@ -266,7 +313,7 @@ def _watch(clf: Any, update: Callable[[str], None]) -> None:
 
 
 def name_classes(clf: Any, data: Dataset) -> None:
-    """Give classes their names back: with --positive the labels were True and False while training."""
+    """Restore the names of the classes: with --positive the labels are True and False during training."""
     if data.class_names is not None and clf.classes_.dtype == bool:
         clf.classes_ = np.array(data.class_names)
 
@@ -282,7 +329,7 @@ def _sentence(clf: Any, seconds: float) -> str:
 
 
 def _check_options(options: Any) -> None:
-    """Raise before anything is read where options do not go together, or the device is not there."""
+    """Raise before anything is read if options contradict each other, or the device does not exist."""
     check_measure(options, [options.solver])
     if options.features == "auto" and options.alpha != "auto":
         raise UsageError("--features auto needs cross-validation: add --alpha auto, or name the features")
@@ -320,6 +367,10 @@ def _check_options(options: Any) -> None:
             named_device(options.device)
         except ValueError as error:
             raise UsageError(str(error)) from None
+    if options.l1_ratio is not None and options.penalty != "elastic_net":
+        raise UsageError("--l1-ratio belongs to --penalty elastic_net; add it, or leave --l1-ratio out")
+    if options.bounds and not Path(options.bounds).is_file():
+        raise UsageError(f"--bounds {options.bounds}: there is no such file")
     if options.early_stopping and options.solver == "moments":
         raise UsageError(
             "--early-stopping: the solver moments has no iterations; leave it out, or choose another solver"
@@ -337,7 +388,7 @@ def _check_options(options: Any) -> None:
 
 
 def _for_test_only(options: Any) -> Collection[str]:
-    """Return the options of reading that are for the file of --test: the training rows have settled them otherwise."""
+    """Return the options of reading that apply only to the file of --test."""
     if not options.test or Path(options.test).is_dir():
         return ()
     if Path(options.file).is_dir():
@@ -347,7 +398,7 @@ def _for_test_only(options: Any) -> Collection[str]:
 
 
 def _in_words_of(classes: Any, data: Dataset, tested: Dataset) -> Any:
-    """Return the labels of test rows as the training rows write them; only one of both may have a class marked as positive."""
+    """Return the labels of test rows in the form of the training labels; one of the two may be converted by --positive."""
     labels = np.asarray(labels_of(tested))
     if data.class_names is not None and labels.dtype != bool:
         return words_of(labels) == data.class_names[1]
@@ -360,7 +411,7 @@ def _in_words_of(classes: Any, data: Dataset, tested: Dataset) -> Any:
 
 
 def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
-    """Read the rows to test on, before training: what is wrong with them should show at once."""
+    """Read the test rows before training, so that errors in them show immediately."""
     if not options.test:
         return None
     p, classes = data.X.shape[1], classes_of(data.y)
@@ -371,7 +422,7 @@ def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
         if given.positive is None and data.class_names is not None:
             given.positive = data.class_names[1]
     if is_table(options.test) and data.encoding is None:
-        given.impute = given.impute or "none"  # features beside those of the columns would not fit the training rows
+        given.impute = given.impute or "none"  # indicator features would not fit the training rows
     like = options.file if Path(options.file).is_dir() else None
     tested = read(given, output, options.test, encoding=data.encoding, n_features=p, like=like)
     if data.encoding is None and tested.encoding is not None:

@@ -79,7 +79,7 @@ class PartsOperator(Operator):
         """Return the matrix itself."""
         return self
 
-    def with_parts_wrapped(self, wrap: Callable[[Operator], Operator]) -> "PartsOperator":
+    def wrap_parts(self, wrap: Callable[[Operator], Operator]) -> "PartsOperator":
         """Return the matrix with a wrapper around each part."""
         return PartsOperator(self.layout, self.layout.each(wrap, self.parts))
 

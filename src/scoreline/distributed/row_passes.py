@@ -53,7 +53,7 @@ class PartPasses(RowPasses):
         sums = self.operator.layout.total(size, _squares, self.operator.parts, self.weight, len(state.v))
         state.set_units(state.squares + sums[0], state.counts + sums[1], self.constant)
 
-    def take_in(self, state: RowState, seed: int, in_time: Callable[[], bool]) -> bool:
+    def process_rows(self, state: RowState, seed: int, in_time: Callable[[], bool]) -> bool:
         """Process all rows once, in all parts at the same time; the time limit is checked before and after a pass."""
         if not in_time():
             return False
@@ -124,5 +124,5 @@ def _local_pass(
     """Process the rows of a part once, from a copy of the state."""
     state = copy.deepcopy(state)
     problem = RowProblem(part, sign, weight, measure, alpha, constant)
-    RowPasses(method, problem).take_in(state, int(seed), lambda: True)
+    RowPasses(method, problem).process_rows(state, int(seed), lambda: True)
     return state

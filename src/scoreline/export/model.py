@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from scoreline.classifier import MeasureClassifier
 from scoreline.io.columns import SHORTER
 from scoreline.io.encoding import Encoding
-from scoreline.model_selection import MeasureClassifierCV
+from scoreline.model_selection import MeasureClassifierCV, ThresholdClassifier
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.runtime.types import FloatArray
 
@@ -52,6 +52,11 @@ class LinearModel:
 
 def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
     """Return a trained classifier as a LinearModel; `encoding` is by default the one that it was saved with."""
+    if isinstance(clf, ThresholdClassifier):
+        raise TypeError(
+            "clf is a ThresholdClassifier, whose model is another library's. Export clf.estimator_ with its own tool "
+            "(skl2onnx, onnxmltools), and compare the response with clf.best_threshold_ in your program."
+        )
     if not isinstance(clf, ESTIMATORS):
         raise TypeError(
             f"clf is a {type(clf).__name__}, expected a trained MeasureClassifier or MeasureClassifierCV; for a Pipeline call "

@@ -20,13 +20,17 @@ class MeasureInfo(NamedTuple):
 
 
 class SolverInfo(NamedTuple):
-    """A solver: name, what it does, the risks and measures it serves, what alpha means, whether it is for research only."""
+    """A solver: name, what it does, the risks and measures it serves, what alpha means, the penalties it knows.
+
+    `penalties`: "l2", "weights" (per feature, and an intercept without penalty), "elastic_net", "group", "bounds".
+    """
 
     name: str
     summary: str
     risks: tuple[str, ...]
     measures: tuple[str, ...]
     alpha: str
+    penalties: tuple[str, ...]
     research: bool
 
 
@@ -69,5 +73,7 @@ def list_solvers() -> list[SolverInfo]:
         risks = tuple(name for name, risk in all_risks().items() if solver.serves(risk))
         measures = tuple(m.name for m in all_measures().values() if set(m.risks) & set(risks) and solver.trains(m))
         summary = (solver.__doc__ or "").strip().splitlines()[0]
-        table.append(SolverInfo(solver.name, summary, risks, measures, solver.alpha_means, solver.research))
+        table.append(
+            SolverInfo(solver.name, summary, risks, measures, solver.alpha_means, solver.penalties, solver.research)
+        )
     return table

@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline import kernels
 from scoreline.fitting.job import Job
 from scoreline.fitting.memory import check_memory
 from scoreline.fitting.model import Model
+from scoreline.fitting.penalty import trained_penalty
 from scoreline.fitting.plan import Choice, ThresholdRule
 from scoreline.fitting.threshold import ScoredRows, careful_threshold, few_flagged, held_out_rows, target_missed
 from scoreline.measures import CountsBasedMeasure, best_threshold, robust_threshold
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
-from scoreline.operators.wrappers import linear_scaling, scaled, unwrapped, wrapped_again
+from scoreline.operators.wrappers import linear_scaling, rewrapped, scaled, unwrapped
 from scoreline.risks.base import Risk
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -28,8 +28,8 @@ from scoreline.solvers.common.loop import Control, Timer
 from scoreline.solvers.common.run_warnings import is_degenerate, warn_if_degenerate, warn_if_not_converged
 
 logger = logging.getLogger("scoreline")
-# Share of J at the best constant score. Over 27 data sets and two alphas (docs/choose.md), cost_search was ahead of amp by more
-# than 0.003 in F1 only where the hinge of amp had stayed above 0.84 of that, on made data above 0.75.
+# Share of J at the best constant score. Over 27 data sets and two alphas (docs/choose.md), cost_search was better than amp by
+# more than 0.003 in F1 only if the hinge of amp had stayed above 0.84 of that J. On generated data the limit was 0.75.
 DOUBTFUL_SHARE_OF_CONSTANT = 0.7
 FEWEST_ROWS_TO_COMPARE = 25  # of a class: from here on two methods are compared on a fifth of them
 
@@ -107,7 +107,7 @@ class MethodFit:
         if degenerate and self.rule is not ThresholdRule.NONE:
             # Leave-one-out scores would only say which class is the rarer one.
             self.threshold, self.scored = None, None
-        near = _near_optimum(problem.risk, result)
+        near = _near_optimum(problem, result)
         try:
             if self.threshold is None:
                 self._choose_threshold(objective, result, intercept, degenerate)
@@ -227,9 +227,9 @@ class CertifiedFit:
         rows = job.rows
         problem = Problem(
             operator, space_for(self.operator.scores), rows.sign, rows.weight, rows.copies, risk, job.parameters.alpha,
-            job.plan.measure, job.plan.threshold_measure,
+            job.plan.measure, job.plan.threshold_measure, trained_penalty(job.penalty, operator, self.operator, solver),
         )  # fmt: skip
-        w0 = None if job.start is None else wrapped_again(*job.start, operator, self.operator)
+        w0 = None if job.start is None else rewrapped(*job.start, operator, self.operator)
         if control.journal is not None:
             seed = control.journal.seeded(solver, seed)
         wants_left_out = job.parameters.probability and job.validation is None
@@ -244,7 +244,8 @@ class CertifiedFit:
             rule in (ThresholdRule.HELD_OUT_ROWS, ThresholdRule.TRAINING_SCORES)
             and self.job.parameters.threshold == "auto"
         )
-        if own and self.job.validation is None and risk.curved and isinstance(measure, CountsBasedMeasure):
+        curved = risk.curved and self.job.penalty.smooth
+        if own and self.job.validation is None and curved and isinstance(measure, CountsBasedMeasure):
             return ThresholdRule.LEAVE_ONE_OUT
         return rule
 
@@ -317,6 +318,7 @@ class CertifiedFit:
     def _model(self, trained: Trained, rejected: str | None) -> Model:
         result, interim = trained.result, self.job.interim
         coef, intercept = unwrapped(result.w, trained.problem.operator, self.operator)
+        coef = self.job.penalty.nearest(coef)  # bounds are divided by scales and multiplied by them, which rounds
         if trained.interruption is not None and not np.any(coef) and interim.ready:
             raise trained.interruption  # a run before, on a sample of the rows perhaps, has a model that tells rows apart
 
@@ -328,7 +330,7 @@ class CertifiedFit:
         left_out = None if trained.left_out is None else trained.left_out + trained.intercept
         return Model(
             coef, float(intercept) + trained.intercept, float(intercept) - trained.threshold, trained.solver.name,
-            trained.problem.risk.name, 0.5 * trained.problem.alpha * kernels.vectors.dot(result.w, result.w),
+            trained.problem.risk.name, trained.problem.objective(None).penalty_value(result.w),
             result.n_iter, result.status, result.history, trained.cost, rejected, result.objective, result.lower_bound,
             result.gap, trained.levels or {}, left_out, trained.interruption, finish,
         )  # fmt: skip
@@ -352,9 +354,10 @@ def _weighted(problem: Problem, weight: FloatArray | None, cost: float) -> Objec
     return problem.objective(with_cost(weight, problem.sign, cost))
 
 
-def _near_optimum(risk: Risk, result: Result) -> bool:
-    """Tell whether leave-one-out scores can be trusted: a curved risk, proved within a tenth of its minimum.
+def _near_optimum(problem: Problem, result: Result) -> bool:
+    """Tell whether leave-one-out scores can be trusted: a curved J, proved within a tenth of its minimum.
 
     A fit that ended by J(0)/1000 where the minimum is far smaller may still be far from it.
     """
-    return bool(risk.curved and result.gap is not None and result.gap <= 0.1 * (result.lower_bound or 0.0))
+    curved = problem.risk.curved and (problem.penalty is None or problem.penalty.smooth)
+    return bool(curved and result.gap is not None and result.gap <= 0.1 * (result.lower_bound or 0.0))

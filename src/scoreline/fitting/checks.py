@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from scoreline.risks.base import tame_weights
+from scoreline.risks.base import safe_weights
 from scoreline.runtime.array_types import is_dask
 from scoreline.runtime.checks import check_choice, is_finite
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -141,7 +141,7 @@ def check_weights(
     positive, negative = class_weights(class_weight, classes, *class_totals(sign, weight))
     shift = -int(np.frexp(max(positive, negative))[1])  # only their ratio matters, and products must not overflow
     positive, negative = float(np.ldexp(positive, shift)), float(np.ldexp(negative, shift))
-    combined = tame_weights(np.where(sign > 0, positive, negative) * (1.0 if weight is None else weight))
+    combined = safe_weights(np.where(sign > 0, positive, negative) * (1.0 if weight is None else weight))
     if not (combined[sign > 0].any() and combined[sign < 0].any()):
         raise ValueError(
             f"class_weight={class_weight!r} leaves nothing of the weight of one class beside that of the other, expected a "
@@ -198,7 +198,7 @@ def as_counts(weight: FloatArray | None) -> FloatArray | None:
         return weight
     if counted.min() == counted.max():
         return (weight > 0.0).astype(np.float64)
-    weight = tame_weights(weight)
+    weight = safe_weights(weight)
     exponent = -int(np.rint(np.log2(weight[weight > 0.0].mean())))
     counts: FloatArray = as_vector(np.ldexp(weight, exponent))
     return counts
@@ -233,7 +233,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
         )
     if not weight.any():
         raise ValueError("sample_weight is zero everywhere; give at least one row of each class a positive weight")
-    return None if (weight == 1.0).all() else tame_weights(weight)
+    return None if (weight == 1.0).all() else safe_weights(weight)
 
 
 class _ConditionalMethod:

@@ -12,6 +12,7 @@ from scoreline.fitting.probabilities import check_enough_rows
 from scoreline.fitting.rows import GivenRows, TrainingRows
 from scoreline.fitting.validation_rows import ValidationRows, given_rows, held_rows, same_columns
 from scoreline.operators import Operator
+from scoreline.penalties import BoundedPenalty
 from scoreline.runtime.types import FloatArray
 from scoreline.runtime.vectors import room_module
 from scoreline.solvers.common.loop import Control
@@ -21,14 +22,15 @@ from scoreline.solvers.common.loop import Control
 class Job:
     """A fit to be done.
 
-    `solver` and `control` are those of the plan's solver; `validation` are the rows of early stopping; `start` is
-    (coefficients, intercept) of an earlier fit to begin at, `earlier_model` whether the classifier has one. `interim`
-    receives the best model so far.
+    `penalty` is that of the coefficients of X. `solver` and `control` are those of the plan's solver; `validation` are the
+    rows of early stopping; `start` is (coefficients, intercept) of an earlier fit to begin at, `earlier_model` whether the
+    classifier has one. `interim` receives the best model so far.
     """
 
     parameters: Parameters
     plan: Plan
     rows: TrainingRows
+    penalty: BoundedPenalty
     solver: Any
     control: Control
     seed: Any
@@ -43,6 +45,7 @@ class Job:
         parameters: Parameters,
         plan: Plan,
         given: GivenRows,
+        penalty: BoundedPenalty,
         interim: Interim,
         earlier: tuple[FloatArray, float] | None,
     ) -> "Job":
@@ -69,7 +72,7 @@ class Job:
             check_enough_rows(rows.sign, rows.copies)
         start = earlier if parameters.warm_start else None
         model = earlier is not None
-        return cls(parameters, plan, rows, solver, control, seed, validation, start, model, interim)
+        return cls(parameters, plan, rows, penalty, solver, control, seed, validation, start, model, interim)
 
 
 def _resumed(control: Control, plan: Plan, random_state: Any) -> tuple[Control, Any]:

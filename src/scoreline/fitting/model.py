@@ -15,7 +15,7 @@ from scoreline.operators import Operator
 from scoreline.runtime.types import FloatArray
 
 CALIBRATION = ("calibration_", "calibration_range_", "calibration_gain_")  # what a fit with probability=True sets
-OF_SOME_SOLVERS = ("levels_", "level_bound_", "threshold_rank_error_", "moments_report_", *CALIBRATION)
+OF_SOME_SOLVERS = ("levels_", "level_bound_", "threshold_rank_error_", "moments_report_", "promise_", *CALIBRATION)
 
 
 @dataclass

@@ -88,13 +88,13 @@ class MomentsFit:
         job, operator, solver, rows = self.job, self.operator, self.solver, self.job.rows
         name, scaling = job.plan.measure.name, job.parameters.scaling
         if not solver.explicit(operator):
-            wrapped: Any = scaled(operator, scaling, rows.copies)
-            direction = solver.train(wrapped, rows.sign, rows.copies, name, weights)
-            return direction, Scale() if scaling is None else Scale(wrapped.scale, wrapped.center)
+            scaled_rows: Any = scaled(operator, scaling, rows.copies)
+            direction = solver.train(scaled_rows, rows.sign, rows.copies, name, weights)
+            return direction, Scale() if scaling is None else Scale(scaled_rows.scale, scaled_rows.center)
         scaling, scale = linear_scaling(operator, scaling), Scale()
         if scaling == "maxabs":
-            wrapped = scaled(operator, "maxabs", rows.copies)
-            scale = Scale(wrapped.scale)
+            scaled_rows = scaled(operator, "maxabs", rows.copies)
+            scale = Scale(scaled_rows.scale)
         moments = operator.class_moments(rows.sign, rows.copies)
         if scaling == "standard":
             scale = Scale(*standardising(*moments.columns()))

@@ -6,8 +6,11 @@ import numpy as np
 
 from scoreline.features.registry import check_features, is_linear
 from scoreline.fitting.plan import Request, measure_of_threshold
+from scoreline.fitting.threshold import has_guarantee
 from scoreline.measures import Measure, get_measure
 from scoreline.operators.column_maps import KINDS
+from scoreline.penalties import BoundedPenalty, Penalty
+from scoreline.penalties.registry import get_penalty
 from scoreline.runtime.checks import check_choice, check_flag, check_number
 from scoreline.runtime.registry import unknown_name
 from scoreline.solvers.common.method import Method
@@ -16,13 +19,15 @@ OWN_LIMITS = {"tol", "max_iter", "max_time"}  # parameters of the classifier tha
 
 
 class Parameters(NamedTuple):
-    """The parameters of a classifier; `measure` is the object, `options` are solver_params as a dict of their own."""
+    """The parameters of a classifier; `measure` and `penalty` are objects, `options` are solver_params as a dict."""
 
     measure: Measure
+    penalty: Penalty
     options: dict[str, Any]
     risk: str
     solver: str
     alpha: float
+    bounds: Any
     fit_intercept: bool
     intercept_scaling: float
     scaling: str | None
@@ -60,13 +65,17 @@ class Parameters(NamedTuple):
             raise ValueError(f"solver_params={clf.solver_params!r} must be a dict of options of the solver, or None")
         if not is_linear(clf.features):
             _check_features_alone(clf)
-        same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "options")}
-        return cls(measure, dict(clf.solver_params or {}), **same)
+        penalty = get_penalty(clf.penalty, clf.penalty_params)
+        same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "penalty", "options")}
+        return cls(measure, penalty, dict(clf.solver_params or {}), **same)
 
-    @property
-    def request(self) -> Request:
-        """What the plan of a fit is made of."""
-        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight)
+    def penalty_for(self, p: int, names: Any = None) -> BoundedPenalty:
+        """Return penalty and bounds for p columns with these names."""
+        return BoundedPenalty.of(self.penalty, p, names, self.bounds)
+
+    def request(self, penalty: BoundedPenalty) -> Request:
+        """Return what the plan of a fit with this penalty is made of."""
+        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight, penalty.traits)
 
     @property
     def threshold_measure(self) -> Measure:
@@ -104,6 +113,17 @@ def _check_features_alone(clf: Any) -> None:
         raise ValueError(
             f"scaling={clf.scaling!r} goes with features='linear', got features={clf.features!r}: bins have a scale of their "
             "own. Leave scaling=None."
+        )
+    if clf.penalty != "l2" or clf.penalty_params or clf.bounds is not None:
+        raise ValueError(
+            f"features={clf.features!r} goes with penalty='l2', without penalty_params and bounds, got "
+            f"penalty={clf.penalty!r}, penalty_params={clf.penalty_params!r} and bounds={clf.bounds!r:.100}: "
+            "these concern columns of X. Leave them out, or use features='linear'."
+        )
+    if has_guarantee(get_measure(clf.measure, clf.measure_params)):
+        raise ValueError(
+            f"guarantee goes with features='linear', got features={clf.features!r}: bins are learnt from all rows, and the "
+            "proof needs rows that the model has not seen. Use ThresholdClassifier(clf, measure, measure_params) for it."
         )
     if (clf.solver_params or {}).get("device") is not None:
         raise ValueError(

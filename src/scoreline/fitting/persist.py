@@ -16,10 +16,13 @@ from scoreline.fitting.row_by_row import RowStream
 from scoreline.io.encoding import Encoding
 from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.measures import CountsBasedMeasure, Measure
+from scoreline.measures.promises import Promise
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.operators import StringFeatures
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.operators.moments import ClassMoments
+from scoreline.penalties import Penalty
+from scoreline.penalties.registry import all_penalties, get_penalty
 from scoreline.runtime.types import AnyArray
 
 KIND, VERSION = "scoreline model", 1
@@ -89,11 +92,7 @@ def save_model(clf: Any, path: Any, encoding: Encoding | None) -> None:
         "estimator": ESTIMATOR,
         "versions": _versions(),
         "parameters": {name: _parameter(name, value) for name, value in clf.get_params(deep=False).items()},
-        "trained": {
-            name: value.record() if isinstance(value, (ColumnMap, FittedFeatures)) else value
-            for name, value in vars(clf).items()
-            if _is_trained(name)
-        },
+        "trained": {name: _plain(value) for name, value in vars(clf).items() if _is_trained(name)},
         "encoding": None if encoding is None else encoding.to_json(),
         "moments": None if moments is None else moments.record(),
         "stream": None if stream is None else stream.record(),
@@ -115,6 +114,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
             raise ValueError(f"unknown content {content['estimator']!r} {unknown}")
         parameters["measure"] = _measure(parameters["measure"], measure)
         parameters["features"] = restored_features(parameters.get("features", "linear"))
+        if isinstance(parameters.get("penalty"), dict):
+            parameters["penalty"] = get_penalty(parameters["penalty"]["name"], parameters["penalty"]["params"])
         clf = classifier(**parameters)
         if isinstance(clf.measure, LostMeasure):  # all that can be checked without the function
             Parameters.of(classifier(**{**parameters, "measure": "f1", "measure_params": None}))
@@ -125,6 +126,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
         if trained.get("feature_map_") is not None:
             clf.__dict__["feature_map_"] = FittedFeatures.restored(trained["feature_map_"])
+        if trained.get("promise_") is not None:
+            clf.__dict__["promise_"] = Promise(**trained["promise_"])
         if trained.get("string_features_") is not None:
             width = StringFeatures(**trained["string_features_"]).width
             if width != clf.n_features_in_:
@@ -156,6 +159,13 @@ def _versions() -> dict[str, str]:
     }  # fmt: skip
 
 
+def _plain(value: Any) -> Any:
+    """Return a fitted attribute as what an archive holds."""
+    if isinstance(value, (ColumnMap, FittedFeatures)):
+        return value.record()
+    return value._asdict() if isinstance(value, Promise) else value
+
+
 def _is_trained(name: str) -> bool:
     """Tell whether an attribute is one that training has set: a name with an underscore at its end, or the penalty."""
     return (name.endswith("_") and not name.startswith("_") and name != "encoding_") or name == "_penalty"
@@ -169,6 +179,12 @@ def _parameter(name: str, value: Any) -> Any:
             return {"function": value.name}
         arguments = [argument for argument in inspect.signature(own).parameters if hasattr(value, argument)]
         return {"name": value.name, "params": {argument: getattr(value, argument) for argument in arguments}}
+    if name == "penalty" and isinstance(value, Penalty):
+        if all_penalties().get(getattr(value, "name", "")) is not type(value):
+            raise TypeError(
+                f"penalty={value!r:.100} is a class of yours, and {NO_CODE}; use one of {list(all_penalties())}"
+            )
+        return {"name": value.name, "params": dict(vars(value))}
     if name == "solver_params" and isinstance(value, dict):
         dropped = sorted(key for key in value if key in ("callbacks", "checkpoint", "early_stopping"))
         if dropped:
@@ -241,10 +257,11 @@ def _are_classes(classes: Any) -> bool:
 def _check_stream(stream: RowStream) -> None:
     """Raise unless the numbers of a stream are numbers."""
     counts = (stream.seed, stream.blocks)
-    shares = (*stream.seen, stream.unit) if isinstance(stream.seen, tuple) and len(stream.seen) == 2 else ()
-    whole = all(type(value) is int and 0 <= value < 2**63 for value in counts)
+    totals = stream.class_totals
+    shares = (*totals, stream.unit) if isinstance(totals, tuple) and len(totals) == 2 else ()
+    are_counts = all(type(value) is int and 0 <= value < 2**63 for value in counts)
     finite = all(isinstance(value, (int, float)) and 0.0 <= float(value) < np.inf for value in shares)
-    if not (whole and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
+    if not (are_counts and finite and shares and stream.unit > 0 and isinstance(stream.problem, dict)):
         raise ValueError("the numbers of the stream are not what they should be")
     for sketch in (sketch for pair in stream.scores.generations for sketch in pair):
         numbers = [

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, Measure, RankingMeasure, get_measure
+from scoreline.objective import PLAIN
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -20,6 +21,7 @@ from scoreline.solvers.registry import all_solvers, get_solver
 AMPLE_ROWS_PER_FEATURE = 100  # from here on "auto" takes the solver that is made for F-beta and Jaccard
 FEW_ROWS_PER_FEATURE = 10  # below, training scores say too little about held-out rows
 FEWEST_ROWS_TO_HOLD_OUT = 50  # of the rarer class, before a fifth of them
+SMOOTH_TRAITS = frozenset({"l2", "weights"})  # of penalties that have a gradient everywhere
 
 
 class Shape(NamedTuple):
@@ -47,13 +49,22 @@ class ThresholdRule(Enum):
 
 
 class Request(NamedTuple):
-    """What the user asked for: names of risk and solver or "auto", `threshold`, options of the solver, class weights."""
+    """What the user asked for: names of risk and solver or "auto", `threshold`, options of the solver, class weights.
+
+    `traits` are those of the penalty (`BoundedPenalty.traits`).
+    """
 
     risk: str = "auto"
     solver: str = "auto"
     threshold: str = "auto"
     options: Mapping[str, Any] = {}
     class_weight: Any = None
+    traits: frozenset[str] = PLAIN
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the penalty has a gradient everywhere."""
+        return self.traits <= SMOOTH_TRAITS
 
 
 class Choice(NamedTuple):
@@ -154,12 +165,18 @@ def _choice(request: Request, measure: Measure, shape: Shape) -> Choice:
     """Return risk and solver, either of which may be asked for by name."""
     risk, solver = request.risk, request.solver
     named = None if solver == "auto" else get_solver(solver)
+    if named is not None and not named.takes(request.traits):
+        unknown = " and ".join(repr(trait) for trait in sorted(request.traits - set(named.penalties)))
+        raise ValueError(
+            f"solver={solver!r} does not know {unknown} of penalty and bounds. Use solver='auto' or one of "
+            f"{[name for name, each in all_solvers().items() if each.takes(request.traits)]}."
+        )
     if named is not None and not named.trains(measure):
         raise ValueError(
             f"solver={solver!r} does not train for measure {measure.name!r}: it needs {named.trains_for}. "
             f"Use solver='auto' or one of {list(solvers_for(measure.risks, measure))}."
         )
-    if risk == solver == "auto" and shape.rows >= AMPLE_ROWS_PER_FEATURE * shape.features:
+    if risk == solver == "auto" and request.smooth and shape.rows >= AMPLE_ROWS_PER_FEATURE * shape.features:
         for each in all_solvers().values():
             if measure.name in each.ample:
                 name = next(name for name in measure.risks if each.serves(get_risk(name, measure)))
@@ -170,9 +187,18 @@ def _choice(request: Request, measure: Measure, shape: Shape) -> Choice:
     for name in candidates:
         chosen = get_risk(name, measure)
         if named is None:
-            return Choice(chosen, _solver_for(chosen, measure, shape.features, risk == "auto"))
-        if named.serves(chosen):
+            found = _solver_for(chosen, measure, shape.features, risk == "auto", request.traits)
+            if found is not None:
+                return Choice(chosen, found)
+        elif named.serves(chosen):
             return Choice(chosen, named)
+    if named is None:
+        kinds = [each for each in all_solvers().values() if each.takes(request.traits)]
+        served = [name for name, each in all_risks().items() if any(kind.serves(each) for kind in kinds)]
+        raise ValueError(
+            f"no solver minimises risk={candidates[0]!r} with {' and '.join(sorted(request.traits))}; those that know such "
+            f"penalties serve {served}. Use one of these risks, or penalty='l2' without bounds."
+        )
     minimised = [name for name, r in all_risks().items() if named is not None and named.serves(r)]
     raise ValueError(
         f"solver={solver!r} does not minimise risk={candidates[0]!r}; it serves {minimised}. "
@@ -190,25 +216,32 @@ def _fallback(request: Request, measure: Measure, first: Choice, features: int) 
     curved = next((get_risk(name, measure) for name in measure.risks if get_risk(name, measure).curved), None)
     if request.risk != "auto" or request.solver != "auto" or curved is None or curved.name == first.risk.name:
         return None
-    other = _solver_for(curved, measure, features, True)
+    other = _solver_for(curved, measure, features, True, request.traits)
+    if other is None:
+        return None
     return Choice(curved, other) if set(request.options) <= {"device", *other.options()} else None
 
 
-def _solver_for(risk: Risk, measure: Measure, features: int, any_risk: bool) -> type[Method]:
-    """Return the solver that "auto" takes for a risk; `any_risk`: the risk was not named by the user."""
+def _solver_for(
+    risk: Risk, measure: Measure, features: int, any_risk: bool, traits: frozenset[str]
+) -> type[Method] | None:
+    """Return the solver that "auto" takes for a risk and a penalty, None if there is none.
+
+    `any_risk`: the risk was not named by the user.
+    """
     order: list[str] = [When.PER_MEASURE] * any_risk
     order += [When.FEW_FEATURES] * (features < MAX_FEATURES)  # a constant feature may come
     order += [When.ALWAYS, When.FALLBACK]
-    fitting = [s for s in all_solvers().values() if s.serves(risk) and s.trains(measure)]
-    return min((s for s in fitting if s.automatic in order), key=lambda s: order.index(s.automatic))
+    fitting = [s for s in all_solvers().values() if s.serves(risk) and s.trains(measure) and s.takes(traits)]
+    return min((s for s in fitting if s.automatic in order), key=lambda s: order.index(s.automatic), default=None)
 
 
 def _threshold_rule(request: Request, choice: Choice, measure: Measure, shape: Shape) -> ThresholdRule:
-    """Return where the threshold comes from.
+    """Return the source of the threshold.
 
-    A model with many features gives its training rows far better scores than held-out rows, and a threshold between those
-    calls few held-out rows positive: on reuters-mfx (5439 rows, 8315 features) the Q-mean of `spade` was 0.67 so, and 0.96 with
-    a threshold from held-out rows. With few rows of a class there would be too few to hold out.
+    A model with many features gives its training rows far better scores than held-out rows. A threshold for training scores
+    then calls too few held-out rows positive. On reuters-mfx (5439 rows, 8315 features) the Q-mean of `spade` was 0.67 with
+    such a threshold, and 0.96 with one from held-out rows. A class with few rows has too few to hold out.
     """
     if request.threshold != "auto":
         rules = {"none": ThresholdRule.NONE, "holdout": ThresholdRule.HELD_OUT_ROWS}
@@ -218,7 +251,7 @@ def _threshold_rule(request: Request, choice: Choice, measure: Measure, shape: S
         return ThresholdRule.VALIDATION_ROWS if counts else ThresholdRule.TRAINING_SCORES
     if not counts or choice.solver.name == "moments":
         return ThresholdRule.TRAINING_SCORES
-    if choice.solver.certified and choice.risk.curved:
+    if choice.solver.certified and choice.risk.curved and request.smooth:
         return ThresholdRule.LEAVE_ONE_OUT
     few_rows = shape.rows < FEW_ROWS_PER_FEATURE * shape.features
     if few_rows and shape.rarer >= FEWEST_ROWS_TO_HOLD_OUT:

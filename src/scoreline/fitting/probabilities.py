@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scoreline.features.fitted import with_features
 from scoreline.fitting.checks import class_totals, class_weights
+from scoreline.fitting.penalty import names_of_columns
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.fitting.rows import TrainingRows
 from scoreline.fitting.sigmoid import Sigmoid, fit_robust_sigmoid, gain_over_constant
@@ -96,9 +97,9 @@ def cross_fitted_scores(
     Five fits, each without a fifth of the rows, or one for each list of rows in `tests`. The scores of each have their own
     center taken off (`center_of`).
 
-    Rows left out weigh 0, which every storage can do. Fits begin at zero: one that began at the model of all rows, and ended at
-    1 % of the optimum, would still know them. The cost of a positive stays that of the model: a fold that chose another would
-    have other scores.
+    Held-out rows have weight 0, which every storage supports. Fits start at zero, because a fit that starts at the model of all
+    rows and ends within 1 % of the optimum would still depend on the held-out rows. The cost of a positive is that of the
+    model, because a fold with another cost would have other scores.
     """
     operator, positive = rows.operator, np.asarray(rows.sign) > 0
     weight = None if rows.copies is None else np.asarray(rows.copies, dtype=np.float64)
@@ -111,13 +112,13 @@ def cross_fitted_scores(
     own = _fold_classifier(clf, operator, np.asarray(rows.sign), weight)
     scores, unproved, scored = np.zeros(len(positive)), 0, np.zeros(len(positive), dtype=bool)
     for test in tests:
-        kept = np.ones(len(positive)) if weight is None else weight.copy()
-        kept[test] = 0.0
+        training = np.ones(len(positive)) if weight is None else weight.copy()
+        training[test] = 0.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # told once, below
-            own.fit(operator, y, operator.aligned(kept, "sample_weight"))
+            own.fit(operator, y, operator.aligned(training, "sample_weight"))
         z = np.asarray(with_features(operator, own.feature_map_).matvec(own.coef_[0])) + own.trained_intercept_
-        scores[test] = z[test] - center_of(z, kept, risk)
+        scores[test] = z[test] - center_of(z, training, risk)
         scored[test] = True
         unproved += own.gap_ is not None and own.status_ in ("max_iter", "max_time", "stalled")
     if unproved:
@@ -141,6 +142,7 @@ def _fold_classifier(clf: Any, operator: Operator, sign: AnyArray, weight: Float
     options = {name: value for name, value in (clf.solver_params or {}).items() if name != "checkpoint"}
     # What "auto" took for all rows is named: a fold of fewer rows might take another.
     own.set_params(risk=clf.risk_, solver=clf.solver_)
+    own._column_names = names_of_columns(clf)
     if issubclass(get_solver(clf.solver_), CostMethod):
         of_positive, of_negative = class_weights(clf.class_weight, clf.classes_, *class_totals(sign, weight))
         low, high = clf.classes_.tolist()

@@ -35,7 +35,7 @@ class RowFit:
         self.job, self.operator = job, job.rows.operator
         if self.operator.scores == "device":
             raise TypeError(room_module("device", "operator").ON_DEVICE.format(solver=job.solver.name))
-        self.wrapped: Any = scaled(self.operator, job.parameters.scaling, job.rows.copies)
+        self.scaled_rows: Any = scaled(self.operator, job.parameters.scaling, job.rows.copies)
         self.constant = job.parameters.intercept_scaling if job.parameters.fit_intercept else 0.0
 
     def fit(self) -> Model:
@@ -57,7 +57,7 @@ class RowFit:
             job.interim.see(part.w)
             if part.interruption is not None:
                 raise part.interruption
-            z = _finite(self.wrapped.matvec(part.w[:-1]) + self.constant * float(part.w[-1]))
+            z = _finite(self.scaled_rows.matvec(part.w[:-1]) + self.constant * float(part.w[-1]))
             own = None if rows.weight is None else rows.weight[held]
             threshold = careful_threshold(job.plan.threshold_measure, ScoredRows(rows.sign[held], z[held], own))
         run = self._run(rows.weight, seed, control.within(timer.left()))
@@ -86,7 +86,7 @@ class RowFit:
         coef, intercept = w[:-1], self.constant * float(w[-1])
         if self.job.parameters.scaling is None:
             return coef, intercept
-        unwrapped: tuple[FloatArray, float] = self.wrapped.unwrap(coef, intercept)
+        unwrapped: tuple[FloatArray, float] = self.scaled_rows.unwrap(coef, intercept)
         return unwrapped
 
     def _run(self, weight: FloatArray | None, seed: Any, control: Control) -> RowRun:
@@ -94,13 +94,15 @@ class RowFit:
         job, sign = self.job, self.job.rows.sign
 
         def judge(w: FloatArray) -> float:
-            return best_threshold(sign, _finite(self.wrapped.matvec(w[:-1])), job.plan.threshold_measure, weight).value
+            return best_threshold(
+                sign, _finite(self.scaled_rows.matvec(w[:-1])), job.plan.threshold_measure, weight
+            ).value
 
         relative = None
         if weight is not None:  # steps of the class weights follow the size of weights: a mean of 1
             relative = weight / weight[weight > 0.0].mean()
         alpha, measure = job.parameters.alpha, job.plan.measure
-        problem = RowProblem(self.wrapped, sign, relative, measure, alpha, self.constant)
+        problem = RowProblem(self.scaled_rows, sign, relative, measure, alpha, self.constant)
         own = None if job.plan.threshold is ThresholdRule.NONE else judge
         run: RowRun = job.solver.train(problem, seed, own, control)
         return run
@@ -108,34 +110,35 @@ class RowFit:
 
 @dataclass
 class RowStream:
-    """What a stream has taught: the state of the method, scores for the threshold, and how often each class occurred.
+    """The state of a stream: the state of the method, scores for the threshold, and the weight of each class so far.
 
-    `problem` says what is learnt, so that it does not change halfway; `unit` is the mean weight of the first block's rows,
-    which weights are divided by.
+    `problem` describes what is trained, which must not change between blocks. Weights are divided by `unit`, the mean weight of
+    the rows of the first block.
     """
 
     state: RowState
     problem: dict[str, Any]
     seed: int
     scores: RecentScores = field(default_factory=RecentScores)
-    seen: tuple[float, float] = (0.0, 0.0)
+    class_totals: tuple[float, float] = (0.0, 0.0)  # "seen" in model files
     blocks: int = 0
     unit: float = 1.0
 
     def record(self) -> dict[str, Any]:
         """Return a copy as a dict of arrays, numbers and text."""
-        own = {name: copy.copy(getattr(self, name)) for name in ("problem", "seed", "seen", "blocks", "unit")}
-        return own | {"state": self.state.record(), "scores": self.scores.record()}
+        own = {name: copy.copy(getattr(self, name)) for name in ("problem", "seed", "blocks", "unit")}
+        return own | {"seen": self.class_totals, "state": self.state.record(), "scores": self.scores.record()}
 
     @classmethod
     def restored(cls, record: Mapping[str, Any], p: int) -> "RowStream":
         """Return the stream that `record` described, for p features."""
         parts = {"state": RowState.restored(record["state"], p), "scores": RecentScores.restored(record["scores"])}
-        return cls(**{**record, **parts})
+        own = {name: value for name, value in record.items() if name != "seen"}
+        return cls(**{**own, **parts, "class_totals": record["seen"]})
 
 
 class RowStreaming:
-    """Takes in blocks of a stream, row by row."""
+    """Processes blocks of a stream, row by row."""
 
     def __init__(self, parameters: Parameters, solver: RowMethod, risk: str, classes: AnyArray):
         if parameters.scaling is not None:
@@ -148,12 +151,12 @@ class RowStreaming:
         self.parameters, self.solver, self.risk, self.classes = parameters, solver, risk, classes
         self.constant = parameters.intercept_scaling if parameters.fit_intercept else 0.0
 
-    def taken_in(
+    def process_rows(
         self, earlier: RowStream | None, operator: Operator, sign: AnyArray, weight: FloatArray | None
     ) -> tuple[RowStream, Model | None]:
-        """Return the stream after one more block, and its model, None before both classes have been seen.
+        """Return the stream after one more block, and its model, or None before both classes have occurred.
 
-        The block is read once row by row and once for the scores. `earlier` stays as it is.
+        The block is read once row by row and once for the scores. `earlier` is not changed.
         """
         parameters, measure = self.parameters, self.parameters.measure
         stream = self._stream(earlier, operator.shape[1])
@@ -171,14 +174,14 @@ class RowStreaming:
         problem = RowProblem(operator, labels, relative, measure, parameters.alpha, self.constant)
         stream.state.learn_units(operator, relative, self.constant)
         for block in blocks_in_random_order(operator, rng):
-            self.solver.take_in_block(problem, block, stream.state)
+            self.solver.process_block(problem, block, stream.state)
         stream.state.check()
         w = stream.state.average()
         intercept = self.constant * float(w[-1])
         stream.scores.add(sign, _finite(operator.matvec(w[:-1]) + intercept), weight)
-        stream.seen = stream.seen[0] + counts[0], stream.seen[1] + counts[1]
+        stream.class_totals = stream.class_totals[0] + counts[0], stream.class_totals[1] + counts[1]
         stream.blocks += 1
-        if min(stream.seen) == 0.0:
+        if min(stream.class_totals) == 0.0:
             return stream, None
         threshold = 0.0
         if parameters.threshold != "none":

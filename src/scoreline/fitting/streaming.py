@@ -1,4 +1,4 @@
-"""Learning from a stream: a block of rows is taken in, and what was learnt of blocks can be added up."""
+"""Learning from a stream, block by block, and merging streams."""
 
 from typing import Any
 
@@ -40,8 +40,8 @@ def can_merge(estimator: Any) -> None:
         )
 
 
-def take_in(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
-    """Take in a block of rows, and set the model of all blocks so far."""
+def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+    """Learn from a block of rows, and set the model of all blocks so far."""
     parameters = Parameters.of(clf)
     if not is_linear(parameters.features):
         raise ValueError(
@@ -67,7 +67,8 @@ def take_in(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         validate_data(clf, X, reset=first, skip_check_array=True)
         sign = np.where(check_truth(y, known, operator.shape[0]), 1, -1)
         weight = check_sample_weight(sample_weight, len(sign))
-        decided = plan(parameters.request, parameters.measure, Shape(*operator.shape))
+        penalty = parameters.penalty_for(operator.shape[1], clf._names_of(X))
+        decided = plan(parameters.request(penalty), parameters.measure, Shape(*operator.shape))
         for option, instead in (
             ("checkpoint", "save() keeps what partial_fit has learnt"),
             ("device", "pass blocks that are on the device to partial_fit"),
@@ -85,7 +86,7 @@ def take_in(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
             passes = 1.0
         else:
             stream = None if first else clf._stream
-            stream, model = RowStreaming(parameters, solver, risk, known).taken_in(stream, operator, sign, weight)
+            stream, model = RowStreaming(parameters, solver, risk, known).process_rows(stream, operator, sign, weight)
             if first:
                 _begin_stream(clf, known, operator)
             clf._stream = stream

@@ -26,19 +26,30 @@ def careful_threshold(measure: Measure, rows: ScoredRows) -> float:
     return best_threshold(rows.sign, rows.scores, value, rows.weight, rises=True).threshold
 
 
+def has_guarantee(measure: Measure) -> bool:
+    """Tell whether a threshold of the measure is to be proved on held-out rows."""
+    return isinstance(measure, OperatingPoint) and measure.guarantee is not None
+
+
 def target_missed(measure: Measure, rows: ScoredRows | None) -> str | None:
-    """Return what to warn of if the measure is an operating point that no threshold of these scores reaches."""
-    if rows is None or not isinstance(measure, OperatingPoint):
+    """Return a warning if the measure is an operating point that no threshold of these scores reaches."""
+    if rows is None or not isinstance(measure, OperatingPoint) or has_guarantee(measure):
         return None
     message = measure.unreached(rows.sign, rows.scores, rows.weight)
     if message is None:
         return None
-    return f"measure {measure.name!r}: {message}. predict uses that threshold; lower the limit, change alpha or add features."
+    message = (
+        f"measure {measure.name!r}: {message}. predict uses that threshold; lower the limit, change alpha or add "
+        "features."
+    )
+    if measure.confidence is None:
+        return message
+    return f"{message} With guarantee in place of confidence, such a model flags nothing."
 
 
 def few_flagged(measure: Measure, rows: ScoredRows | None, threshold: float) -> str | None:
-    """Return what to warn of if the threshold of an operating point flags nearly nothing."""
-    if rows is None or not isinstance(measure, OperatingPoint):
+    """Return a warning if the threshold of an operating point flags almost nothing."""
+    if rows is None or not isinstance(measure, OperatingPoint) or has_guarantee(measure):
         return None
     message = measure.scarce(rows.sign, rows.scores, rows.weight, threshold)
     if message is None:
@@ -48,7 +59,7 @@ def few_flagged(measure: Measure, rows: ScoredRows | None, threshold: float) -> 
 
 def held_out_rows(
     sign: AnyArray, weight: FloatArray | None, random_state: Any, share: float = HELD_OUT_SHARE,
-    asked: str = "threshold='holdout'",
+    option: str = "threshold='holdout'",
 ) -> AnyArray:  # fmt: skip
     """Return a mask of a stratified share of the rows of positive weight, at least one of each class on either side."""
     rng = check_random_state(random_state)
@@ -57,7 +68,7 @@ def held_out_rows(
         rows = np.flatnonzero((sign == side) & (True if weight is None else weight > 0.0))
         if len(rows) < 2:
             raise ValueError(
-                f"{asked} needs two rows of each class, got {len(rows)}; leave it out for data as small as this"
+                f"{option} needs two rows of each class, got {len(rows)}; leave it out for data as small as this"
             )
         chosen = rng.permutation(len(rows))[: max(1, int(share * len(rows)))]
         held[np.asarray(rows[chosen])] = True

@@ -138,7 +138,7 @@ def look_up(
 
 
 def _below(backend: Backend, ranked: Ranked, x: DeviceArray, side: str) -> tuple[DeviceArray, DeviceArray]:
-    """Return weight, and weight * distance, of the sorted scores below each x (with side "right" also of those equal to it)."""
+    """Return the weight and the sum of weight * distance of the sorted scores below each x, or up to x for side "right"."""
     xp = backend.xp
     place = xp.searchsorted(ranked.scores, x, side=side)
     last = xp.maximum(place - 1, xp.zeros_like(place))

@@ -30,7 +30,7 @@ class Column:
     """A column: its name, its kind ("number" or "category"), and how its values become features.
 
     `categories` are in the order of their features. `fill` replaces missing values: a number, or one of the categories. If it
-    is None, missing values are not filled. `indicator` gives a number column a second feature, which is 1 where the value is
+    is None, missing values are not filled. A number column with `indicator` has a second feature, which is 1 where the value is
     missing. `other` gives a category column a last feature, which is 1 for every text that is not one of the categories.
     """
 

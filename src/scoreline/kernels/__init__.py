@@ -1,7 +1,7 @@
 """Numba functions on 1-D arrays, one module per kind of work.
 
-Importing Numba costs a third of a second and compiling costs more, so the modules load on first use:
-``from scoreline import kernels`` is free, ``kernels.csr.gather`` imports ``kernels/csr.py``.
+Importing Numba takes a third of a second and compiling takes longer, so the modules are loaded on first use:
+``from scoreline import kernels`` is free, and ``kernels.csr.gather`` imports ``kernels/csr.py``.
 """
 
 import importlib

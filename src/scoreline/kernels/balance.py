@@ -1,9 +1,9 @@
-"""One bias that balances two classes: the projection onto a box with one equality, and PRBEP's dual variables.
+"""A bias that balances two classes: the projection onto a box with one equality, and PRBEP's dual variables.
 
-With t = offset - z - tau for positives and t = z + tau for negatives, tau = base + shift, let beta = clip(t / width, 0, 1). The
-weight of positives, sum s beta, falls with tau and that of negatives rises; where they meet, beta is the Euclidean
-projection of the unclipped values onto {0 <= beta <= 1, sum_P s beta = sum_N s beta}, and tau minimises sum s phi(t), phi being
-the hinge with a ramp.
+With t = offset - z - tau for positives, t = z + tau for negatives, and tau = base + shift, let beta = clip(t / width,
+0, 1). The weight of positives, sum s beta, decreases with tau, and that of negatives increases. At the tau where they
+are equal, beta is the Euclidean projection of the unclipped values onto {0 <= beta <= 1, sum_P s beta = sum_N s beta}.
+That tau minimises sum s phi(t), where phi is the hinge with a ramp.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ EPS = float(np.finfo(float).eps)
 
 
 class Balance(NamedTuple):
-    """The bias tau = base + shift, what tied rows of either class count at width 0, and the sums of s beta of both classes.
+    """The bias tau = base + shift, beta of tied rows of either class at width 0, and the sums of s beta of both classes.
 
-    The two parts of the bias stay apart, because a narrow ramp is finer than the digits of their sum.
+    The two parts of the bias are stored separately, because a ramp may be narrower than the rounding of their sum.
     """
 
     base: float
@@ -33,11 +33,11 @@ class Balance(NamedTuple):
 
 
 def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: float, width: float) -> Balance:
-    """Return the balancing bias: `base` at width 0, `shift` what a ramp adds.
+    """Return the balancing bias: `base` at width 0, and the `shift` that a ramp adds.
 
-    At width 0 the bias is a quantile of the places where rows change sides: one selection (with weights one sort), O(n). A
-    ramp moves it by at most its width, so rows further than two widths from `base` are decided: they are left out, and
-    Newton's method on a piecewise linear function, kept in a bracket, ends on the exact piece after a few reads of the rest.
+    At width 0 the bias is a quantile of the places where rows change sides, found by one selection (with weights one sort) in
+    O(n). A ramp moves it by at most its width, so rows further than two widths from `base` are decided. For the other rows,
+    Newton's method with a bracket finds the exact root of a piecewise linear function after a few passes.
     """
     places, bounds = places_of(z, sign, offset), even_bounds(len(z), 4)
     base = _quantile(places, sign, weight)
@@ -45,7 +45,7 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
         parts, sides = _tied(places, sign, weight, base)
         return Balance(base, 0.0, parts, *sides)
     near, decided = _undecided(places, sign, weight, base, width, bounds)
-    # An imbalance this small is rounding: equal terms are added one after another in some eight lanes.
+    # A smaller imbalance is rounding: equal terms are added one after another in about eight lanes.
     rounding = EPS * max(32.0, len(near[0]) / 64.0)
 
     def at(shift: float) -> tuple[float, float, float]:
@@ -59,34 +59,34 @@ def balance(z: FloatArray, sign: AnyArray, weight: FloatArray | None, offset: fl
 def root(
     sides: Callable[[float], tuple[float, float, float]], width: float, rounding: float
 ) -> tuple[float, float, float]:
-    """Return the shift within a width of 0 that balances both sides, and these: Newton's method, kept in a bracket.
+    """Return the shift in [-width, width] that balances both sides, and both sides, by Newton's method with a bracket.
 
     `sides` returns sum_P s beta, sum_N s beta and the weight on the ramp.
     """
     low, high, shift = -width, width, 0.0
-    low_seen = high_seen = False
+    low_is_point = high_is_point = False
     for _ in range(MOST_STEPS):
         above, below, active = sides(shift)
-        excess = above - below  # falls with the bias
+        excess = above - below  # decreases with the bias
         if abs(excess) <= rounding * max(above, below):
             break
         if excess > 0.0:
-            low, low_seen = shift, True
+            low, low_is_point = shift, True
         else:
-            high, high_seen = shift, True
+            high, high_is_point = shift, True
         step = shift + excess * width / active if active > 0.0 else float(np.copysign(np.inf, excess))
-        if step >= high and not high_seen:  # the root may lie on an end of the first bracket
+        if step >= high and not high_is_point:  # the root may lie on an end of the first bracket
             step = high
-        elif step <= low and not low_seen:
+        elif step <= low and not low_is_point:
             step = low
         elif not low < step < high:
             step = 0.5 * low + 0.5 * high
-            if step in (low, high):  # no float between: the exact piece is reached
+            if step in (low, high):  # no float lies between them
                 break
         if step == shift:
             break
         shift = step
-    else:  # weights over hundreds of decades: the sums must be those of the last bias
+    else:  # for weights over hundreds of decades, return the sums of the last bias
         above, below, _ = sides(shift)
     return shift, above, below
 
@@ -108,7 +108,7 @@ def sums(
     scales: tuple[float, float] = (0.0, 0.0),
     grad: FloatArray | None = None,
 ) -> tuple[float, float]:
-    """Return sum s phi at the bias `found`, and the same at width 0; grad = scale of its class * s * beta. One read of z."""
+    """Return sum s phi at the bias `found`, and the same at width 0; grad = scale of the class * s * beta."""
     bounds = even_bounds(len(z), 4)
     partial = np.empty((len(bounds) - 1, 2))
     arguments = (*found.parts, *scales, grad, partial, bounds)
@@ -118,7 +118,7 @@ def sums(
 
 
 def _quantile(places: FloatArray, sign: AnyArray, weight: FloatArray | None) -> float:
-    """Return tau such that the rows below it weigh at most as much as all positives, and those at or below it as much."""
+    """Return the tau up to which the rows have the weight of all positives."""
     if weight is None:
         count = int(np.count_nonzero(sign > 0))
         return float(np.partition(places, count - 1)[count - 1])
@@ -131,9 +131,9 @@ def _quantile(places: FloatArray, sign: AnyArray, weight: FloatArray | None) -> 
 def _tied(
     places: FloatArray, sign: AnyArray, weight: FloatArray | None, tau: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return what positives and negatives with t = 0 count, so that as little as possible moves and the classes balance.
+    """Return beta of the positives and of the negatives with t = 0 that balances the classes, and the sums of s beta.
 
-    And the sums of s beta that this makes.
+    The moved weight is as small as possible.
     """
 
     def total(rows: AnyArray) -> float:
@@ -151,17 +151,17 @@ def _tied(
 def _undecided(
     places: FloatArray, sign: AnyArray, weight: FloatArray | None, base: float, width: float, bounds: AnyArray
 ) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
-    """Return (place - base, signed weight) of the rows within two widths, and the weight of either class that surely moves.
+    """Return (place - base, signed weight) of the rows within two widths, and the decided weight of either class.
 
-    Extra memory: two vectors of these rows, four where several chunks are put together.
+    Extra memory: two vectors of these rows, or four if several chunks are joined.
     """
     chunks = len(bounds) - 1
-    room = np.empty((2, len(places)))  # of which only what is used becomes memory
+    room = np.empty((2, len(places)))  # the system allocates only the pages that are used
     counts, partial = np.empty(chunks, dtype=np.int64), np.empty((chunks, 2))
     run_chunks(_collect, chunks, places, sign, weight, base, 2.0 * width, room, counts, partial, bounds)
     pieces = [room[:, int(b) : int(b) + int(k)] for b, k in zip(bounds, counts, strict=False)]
-    kept = pieces[0] if chunks == 1 else np.concatenate(pieces, axis=1)
-    return (kept[0], kept[1]), partial.sum(axis=0)
+    near = pieces[0] if chunks == 1 else np.concatenate(pieces, axis=1)
+    return (near[0], near[1]), partial.sum(axis=0)
 
 
 def _sides(distance: FloatArray, signed: FloatArray, shift: float, width: float) -> FloatArray:

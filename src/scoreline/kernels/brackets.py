@@ -1,4 +1,4 @@
-"""One look at the rows of a block: what lies below, in and above a bracket of scores or of a bias."""
+"""One pass over the rows of a block: sums below, inside and above a bracket of scores or of a bias."""
 
 from scoreline.runtime.compile import kernel
 
@@ -7,7 +7,7 @@ from scoreline.runtime.compile import kernel
 def inside(values, weight, low, high, room, own):
     """Copy the entries in (low, high] to `room`, and their weights to `own`; returns their number and the weight up to low.
 
-    Without a branch: the next entry overwrites one that was not kept.
+    It has no branch: the next entry overwrites one outside of the bracket.
     """
     count = 0
     before = 0.0
@@ -24,14 +24,14 @@ def inside(values, weight, low, high, room, own):
 
 @kernel
 def excess_on(z, sign, weight, offset, base, width, low, high, places, changes, sums, moments):
-    """Describe the excess sum_P s beta - sum_N s beta for shifts in [low, high], of a bias base + shift (see `balance.py`).
+    """Describe the excess sum_P s beta - sum_N s beta for shifts in [low, high] of a bias base + shift (see `balance.py`).
 
-    Returns its value and slope at `low`, and the number of its kinks between. The first of them go to `places` and `changes`
-    (of the slope), as many as there is room for; all of them into intervals of equal length: `sums` of the changes, and
-    `moments`, changes times distance from the left end of the interval.
+    Returns its value and slope at `low`, and the number of kinks in between. The first kinks are written to `places` and
+    `changes` (of the slope), as many as fit. All of them are added to intervals of equal length: `sums` of the changes, and
+    `moments`, the changes times the distance from the left end of the interval.
 
-    A positive at distance d = place - base has beta = clip((d - shift) / width, 0, 1): its part falls from d - width to d. That
-    of a negative, -clip((shift - d) / width, 0, 1), falls from d to d + width.
+    A positive at distance d = place - base has beta = clip((d - shift) / width, 0, 1), which decreases from d - width to d. The
+    term of a negative, -clip((shift - d) / width, 0, 1), decreases from d to d + width.
     """
     n_intervals, room = len(sums), len(places)
     step = (high - low) / n_intervals

@@ -1,8 +1,8 @@
 """Per-column sums in one pass, for dense and compressed matrices; `operators/statistics.py` merges them.
 
-For each chunk c and column j: `counts` the weight of the entries seen, `shift` the first of them, `sums` and `squares`
-the weighted sums of (x - shift) and (x - shift)^2, `largest` the largest |x|. The shift comes from the data, so a column
-with |mean| >> std keeps its variance.
+For each chunk c and column j, `counts` is the weight of the entries, `shift` the first of them, `sums` and `squares` are the
+weighted sums of (x - shift) and (x - shift)^2, and `largest` is the largest |x|. The shift comes from the data, so that a
+column with |mean| >> std keeps an accurate variance.
 """
 
 from scoreline.runtime.compile import kernel
@@ -10,7 +10,7 @@ from scoreline.runtime.compile import kernel
 
 @kernel
 def dense_sums(x, row_stride, column_stride, p, weight, counts, shift, sums, squares, largest, bounds, first, last):
-    """Add up the rows of each chunk; rows of weight 0 do not count."""
+    """Add the rows of each chunk; rows of weight 0 are ignored."""
     for c in range(first, last):
         counts[c], sums[c], squares[c], largest[c] = 0.0, 0.0, 0.0, 0.0
         for r in range(bounds[c], bounds[c + 1]):
@@ -36,10 +36,10 @@ def dense_sums(x, row_stride, column_stride, p, weight, counts, shift, sums, squ
 def compressed_sums(
     data, indices, indptr, by_row, weight, entries, counts, shift, sums, squares, largest, bounds, first, last
 ):
-    """Add up the stored entries of the lines of each chunk; the arrays must start at zero.
+    """Add the stored entries of the lines of each chunk; the arrays must start at zero.
 
     `by_row` tells whether lines are rows (CSR: each chunk has its own sums) or columns (CSC: all chunks share the first).
-    Entries that name the same place must have been summed before. `entries` counts them, without weights.
+    Duplicate entries must have been summed before. `entries` counts entries without weights.
     """
     for chunk in range(first, last):
         c = chunk if by_row else 0

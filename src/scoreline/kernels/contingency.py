@@ -1,10 +1,10 @@
-"""Which rows change sides in the worst labelling: the maximum over (b, c) of a loss of the counts plus the gains of the flips.
+"""The worst labelling: the maximum over (b, c) of a loss of the counts plus the gains of the flips.
 
 V(b, c) = loss(b, c) - h (sum of the b smallest scores of positives) + h (sum of the c largest scores of negatives),
 h = 2 / n (eq. worst-counts).
-Every function below gets the scores of either class in rising order, visits O(n) pairs (b, c) among which the maximum is, and
-returns the best pair. Sums are carried in two floats, because a walk that begins with all rows on the wrong side would
-otherwise drown in its largest score.
+Every function below takes the scores of either class in increasing order, visits O(n) pairs (b, c) that include the maximum,
+and returns the best pair. Sums have the precision of two floats: a walk that starts with all rows on the wrong side would
+otherwise lose the digits of small scores.
 """
 
 import math
@@ -27,9 +27,9 @@ def _add(high, low, x):
 
 @kernel
 def _corner(kind, n_above, n_below, h, above, below, i, j):
-    """Return where the next positive i starts and the next negative j ceases to be flipped, on the path's own scale.
+    """Return where on the path the next positive i is flipped, and the next negative j is no longer flipped.
 
-    The path is that of the tangents of the loss, k_above rising and k_below falling; k are slopes in rates of errors
+    The path follows the tangents of the loss, with increasing k_above and decreasing k_below, the slopes in the error rates
     (eq. mean-corners).
     """
     start = np.inf
@@ -73,9 +73,9 @@ def _rate_loss(kind, p, n):
 def rate_means(kind, above, below, h):
     """Return the best (b, c) for one minus a concave mean of the two rates; O(n) (eq. mean-tangents).
 
-    Such a loss is the largest of its tangents, and for a tangent every row decides alone. Along the tangents, from those that
-    charge for negatives to those that charge for positives, b only rises and c only falls: n + 1 corners to look at. The
-    best pair is one of them, because it is also the best for its own tangent.
+    Such a loss is the maximum of its tangents, and for a tangent the loss is separable. Along the tangents, from those that
+    charge for negatives to those that charge for positives, b never decreases and c never increases, so there are n + 1
+    corners. The best pair is one of them, because it is also the best pair for its own tangent.
     """
     n_above, n_below = len(above), len(below)
     i = j = 0  # positives flipped, negatives no longer flipped
@@ -103,8 +103,8 @@ def rate_means(kind, above, below, h):
 def precision_means(kind, beta2, above, below, h):
     """Return the best (b, c) for F-beta or Jaccard; O(n) (eq. fbeta-walk).
 
-    With m rows called positive and p of them right, V is concave in p for every m and the best p does not fall as m rises
-    (the loss and the gains of negatives are supermodular in (p, m)): one walk over m, with p following.
+    With m rows called positive and p of them correct, V is concave in p for every m. The best p does not decrease with m,
+    because the loss and the gains of negatives are supermodular in (p, m). Therefore one walk over m finds every best p.
     """
     n_above, n_below = len(above), len(below)
     a_high = a_low = c_high = c_low = 0.0
@@ -116,7 +116,7 @@ def precision_means(kind, beta2, above, below, h):
         if m > 0:
             if m - p <= n_below:
                 c_high, c_low = _add(c_high, c_low, h * below[n_below - (m - p)])
-            else:  # no negative is left: the new row called positive is a positive
+            else:  # there are no more negatives, so the new row called positive is a positive
                 a_high, a_low = _add(a_high, a_low, h * above[n_above - p - 1])
                 p += 1
         while p < n_above and p < m:
@@ -143,7 +143,7 @@ def precision_means(kind, beta2, above, below, h):
 
 @kernel
 def error_counts(sigma, above, below, h):
-    """Return the best (b, c) for Gower-Legendre, a function of b + c alone: the largest gains of both classes, merged. O(n)."""
+    """Return the best (b, c) for Gower-Legendre, which depends only on b + c, by merging the largest gains in O(n)."""
     n_above, n_below = len(above), len(below)
     n = float(n_above + n_below)
     high = low = 0.0
@@ -167,9 +167,9 @@ def error_counts(sigma, above, below, h):
 
 @kernel
 def fixed_size(k, step, above, below, h):
-    """Return the best (b, c) with k rows called positive and a loss that grows by `step` with b: c = b + k - n+. O(n).
+    """Return the best (b, c) with k rows called positive and a loss that increases by `step` with b, in O(n).
 
-    V is concave in b (eq. at-k-walk): the walk ends where one more pair of flips gains nothing.
+    c = b + k - n+. V is concave in b (eq. at-k-walk), so the walk ends at the first pair of flips without a gain.
     """
     n_above, n_below = len(above), len(below)
     b = max(0, n_above - k)
@@ -183,27 +183,27 @@ def fixed_size(k, step, above, below, h):
 
 @kernel
 def split(z, sign, above, below):
-    """Copy the scores of positives to `above` and of negatives to `below`; both have room for one more."""
+    """Copy the scores of positives to `above` and of negatives to `below`; both need room for one more."""
     a = b = 0
     for i in range(len(z)):
         above[a] = below[b] = z[i]
-        a += sign[i] > 0  # no branch: with balanced classes it would be guessed wrong half the time
+        a += sign[i] > 0  # no branch: with balanced classes half of the predictions would be wrong
         b += sign[i] < 0
 
 
 @kernel
 def change_sides(z, sign, weight, low, high, scale, grad, partial, bounds, first, last):
-    """Move positives below `low` and negatives above `high` to the other side; partial[c] = what chunk c moved.
+    """Move positives below `low` and negatives above `high` to the other side; partial[c] has the sums of chunk c.
 
-    That is the weight of either class, and sum s z of either class. `grad` (None if not wanted) receives -scale or +scale
-    times the weight of every row moved, 0 elsewhere.
+    These are the moved weight of either class, and the sum of s z of either class. `grad` (or None) receives -scale or +scale
+    times the weight of every moved row, and 0 for other rows.
     """
     for c in range(first, last):
         above = below = above_sum = below_sum = 0.0
         for i in range(bounds[c], bounds[c + 1]):
             s = 1.0 if weight is None else weight[i]
             x = z[i]
-            up = s if (sign[i] > 0) & (x < low) else 0.0  # "and" would branch, and be guessed wrong
+            up = s if (sign[i] > 0) & (x < low) else 0.0  # "and" would be a branch that is hard to predict
             down = s if (sign[i] < 0) & (x > high) else 0.0
             above += up
             below += down
@@ -216,7 +216,7 @@ def change_sides(z, sign, weight, low, high, scale, grad, partial, bounds, first
 
 @kernel
 def change_ties(z, sign, weight, side, level, amount, scale, grad):
-    """Move `amount` of the weight of rows of a class that score exactly `level`, in their order."""
+    """Move the weight `amount` of the rows of a class with score `level`, in their order."""
     for i in range(len(z)):
         if z[i] == level and sign[i] == side and amount > 0.0:
             moved = min(1.0 if weight is None else weight[i], amount)

@@ -1,8 +1,8 @@
 """Products with a compressed sparse matrix, rows compressed (CSR) or columns compressed (CSC): two kernels serve both.
 
-Index arrays arrive as unsigned views: Numba then leaves out the test for negative indices, which costs a factor of
-three on these loops. `lines` is None for the whole matrix, or the list of lines that the product is restricted to;
-Numba compiles the two cases separately, so the test costs nothing.
+Index arrays are unsigned views, so that Numba need not test for negative indices, which makes these loops three times slower.
+`lines` is None for all lines, or a list of lines to which the product is restricted. Numba compiles the two cases separately,
+so the test is free.
 """
 
 import numpy as np
@@ -44,7 +44,8 @@ def scatter(data, indices, indptr, lines, u, partial, bounds, first, last):
 def inspect_entries(data, indices, indptr, by_row, add, largest, found, bounds, first, last):
     """largest = largest |x| of each column (sum of |x| if `add`); found[c] = first NaN or infinity of chunk c, or -1.
 
-    As `dense.inspect_lines`, with lines that are rows (CSR) or columns (CSC). Adding bounds entries that name a place twice.
+    Like `dense.inspect_lines`, for lines that are rows (CSR) or columns (CSC). With `add` the result also bounds sums of
+    duplicate entries.
     """
     for c in range(first, last):
         found[c] = -1
@@ -54,8 +55,8 @@ def inspect_entries(data, indices, indptr, by_row, add, largest, found, bounds, 
                 if not value < np.inf and found[c] < 0:
                     found[c] = k
                 if by_row:
-                    seen = largest[c, indices[k]]
-                    largest[c, indices[k]] = seen + value if add else max(seen, value)
+                    so_far = largest[c, indices[k]]
+                    largest[c, indices[k]] = so_far + value if add else max(so_far, value)
                 else:
-                    seen = largest[0, line]
-                    largest[0, line] = seen + value if add else max(seen, value)
+                    so_far = largest[0, line]
+                    largest[0, line] = so_far + value if add else max(so_far, value)

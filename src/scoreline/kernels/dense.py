@@ -1,9 +1,9 @@
-"""Products with a dense matrix that is contiguous along one axis; see `operators/dense.py` for who calls what.
+"""Products with a dense matrix that is contiguous along one axis, called by `operators/dense.py`.
 
 The matrix comes as a flat 1-D view `x` plus the distance `stride` between consecutive lines (rows of a C-like matrix,
-columns of an F-like one), so sliced arrays need no copy. Sums are float64 whatever the type of `x`. `lines` is None for
-all lines, or the list of lines that the product is restricted to. All sizes are unsigned: Numba then leaves out the
-test for negative indices, which would keep the loops from being vectorised.
+columns of an F-like one), so sliced arrays need no copy. Sums are float64 for all types of `x`. `lines` is None for all lines,
+or a list of lines to which the product is restricted. All sizes are unsigned, so that Numba need not test for negative
+indices, which would prevent vectorised loops.
 """
 
 import numpy as np
@@ -11,17 +11,17 @@ import numpy as np
 from scoreline.runtime.compile import kernel
 
 ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(k) for k in range(1, 9))
-LISTED = 2048  # rows that `line_sums` lists at a time
-TILE = np.uint64(2048)  # rows of an F-like matrix handled together: their scores stay in the first-level cache
+LISTED = 2048  # rows that `line_sums` lists at once
+TILE = np.uint64(2048)  # rows of an F-like matrix that are processed together, with scores in the first-level cache
 
 
 @kernel(reorder=True)
 def line_dots(x, stride, length, lines, v, out, bounds, first, last):
     """out[r] = <line r, v> (or line lines[r]) for the entries r of the chunks.
 
-    Eight lines at a time, taken from eight places of the chunk that are far apart: the processor then prefetches eight
-    streams instead of one, which doubles the speed of float32 data. The places past the end repeat the last line, so
-    that every line goes through the same arithmetic: equal rows get equal scores, to the bit.
+    It processes eight lines at a time, from eight distant places of the chunk. The processor then prefetches eight streams
+    instead of one, which doubles the speed for float32 data. Places past the end repeat the last line, so that every line has
+    the same arithmetic and equal rows get the same bits.
     """
     for c in range(first, last):
         start, end = bounds[c], bounds[c + 1] - ONE
@@ -55,8 +55,8 @@ def line_dots(x, stride, length, lines, v, out, bounds, first, last):
 def line_sums(x, stride, length, lines, u, partial, scratch, bounds, first, last):
     """partial[c] = sum over the entries r of chunk c of u[r] * line r (or line lines[r]); u[r] = 0 is not read.
 
-    The entries with u[r] != 0 are listed in `scratch` (one row per chunk) and added eight at a time from eight places of
-    the list: fewer reads and writes of the accumulator, and eight streams to prefetch.
+    The entries with u[r] != 0 are listed in `scratch` (one row per chunk) and added eight at a time, from eight places of the
+    list. This needs fewer reads and writes of the accumulator, and the processor prefetches eight streams.
     """
     for c in range(first, last):
         acc, listed = partial[c], scratch[c]
@@ -101,14 +101,14 @@ def tile_axpys(x, stride, n_lines, v, out, bounds, first, last):
         stop = min(start + TILE, bounds[last])
         for i in range(start, stop):
             out[i] = 0.0
-        whole = n_lines - n_lines % FOUR
-        for j in range(np.uint64(0), whole, FOUR):
+        in_fours = n_lines - n_lines % FOUR
+        for j in range(np.uint64(0), in_fours, FOUR):
             b0 = j * stride
             b1, b2, b3 = b0 + stride, b0 + TWO * stride, b0 + THREE * stride
             v0, v1, v2, v3 = v[j], v[j + ONE], v[j + TWO], v[j + THREE]
             for i in range(start, stop):
                 out[i] += (v0 * x[b0 + i] + v1 * x[b1 + i]) + (v2 * x[b2 + i] + v3 * x[b3 + i])
-        for j in range(whole, n_lines):
+        for j in range(in_fours, n_lines):
             base, vj = j * stride, v[j]
             for i in range(start, stop):
                 out[i] += vj * x[base + i]
@@ -129,8 +129,8 @@ def tile_dots(x, stride, n_lines, u, partial, bounds, first, last):
                     break
             if idle:
                 continue
-            whole = n_lines - n_lines % FOUR
-            for j in range(np.uint64(0), whole, FOUR):
+            in_fours = n_lines - n_lines % FOUR
+            for j in range(np.uint64(0), in_fours, FOUR):
                 b0 = j * stride
                 b1, b2, b3 = b0 + stride, b0 + TWO * stride, b0 + THREE * stride
                 t0 = t1 = t2 = t3 = 0.0
@@ -144,7 +144,7 @@ def tile_dots(x, stride, n_lines, u, partial, bounds, first, last):
                 acc[j + ONE] += t1
                 acc[j + TWO] += t2
                 acc[j + THREE] += t3
-            for j in range(whole, n_lines):
+            for j in range(in_fours, n_lines):
                 base = j * stride
                 total = 0.0
                 for i in range(start, stop):
@@ -162,7 +162,7 @@ def inspect_lines(x, stride, length, by_row, largest, found, bounds, first, last
         found[c] = bounds[c + 1]
         for r in range(bounds[c], bounds[c + 1]):
             base = r * stride
-            # 0 * x is 0 for a finite number and NaN otherwise: one vectorised sum decides about the whole line.
+            # 0 * x is 0 for a finite number and NaN otherwise: one vectorised sum checks the complete line.
             total = top = 0.0
             if by_row:
                 for j in range(length):

@@ -1,11 +1,11 @@
-"""Weights (a, b) that make a concave measure the least of a TPR + b TNR - c (eq. conjugate), and projections."""
+"""Projections onto the weights (a, b) for which a concave measure is the minimum of a TPR + b TNR - c (eq. conjugate)."""
 
 import math
 
 from scoreline.runtime.compile import kernel
 
 MIN, HMEAN, QMEAN, GMEAN = range(4)
-CLOSE = 1e-8  # Newton's next step would be of the size of its square
+CLOSE = 1e-8  # a step this small is the last, because the error of Newton's method is about its square
 
 
 @kernel
@@ -103,8 +103,8 @@ def _project_gmean(a, b, cap):
 def _on_hyperbola(a, b, cap, x):
     """Return x of the point (x, 1/(4x)) nearest to (a, b), from the start x.
 
-    There x^3 (x - a) - (1/4 - b x) / 4 = 0 (eq. gmean-quartic); where (a, b) lies below the hyperbola that rises
-    through 0 once, found by Newton steps inside a bracket.
+    It solves x^3 (x - a) - (1/4 - b x) / 4 = 0 (eq. gmean-quartic) by Newton steps inside a bracket. For (a, b) below the
+    hyperbola there is one root.
     """
     low, high = 0.25 / cap, cap
     x = min(max(x, low), high)

@@ -1,7 +1,7 @@
-"""exp and log1p on the range that the logistic loss needs, as polynomials that the compiler can vectorise.
+"""exp and log1p in the range of the logistic loss, as polynomials that the compiler can vectorise.
 
-The mathematical library is called one number at a time; these loops do four or eight at once, five times as fast. Both are
-right to about one unit in the last place.
+The mathematical library computes one number per call. These loops compute four or eight numbers at once and take a fifth of
+the time. Both are accurate to about one unit in the last place.
 """
 
 import math
@@ -12,7 +12,7 @@ from scoreline.runtime.compile import kernel
 
 LOWEST = -745.0  # exp of it is the smallest float
 LOG2_E = 1.0 / math.log(2.0)
-# log 2 in two parts: the first has zeros at its end, so that k times it is exact for the k that occur.
+# log 2 in two parts. The first ends in zeros, so that its product with k is exact.
 LOG2_HIGH = 0.6931471803691238
 LOG2_LOW = 1.9082149292705877e-10
 POWERS = np.ldexp(1.0, np.arange(-1100, 1))  # of two
@@ -21,7 +21,7 @@ POWERS = np.ldexp(1.0, np.arange(-1100, 1))  # of two
 @kernel(reorder=True)
 def exp_of_negative(x):
     """Return exp(x) for x <= 0, by x = k log 2 + r with |r| <= log(2) / 2 and Taylor's series of exp(r)."""
-    x = x if x > LOWEST else LOWEST  # NaN too: the index below must be inside the table
+    x = x if x > LOWEST else LOWEST  # also for NaN, so that the index below is inside the table
     k = math.floor(x * LOG2_E + 0.5)
     r = (x - k * LOG2_HIGH) - k * LOG2_LOW
     p = 1.0 / 6227020800.0

@@ -1,4 +1,4 @@
-"""Sums of outer products of sparse rows, and quadratic forms of them: what second-order methods need of X."""
+"""Sums of outer products of sparse rows, and their quadratic forms, for second-order methods."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from scoreline.runtime.compile import kernel
 def csr_gram(data, indices, indptr, weight, partial, bounds, first, last):
     """partial[c] + partial[c]' = sum over the rows i of chunk c of weight[i] x_i x_i'; rows of weight 0 are not read.
 
-    Each pair of entries of a row is met once and lands on one side of the diagonal; squares are halved, so that adding
-    the transpose makes the sum whole, also where a row names a column twice.
+    Each pair of entries of a row is added once, on one side of the diagonal. Squares are halved, so that adding the transpose
+    gives the complete sum, even if a row has duplicate entries.
     """
     for c in range(first, last):
         acc = partial[c]
@@ -47,8 +47,8 @@ def csr_leverages(data, indices, indptr, diagonal, weight, out, bounds, first, l
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             square = np.float64(data[k]) * np.float64(data[k])  # float() would keep float32
-            whole = diagonal[indices[k]]
-            total += square / max(whole - weight[i] * square, 1e-12 * whole)  # rounding must not make it 0
+            entry = diagonal[indices[k]]
+            total += square / max(entry - weight[i] * square, 1e-12 * entry)  # rounding must not make it 0
         out[i] = total
 
 
@@ -58,7 +58,7 @@ def gather_squares(data, indices, indptr, lines, v, out, bounds, first, last):
     for r in range(bounds[first], bounds[last]):
         total = 0.0
         for k in range(indptr[r], indptr[r + 1]):
-            total += v[indices[k]] * data[k] * data[k]  # from the left, so that float32 entries are widened first
+            total += v[indices[k]] * data[k] * data[k]  # from the left, so that float32 entries become float64 first
         out[r] = total
 
 

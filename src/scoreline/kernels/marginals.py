@@ -1,9 +1,9 @@
 """Marginals of p(y') ~ exp(c Delta(y', y) + sum_i a_i y'_i) over all labellings y', for losses of the counts: O(n^2).
 
-A labelling is known by the rows that it flips, each at a gain of -2 y_i a_i over the true labelling. With b positives and k
-negatives flipped the loss is Delta(b, k), so the sum over labellings is a sum over counts of products of two polynomials, in
-log space: the coefficient of t^b in prod_P (1 + t e^gain), and likewise for negatives (eq. entropy-counts). A backward
-sweep through the stored forward tables gives the chance of every single flip.
+A labelling is described by the rows that it flips, each with a gain of -2 y_i a_i over the true labelling. With b flipped
+positives and k flipped negatives the loss is Delta(b, k). The sum over labellings is therefore a sum over counts of products
+of two coefficients, in log space: that of t^b in prod_P (1 + t e^gain), and likewise for negatives (eq. entropy-counts). A
+backward sweep through the stored forward tables gives the probability of every single flip.
 """
 
 import math
@@ -24,9 +24,9 @@ def log_add(x, y):
 
 @kernel
 def forward(gains, table):
-    """Fill T of shape (n + 1, n + 1): T[i, k] = log of the weight of all ways to flip k of the first i rows, e^gain a flip.
+    """Fill T of shape (n + 1, n + 1): T[i, k] is the log of the weight of all ways to flip k of the first i rows.
 
-    A table of a single row is overwritten step by step instead: then it holds the last row, in O(n) memory.
+    The weight of a flip is e^gain. A table with a single row is overwritten in every step and ends as the last row.
     """
     n, single = len(gains), len(table) == 1
     table[:] = -np.inf
@@ -72,10 +72,10 @@ def weigh(exponents, above, below, over_above, over_below):
 
 @kernel
 def flip_chances(exponents, above, below, chances, grad):
-    """Return log Z of the sum over all sets of flips of exp(exponents[b, k] + sum of their gains); fill the chance of each.
+    """Return log Z, where Z sums exp(exponents[b, k] + sum of gains) over all sets of flips; fill the flip probabilities.
 
     above, below : gains of flipping each of the rows of either class
-    chances : one for every row, those of `above` first; left alone if not grad
+    chances : probabilities of all rows, those of `above` first; unchanged if not grad
     """
     up, down = len(above) + 1, len(below) + 1
     over, under = np.empty((up if grad else 1, up)), np.empty((down if grad else 1, down))

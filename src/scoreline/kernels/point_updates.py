@@ -1,17 +1,18 @@
-"""Row after row: SPADE and STAMP (Narasimhan, Kar and Jain 2015), every update in time of the row's non-zeros.
+"""SPADE and STAMP (Narasimhan, Kar and Jain 2015), which update the model after every row in time of its non-zeros.
 
-Weights are w = scale * v, so that shrinking all of them is one product. The weighted sum of all w met, sum_t o_t scale_t v_t,
-is kept as total * v - behind (eq. iterate-sum): a change d of v adds total * d to `behind`. Rows are those of a matrix
-as it lies in memory: entry k of row i is values[i row_step + k column_step], or for sparse rows values[k] in column
-indices[k], k from starts[i] to starts[i + 1]. A constant feature (0 for none) comes last.
+Weights are w = scale * v, so that shrinking all of them is one product. The weighted sum of all iterates w,
+sum_t o_t scale_t v_t, is stored as total * v - behind (eq. iterate-sum): a change d of v adds total * d to `behind`. Entry k of
+row i is values[i row_step + k column_step], or for sparse rows values[k] in column indices[k], with k from starts[i] to
+starts[i + 1]. A constant feature (0 for none) comes last.
 
-The step is that of "distance over gradients" (Ivgi, Hinder and Carmon 2023) (eq. spade-distance): the largest distance
-from the start so far over the root of the sum of squared gradients, both in features divided by the root mean square of
-their entries other than 0 (its inverse square is the unit of the column), and so is the length of w that the ball
-bounds. So no step size has to be chosen, and multiplying a column by a number changes nothing. After the first of
-several passes steps fade to 0, linearly in the rows to come, and later iterates weigh more in the mean, o_t = t^3: the
-gap to the optimum was several times smaller so. The steps of the paper, 1/sqrt(t), do not fade, o_t = 1, and all units
-are 1.
+The step size is "distance over gradients" (Ivgi, Hinder and Carmon 2023) (eq. spade-distance): the largest distance from the
+start so far, divided by the root of the sum of squared gradients. Both are measured in features that are divided by the root
+mean square of their non-zero entries, whose inverse square is the unit of the column. The ball for w uses the same units.
+Therefore no step size has to be chosen, and multiplying a column by a number changes nothing.
+
+After the first of several passes steps decrease linearly to 0, and later iterates have more weight in the mean, o_t = t^3.
+This made the gap to the optimum several times smaller. The steps of the paper, 1/sqrt(t), do not decrease to 0; with them
+o_t = 1, and all units are 1.
 """
 
 import math
@@ -21,15 +22,16 @@ import numpy as np
 from scoreline.kernels.dual_regions import GMEAN, QMEAN, project_dual
 from scoreline.runtime.compile import kernel
 
-FBETA, JACCARD, ERROR = 4, 5, 6  # what STAMP trains for; SPADE's measures are those of `dual_regions`
-# Places in the state vector: weights of the classes, rows so far, those of either class (for STAMP in this epoch), what the
-# mean of w needs, |w|^2 in units, what the adaptive step needs, when steps reach 0 and how fast, and STAMP's level and
-# predictions of the epoch.
+FBETA, JACCARD, ERROR = 4, 5, 6  # measures of STAMP; those of SPADE are in `dual_regions`
+# Indices of the state vector. ALPHA and BETA are the weights of the classes. TIME is the weight of the rows so far,
+# POSITIVE and NEGATIVE that of either class (for STAMP in this epoch). TOTAL, WEIGHT and SCALE belong to the mean of w,
+# and NORM2 is |w|^2 in units. REACH and SQUARES determine the step size, HORIZON and RAMP when and how fast steps reach
+# 0. LEVEL, TP, FP and EPOCH are STAMP's level and the counts of its epoch.
 ALPHA, BETA, TIME, POSITIVE, NEGATIVE, TOTAL, WEIGHT, SCALE, NORM2 = range(9)
 REACH, SQUARES, HORIZON, RAMP, LEVEL, TP, FP, EPOCH = range(9, 17)
 STATE = 17
-FIRST_REACH = 1e-3  # distance from the start that the first step takes as known, in scores
-TINY_SCALE = 1e-6  # below, w is written out anew: v would lose digits
+FIRST_REACH = 1e-3  # initial value of the distance from the start, in scores
+TINY_SCALE = 1e-6  # below this scale v would lose digits, so w is written out
 ONE = np.uint64(1)
 
 
@@ -63,27 +65,29 @@ def _write_out(v, behind, total, scale):
 
 @kernel
 def _level(kind, beta2, tp, fp, fn):
-    """Return F-beta, or Jaccard, of the counts (eq. stamp-level); 0 where nothing is or is called positive."""
+    """Return F-beta, or Jaccard, of the counts (eq. stamp-level), and 0 if the denominator is 0."""
     b = 1.0 if kind == JACCARD else beta2
     top = tp if kind == JACCARD else (1.0 + b) * tp
     bottom = top + b * fn + fp
     return top / bottom if bottom > 0.0 else 0.0
 
 
-# One function for both methods, with the loops over a row's entries written out: a call with arrays inside the loop over rows
-# makes Numba count references, which took as long as the work itself.
+# One function for both methods, with inlined loops over a row's entries: a call with arrays inside the loop over rows makes
+# Numba count references, which took as long as the work itself.
 @kernel(reorder=True)
-def take_in_rows(
+def process_rows(
     values, indices, starts, row_step, column_step, rows, sign, weight, constant, kind, beta2, paper, radius, v, units, behind,
     state,
 ):  # fmt: skip
-    """Take in rows one after the other: a step for w, weighted by the row's class, and then new weights of the classes.
+    """Process rows one by one: a step for w, weighted by the row's class, and then an update of the weights of the classes.
 
-    SPADE (`kind` one of `dual_regions`) (eq. spade-step): the weights are the dual variables over the share of the
-    class so far. They follow by a step downhill in the reward min(1, y s), divided by that share, and are projected;
-    for the G-mean the reward is lifted by 1/sqrt t. STAMP: at a level, FBETA weighs positives 1 + beta^2 - level and
-    negatives level, JACCARD 1 and level, ERROR 1 and 1 (Gower-Legendre, which rises with accuracy and needs no level).
-    The level is the measure of the predictions made in the epoch, each before its update; epochs double.
+    In SPADE (`kind` is one of `dual_regions`) (eq. spade-step), the weights are the dual variables divided by the share of the
+    class so far. A descent step in the reward min(1, y s), divided by that share, updates them, and they are projected. For
+    the G-mean the reward is increased by 1/sqrt t.
+
+    In STAMP the weights of positives and negatives depend on a level: 1 + beta^2 - level and level for FBETA, 1 and level for
+    JACCARD. They are 1 and 1 for ERROR (Gower-Legendre, which increases with accuracy and needs no level). The level is the
+    measure of the predictions of the last epoch, each made before its update. Epochs double in length.
     """
     last = np.uint64(len(v) - 1)
     alpha, beta, time, plus, minus = state[ALPHA], state[BETA], state[TIME], state[POSITIVE], state[NEGATIVE]
@@ -106,7 +110,7 @@ def take_in_rows(
                 x = 1.0 * values[base + k * column_step]  # float32 becomes float64
                 score += x * v[k]
                 length += x * x * units[k]
-        else:  # two sums at a time: rows may be too short to be vectorised, and one sum would wait for itself
+        else:  # two sums at a time, because short rows are not vectorised and a single sum has to wait for each addition
             score_b = length_b = 0.0
             for k in range(start, stop - (stop - start & ONE), 2):
                 x, j = 1.0 * values[k], np.uint64(indices[k])
@@ -123,7 +127,7 @@ def take_in_rows(
             length += length_b
         score *= scale
 
-        # Its class, and what it weighs.
+        # Its class and its weight.
         time += s
         positive = sign[i] > 0
         if positive:
@@ -176,7 +180,7 @@ def take_in_rows(
             # (eq. gmean-cap)
             cap, lift = (0.5 * math.sqrt(1.0 + root), 1.0 / root) if kind == GMEAN else (0.0, 0.0)
             down = s * (min(1.0, margin) + lift) / (share * root)
-            up = s / root if kind == QMEAN else 0.0  # the gradient of the conjugate is (1, 1) there, 0 for the others
+            up = s / root if kind == QMEAN else 0.0  # the gradient of the conjugate is (1, 1) for the Q-mean, else 0
             a, b = alpha + up, beta + up
             if positive:
                 a -= down

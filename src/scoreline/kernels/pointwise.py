@@ -30,7 +30,7 @@ def loss(kind, m, width):
 def margin_sums(kind, width, z, sign, weight, scale, grad, partial, bounds, first, last):
     """partial[c] = sums over chunk c of s * (smoothed loss, -slope, loss); grad[i] = scale * s_i * y_i * slope.
 
-    `weight` None means 1 for every row; `grad` None leaves the gradient out.
+    If `weight` is None, every weight is 1. If `grad` is None, the gradient is not computed.
     """
     for c in range(first, last):
         smooth = slopes = hard = 0.0

@@ -1,8 +1,8 @@
 """Weighted quantiles of columns, and piecewise linear maps of their values.
 
 Columns are those of a compressed sparse matrix (CSC) with the entries of each column in increasing order; rows without a stored
-entry have the value 0. A quantile is the smallest
-value with at least the given share of the weight at or below it, so a weight equals that many copies of the row.
+entry have the value 0. A quantile is the smallest value with at least the given share of the weight at or below it, so a weight
+equals that many copies of the row.
 """
 
 import numpy as np

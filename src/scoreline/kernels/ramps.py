@@ -4,11 +4,11 @@ Two groups of scores: *keys* k_i (the smaller class) and *queries* q_j (the othe
 
     hard(t) = max(0, t),   smooth(t) = 0 | t^2 / (2h) | t - h/2   for t <= 0 | 0 < t < h | t >= h,   ramp(t) = clip(t/h, 0, 1).
 
-As a function of q, sum_i s_i smooth(q - k_i) is a quadratic spline with knots (*edges*) at k_i and k_i + h: `build_spline`
-makes its table from the sorted keys, `look_up` lets every row find its place and every query its sum, `fill_bins` adds up
-what the keys need between the edges, `finish_keys` sweeps those bins once for the sum of each key, `give_keys` hands it to
-the rows. Only the smaller class is sorted, and no order of rows is carried along. Everything is a sum of differences
-between neighbouring edges, never of the scores themselves, so large scores and narrow ramps lose no digits.
+As a function of q, sum_i s_i smooth(q - k_i) is a quadratic spline with knots (*edges*) at k_i and k_i + h. `build_spline`
+makes its table from the sorted keys. `look_up` finds the place of every row and the sum of every query. `fill_bins` sums the
+queries between the edges, `finish_keys` sweeps those bins once for the sum of each key, and `give_keys` writes it to the
+rows. Only the smaller class is sorted. All sums are over differences between neighbouring edges, never over the scores
+themselves, so large scores and narrow ramps lose no digits.
 
 h = 0 is the hard hinge: one edge per key, ramp(t) = 1 for t > 0.
 """
@@ -18,14 +18,15 @@ import numpy as np
 from scoreline.runtime.compile import kernel
 
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-PADDING = 4  # buckets are bisected down to this many edges; that many infinities stand behind the last edge
+PADDING = 4  # buckets are bisected down to this many edges, and as many infinities follow the last edge
 
 
 @kernel
 def key_of(f, key_sign, shift):
     """Return f - shift for positive keys and -f for negative ones, so that t = query - key = shift - f_P + f_N.
 
-    Where f is so large that the shift is lost in rounding, the next number stands in: equal scores must not look right.
+    If f is so large that rounding loses the shift, the result is the next number, so that pairs of equal scores still count as
+    wrong.
     """
     if key_sign < 0:
         return -f
@@ -44,7 +45,7 @@ def query_of(f, key_sign, shift):
 
 @kernel
 def lift(z, sign, base, offset, lifted, lift):
-    """Set lifted = z - base, for positives at least `offset` after taking off the margin of 1, and lift = by how much."""
+    """Set lifted = z - base, minus 1 and at least `offset` for positives, and lift = the increase by that limit."""
     for i in range(len(z)):
         x = z[i] - base
         lift[i] = 0.0
@@ -58,28 +59,28 @@ def lift(z, sign, base, offset, lifted, lift):
 
 @kernel
 def collect_keys(z, sign, weight, key_sign, shift, keys, weights):
-    """Copy the keys of the key class (and their weights) in row order; the arrays have room for one more."""
+    """Copy the keys of the key class (and their weights) in row order; the arrays need room for one more."""
     count = 0
     for i in range(len(z)):
         keys[count] = key_of(z[i], key_sign, shift)
         if weight is not None:
             weights[count] = weight[i]
-        count += sign[i] == key_sign  # no branch: with balanced classes it would be guessed wrong half the time
+        count += sign[i] == key_sign  # no branch: with balanced classes half of the predictions would be wrong
 
 
 @kernel
 def build_spline(keys, weights, width, edges, spline):
     """Fill `edges` and, per edge, `spline` = (sum of smooth, of ramp, slope of that) of all keys (eq. roc-spline)."""
     n = len(keys)
-    ended = active = 0.0  # weight of the ramps that are over, and of those under way
+    ended = active = 0.0  # weight of the ramps that have ended, and of those that have not
     under_way = 0
     linear = first = second = 0.0  # sums of t - h/2 over ended, of t and t^2 over active ramps, at the current edge
     start = end = 0
     x = keys[0] if n > 0 else 0.0
     inverse = 1.0 / width if width > 0.0 else 0.0
     for e in range(len(spline)):
-        # Starts come before ends at the same place: a ramp is under way before it is over.
-        # "not greater" keeps `end` behind `start` whatever the keys are, NaN included.
+        # Starts come before ends at the same place, because a ramp starts before it ends.
+        # "not greater" keeps `end` behind `start` even for NaN.
         starts = start < n and (width == 0.0 or not keys[start] > keys[end] + width)
         here = keys[start] if starts else keys[end] + width
         gap = here - x
@@ -139,7 +140,7 @@ def fill_buckets(edges, low, inverse, starts):
 
 @kernel
 def edges_below(x, edges, low, inverse, starts):
-    """Return how many edges are smaller than x: one look at the buckets, then a search inside one bucket."""
+    """Return the number of edges smaller than x, by a search inside of one bucket."""
     b = bucket_of(x, low, inverse, len(starts) - 1)
     lo, hi = np.uint64(starts[b]), np.uint64(starts[b + ONE])
     while hi - lo > FOUR:
@@ -158,13 +159,13 @@ def look_up(
     z, sign, weight, key_sign, shift, counting, edges, spline, low, inverse, starts, scale, curved, grad, places, bins,
     partial, bounds, first, last,
 ):  # fmt: skip
-    """Find the place of every row; queries get grad = scale * s * (sum of ramp) and add to the sums of the chunk.
+    """Find the place of every row; queries get grad = scale * s * (sum of ramp) and are added to the sums of the chunk.
 
-    places[i] = number of edges below the query, or n_edges + 1 + the first edge that equals the key; partial[c] =
-    weighted sums of (smooth, ramp). `scale` is signed by the class of the queries. `counting` says that the ramp is hard
-    and unweighted: the sum of ramps is then the number of edges, and the table need not be read. `curved` > 0 is the width
-    where not the ramps but the weight of the keys on a ramp is asked for. `bins` has a private copy
-    of the bins of `fill_bins` for every chunk where they are few; None leaves them to `fill_bins`.
+    places[i] is the number of edges below the query, or n_edges + 1 + the first edge that equals the key. partial[c] has the
+    weighted sums of (smooth, ramp). `scale` has the sign of the class of the queries. `counting` says that the ramp is hard and
+    unweighted: the sum of ramps is then the number of edges, and the table is not needed. If `curved` > 0 it is the width, and
+    the weight of the keys on a ramp replaces the sum of ramps. `bins` has a copy of the bins of `fill_bins` for every chunk;
+    if it is None, `fill_bins` fills them.
     """
     keys_from = len(spline) + 1
     for c in range(first, last):
@@ -172,7 +173,7 @@ def look_up(
         if bins is not None:
             bins[c] = 0.0
         for i in range(bounds[c], bounds[c + 1]):
-            if z[i] != z[i]:  # NaN has no place: the sums must show it
+            if z[i] != z[i]:  # NaN has no place, so the sums become NaN
                 value = ramps = np.nan
             if sign[i] == key_sign:
                 k = key_of(z[i], key_sign, shift)
@@ -196,7 +197,7 @@ def look_up(
                     bins[c, b, 0] += s
                     bins[c, b, 1] += s * d
                 if curved > 0.0:
-                    ramp = curved * max(0.0, spline[e, 2])  # weights that came and went leave rounding
+                    ramp = curved * max(0.0, spline[e, 2])  # rounding may have made it negative
             if grad is not None:
                 grad[i] = scale * s * ramp
         partial[c, 0], partial[c, 1] = value, ramps
@@ -206,8 +207,8 @@ def look_up(
 def fill_bins(z, weight, key_sign, shift, edges, places, bins, ranges, first, last):
     """bins[b] = (weight, weighted sum of q - edge b-1) of the queries with b edges below, for ranges of bins.
 
-    Each range goes through all rows and takes its own: bins are never shared between threads, every bin adds its rows in
-    their order, and a range is small enough to stay in the cache.
+    Each range passes over all rows and adds its own. Bins are never shared between threads, every bin adds its rows in their
+    order, and a range is small enough for the cache.
     """
     for r in range(first, last):
         lo, hi = np.uint32(ranges[r]), np.uint32(ranges[r + 1])
@@ -225,10 +226,10 @@ def fill_bins(z, weight, key_sign, shift, edges, places, bins, ranges, first, la
 def finish_keys(keys, weights, width, edges, slopes, bins, curved, sums):
     """Sweep the bins from the right: sums[e] = sum_j s_j ramp(q_j - k) at the first edge e that equals the key k.
 
-    With `curved` the weight of the queries on the ramp in its place.
-    Returns the weighted sum over all pairs of hard(t). Edges of equal value are one step. `slopes` is the
-    last column of the spline: 0 where no ramp crosses the bin right of an edge. Nothing right of such a bin can be in the
-    window of a key to its left, so the window starts anew there; far scores never enter its sums, and cannot drown them.
+    With `curved` the weight of the queries on the ramp replaces that sum. Returns the weighted sum over all pairs of hard(t).
+    Edges of equal value are one step. `slopes` is the last column of the spline, which is 0 if no ramp crosses the bin to the
+    right of an edge. No query to the right of such a bin can be in the window of a key to its left, so the window is reset
+    there. Distant scores therefore never enter its sums and cannot cost digits.
     """
     n_edges = len(edges) - PADDING
     inverse = 1.0 / width if width > 0.0 else 0.0
@@ -263,7 +264,7 @@ def finish_keys(keys, weights, width, edges, slopes, bins, curved, sums):
                 offset -= weight * (edges[window - 1] - x) + distance
                 beyond += weight
                 window -= 1
-            if window < above:  # nothing left: forget the rounding of what came and went
+            if window < above:  # the window is empty, so only rounding is left in its sums
                 inside = offset = 0.0
             if curved:
                 key_sum = max(0.0, inside)

@@ -1,4 +1,4 @@
-"""The worst ranking for average precision: which positives every negative is ranked above."""
+"""The worst ranking for average precision: the positives below every negative."""
 
 import numpy as np
 
@@ -9,9 +9,10 @@ from scoreline.runtime.compile import kernel
 def _gain(i, a, n_above, harmonic, tails, score, h):
     """Return the gain of ranking the negative that has `a` others above it above the positives i, i + 1, ..., n+ - 1.
 
-    Putting negative number a + 1 above positive k (from 1) lowers its precision from k/(k+a) to k/(k+a+1), which is worth
-    k / ((k+a)(k+a+1)) / n+; summed over k > i that is H(n+ + a + 1) - H(i + a + 1) - a (n+ - i) / ((n+ + a + 1)(i + a + 1)),
-    H being the harmonic numbers (eq. ap-gain). Every pair costs h (f_k - f_j).
+    Placing negative number a + 1 above positive k (from 1) lowers the precision there from k/(k+a) to k/(k+a+1), a loss of
+    k / ((k+a)(k+a+1)) / n+. Summed over k > i, with the harmonic numbers H, it is (eq. ap-gain)
+    H(n+ + a + 1) - H(i + a + 1) - a (n+ - i) / ((n+ + a + 1)(i + a + 1)).
+    Every pair costs h (f_k - f_j).
     """
     loss = harmonic[n_above + a + 1] - harmonic[i + a + 1]
     loss -= a * (n_above - i) / ((n_above + a + 1.0) * (i + a + 1.0))
@@ -22,8 +23,9 @@ def _gain(i, a, n_above, harmonic, tails, score, h):
 def worst_ranking(above, below, harmonic, h, tails, starts):
     """Set starts[j]: negative j is ranked above the positives starts[j], ..., n+ - 1 (n+ for none). O((n+ + n-) log n-).
 
-    Both classes by falling score. The gain of a pair falls with j, so the best start does not fall with j: the middle
-    negative tries all starts, those before and after it only theirs. `tails` (n+ + 1) is scratch.
+    Both classes are in decreasing order. The gain of a pair decreases with j, so the best start does not decrease with j. The
+    middle negative tries all starts, and the negatives before and after it only those on their side. `tails` (n+ + 1) is
+    scratch space.
     """
     n_above, n_below = len(above), len(below)
     tails[n_above] = 0.0
@@ -43,7 +45,7 @@ def worst_ranking(above, below, harmonic, h, tails, starts):
             continue
         j = (first + last) // 2
         best, start = -np.inf, most
-        for i in range(most, least - 1, -1):  # of equals the last: no pair is flipped without a gain
+        for i in range(most, least - 1, -1):  # prefers the last of equal gains: no pair is flipped without a gain
             gain = _gain(i, j, n_above, harmonic, tails, below[j], h)
             if gain > best:
                 best, start = gain, i

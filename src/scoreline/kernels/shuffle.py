@@ -1,4 +1,4 @@
-"""Shuffled orders of rows, several times as fast as NumPy's, which would cost as much as training on a short row."""
+"""Shuffled orders of rows, several times faster than NumPy's, which takes as long as training on a short row."""
 
 import numpy as np
 
@@ -12,8 +12,8 @@ ONE, S27, S30, S31, HALF = (np.uint64(k) for k in (1, 27, 30, 31, 32))
 def shuffled(first, count, seed):
     """Return the numbers first, ..., first + count - 1 in random order, as uint64; count < 2^32.
 
-    Fisher and Yates with the generator SplitMix64 (Steele, Lea and Flood 2014); the upper half of its output times m, shifted
-    right, is a number below m, each with a probability that is off by at most m / 2^32 of itself.
+    It is the algorithm of Fisher and Yates with the generator SplitMix64 (Steele, Lea and Flood 2014). The upper half of its
+    output times m, shifted right, is a number below m. The relative error of its probability is at most m / 2^32.
     """
     order = np.empty(count, dtype=np.uint64)
     state = np.uint64(seed)

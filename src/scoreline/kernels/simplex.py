@@ -1,9 +1,9 @@
 """A concave quadratic over the simplex, by an active set: max <c, t> - t'Gt / 2 over t >= 0, sum t = 1.
 
-The planes with weight (the support) carry a Cholesky factor of G + spread 1 1' restricted to them, which is positive definite
-where G is so along the simplex; a plane that enters or leaves costs O(s^2) for s in the support, a step O(s^2 + k s) for k
-planes. Steps are Newton's on the support, exactly as long as the quadratic says, and end where a weight becomes 0.
-Neither equal planes nor a singular G stop it: along a direction without curvature weight moves until a plane has none.
+The support consists of the planes with positive weight. It has a Cholesky factor of G + spread 1 1' restricted to it, which is
+positive definite if G is so along the simplex. For s planes in the support of k planes, adding or removing a plane costs
+O(s^2), and a step O(s^2 + k s). Steps are exact Newton steps on the support, cut off where a weight becomes 0. Equal planes and
+a singular G are allowed: along a direction without curvature, weight moves until a plane has none.
 """
 
 import math
@@ -12,7 +12,9 @@ import numpy as np
 
 from scoreline.runtime.compile import kernel
 
-SINGULAR = 1e-12  # share of its own square that a plane must add to the span of the others to count as independent
+SINGULAR = (
+    1e-12  # a plane is independent of the others if more than this share of its squared length is outside their span
+)
 
 
 @kernel(reorder=True)
@@ -25,7 +27,7 @@ def _dot(x, y, n):
 
 @kernel
 def _leave(support, size, factor, place):
-    """Take the plane at `place` out of the support, and its row out of the factor by rotations of columns."""
+    """Remove the plane at `place` from the support, and its row from the factor by rotations of columns."""
     for a in range(place, size - 1):
         support[a] = support[a + 1]
         for b in range(a + 2):
@@ -58,8 +60,8 @@ def _solve(factor, size, x):
 def _enter(gram, spread, g, t, support, size, factor, y, plane):
     """Append a plane to the support and a row to the factor; returns the new size of the support.
 
-    A plane that depends on the support is a mixture y of it, up to rounding: weight is moved from the mixture to the plane, or
-    back, whichever is better (the quadratic does not change, so it is the constants that decide), until one of them has none.
+    A dependent plane is a mixture y of the support, up to rounding. Weight then moves from the mixture to the plane, or back,
+    until one of them has none. The quadratic does not change, so the constants decide the direction.
     """
     while True:
         row = factor[size]
@@ -111,9 +113,9 @@ def _gradient(gram, c, t, g):
 
 @kernel
 def maximise(gram, c, t, tolerance, most_changes):
-    """Improve t in place until no point of the simplex is better by more than `tolerance`; returns that gap.
+    """Improve t in place until no point of the simplex is better by more than `tolerance`; returns the gap.
 
-    gram (k, k), c (k,), t (k,) in the simplex. The gap max_i g_i - <t, g>, g = c - Gt, bounds what is left to gain.
+    gram (k, k), c (k,), t (k,) in the simplex. The gap max_i g_i - <t, g> with g = c - Gt bounds the possible improvement.
     """
     k = len(c)
     support, factor = np.empty(k, dtype=np.int64), np.empty((k, k))
@@ -132,16 +134,16 @@ def maximise(gram, c, t, tolerance, most_changes):
     changes, fresh, refined, entering, gap = 0, 0, 0, -1, np.inf
     while True:
         _gradient(gram, c, t, g)
-        # Newton on the support, until a step is not cut short.
+        # Newton steps on the support until one is not cut off.
         while size > 1:
             level = 0.0
             for a in range(size):
                 level += t[support[a]] * g[support[a]]
-            apart = 0.0
+            spread_of_slopes = 0.0
             for a in range(size):
                 d[a], ones[a] = g[support[a]] - level, 1.0
-                apart = max(apart, abs(d[a]))
-            if apart <= 0.5 * tolerance:
+                spread_of_slopes = max(spread_of_slopes, abs(d[a]))
+            if spread_of_slopes <= 0.5 * tolerance:
                 break
             _solve(factor, size, d)
             _solve(factor, size, ones)
@@ -177,11 +179,11 @@ def maximise(gram, c, t, tolerance, most_changes):
             out = support[place]
             t[out] = 0.0
             if out == entering and step == 0.0:
-                blocked[out] = True  # rounding: it would come and go for ever
+                blocked[out] = True  # because of rounding it would enter and leave for ever
             size = _leave(support, size, factor, place)
             changes += 1
             fresh += 1
-        for a in range(size - 1, -1, -1):  # a plane that is back at 0 may come again, so it must not be there
+        for a in range(size - 1, -1, -1):  # remove planes with weight 0, so that they can enter again
             if t[support[a]] == 0.0:
                 blocked[support[a]] |= support[a] == entering
                 size = _leave(support, size, factor, a)
@@ -190,7 +192,7 @@ def maximise(gram, c, t, tolerance, most_changes):
             total += t[support[a]]
         for a in range(size):
             t[support[a]] /= total
-        if total != 1.0:  # planes that are nearly one have moved the sum: take the slopes of what it is now
+        if total != 1.0:  # rounding of nearly dependent planes has changed the sum, so compute the slopes again
             _gradient(gram, c, t, g)
         for a in range(size):
             mean += t[support[a]] * g[support[a]]
@@ -201,10 +203,10 @@ def maximise(gram, c, t, tolerance, most_changes):
                 top, entering = g[i], i
         if gap <= tolerance or changes >= most_changes or (entering < 0 and refined == 3):
             return gap
-        if entering < 0:  # no plane is missing: the mixture of these is not the best yet, by rounding
+        if entering < 0:  # no plane can enter, but because of rounding the mixture is not the best yet
             refined += 1
             continue
-        if fresh >= 40:  # the factor has been changed often: make it anew
+        if fresh >= 40:  # after many changes compute the factor again, which removes accumulated rounding
             fresh, size = 0, 0
             for i in range(k):
                 if t[i] > 0.0:

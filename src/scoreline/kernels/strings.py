@@ -19,7 +19,7 @@ from scoreline.runtime.compile import kernel
 def gather(
     letters, starts, length, lines, alphabet, degree, lowest, offsets, strides, table, spans, tile, out, bounds, first, last
 ):  # fmt: skip
-    """out[r] = sum over the end positions e of row r (or row lines[r]) of the table's entry there.
+    """out[r] = sum over the end positions e of row r (or row lines[r]) of the table's entry there (eq. kmer-score).
 
     Rows are taken `tile` at a time, and for each tile the positions span by span: the tables of a span stay in the cache.
     """

@@ -11,12 +11,13 @@ def next_candidates(
 ):
     """Fill the next block of candidates, from the highest threshold down; returns how many (0 at the end).
 
-    `above` and `below` are the scores of positives and negatives in rising order. A candidate lies between the score `lows`
-    and the next higher one `highs` (minus or plus infinity at the ends), takes in weights `tp` and `fp` and leaves `fn` and
-    `tn`: sums of their own, as the difference of two sums would drown light rows in heavy ones. Rows that are tied to the row
-    above them (within `tie` of their size, or of `size` if that is larger) move together with it. `above_sums` and
-    `below_sums` are running weights with a leading 0 (None for 1). `state` holds what is left of either class, the weights
-    taken so far, and the lowest score taken (NaN when all is done).
+    `above` and `below` are the scores of positives and negatives in increasing order. A candidate lies between the
+    score `lows` and the next higher one `highs` (minus or plus infinity at the ends). It has the weights `tp` and `fp`
+    above it, and `fn` and `tn` below it, which are summed separately, because subtraction would lose light rows next to
+    heavy ones. Rows that are tied with the row above them (within `tie` of their size, or of `size` if that is larger)
+    move together with it. `above_sums` and `below_sums` are cumulative weights with a leading 0 (None for weights of
+    1). `state` has the remaining rows of either class, the weights above the last candidate, and the lowest score above
+    it (NaN at the end).
     """
     i, j, true, false, lowest = int(state[0]), int(state[1]), state[2], state[3], state[4]
     if np.isnan(lowest):
@@ -56,9 +57,9 @@ def next_candidates(
 def window_counts(scores, weight_sums, score_sums, thresholds, half, state, out):
     """out[t] = sum_i w_i clip((z_i - t + half) / (2 half), 0, 1): the weight above a blurred threshold.
 
-    The blur is +-half (eq. robust-threshold). `scores` rise, `thresholds` fall; `weight_sums` and `score_sums` are running
-    sums of w and w z with a leading 0 (None and 1 for every row). `state` holds the two ends of the window, where the
-    next block goes on.
+    The blur is +-half (eq. robust-threshold). `scores` increase and `thresholds` decrease. `weight_sums` and `score_sums` are
+    cumulative sums of w and w z with a leading 0 (None and w = 1 without weights). `state` has the two ends of the window, with
+    which the next block continues.
     """
     low, high, n = int(state[0]), int(state[1]), len(scores)
     for t in range(len(thresholds)):

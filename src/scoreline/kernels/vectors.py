@@ -14,7 +14,7 @@ from scoreline.runtime.types import FloatArray
 def dot(x: FloatArray, y: FloatArray) -> float:
     """Return <x, y>; O(n)."""
     n = len(x)
-    if n == len(y) and n < 2 * parallel.MIN_CHUNK_WORK:  # one chunk: solvers on few rows spend their time in such calls
+    if n == len(y) and n < 2 * parallel.MIN_CHUNK_WORK:  # one chunk: a fast path for solvers on few rows
         return float(_dot_of_all(x, y))
     _check_lengths(x, y)
     bounds = even_bounds(n, 1)
@@ -54,7 +54,7 @@ def _dot_of_range(x, y, start, stop):
 
 @kernel(reorder=True)
 def _dot_of_all(x, y):
-    # A range from 0: one from a signed argument might be negative, and indices that may wrap are not vectorised.
+    # The range starts at 0, because loops over indices that could be negative are not vectorised.
     total = 0.0
     for i in range(len(x)):
         total += x[i] * y[i]

@@ -1,9 +1,11 @@
-"""What is reported: functions of the ranking or of the confusion counts, their scorers, and the best threshold for each."""
+"""Measures: functions of the ranking or of the confusion counts, their scorers, and the best threshold for each."""
 
 from scoreline.measures.averages import class_average
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure
 from scoreline.measures.counts import CountMeasure
-from scoreline.measures.operating_points import OperatingPoint
+from scoreline.measures.intervals import Difference, Interval, compare_scores, interval
+from scoreline.measures.operating_points import OperatingPoint, PrecisionAtRecall, RecallAtPrecision, TprAtFpr
+from scoreline.measures.promises import Promise, PromisedThreshold, promised_threshold
 from scoreline.measures.ranking import AtKMeasure
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.measures.scorer import get_scorer
@@ -13,14 +15,24 @@ __all__ = [
     "AtKMeasure",
     "CountMeasure",
     "CountsBasedMeasure",
+    "Difference",
+    "Interval",
     "Measure",
     "OperatingPoint",
+    "PrecisionAtRecall",
+    "Promise",
+    "PromisedThreshold",
     "RankingMeasure",
+    "RecallAtPrecision",
+    "TprAtFpr",
     "TunedThreshold",
     "all_measures",
     "best_threshold",
     "class_average",
+    "compare_scores",
     "get_measure",
     "get_scorer",
+    "interval",
+    "promised_threshold",
     "robust_threshold",
 ]

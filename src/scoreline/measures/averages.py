@@ -1,4 +1,4 @@
-"""Averages of a measure over classes: every class against the rest, or every column of an indicator matrix."""
+"""Averages of a measure over classes, each against the rest, or over the columns of an indicator matrix."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -15,11 +15,11 @@ from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import scaled_to_safe_range
 
 AVERAGES = ("macro", "weighted", "micro", "none", None)
-MOST_NAMED = 5  # classes that a warning names at most
+MAX_NAMED_CLASSES = 5  # in a warning
 
 
 class OneVsRest(NamedTuple):
-    """Two-class problems, one per class: which rows are of class j, and what was predicted for them (labels or scores)."""
+    """Two-class problems, one per class: which rows are of class j, and their predicted labels or scores."""
 
     classes: AnyArray
     truth: Callable[[int], AnyArray]
@@ -35,11 +35,11 @@ def class_average(
     sample_weight: Any = None,
     **params: Any,
 ) -> float | FloatArray:
-    """Return a measure of many classes: of each class against the rest, averaged as scikit-learn does.
+    """Return a measure for several classes, each against the rest, averaged as in scikit-learn.
 
-    Count-based measures use predictions, ranking measures use scores. A class without a row in y_true has no ranking: its
-    value is NaN, and averages leave NaN out with an UndefinedMetricWarning. Count-based measures are 0 where they would
-    divide by 0.
+    Count-based measures use predictions, ranking measures use scores. The value of a ranking measure for a class without a
+    row in y_true is NaN, and averages ignore it with an UndefinedMetricWarning. Count-based measures are 0 if their
+    denominator is 0.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ def class_average(
         column per class: decision values or probabilities. With two classes, a vector of scores of the larger one (or the
         second of `classes`) is enough.
     average : {"macro", "weighted", "micro", "none", None}, default="macro"
-        "macro": the mean over classes. "weighted": the mean by their numbers of rows. "micro": one value of all pairs of a row
-        and a class; counts are summed over classes. "none" or None: the values of all classes.
+        "macro" is the mean over classes, and "weighted" the mean weighted by their rows. "micro" is one value for all pairs of
+        a row and a class, with counts summed over classes. "none" or None returns the values of all classes.
     classes : array of C labels, optional
         Ranking measures: the classes of the columns, by default the sorted labels of y_true. Count-based measures: the
         classes to average over, by default all that occur in y_true or y_pred. Indicator matrices: names of the columns,
         for warnings.
     sample_weight : array of n weights, optional
-        Rows count as often as their weight; a row of weight 0 is not there.
+        A row counts as often as its weight; rows of weight 0 are ignored.
     **params
         Parameters of a measure given by name.
 
@@ -82,7 +82,9 @@ def class_average(
         raise ValueError(
             f"y_true has {truth.shape[0]} rows and y_pred {response.shape[0]}, expected as many, at least one"
         )
-    counted = isinstance(getattr(chosen, "k", None), (int, np.integer))  # k rows, beside which weights have a size
+    counted = isinstance(
+        getattr(chosen, "k", None), (int, np.integer)
+    )  # k is a weight, so weights must not be rescaled
     weight = _weights(sample_weight, truth.shape[0], chosen.scale_free and not counted)
     if weight is not None and not weight.all():
         there = np.flatnonzero(weight)
@@ -102,7 +104,7 @@ def class_average(
 def _values_of_counts(
     measure: CountsBasedMeasure, problem: OneVsRest, weight: FloatArray | None, pooled: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the values and the rows of the classes, or the one value of the sum of their counts."""
+    """Return the values and the rows of the classes, or the single value for the sum of their counts."""
     kinds = (2 * problem.truth(j) + problem.response(j) for j in range(len(problem.classes)))
     counts = np.array([np.bincount(kind, weight, 4) for kind in kinds], dtype=np.float64).T
     tn, fp, fn, tp = counts.sum(axis=1, keepdims=True) if pooled else counts
@@ -112,7 +114,7 @@ def _values_of_counts(
 def _values_of_rankings(
     measure: Measure, problem: OneVsRest, weight: FloatArray | None, pooled: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the values and the rows of the classes, or the one value of all pairs of a row and a class."""
+    """Return the values and the rows of the classes, or the single value for all pairs of a row and a class."""
     count = len(problem.classes)
     parts: Iterable[Any] = ((problem.truth(j), problem.response(j), weight) for j in range(count))
     if pooled:
@@ -127,21 +129,21 @@ def _values_of_rankings(
 
 
 def _mean(measure: Measure, values: FloatArray, support: FloatArray | None, classes: AnyArray) -> float:
-    """Return the mean of the values that are numbers, by support where it is given; warn of the others."""
+    """Return the mean of the defined values, weighted by support if it is given; warn about the others."""
     known = ~np.isnan(values)
     if not known.all():
-        left_out = classes[~known].tolist() if len(values) == len(classes) else classes.tolist()
-        more = "" if len(left_out) <= MOST_NAMED else f" and {len(left_out) - MOST_NAMED} more"
+        undefined = classes[~known].tolist() if len(values) == len(classes) else classes.tolist()
+        more = "" if len(undefined) <= MAX_NAMED_CLASSES else f" and {len(undefined) - MAX_NAMED_CLASSES} more"
         rest = f"the average is over the other {known.sum()}" if known.any() else "there is no average"
         warnings.warn(
-            f"{measure.name} is not defined for class {', '.join(map(repr, left_out[:MOST_NAMED]))}{more} (in y_true no row of "
-            f"the class, or no other row): {rest}",
+            f"{measure.name} is not defined for class {', '.join(map(repr, undefined[:MAX_NAMED_CLASSES]))}{more} "
+            f"(in y_true no row of the class, or no other row): {rest}",
             UndefinedMetricWarning,
             stacklevel=3,
         )
     if not known.any():
         return float("nan")
-    by = None if support is None or not support[known].any() else support[known]  # without rows all classes are alike
+    by = None if support is None or not support[known].any() else support[known]  # without rows, classes count equally
     return float(np.average(values[known], weights=by))
 
 
@@ -160,7 +162,7 @@ def _of_labels(measure: Measure, truth: AnyArray, predicted: AnyArray, classes: 
 
 
 def _of_scores(measure: Measure, truth: AnyArray, scores: AnyArray, classes: AnyArray | None) -> OneVsRest:
-    """Return the problems of labels and a column of scores for each class; a vector is the column of the second of two."""
+    """Return the problems of labels and a column of scores per class; a vector has the scores of the second of two."""
     scores, found = _numbers(scores), _distinct(truth) if classes is None else _checked(classes)
     if scores.ndim == 1 and len(found) == 2:
         scores, columns = scores[:, None], found[1:]
@@ -208,24 +210,24 @@ def _labels(y: Any, name: str) -> Any:
         y = y.tocsc()
         return y if y.shape[1] > 1 else y.toarray().ravel()
     try:
-        made = np.asarray(y)
+        array = np.asarray(y)
     except ValueError as error:
         raise ValueError(f"{name} must be a vector or a matrix ({error})") from None
-    if made.ndim == 2 and made.shape[1] == 1:
-        made = made.ravel()
-    if made.ndim not in (1, 2):
-        raise ValueError(f"{name} has shape {made.shape}, expected a vector or a matrix with a column for each class")
-    return made
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} has shape {array.shape}, expected a vector or a matrix with a column for each class")
+    return array
 
 
 def _numbers(scores: Any) -> FloatArray:
     try:
-        made = np.asarray(scores.toarray() if sparse.issparse(scores) else scores, dtype=np.float64)
+        array = np.asarray(scores.toarray() if sparse.issparse(scores) else scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"scores must be numbers, not labels ({error})") from None
-    if not np.isfinite(made).all():
+    if not np.isfinite(array).all():
         raise ValueError("scores must be finite to be ranked; they hold NaN or infinity")
-    return made
+    return array
 
 
 def _column(matrix: Any, j: int) -> AnyArray:
@@ -263,7 +265,7 @@ def _weights(sample_weight: Any, n: int, scale_free: bool) -> FloatArray | None:
     if not scale_free:
         return check_total(weight)
     scaled: FloatArray = scaled_to_safe_range(weight)[0]
-    if np.count_nonzero(scaled) < np.count_nonzero(weight):  # a class might vanish with its rows
+    if np.count_nonzero(scaled) < np.count_nonzero(weight):  # a class might lose all of its rows
         raise ValueError(
             f"sample_weight lies between {weight[weight > 0.0].min():.3g} and {weight.max():.3g}: floats cannot hold sums "
             "of both; use weights that differ less"

@@ -1,4 +1,4 @@
-"""The contract of a measure: a number from labels and decision values, what its threshold maximises, and its checks of rows."""
+"""The interface of a measure: a number from labels and decision values, and the objective of its threshold."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -9,8 +9,8 @@ import numpy as np
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
 from scoreline.runtime.vectors import RemoteVector, as_vector, scaled_to_safe_range
 
-LEAST_WEIGHT_RATIO = 1e-290  # of a class in the largest weight: its counts keep their digits beside those of the other
-MOST_WEIGHT = 1e300  # of all rows together, where the weights must stay as they are
+MIN_WEIGHT_RATIO = 1e-290  # least ratio of the largest weights of the two classes at which counts keep their digits
+MAX_TOTAL_WEIGHT = 1e300  # largest sum of weights that must not be rescaled
 
 
 class Measure(ABC):
@@ -21,21 +21,21 @@ class Measure(ABC):
     name : str
         The name used in `MeasureClassifier(measure=...)`.
     summary : str
-        One line: what it is.
+        A description in one line.
     range : tuple of float
         Smallest and largest possible value.
     risks : tuple of str
-        Risks that are trained for it, the preferred one first.
+        Risks that can be trained for it, the preferred one first.
     contenders : tuple of str
-        Risks that MeasureClassifierCV chooses among with risk="auto"; empty: it takes the preferred one.
+        Risks among which MeasureClassifierCV chooses with risk="auto"; if empty, it uses the preferred one.
     uses_order : bool
         True if only the order of the decision values matters, False if only their sign does.
     rises : bool
-        What its threshold maximises never falls with true positives nor rises with false ones.
+        Whether the objective of its threshold never decreases with true positives and never increases with false ones.
     scale_free : bool
-        Only ratios of weights matter to it and to its threshold: all of them times one number change nothing.
+        Whether only ratios of weights matter to it and to its threshold, so that weights can be rescaled.
     research : bool
-        Whether it is only of scientific interest: lists show it last.
+        Whether it is only of scientific interest; lists show such measures last.
     """
 
     name: ClassVar[str]
@@ -50,7 +50,7 @@ class Measure(ABC):
 
     @property
     def label(self) -> str:
-        """What reports call it: its name, and its parameters if it has any."""
+        """Its name in reports, with its parameters if it has any."""
         given = [(name, getattr(self, name, None)) for name in inspect.signature(type(self)).parameters]
         words = [f"{name}={value:g}" for name, value in given if isinstance(value, (int, float))]
         return f"{self.name} ({', '.join(words)})" if words else self.name
@@ -61,7 +61,7 @@ class Measure(ABC):
 
     @abstractmethod
     def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return what the threshold maximises, vectorised over arrays of weighted counts."""
+        """Return the objective of the threshold, vectorised over arrays of weighted counts."""
 
 
 class RankingMeasure(Measure):
@@ -71,6 +71,15 @@ class RankingMeasure(Measure):
 
     def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         return 0.5 * (ratio(tp, tp + fn) + ratio(tn, tn + fp))
+
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of b samples from their weights at each of L scores, arrays of shape (b, L), highest score first.
+
+        Intervals call it for many resamples at once. A measure that does not override it is evaluated sample by sample.
+        """
+        scores = -np.tile(np.arange(positive.shape[1], dtype=np.float64), 2)
+        y = np.repeat([1, -1], positive.shape[1])
+        return np.array([self.value(y, scores, np.concatenate(pair)) for pair in zip(positive, negative, strict=True)])
 
 
 class CountsBasedMeasure(Measure):
@@ -93,7 +102,7 @@ class CountsBasedMeasure(Measure):
         return self.from_counts(tp, fp, fn, tn)
 
     def robust_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return what a threshold for new rows maximises (`robust_threshold`): the measure itself."""
+        """Return the objective of a robust threshold (`robust_threshold`): the measure itself."""
         return self.from_counts(tp, fp, fn, tn)
 
 
@@ -104,7 +113,7 @@ def ratio(numerator: Counts, denominator: Counts) -> FloatArray:
 
 
 class Rows(NamedTuple):
-    """Which rows are positive, scores, weights (None for 1) times 2^exponent. Vectors on workers or a device stay there."""
+    """Which rows are positive, scores, and weights (None for 1) times 2^exponent; remote vectors stay where they are."""
 
     positive: Any
     scores: Any
@@ -113,11 +122,11 @@ class Rows(NamedTuple):
 
 
 def checked_rows(y: Any, scores: Any, sample_weight: Any, scale_free: bool = True) -> Rows:
-    """Return the rows, or raise: vectors of one length, no NaN, weights finite and not negative.
+    """Return the rows, or raise unless they are vectors of equal length without NaN, and weights are finite and not negative.
 
-    Weights far from 1 are multiplied by a power of two, which changes no digit, if the measure is one of ratios
-    (`scale_free`); otherwise their sum must lie between LEAST_WEIGHT_RATIO and MOST_WEIGHT. Vectors on workers or a device were
-    checked when they were brought there.
+    If only ratios of weights matter (`scale_free`), weights far from 1 are multiplied by a power of two, which does not change
+    their digits. Otherwise their sum must lie between MIN_WEIGHT_RATIO and MAX_TOTAL_WEIGHT. Remote vectors were checked when
+    they were made.
     """
     if any(isinstance(v, RemoteVector) for v in (y, scores, sample_weight)):
         weight = None if sample_weight is None else as_vector(sample_weight, np.float64)
@@ -138,12 +147,12 @@ def checked_rows(y: Any, scores: Any, sample_weight: Any, scale_free: bool = Tru
 
 
 def check_total(weight: FloatArray) -> FloatArray:
-    """Return weights whose sum is in the range that counts may have, or raise."""
+    """Return the weights, or raise if their sum is out of the range of counts."""
     with np.errstate(over="ignore"):
         total = float(weight.sum())
-    if total > MOST_WEIGHT or 0.0 < total < LEAST_WEIGHT_RATIO:
+    if total > MAX_TOTAL_WEIGHT or 0.0 < total < MIN_WEIGHT_RATIO:
         raise ValueError(
-            f"sample_weight sums to {total:.3g}, expected between {LEAST_WEIGHT_RATIO:g} and {MOST_WEIGHT:g}: counts would "
+            f"sample_weight sums to {total:.3g}, expected between {MIN_WEIGHT_RATIO:g} and {MAX_TOTAL_WEIGHT:g}: counts would "
             "leave the range of floats. Divide all weights by one number."
         )
     return weight
@@ -158,10 +167,10 @@ def _checked_weights(positive: Any, weight: Any, scale_free: bool) -> tuple[Any,
     if not scale_free:
         return check_total(weight), 0
     tops = [float(weight[side].max(initial=0.0)) for side in (positive, ~positive)]
-    if 0.0 < min(tops) < LEAST_WEIGHT_RATIO * max(tops):
+    if 0.0 < min(tops) < MIN_WEIGHT_RATIO * max(tops):
         raise ValueError(
             f"the largest sample_weight of the positive class is {tops[0]:.3g}, of the negative {tops[1]:.3g}: floats "
-            f"cannot hold counts of both, expected a ratio of at most {1.0 / LEAST_WEIGHT_RATIO:.0e}; use weights that "
+            f"cannot hold counts of both, expected a ratio of at most {1.0 / MIN_WEIGHT_RATIO:.0e}; use weights that "
             "differ less"
         )
     return scaled_to_safe_range(weight)

@@ -1,4 +1,4 @@
-"""Measures of the confusion counts: every one a vectorised function of tp, fp, fn, tn."""
+"""Count-based measures, each a vectorised function of tp, fp, fn, tn."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ ALL_RISKS = (*COUNT_RISKS, "contingency")  # measures whose worst labelling is k
 
 
 def _near_one(*counts: Counts) -> list[FloatArray]:
-    """Return counts times a power of two that brings their sum to about 1: no digit changes, and no product overflows."""
+    """Return counts times a power of two that brings their sum to about 1, so that products do not overflow."""
     exponent = -np.frexp(sum(counts))[1]
     with np.errstate(under="ignore"):
         return [np.ldexp(np.asarray(count, dtype=np.float64), exponent) for count in counts]
@@ -25,10 +25,10 @@ class ShapeError(ValueError):
 
 
 def values_of_counts(func: Callable[..., Any], name: str, *counts: Any) -> FloatArray:
-    """Call a user's function of tp, fp, fn, tn; `name` is what an error calls it.
+    """Call a user's function of tp, fp, fn, tn; errors refer to it by `name`.
 
-    Every call of such a function goes through here. It always gets one-dimensional float64 arrays, also for a single set of
-    counts, and copies, because the originals may be buffers that are used again. The result has the shape of the counts.
+    The function always receives one-dimensional float64 arrays, even for a single set of counts. They are copies, because the
+    originals may be buffers that are used again. The result has the shape of the counts.
     """
     arrays = np.broadcast_arrays(*counts)
     shape = arrays[0].shape
@@ -80,7 +80,7 @@ class FBeta(CountsBasedMeasure):
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (1 + B) TP / ((1 + B) TP + B FN + FP), B = beta^2 (eq. fbeta); 0 where the denominator is 0.
 
-        Divided by 1 + B, so that nothing overflows, whatever beta is.
+        Both terms are divided by 1 + B, so that nothing overflows for any beta.
         """
         of_fp = 1.0 / (1.0 + self.beta * self.beta)
         of_fn = 1.0 / (1.0 + 1.0 / self.beta / self.beta)
@@ -129,7 +129,7 @@ class GowerLegendre(CountsBasedMeasure):
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (TP + TN) / (TP + TN + sigma (FP + FN)) (eq. gower-legendre)."""
-        with np.errstate(over="ignore"):  # sigma may be huge: then it is 0
+        with np.errstate(over="ignore"):  # for a huge sigma the result is 0
             return ratio(tp + tn, tp + tn + self.sigma * (fp + fn))
 
 
@@ -194,9 +194,9 @@ class Mcc(CountsBasedMeasure):
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return (TP TN - FP FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)) (eq. mcc), 0 where a factor is 0."""
         tp, fp, fn, tn = _near_one(tp, fp, fn, tn)
-        # Two square roots: the product of all four sums of weights may leave the range of floats.
+        # Two square roots, because the product of all four sums may overflow.
         scale = np.sqrt((tp + fp) * (tn + fn)) * np.sqrt((tp + fn) * (tn + fp))
-        return np.clip(ratio(tp * tn - fp * fn, scale), -1.0, 1.0)  # the two roots may round to less than their product
+        return np.clip(ratio(tp * tn - fp * fn, scale), -1.0, 1.0)  # the roots are rounded
 
 
 class Kappa(CountsBasedMeasure):
@@ -214,7 +214,7 @@ class Kappa(CountsBasedMeasure):
 
 
 class CountMeasure(CountsBasedMeasure):
-    """Any vectorised function of the counts as a measure: a profit matrix, a cost, a measure of your own.
+    """Any vectorised function of the counts as a measure: a profit matrix, a cost, your own measure.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class CountMeasure(CountsBasedMeasure):
         gives inf or NaN without a warning; a threshold whose value is NaN is never chosen. The function is called once at
         construction on a few counts, so that an unsuitable function fails early.
     name : str
-        What it is called in reports.
+        Its name in reports.
 
     Examples
     --------
@@ -236,7 +236,7 @@ class CountMeasure(CountsBasedMeasure):
     summary = "a function of the counts, given by the user"
     range = (-np.inf, np.inf)
     risks = COUNT_RISKS
-    rises = False  # who knows
+    rises = False  # nothing is known about the user's function
     scale_free = False
 
     def __init__(self, func: Callable[..., Any], name: str):

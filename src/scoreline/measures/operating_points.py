@@ -1,4 +1,4 @@
-"""Measures with a constraint: the best of one rate where another keeps its limit."""
+"""Measures with a constraint: the best value of one rate subject to a limit on another."""
 
 import copy
 from abc import abstractmethod
@@ -12,32 +12,46 @@ from scoreline.measures.thresholds import best_threshold
 from scoreline.runtime.checks import check_number, check_rate
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
 
-ROUNDING = 1e-13  # of sums of weights, relative
-SCARCE_RECALL = 0.01  # share of the positives below which a threshold flags nearly nothing
-SCARCE_ROWS, ENOUGH_POSITIVES = 5, 50  # so few flagged positives are nearly nothing, where there are that many in all
-USEFUL_RECALL = 0.1  # of the threshold that is named instead
+ROUNDING = 1e-13  # relative error of sums of weights
+SCARCE_RECALL = 0.01  # a threshold with a lower recall flags almost nothing
+SCARCE_ROWS, ENOUGH_POSITIVES = (
+    5,
+    50,
+)  # so does one that flags fewer positives than the first, of at least the second number
+USEFUL_RECALL = 0.1  # recall of the alternative that the warning names
 
 
 class OperatingPoint(CountsBasedMeasure):
-    """A target rate, or 0 where the constraint is missed; evaluated on the predictions at the threshold.
+    """A target rate, or 0 if the constraint is not met; evaluated on the predictions at the threshold.
 
-    `on_scores` gives the best that any threshold reaches. A constraint that is just kept on the rows at hand is missed on
-    every second sample of new rows, so a threshold for new rows keeps a margin. The chance to keep the constraint on a new
-    sample of the same size is taken as Phi(excess / sd): `excess` is how far the counts exceed the constraint, and the
-    variance 2 r (1 - r) m is that of m trials at the limit r, in the old sample and in the new one. With `confidence` None,
-    the threshold maximises target times chance, the expected value; with a number, the target among thresholds that reach
-    this chance.
+    `on_scores` is the best value of all thresholds. A constraint that is barely met on the given rows is missed on every second
+    sample of held-out rows, so a robust threshold keeps a margin. The chance to meet the constraint on another sample of the
+    same size is approximated by Phi(excess / sd). Here `excess` is how far the counts exceed the constraint, and the variance
+    2 r (1 - r) m is that of m trials at the limit r, in both samples. Without `confidence` the threshold maximises target
+    times chance, the expected value. With it, the threshold maximises the target among thresholds that reach this chance.
+    With `guarantee`, classifiers take a threshold from held-out rows that is proved to keep the constraint with that
+    probability (`promised_threshold`).
     """
 
     risks = COUNT_RISKS
     confidence: float | None
+    guarantee: float | None
 
-    def __init__(self, confidence: float | None = None):
+    def __init__(self, confidence: float | None = None, guarantee: float | None = None):
         if confidence is not None:
             check_number("confidence", confidence, above=0)
             if confidence >= 1:
                 raise ValueError(f"confidence={confidence!r} must be below 1, or None for the best expected value")
+        if guarantee is not None:
+            check_number("guarantee", guarantee, above=0)
+            if guarantee >= 1:
+                raise ValueError(f"guarantee={guarantee!r} must be below 1; 0.95 is usual.")
+            if confidence is not None:
+                raise ValueError(
+                    "confidence and guarantee exclude each other: the second is the exact form of the first."
+                )
         self.confidence = confidence
+        self.guarantee = guarantee
 
     @abstractmethod
     def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -52,7 +66,7 @@ class OperatingPoint(CountsBasedMeasure):
         """Return the constraint in words."""
 
     def scarce(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None, threshold: float) -> str | None:
-        """Return what to say if a threshold of the scores z flags nearly none of the positives, None if it flags enough."""
+        """Return a warning if a threshold of the scores z flags almost none of the positives, else None."""
         kind = 2 * (y > 0).astype(np.int8) + (z > threshold).astype(np.int8)
         rows, counts = np.bincount(kind, None, 4), np.bincount(kind, sample_weight, 4)
         recall = float(ratio(counts[3], counts[2] + counts[3]))
@@ -66,7 +80,7 @@ class OperatingPoint(CountsBasedMeasure):
         reached = best_threshold(y, z, rate_at_useful_recall, sample_weight).value
         return (
             f"the threshold that keeps {self.constraint()} flags only {rows[3]:,} of {rows[2] + rows[3]:,} positives "
-            f"(recall {recall:.2g}); at a recall of {USEFUL_RECALL:g}, {self.limited_rate(reached)} is the best that is reached"
+            f"(recall {recall:.2g}); at a recall of {USEFUL_RECALL:g}, the best possible is {self.limited_rate(reached)}"
         )
 
     def limited_rate(self, rate: float) -> str:
@@ -74,7 +88,7 @@ class OperatingPoint(CountsBasedMeasure):
         return f"{self.constraint().split(' >= ')[0]} {rate:.3g}"
 
     def is_met(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> bool | AnyArray:
-        """Return where the constraint holds, up to the rounding of sums of weights; without a trial it does not."""
+        """Tell where the constraint is met, up to the rounding of sums of weights; without a trial it is not."""
         successes, trials, limit = self.trials(tp, fp, fn, tn)
         return (trials > 0) & (successes >= limit * trials * (1.0 - ROUNDING))
 
@@ -84,21 +98,21 @@ class OperatingPoint(CountsBasedMeasure):
         return ratio(successes, trials)
 
     def chance(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return the chance that a new sample of this size keeps the constraint (eq. limit-chance)."""
+        """Return the chance that another sample of this size meets the constraint (eq. limit-chance)."""
         successes, trials, limit = self.trials(tp, fp, fn, tn)
         deviation = np.sqrt(2.0 * limit * (1.0 - limit) * np.maximum(trials, 1.0))
         excess = successes - limit * trials
-        if limit in (0.0, 1.0):  # no room for chance: nothing or one miss breaks it
+        if limit in (0.0, 1.0):  # the variance is 0
             return np.where(self.is_met(tp, fp, fn, tn), 1.0, 0.0)
-        # Without a success so far there is none to hope for.
+        # Without a success on these rows, none is expected on others.
         return np.asarray(ndtr(excess / deviation) * (np.asarray(successes) > 0))
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return the target where the constraint holds, else 0 (eq. operating-points)."""
+        """Return the target where the constraint is met, else 0 (eq. operating-points)."""
         return np.where(self.is_met(tp, fp, fn, tn), self.target(tp, fp, fn, tn), 0.0)
 
     def threshold_objective(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return 1 + target where the constraint holds (with the confidence asked for), else how close it is."""
+        """Return 1 + target where the constraint is met (with `confidence` if given), else how close it is."""
         if self.confidence is not None:
             return self.robust_value(tp, fp, fn, tn)
         return np.where(self.is_met(tp, fp, fn, tn), 1.0 + self.target(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
@@ -111,14 +125,14 @@ class OperatingPoint(CountsBasedMeasure):
         return np.where(chance >= self.confidence, 1.0 + target, chance)
 
     def careful_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
-        """Return what a threshold on held-out rows maximises: `robust_value` where the constraint is kept."""
+        """Return the objective of a threshold on held-out rows: `robust_value` where the constraint is met."""
         if self.confidence is not None:
             return self.robust_value(tp, fp, fn, tn)
-        kept = self.is_met(tp, fp, fn, tn)
-        return np.where(kept, 1.0 + self.robust_value(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
+        met = self.is_met(tp, fp, fn, tn)
+        return np.where(met, 1.0 + self.robust_value(tp, fp, fn, tn), self.rate(tp, fp, fn, tn))
 
     def unreached(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> str | None:
-        """Return what to say if no threshold of the scores z keeps the constraint, None if one does."""
+        """Return a warning if no threshold of the scores z meets the constraint, else None."""
 
         def closest(tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
             return np.where(self.is_met(tp, fp, fn, tn), 2.0, self.rate(tp, fp, fn, tn))
@@ -132,26 +146,26 @@ class OperatingPoint(CountsBasedMeasure):
         if chance >= self.confidence:
             return None
         return (
-            f"no threshold keeps {self.constraint()} on new rows with a chance of {self.confidence:g}: "
+            f"no threshold keeps {self.constraint()} on held-out rows with a chance of {self.confidence:g}: "
             f"the best has {chance:.3g}"
         )
 
     def on_scores(self, y: AnyArray, z: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return the best value over all thresholds of the scores z (0 if none keeps the constraint)."""
+        """Return the best value over all thresholds of the scores z (0 if none meets the constraint)."""
         plain = copy.copy(self)
         plain.confidence = None
         return best_threshold(y, z, plain, sample_weight).value
 
 
 class RecallAtPrecision(OperatingPoint):
-    """Recall, where precision keeps a floor."""
+    """Recall, subject to a minimum precision."""
 
     name = "recall_at_precision"
     summary = "recall where precision is at least `precision`, else 0"
 
-    def __init__(self, precision: float = 0.9, confidence: float | None = None):
+    def __init__(self, precision: float = 0.9, confidence: float | None = None, guarantee: float | None = None):
         check_rate("precision", precision)
-        super().__init__(confidence)
+        super().__init__(confidence, guarantee)
         self.precision = precision
 
     def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -170,14 +184,14 @@ class RecallAtPrecision(OperatingPoint):
 
 
 class PrecisionAtRecall(OperatingPoint):
-    """Precision, where recall keeps a floor."""
+    """Precision, subject to a minimum recall."""
 
     name = "precision_at_recall"
     summary = "precision where recall is at least `recall`, else 0"
 
-    def __init__(self, recall: float = 0.9, confidence: float | None = None):
+    def __init__(self, recall: float = 0.9, confidence: float | None = None, guarantee: float | None = None):
         check_rate("recall", recall)
-        super().__init__(confidence)
+        super().__init__(confidence, guarantee)
         self.recall = recall
 
     def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -196,14 +210,14 @@ class PrecisionAtRecall(OperatingPoint):
 
 
 class TprAtFpr(OperatingPoint):
-    """True positive rate, where the false positive rate keeps a ceiling."""
+    """True positive rate, subject to a maximum false positive rate."""
 
     name = "tpr_at_fpr"
     summary = "true positive rate where the false positive rate is at most `fpr`, else 0"
 
-    def __init__(self, fpr: float = 0.01, confidence: float | None = None):
+    def __init__(self, fpr: float = 0.01, confidence: float | None = None, guarantee: float | None = None):
         check_rate("fpr", fpr)
-        super().__init__(confidence)
+        super().__init__(confidence, guarantee)
         self.fpr = fpr
 
     def target(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -214,7 +228,7 @@ class TprAtFpr(OperatingPoint):
         return tn, fp + tn, 1.0 - self.fpr
 
     def is_met(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> bool | AnyArray:
-        """Return where few enough negatives are called positive; as many as fpr says, without rounding of 1 - fpr."""
+        """Tell where the false positive rate is at most fpr, without the rounding of 1 - fpr."""
         return fp <= self.fpr * (fp + tn) * (1.0 + ROUNDING)
 
     def constraint(self) -> str:

@@ -1,4 +1,4 @@
-"""Measures of the order of the scores, of all rows or of the k highest."""
+"""Ranking measures, of all rows or of the k highest scores."""
 
 import math
 from typing import Any, ClassVar
@@ -14,14 +14,14 @@ from scoreline.scores import smallest_reaching, space_of
 
 
 class RocAuc(RankingMeasure):
-    """Share of (positive, negative) pairs in the right order, ties counting half; pairs weighted by both weights."""
+    """Share of (positive, negative) pairs in the right order; ties count half, and pairs have the product of both weights."""
 
     name = "roc_auc"
     summary = "area under the ROC curve: share of (positive, negative) pairs in the right order"
     risks = ("roc_area", "roc_area_squared", "logistic")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
-        """Return the area (eq. auc); O(n log n), NaN if a class is missing."""
+        """Return the area (eq. auc) in O(n log n), NaN if a class is missing."""
         if isinstance(decision, RemoteVector):
             _check_finite(decision)
             return _remote_area(y, decision, sample_weight)
@@ -62,9 +62,20 @@ class PartialRocAuc(RankingMeasure):
             return float("nan")
         return float(roc_auc_score(truth, z, sample_weight=weight, max_fpr=self.max_fpr))
 
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of many samples: trapezoids up to max_fpr, the last one in part."""
+        true, false = positive.sum(axis=1), negative.sum(axis=1)
+        limit = self.max_fpr
+        before = np.cumsum(negative, axis=1) - negative
+        inside = np.clip(limit * false[:, None] - before, 0.0, negative)  # of the negatives of each level
+        height = np.cumsum(positive, axis=1) - positive + 0.5 * positive * ratio(inside, negative)
+        area = ratio((inside * height).sum(axis=1), true * false)
+        least = 0.5 * limit * limit
+        return np.where(true * false > 0.0, 0.5 * (1.0 + (area - least) / (limit - least)), np.nan)
+
 
 class AveragePrecision(RankingMeasure):
-    """Mean over the positives of the precision at their place, tied rows taken together."""
+    """Mean over the positives of the precision at their place, the same for tied rows."""
 
     name = "average_precision"
     summary = "average precision: mean of the precision at the place of each positive"
@@ -78,25 +89,31 @@ class AveragePrecision(RankingMeasure):
             return float("nan")
         return float(average_precision_score(truth, z, sample_weight=weight))
 
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of many samples."""
+        above, total = np.cumsum(positive, axis=1), positive.sum(axis=1)
+        precision = ratio(above, above + np.cumsum(negative, axis=1))
+        return np.where(total > 0.0, ratio((positive * precision).sum(axis=1), total), np.nan)
+
 
 class AtKMeasure(RankingMeasure):
     """A measure of the positives among the k highest scores.
 
-    k is an integer (a number of rows, or of weight where there are weights), a share of the rows in (0, 1), or None: the
-    number of positives of the data at hand. Rows tied at the k-th score count in part, each as much as any other: the
-    value is the mean over all orders of the tied rows, so it does not depend on the order of the rows.
+    k is an integer (a number of rows, or with weights an amount of weight), a share of the rows in (0, 1), or None for the
+    number of positives in the data. Rows tied at the k-th score count equally and in part: the value is the mean over all
+    orders of the tied rows, so it does not depend on the order of the rows.
     """
 
     def __init__(self, k: float | None = None):
         if k is not None:
-            whole = isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k >= 1
-            share = isinstance(k, (float, np.floating)) and 0.0 < k < 1.0
-            if not (whole or share):
+            is_count = isinstance(k, (int, np.integer)) and not isinstance(k, bool) and k >= 1
+            is_share = isinstance(k, (float, np.floating)) and 0.0 < k < 1.0
+            if not (is_count or is_share):
                 raise ValueError(f"k={k!r} must be None, an integer of at least 1, or a share between 0 and 1")
         self.k = k
 
     def weight_at_top(self, y: AnyArray, sample_weight: FloatArray | None, exponent: int = 0) -> float:
-        """Return k as a weight of rows for these labels; `exponent` is that of the power of two in the weights."""
+        """Return k as a weight of rows for these labels; the weights were multiplied by 2^exponent."""
         positive = as_vector(y) > 0
         weight = None if sample_weight is None else as_vector(sample_weight, np.float64)
         if self.k is None:
@@ -118,11 +135,21 @@ class AtKMeasure(RankingMeasure):
         all_rows = np.asarray(np.bincount(place, weights=weight, minlength=len(levels)), dtype=np.float64)
         true_rows = np.bincount(place, weights=weight * positive, minlength=len(levels))
         above = np.cumsum(all_rows) - all_rows
-        share = ratio(np.clip(k - above, 0.0, all_rows), all_rows)  # of each group of equal scores that is in the top
+        share = ratio(np.clip(k - above, 0.0, all_rows), all_rows)  # the part of each group of equal scores in the top
         return float(share @ true_rows), k, float(true_rows.sum())
 
+    def levels_at_top(self, positive: FloatArray, negative: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the weight of positives among the k highest scores, and k, for many samples as `from_levels` takes them."""
+        rows = positive + negative
+        if self.k is None:
+            k = positive.sum(axis=1)
+        else:
+            k = np.full(len(rows), float(self.k)) if self.k >= 1 else self.k * rows.sum(axis=1)
+        share = ratio(np.clip(k[:, None] - (np.cumsum(rows, axis=1) - rows), 0.0, rows), rows)
+        return (share * positive).sum(axis=1), k
+
     def _remote_true_at_top(self, y: Any, decision: Any, sample_weight: Any) -> tuple[float, float, float]:
-        """Return the same for scores on workers or a device: the k-th score by selection, then sums above it and at it."""
+        """Return the same for remote scores: the k-th score by selection, then sums above it and at it."""
         k, positive = self.weight_at_top(y, sample_weight), (y > 0).astype(np.int8)
         level = -smallest_reaching(-decision, sample_weight, k)
         kind = positive + 2 * (decision == level).astype(np.int8) + 4 * (decision > level).astype(np.int8)
@@ -143,6 +170,10 @@ class PrecisionAtK(AtKMeasure):
         true, k, _ = self.true_at_top(y, decision, sample_weight)
         return float(ratio(true, k))
 
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of many samples."""
+        return ratio(*self.levels_at_top(positive, negative))
+
 
 class RecallAtK(AtKMeasure):
     """Share of all positives that are among the k highest scores."""
@@ -155,6 +186,10 @@ class RecallAtK(AtKMeasure):
         """Return positives at the top over all positives."""
         true, _, positives = self.true_at_top(y, decision, sample_weight)
         return float(ratio(true, positives))
+
+    def from_levels(self, positive: FloatArray, negative: FloatArray) -> FloatArray:
+        """Return the values of many samples."""
+        return ratio(self.levels_at_top(positive, negative)[0], positive.sum(axis=1))
 
 
 class Prbep(PrecisionAtK):
@@ -175,8 +210,8 @@ def _check_finite(decision: Any) -> None:
 
 
 def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray, AnyArray | None]:
-    """Return truth, scores and weights of the rows that weigh something, as scikit-learn takes them."""
-    # It subtracts scores from each other, so those that are too far apart for that are replaced by their ranks.
+    """Return truth, scores and weights of the rows of positive weight for scikit-learn's functions."""
+    # These subtract scores from each other, so scores whose differences would overflow are replaced by their ranks.
     rows = (y, decision, sample_weight)
     y, decision, sample_weight = (np.asarray(v) if isinstance(v, RemoteVector) else v for v in rows)  # to the host
     truth, z, weight, _ = checked_rows(y, decision, sample_weight)
@@ -190,7 +225,7 @@ def _ranked(y: Any, decision: Any, sample_weight: Any) -> tuple[AnyArray, AnyArr
 
 
 def _remote_area(y: RemoteVector, decision: RemoteVector, weight: RemoteVector | None) -> float:
-    """Return the ROC area of scores on workers or a device: pairs in the wrong order, in the right one, and ties."""
+    """Return the ROC area of remote scores from the pairs in the wrong order, in the right order, and tied."""
     space = space_of(decision)
     sign = decision.like(2 * (y > 0).astype(np.int8) - 1)
     labels = space.labels(sign, None if weight is None else as_vector(weight))

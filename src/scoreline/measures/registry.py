@@ -16,7 +16,7 @@ def all_measures() -> dict[str, type[Measure]]:
 
 
 def get_measure(measure: str | Measure, params: dict[str, Any] | None = None) -> Measure:
-    """Return a measure from its name and parameters; a Measure object is returned as it is.
+    """Return a measure from its name and parameters; a Measure object is returned unchanged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the searches for a threshold of scores on workers (`distributed/`) and on a device (`gpu/`) have in common."""
+"""The common part of the threshold searches for scores on workers (`distributed/`) and on a device (`gpu/`)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -8,14 +8,14 @@ import numpy as np
 from scoreline.measures.ties import Ties, median_size
 from scoreline.runtime.types import AnyArray, FloatArray
 
-MAX_GATHERED_ROWS = 1 << 14  # rows that are sent here
-POINTS = 1 << 16  # of a class that a part sends for a robust threshold
+MAX_GATHERED_ROWS = 1 << 14  # rows that are brought to the host or the driver
+POINTS = 1 << 16  # points per class that a part sends for a robust threshold
 
 V = TypeVar("V", bound=Any)  # vectors on a device, or arrays of a part
 
 
 class Totals(NamedTuple):
-    """Ends of the scores, number of rows of positive weight, weights of the classes."""
+    """Lowest and highest score, number of rows of positive weight, and weights of the classes."""
 
     low: float
     high: float
@@ -37,7 +37,7 @@ class Totals(NamedTuple):
 
 
 class Level(NamedTuple):
-    """The best threshold: just below a score (infinity: above all), the next lower score, and the counts TP, FP, FN, TN."""
+    """The best threshold is just below `score` (infinity for one above all scores); `below` is the next lower score."""
 
     score: float
     below: float
@@ -45,7 +45,7 @@ class Level(NamedTuple):
 
 
 def ties_of(z: Any, weight: Any, totals: Totals) -> Ties:
-    """Return what tells scores on workers or a device from ties."""
+    """Return the rule for ties of remote scores."""
     return Ties.of(median_size(z, weight), totals.low, totals.high, totals.rows)
 
 
@@ -58,7 +58,7 @@ def counted(sign: V, z: V, weight: V | None) -> tuple[V, V, V | None]:
 
 
 def totals_of_rows(sign: V, z: V, weight: V | None) -> Totals:
-    """Return what rows have together; the ends are NaN if a score is not finite."""
+    """Return the totals of rows; the lowest and highest score are NaN if a score is not finite."""
     sign, z, weight = counted(sign, z, weight)
     if len(z) == 0:
         return Totals(np.inf, -np.inf, 0, 0.0, 0.0)
@@ -71,11 +71,11 @@ def totals_of_rows(sign: V, z: V, weight: V | None) -> Totals:
 def condensed_rows(
     sign: V, z: V, weight: V | None, runs: Callable[[V, V | None], tuple[FloatArray, FloatArray | None]]
 ) -> tuple[AnyArray, FloatArray, FloatArray, bool]:
-    """Return labels, scores and weights with each class made shorter by `runs`, and whether every weight is 1."""
+    """Return labels, scores and weights after `runs` has condensed each class, and whether every weight is 1."""
     sign, z, weight = counted(sign, z, weight)
     sides = [(side, sign == side) for side in (1, -1)]
-    made = [(side, *runs(z[own], None if weight is None else weight[own])) for side, own in sides]
-    signs = np.concatenate([np.full(len(scores), side, dtype=np.int8) for side, scores, _ in made])
-    weights = [np.ones(len(scores)) if s is None else s for _, scores, s in made]
-    whole = all(s is None for _, _, s in made)
-    return signs, np.concatenate([scores for _, scores, _ in made]), np.concatenate(weights), whole
+    classes = [(side, *runs(z[own], None if weight is None else weight[own])) for side, own in sides]
+    signs = np.concatenate([np.full(len(scores), side, dtype=np.int8) for side, scores, _ in classes])
+    weights = [np.ones(len(scores)) if s is None else s for _, scores, s in classes]
+    unweighted = all(s is None for _, _, s in classes)
+    return signs, np.concatenate([scores for _, scores, _ in classes]), np.concatenate(weights), unweighted

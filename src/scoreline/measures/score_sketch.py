@@ -1,4 +1,4 @@
-"""Scores of a stream in bounded memory, for a threshold whose error is known."""
+"""Scores of a stream in bounded memory, for a threshold with a known error."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.measures.base import MOST_WEIGHT, Measure
+from scoreline.measures.base import MAX_TOTAL_WEIGHT, Measure
 from scoreline.measures.thresholds import TunedThreshold, best_threshold
 from scoreline.runtime.types import AnyArray, FloatArray
 
-SIZE = 2048  # points that stand for a part of the scores
+SIZE = 2048  # points that represent a part of the scores
 
 
 @dataclass
 class Part:
-    """Points with weights that stand for many, sorted; the error is the weight by which a rank may be off, at most."""
+    """Sorted points with weights that represent many numbers; `error` bounds the error of a rank, as a weight."""
 
     points: FloatArray
     weights: FloatArray
@@ -29,7 +29,7 @@ class Part:
         return Part(points[order], weights[order], self.error + other.error, max(self.depth, other.depth))
 
     def compressed(self) -> "Part":
-        """Return SIZE points of equal weight W / SIZE: those at (k + 1/2) W / SIZE. Ranks move by half of that at most."""
+        """Return SIZE points of equal weight W / SIZE, at (k + 1/2) W / SIZE, which moves ranks by at most half of that."""
         total = self.weights.sum()
         places = (np.arange(SIZE) + 0.5) * (total / SIZE)
         at = np.minimum(np.searchsorted(np.cumsum(self.weights), places), len(self.points) - 1)
@@ -39,11 +39,11 @@ class Part:
 
 @dataclass
 class ScoreSketch:
-    """A summary of weighted numbers that can be added to: ranks are right but for a share of `rank_error`.
+    """A summary of a growing set of weighted numbers; ranks are correct up to a share of `rank_error`.
 
-    Numbers are kept as they are up to SIZE; more are compressed into a part of SIZE points, and two parts of the same depth
-    into one (Munro and Paterson 1980). After N numbers that makes at most 1 + log2(N / SIZE) parts, and half as many
-    per SIZE is the largest error: 0.5 % for a billion numbers, in 0.7 MB.
+    Up to SIZE numbers are stored exactly. More are compressed into a part of SIZE points, and two parts of the same depth into
+    one (Munro and Paterson 1980). After N numbers there are at most m = 1 + log2(N / SIZE) parts, and the largest error is
+    m / (2 SIZE): 0.5 % for a billion numbers, in 0.7 MB.
     """
 
     weight: float = 0.0
@@ -51,7 +51,7 @@ class ScoreSketch:
     parts: list[Part] = field(default_factory=list)
 
     def add(self, numbers: FloatArray, weights: FloatArray) -> None:
-        """Take in numbers of positive weight; O(m log m) for m of them."""
+        """Add m numbers of positive weight, in O(m log m)."""
         order = np.argsort(numbers, kind="stable")
         self.weight += float(weights.sum())
         self.loose = self.loose.joined(Part(numbers[order], weights[order]))
@@ -64,36 +64,36 @@ class ScoreSketch:
 
     @property
     def rank_error(self) -> float:
-        """Share of the weight by which the rank of a number may be off, at most."""
+        """Largest error of the rank of a number, as a share of the weight."""
         return sum(part.error for part in self.parts) / self.weight if self.weight > 0.0 else 0.0
 
     def points(self) -> tuple[FloatArray, FloatArray]:
-        """Return points and weights that stand for all numbers; their weights sum to that of all."""
+        """Return points and weights that represent all numbers, with the same total weight."""
         every = [self.loose, *self.parts]
         return np.concatenate([p.points for p in every]), np.concatenate([p.weights for p in every])
 
 
 @dataclass
 class RecentScores:
-    """Scores of both classes of the later half of a stream, and up to an eighth of it more, for the threshold.
+    """Scores of both classes of the later half of a stream (up to 5/8 of it), for the threshold.
 
-    A model that is still learning gives early rows scores that say little of it, so these are let go. Each generation holds the
-    sketches of negatives and positives of an eighth of the rows met until it was full; the oldest is dropped when the others
-    have half of all rows, except for a class that they have no row of.
+    Scores of early rows come from a model that was still learning, so they are dropped. Each generation has the sketches of
+    negatives and positives for an eighth of the rows that were processed until it was full. The oldest one is dropped when the
+    others have half of all rows, except for a class without rows in the others.
     """
 
     generations: list[tuple[ScoreSketch, ScoreSketch]] = field(default_factory=list)
     total: float = 0.0
 
     def add(self, sign: AnyArray, scores: FloatArray, weight: FloatArray | None) -> None:
-        """Take in scores with their labels, +1 and -1."""
+        """Add scores with their labels, +1 and -1."""
         base = np.ones(len(sign)) if weight is None else weight
         with np.errstate(over="ignore"):
             added = float(base.sum())
-        if not self.total + added <= MOST_WEIGHT:
+        if not self.total + added <= MAX_TOTAL_WEIGHT:
             raise ValueError(
-                f"the sample weights seen so far sum to {self.total + added:.3g}, expected at most {MOST_WEIGHT:g}; divide all "
-                "weights by one number"
+                f"the sample weights seen so far sum to {self.total + added:.3g}, expected at most {MAX_TOTAL_WEIGHT:g}; "
+                "divide all weights by one number"
             )
         if not self.generations or 8.0 * _weight(self.generations[-1:]) >= self.total:
             self.generations.append((ScoreSketch(), ScoreSketch()))
@@ -109,7 +109,7 @@ class RecentScores:
             self.generations = rest
 
     def best_threshold(self, measure: Measure) -> TunedThreshold:
-        """Return the best threshold of the points that stand for the scores."""
+        """Return the best threshold for the points that represent the scores."""
         signs, points, weights = [], [], []
         for generation in self.generations:
             for sketch, side in zip(generation, (-1, 1), strict=True):
@@ -131,7 +131,7 @@ class RecentScores:
 
     @property
     def rank_error(self) -> float:
-        """Share of a class by which the rank of the threshold may be off, at most: the larger of the two classes."""
+        """Largest error of the rank of the threshold, as a share of a class: the maximum of both classes."""
         errors = [0.0]
         for sketches in zip(*self.generations, strict=True):
             weight = sum(sketch.weight for sketch in sketches)

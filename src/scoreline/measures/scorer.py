@@ -1,4 +1,4 @@
-"""Measures as scikit-learn scorers: of two classes, or averaged over many."""
+"""Measures as scikit-learn scorers, for two classes or averaged over several."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from scoreline.runtime.types import AnyArray, FloatArray
 
 
 class ScoreFunction:
-    """A measure as a function of true labels and of predicted labels (count measures) or scores (ranking measures).
+    """A measure as a function of true labels and of predicted labels (count-based) or scores (ranking measures).
 
-    The larger of the labels that occur is positive; where only one label occurs, numbers above 0 are.
+    The larger of two labels is positive. If only one label occurs, numbers above 0 are positive.
     """
 
     def __init__(self, measure: Measure):
         self.measure = measure
-        self.__name__ = measure.name  # scikit-learn's scorers show it
+        self.__name__ = measure.name  # displayed by scikit-learn's scorers
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
         y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
@@ -41,21 +41,21 @@ def _positive(y: AnyArray, labels: AnyArray) -> AnyArray:
 
 
 def get_scorer(measure: str | Measure, average: str | None = None, **params: Any) -> Any:
-    """Return a scikit-learn scorer for a measure: for cross_val_score, GridSearchCV, TunedThresholdClassifierCV and the like.
+    """Return a scikit-learn scorer for a measure, for cross_val_score, GridSearchCV, TunedThresholdClassifierCV and so on.
 
     Parameters
     ----------
     measure : str or Measure
         Name or object.
     average : {None, "macro", "weighted", "micro"}, default=None
-        None for two classes; otherwise the average over classes or labels, as `class_average` takes it.
+        None for two classes; otherwise the average over classes or labels, as in `class_average`.
     **params
         Parameters of a measure given by name.
 
     Returns
     -------
     callable
-        scorer(estimator, X, y, sample_weight=None) is the measure, larger is better. For two classes it is made by
+        scorer(estimator, X, y, sample_weight=None) returns the measure; larger is better. For two classes it is made by
         scikit-learn's make_scorer.
     """
     chosen = get_measure(measure, params)
@@ -66,10 +66,9 @@ def get_scorer(measure: str | Measure, average: str | None = None, **params: Any
 
 
 class AverageScorer:
-    """A measure averaged over classes, of an estimator for many classes or many labels; larger is better.
+    """A measure averaged over classes, for an estimator with several classes or labels; larger is better.
 
-    It knows the classes of the estimator's columns, which scikit-learn's make_scorer does not tell a function: rows of a fold
-    need not have all of them.
+    Unlike scorers of scikit-learn's make_scorer it has the classes of the estimator's columns, which a fold may lack.
     """
 
     def __init__(self, measure: Measure, average: str):
@@ -91,17 +90,17 @@ class AverageScorer:
         return f"get_scorer({self.measure.name!r}, average={self.average!r})"
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> "AverageScorer":
-        """Say whether sample weights are for this scorer, where scikit-learn routes metadata: True, False or another name."""
+        """Set whether scikit-learn's metadata routing passes sample weights to this scorer: True, False or another name."""
         self._wants_weights = sample_weight
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what `set_score_request` asked for."""
+        """Return the request of `set_score_request`."""
         request = MetadataRequest(owner=self)
         request.score.add_request(param="sample_weight", alias=self._wants_weights)
         return request
 
-    def _accept_sample_weight(self) -> bool:  # asked where several scorers run together
+    def _accept_sample_weight(self) -> bool:  # called by scikit-learn's multi-metric scorers
         return True
 
 
@@ -116,7 +115,7 @@ def _scores(estimator: Any, X: Any, y: Any, measure: str) -> tuple[FloatArray, A
             f"{measure} needs scores: {type(estimator).__name__} has no decision_function nor predict_proba here. "
             "MultiOutputClassifier has only the latter, if its estimator has; OneVsRestClassifier takes labels in columns too."
         )
-    if isinstance(scores, list):  # a pair of columns for each label, as MultiOutputClassifier gives
+    if isinstance(scores, list):  # a pair of columns per label, from MultiOutputClassifier
         pairs = zip(scores, estimator.classes_, strict=True)
         return np.column_stack([_of_label_1(probability, classes) for probability, classes in pairs]), None
     scores = np.asarray(scores, dtype=np.float64)
@@ -126,17 +125,17 @@ def _scores(estimator: Any, X: Any, y: Any, measure: str) -> tuple[FloatArray, A
     classes = np.asarray(estimator.classes_)
     if scores.ndim == 2 and len(classes) == 2:
         scores = scores[:, 1]  # probabilities; decision values are a vector
-    return _with_unseen(scores, classes, np.unique(np.asarray(y)))
+    return _with_new_labels(scores, classes, np.unique(np.asarray(y)))
 
 
 def _of_label_1(probability: AnyArray, classes: AnyArray) -> FloatArray:
-    """Return the probability of label 1, which is 0 where the estimator has not seen it."""
+    """Return the probability of label 1, which is 0 if it did not occur in training."""
     places = np.flatnonzero(np.asarray(classes) == 1)
     return np.asarray(probability)[:, places[0]] if len(places) else np.zeros(len(probability))
 
 
-def _with_unseen(scores: FloatArray, classes: AnyArray, labels: AnyArray) -> tuple[FloatArray, AnyArray]:
-    """Return scores and classes with columns for labels that training had not: all rows alike, below all others."""
+def _with_new_labels(scores: FloatArray, classes: AnyArray, labels: AnyArray) -> tuple[FloatArray, AnyArray]:
+    """Return scores and classes with columns for labels that did not occur in training, with the lowest score for all rows."""
     unseen = labels[~np.isin(labels, classes)]
     if len(unseen) == 0:
         return scores, classes

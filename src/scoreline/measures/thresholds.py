@@ -1,4 +1,4 @@
-"""Thresholds: the best of all, found by one sort and one scan, and a robust one that does not depend on individual rows."""
+"""Thresholds: the best one, by one sort and one scan, and a robust one that does not depend on individual rows."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -18,7 +18,9 @@ from scoreline.runtime.vectors import RemoteVector, as_vector, room_module
 from scoreline.scores import smallest_reaching
 
 CANDIDATES_AT_A_TIME = 1 << 16
-BLUR_SPREADS = 3.0  # half width of the blur of `robust_threshold`, in spreads of the class times (its weight)^(-1/3)
+BLUR_SPREADS = (
+    3.0  # half width of the blur of `robust_threshold` over (spread of the class) * (weight of the class)^(-1/3)
+)
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 
@@ -30,7 +32,7 @@ class TunedThreshold(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Thresholds from the top down: each lies between two scores, with weights tp and fp above it, fn and tn below."""
+    """Thresholds in decreasing order, each between two scores, with the weights tp and fp above it, fn and tn below it."""
 
     lows: FloatArray
     highs: FloatArray
@@ -41,7 +43,7 @@ class Candidates(NamedTuple):
 
 
 class SortedScores:
-    """The scores of either class in rising order, with their weights (None for 1): what every threshold walks along."""
+    """The scores of either class in increasing order, with their weights (None for 1)."""
 
     def __init__(self, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None, scale_free: bool = False):
         positive, scores, weight, _ = checked_rows(y, scores, sample_weight, scale_free)
@@ -56,7 +58,7 @@ class SortedScores:
             raise ValueError("a threshold needs at least one row of positive weight")
         ends = float(counted.min()), float(counted.max())
         size = median_size(counted, None if weight is None else weight[there])
-        del counted  # before the classes are copied
+        del counted  # frees memory before the classes are copied
         self.ties, (self.lowest, self.highest) = Ties.of(size, *ends, rows), ends
         self.above, self.above_weight = _sorted_side(z, weight, positive)
         self.below, self.below_weight = _sorted_side(z, weight, ~positive)
@@ -65,7 +67,7 @@ class SortedScores:
         self.candidates = 0
 
     def blocks(self) -> Iterator[Candidates]:
-        """Yield all thresholds, at most CANDIDATES_AT_A_TIME at a time, in arrays that are overwritten by the next block."""
+        """Yield all thresholds in blocks of at most CANDIDATES_AT_A_TIME; a block overwrites the arrays of the last one."""
         arrays = [np.empty(CANDIDATES_AT_A_TIME) for _ in Candidates._fields]
         state = np.array([len(self.above), len(self.below), 0.0, 0.0, np.inf])
         above_sums, below_sums = (
@@ -83,7 +85,7 @@ class SortedScores:
     def best(
         self, values_of: Callable[[Candidates], FloatArray], measure: Measure | Callable[..., Any]
     ) -> tuple[float, list[float]]:
-        """Return the best value of all thresholds, and the first that reaches it: low, high, tp, fp, fn, tn."""
+        """Return the best value of all thresholds, and the first candidate with it: low, high, tp, fp, fn, tn."""
         best, place = -np.inf, [np.nan] * len(Candidates._fields)
         for block in self.blocks():
             values = values_of(block)
@@ -93,7 +95,7 @@ class SortedScores:
         return _defined(best, measure), place
 
     def threshold(self, low: float, high: float) -> float:
-        """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two levels away."""
+        """Return the midpoint of two neighbouring scores, or half the mean distance of two scores beyond an end."""
         return _placed(low, high, self.lowest, self.highest, self.candidates - 2)
 
 
@@ -106,13 +108,13 @@ def best_threshold(
 ) -> TunedThreshold:
     """Return the threshold with the best value of a measure over all thresholds (eq. exact-threshold).
 
-    The scores of either class are sorted once and merged from the top; rows of equal score move together. So there is one
-    candidate between each two different scores (their midpoint) and one beyond either end. Among equal values the
-    threshold that predicts fewer positives wins. Scores and values that differ by rounding only are equal
-    (`scoreline.measures.ties`). O(n log n); memory for one copy of the scores (three with weights).
+    The scores of either class are sorted once and merged in decreasing order. There is one candidate between any two
+    neighbouring distinct scores (their midpoint) and one beyond either end. Among equal values the threshold that predicts
+    fewer positives wins. Scores and values that differ only by rounding are equal (`scoreline.measures.ties`). It takes
+    O(n log n), and memory for one copy of the scores (three with weights).
 
-    Measures of the k highest scores have no choice: their threshold lies between the k-th score and the next. An operating
-    point that no threshold reaches gets the threshold that comes closest to its constraint, and the value 0.
+    For measures of the k highest scores, the threshold is always between the k-th score and the next. If no threshold meets
+    the constraint of an operating point, the result is the closest threshold, with the value 0.
 
     Parameters
     ----------
@@ -121,12 +123,12 @@ def best_threshold(
     scores : array of n floats
         Decision values before the threshold.
     measure : str, Measure or callable
-        Name, object, or a vectorised function of (tp, fp, fn, tn), which is called as that of a `CountMeasure` is.
+        Name, object, or a vectorised function of (tp, fp, fn, tn) as for `CountMeasure`.
     sample_weight : array of n weights, optional
-        Rows count as often as their weight; a row of weight 0 is not there.
+        A row counts as often as its weight; rows of weight 0 are ignored.
     rises : bool
-        Says of a callable that it never falls with true positives nor rises with false ones, as measures do: scores in blocks
-        then stay there.
+        Whether a callable never decreases with true positives and never increases with false ones. Scores on a cluster then
+        need not be gathered.
 
     Returns
     -------
@@ -172,7 +174,7 @@ def _search_module(scores: RemoteVector) -> Any:
 def _remote_threshold(
     y: Any, scores: RemoteVector, weight: Any, measure: Measure | Callable[..., Any], value_of: Callable[..., Any]
 ) -> TunedThreshold:
-    """Return the threshold of scores on workers or a device; beyond the ends rows are counted in place of different scores."""
+    """Return the threshold of remote scores; beyond an end the number of rows replaces that of distinct scores."""
     totals = _search_module(scores).totals_of(y, scores, weight)
     level, best = _search_module(scores).best_level(y, scores, weight, totals, partial(_values_or_lowest, value_of))
     best = _defined(best, measure)
@@ -182,7 +184,7 @@ def _remote_threshold(
 
 
 def _placed(low: float, high: float, lowest: float, highest: float, gaps: int) -> float:
-    """Return the midpoint of two neighbouring scores; beyond the ends, half the mean distance of two scores away."""
+    """Return the midpoint of two neighbouring scores, or half the mean distance of two scores beyond an end."""
     lowest, highest = float(lowest), float(highest)
     margin = (0.5 * highest - 0.5 * lowest) / max(1, gaps) or 1.0
     threshold = _between(float(low), float(high), max(margin, math.ulp(max(abs(lowest), abs(highest)))))
@@ -190,7 +192,7 @@ def _placed(low: float, high: float, lowest: float, highest: float, gaps: int) -
 
 
 def in_range(threshold: float, low: float, lowest: float) -> float:
-    """Return a threshold that is finite; one below all scores (low = -inf) must stay below the lowest."""
+    """Return a finite threshold; one below all scores (low = -inf) must stay below the lowest."""
     clipped = min(max(float(threshold), -LARGEST_FLOAT), LARGEST_FLOAT)
     if low == -np.inf and not clipped < lowest:
         raise ValueError(
@@ -203,7 +205,7 @@ def in_range(threshold: float, low: float, lowest: float) -> float:
 def _threshold_at_k(
     measure: AtKMeasure, y: AnyArray, scores: FloatArray, sample_weight: FloatArray | None
 ) -> TunedThreshold:
-    """Return the threshold below the k-th highest score: midway to the next lower one."""
+    """Return the midpoint of the k-th highest score and the next lower one."""
     if isinstance(scores, RemoteVector):
         weight = None if sample_weight is None else as_vector(sample_weight)
         totals = _search_module(scores).totals_of(y, scores, weight)
@@ -216,7 +218,7 @@ def _threshold_at_k(
     k = measure.weight_at_top(positive, weight, exponent)
 
     def less_than_k_and_most(tp: AnyArray, fp: AnyArray, fn: AnyArray, tn: AnyArray) -> AnyArray:
-        # Candidates come with rising weight above them: the first that holds k rows wins, or the last of all.
+        # The weight above the candidates increases: the first with k rows wins, or the last candidate.
         return np.asarray(np.minimum(tp + fp, k))
 
     threshold = best_threshold(positive, z, less_than_k_and_most, weight).threshold
@@ -224,20 +226,20 @@ def _threshold_at_k(
 
 
 def _sorted_side(z: FloatArray, weight: FloatArray | None, side: AnyArray) -> tuple[FloatArray, FloatArray | None]:
-    """Return the scores of one class in rising order, with their weights; rows of weight 0 left out."""
+    """Return the scores of one class in increasing order with their weights, without rows of weight 0."""
     if weight is None:
         scores = z[side]
         scores.sort()
         return scores, None
     side = side & (weight > 0.0)
     scores, weights = z[side], weight[side]
-    weights = weights[np.argsort(scores)]  # not stable: rows of equal score move together anyway
-    scores.sort()  # once more: faster than following the order through memory
+    weights = weights[np.argsort(scores)]  # need not be stable, because rows of equal score move together
+    scores.sort()  # faster than indexing by the order
     return scores, weights
 
 
 def _between(low: float, high: float, margin: float) -> float:
-    """Return the midpoint of low and high, not reaching high; beyond the ends, `margin` away."""
+    """Return the midpoint of low and high, below high, or a point `margin` beyond a finite end."""
     if np.isinf(high):
         return low + margin
     if np.isinf(low):
@@ -247,37 +249,39 @@ def _between(low: float, high: float, margin: float) -> float:
 
 
 def condensed(sign: Any, z: RemoteVector, weight: Any) -> tuple[AnyArray, FloatArray, FloatArray | None]:
-    """Return labels, scores and weights of scores on workers or a device here, many rows as runs of neighbouring scores."""
-    made: tuple[AnyArray, FloatArray, FloatArray | None] = _search_module(z).condensed(sign, z, weight)
-    return made
+    """Return labels, scores and weights of remote scores on the host, where runs of neighbouring scores may be merged."""
+    rows: tuple[AnyArray, FloatArray, FloatArray | None] = _search_module(z).condensed(sign, z, weight)
+    return rows
 
 
 def robust_threshold(
     y: AnyArray, scores: FloatArray, measure: CountsBasedMeasure, sample_weight: FloatArray | None = None
 ) -> TunedThreshold:
-    """Return a threshold that serves the measure on rows like these, rather than on these.
+    """Return a threshold for held-out rows that resemble the given ones.
 
-    The best threshold of a sample follows its noise: it converges like n^(-1/3), because single rows decide. Blurring every
-    score over +-3 s n^(-1/3), with s the spread and n the weight of its class, averages that noise, at the price of a bias
-    that falls faster than it. For operating points the expected value on new rows is maximised (see OperatingPoint).
+    The best threshold for a sample follows its noise and converges like n^(-1/3), because it depends on single rows. Blurring
+    every score over +-3 s n^(-1/3), where s is the spread and n the weight of its class, averages the noise. The bias that this
+    adds decreases faster than the noise. For operating points the expected value on held-out rows is maximised (see
+    OperatingPoint).
 
     Parameters
     ----------
     y : array of n labels
         Positive where y > 0.
     scores : array of n floats
-        Scores of rows that their model has not seen; the threshold of training scores is too optimistic. Of scores on workers
-        (or a device) each sends at most 65,536 of a class: beyond, means of neighbours, far closer than the blur is wide.
+        Scores of held-out rows; a threshold for training scores is too optimistic. Of remote scores, each worker (or
+        the device) sends at most 65,536 per class. If there are more, it sends means of neighbours, which are much
+        closer than the blur.
     measure : CountsBasedMeasure
-        What the threshold is to serve.
+        The measure that the threshold is tuned for.
     sample_weight : array of n weights, optional
-        Rows count as often as their weight.
+        A row counts as often as its weight.
 
     Returns
     -------
     TunedThreshold
-        The threshold, and what `measure.robust_value` says of the counts at it, not blurred. O(n log n), memory for two copies
-        of the scores (four with weights).
+        The threshold, and `measure.robust_value` of the counts at it, without blurring. It takes O(n log n), and memory for two
+        copies of the scores (four with weights).
     """
     if isinstance(scores, RemoteVector):
         y, scores, sample_weight = condensed(y, scores, sample_weight)
@@ -294,7 +298,9 @@ def robust_threshold(
 
     def blurred_values(block: Candidates) -> FloatArray:
         middles = np.clip(0.5 * block.lows + 0.5 * block.highs, scan.lowest - reach, scan.highest + reach)
-        middles = np.where(middles >= block.highs, block.lows, middles)  # neighbouring floats have no middle
+        middles = np.where(
+            middles >= block.highs, block.lows, middles
+        )  # neighbouring floats have no float between them
         tp, fp = (side.counts(middles) for side in sides)
         fn, tn = np.maximum(scan.positive - tp, 0.0), np.maximum(scan.negative - fp, 0.0)
         return _values_or_lowest(measure.robust_value, tp, fp, fn, tn)
@@ -303,13 +309,13 @@ def robust_threshold(
     weight = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     with np.errstate(over="ignore", under="ignore"):
         threshold = in_range(float(np.ldexp(scan.threshold(low, high), exponent)), low, float(z[weight > 0.0].min()))
-    # Of the scores as they are: those that lie over hundreds of decades have lost digits above.
+    # From the original scores, because scaled scores over hundreds of decades have lost digits.
     tn, fp, fn, tp = np.bincount(2 * (np.asarray(y) > 0) + (z > threshold), weight, 4)
     return TunedThreshold(threshold, float(measure.robust_value(tp, fp, fn, tn)))
 
 
 class _Blurred:
-    """One class: its sorted scores, running sums, and the half width of the blur."""
+    """One class with its sorted scores, cumulative sums, and the half width of the blur."""
 
     def __init__(self, scores: FloatArray, weight: FloatArray | None, total: float):
         self.scores, self.total = scores, total
@@ -317,14 +323,16 @@ class _Blurred:
         self.half = 0.0
         if len(scores) == 0:
             return
-        # Sums of differences from the middle of the scores: they may be large compared with their spread.
+        # Sums of differences from the median, because scores may be large compared with their spread.
         self.middle = float(self._quantile(0.5))
         self.moved = scores - self.middle
         weighted = self.moved if weight is None else weight * self.moved
         self.score_sums = np.append(0.0, np.cumsum(weighted))
         mean = self.score_sums[-1] / total
         deviation = float(np.sqrt(max(float(weighted @ self.moved) / total - mean * mean, 0.0)))
-        between = float(self._quantile(0.75) - self._quantile(0.25)) / 1.349  # of a normal distribution: its deviation
+        between = (
+            float(self._quantile(0.75) - self._quantile(0.25)) / 1.349
+        )  # the standard deviation, for a normal class
         spread = min(deviation, between) if between > 0.0 else deviation
         self.half = BLUR_SPREADS * spread * total ** (-1.0 / 3.0)
         self._state = np.array([len(scores), len(scores)])
@@ -336,8 +344,8 @@ class _Blurred:
         return float(self.scores[min(k, len(self.scores) - 1)])
 
     def counts(self, thresholds: FloatArray) -> FloatArray:
-        """Return the blurred weight above each of the falling thresholds; call it for consecutive blocks."""
-        if not self.half > 16.0 * np.finfo(float).eps:  # less than the scores, of size 1, resolve
+        """Return the blurred weight above each of the decreasing thresholds; call it for consecutive blocks."""
+        if not self.half > 16.0 * np.finfo(float).eps:  # below the resolution of the scores, whose size is 1
             places = np.searchsorted(self.scores, thresholds, side="right")
             sums = np.arange(len(self.scores) + 1.0) if self.weight_sums is None else self.weight_sums
             return np.asarray(sums[-1] - sums[places])

@@ -1,13 +1,13 @@
 """Ties: which scores, and which values of a measure, count as equal on every processor.
 
-A score is a sum over features. Its last digits depend on the order of the additions, which differs between processors. So two
-neighbouring scores a and b are tied if
+A score is a sum over features. Its last digits depend on the order of the additions, which differs between processors. Two
+neighbouring scores a and b are therefore tied if
 
     |a - b| <= t max(|a|, |b|, m),    m = the median magnitude of all scores    (eq. ties)
 
-and no threshold is ever placed between them. t is 2^-46, 64 roundings of one number. The median keeps single huge scores from
-tying all others. Where scores lie so close that they would all be tied to each other in a row, a quarter of their mean distance
-takes the place of t m. Two values of a measure are equal if they differ by at most 2^-46 of their size.
+No threshold is ever placed between tied scores. t is 2^-46, which is 64 roundings of one number. With the median, a few huge
+scores cannot tie all others. If all scores are so close that a chain of ties would connect them, a quarter of their mean
+distance replaces t m. Two values of a measure are equal if they differ by at most 2^-46 of their size.
 """
 
 from typing import Any, NamedTuple
@@ -22,14 +22,14 @@ TIE = 2.0**-46
 
 
 class Ties(NamedTuple):
-    """What scores are compared by: t and m (eq. ties)."""
+    """The rule for ties of scores: t and m (eq. ties)."""
 
     factor: float
     size: float
 
     @classmethod
     def of(cls, size: float, lowest: float, highest: float, rows: int) -> "Ties":
-        """Return the rule for so many scores between these ends, given their median magnitude."""
+        """Return the rule for a number of scores between two ends, given their median magnitude."""
         span = 0.5 * highest - 0.5 * lowest
         if size == 0.0 or span <= 0.5 * TIE * size:
             return cls(TIE, size)
@@ -43,9 +43,9 @@ class Ties(NamedTuple):
 
 
 def median_size(scores: Any, weight: Any) -> float:
-    """Return the median magnitude of scores of positive weight, here, on workers or on a device.
+    """Return the median magnitude of scores of positive weight, on the host or remote.
 
-    O(n) and memory for one copy of the scores; with weights here a sort, and memory for four.
+    It takes O(n) and memory for one copy of the scores; with weights on the host, a sort and memory for four copies.
     """
     size = abs(scores)
     total = float(len(size) if weight is None else weight.sum())
@@ -61,7 +61,7 @@ def median_size(scores: Any, weight: Any) -> float:
 
 
 def first_best(values: FloatArray) -> int:
-    """Return the first place of the largest value, up to rounding."""
+    """Return the index of the first value that is the largest up to rounding."""
     top = values.max()
     return int(np.argmax(values >= top - TIE * abs(top))) if np.isfinite(top) else int(np.argmax(values))
 

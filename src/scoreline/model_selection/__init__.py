@@ -1,9 +1,10 @@
-"""Choosing alpha, risk and method on held-out rows: `MeasureClassifierCV`, and the trials behind `scoreline compare`.
+"""Choosing alpha, risk, method or threshold on held-out rows: `MeasureClassifierCV`, `ThresholdClassifier`, `compare`.
 
 This room may use the classifier and everything below it; only the report and the command line use this room.
 """
 
 from scoreline.model_selection.search import MeasureClassifierCV
+from scoreline.model_selection.threshold_classifier import ThresholdClassifier
 from scoreline.model_selection.trials import Comparison, Contender, compare
 
-__all__ = ["Comparison", "Contender", "MeasureClassifierCV", "compare"]
+__all__ = ["Comparison", "Contender", "MeasureClassifierCV", "ThresholdClassifier", "compare"]

@@ -115,7 +115,7 @@ def run_folds(
 
 
 def pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, AnyArray]:
-    """Return the left-out scores of all these folds for one alpha, and whose they are."""
+    """Return the held-out scores of all folds for one alpha, and their rows."""
     return (
         np.concatenate([fold.scores[k] for fold in folds]),  # type: ignore[index]  # folds whose scores were asked for
         np.concatenate([test for _, test in splits]),
@@ -123,7 +123,7 @@ def pooled(folds: list[Fold], splits: list[Any], k: int) -> tuple[FloatArray, An
 
 
 def threshold_of(measure: Measure, rows: TrainingRows, scores: FloatArray, listed: AnyArray) -> float:
-    """Return the threshold for new rows that scores of held-out rows give; class weights count, as in every threshold."""
+    """Return the threshold that the scores of held-out rows give; class weights count, as in every threshold."""
     weight = None if rows.weight is None else rows.weight[listed]
     if isinstance(measure, CountsBasedMeasure):
         return robust_threshold(rows.sign[listed], scores, measure, weight).threshold

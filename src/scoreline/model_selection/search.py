@@ -21,8 +21,10 @@ from scoreline.fitting.interim import Interim, fitting
 from scoreline.fitting.job import on_device
 from scoreline.fitting.model import CALIBRATION, all_at_once, set_model
 from scoreline.fitting.parameters import Parameters
+from scoreline.fitting.penalty import trained_penalty
 from scoreline.fitting.plan import Choice, Shape, contenders
 from scoreline.fitting.probabilities import calibration, center_of, cross_fitted_scores
+from scoreline.fitting.promise import no_guarantee
 from scoreline.fitting.rows import TrainingRows, mapped_columns
 from scoreline.fitting.threshold import ScoredRows
 from scoreline.measures import Measure, OperatingPoint, RankingMeasure
@@ -41,6 +43,7 @@ from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, Operator
 from scoreline.operators.codes import CodesOperator
 from scoreline.operators.wrappers import scaled, unwrapped
+from scoreline.penalties import BoundedPenalty, Penalty
 from scoreline.runtime.checks import check_choice, check_flag, check_number
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -93,7 +96,7 @@ class MeasureClassifierCV(MeasureClassifier):
         As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries three
         for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge beside ROC area for
         average_precision and partial_roc_auc, beside PRBEP for prbep.
-    solver_params, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
+    solver_params, penalty, penalty_params, bounds, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
         How each model is trained.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
         As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
@@ -143,6 +146,9 @@ class MeasureClassifierCV(MeasureClassifier):
         solver: str = "auto",
         risk: str | Sequence[str] = "auto",
         solver_params: dict[str, Any] | None = None,
+        penalty: str | Penalty = "l2",
+        penalty_params: dict[str, Any] | None = None,
+        bounds: Any = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
@@ -165,6 +171,9 @@ class MeasureClassifierCV(MeasureClassifier):
         self.solver = solver
         self.risk = risk  # type: ignore[assignment]  # may also be a list to choose from
         self.solver_params = solver_params
+        self.penalty = penalty
+        self.penalty_params = penalty_params
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
@@ -208,6 +217,7 @@ class MeasureClassifierCV(MeasureClassifier):
         if hasattr(self, "_column_names"):
             final._column_names = self._column_names
         parameters = Parameters.of(final)
+        no_guarantee(parameters.measure, "MeasureClassifierCV")
         refused = [name for name in ("checkpoint", "early_stopping") if parameters.options.get(name)]
         if refused:
             raise ValueError(
@@ -223,8 +233,10 @@ class MeasureClassifierCV(MeasureClassifier):
                     "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
                 )
             # The map of columns is that of all rows: it knows no labels.
-            mapped = mapped_columns(operator, self.scaling, rows.copies, final._names_of(X))
-            search = Search(self, parameters, rows._replace(operator=mapped), splits, interim)
+            names = final._column_names = final._names_of(X)
+            parameters.penalty_for(operator.shape[1], names)  # raises before the first pass
+            mapped = mapped_columns(operator, self.scaling, rows.copies, names)
+            search = Search(self, parameters, rows._replace(operator=mapped), names, splits, interim)
             interim.keep = lambda: self._keep_interim(X, final, search)
             candidates, chosen = search.run(alphas)
             best = search.chosen_alpha(chosen)
@@ -391,9 +403,16 @@ class Search:
     """The search of MeasureClassifierCV: what the folds say of each method, cost and alpha."""
 
     def __init__(
-        self, cv: MeasureClassifierCV, parameters: Parameters, rows: TrainingRows, splits: list[Any], interim: Interim
+        self,
+        cv: MeasureClassifierCV,
+        parameters: Parameters,
+        rows: TrainingRows,
+        names: Any,
+        splits: list[Any],
+        interim: Interim,
     ):
         self.cv, self.parameters, self.rows, self.splits, self.interim = cv, parameters, rows, splits, interim
+        self.names = names
         self.kind: str | None = None  # of the features in use; None for the columns of X
         self.additive_alpha = 0.0
         self._paired: dict[Any, CodesOperator] = {}
@@ -439,7 +458,7 @@ class Search:
         risks = None if isinstance(self.cv.risk, str) else list(self.cv.risk)
         rows, measure = self.rows, self.parameters.measure
         shape = Shape.of(rows.sign, rows.copies, rows.operator.shape[1])
-        plans = contenders(self.parameters.request, risks, measure, shape)
+        plans = contenders(self.parameters.request(self._penalty_of(rows.operator)), risks, measure, shape)
         spare = plans[0].fallback
         queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
         candidates: list[Candidate] = []
@@ -514,7 +533,7 @@ class Search:
     def _path_fold(
         self, choice: Choice, cost: float | None, alphas: list[float], stop: Event
     ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
-        """Return what prepares a fold, one after another, and hands back its fits, which run side by side."""
+        """Return a function that prepares a fold and returns its fits. Folds are prepared in turn, and fits run in parallel."""
         rows, risk, parameters = self.rows, choice.risk, self.parameters
         space, measure = space_for(rows.operator.scores), parameters.measure
         weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
@@ -523,16 +542,17 @@ class Search:
             operator = rows.operator
             if self.kind == "pairs":
                 operator = self._with_pairs(choice, cost, train)
-            wrapped = scaled(operator, parameters.scaling, rows.counted(train))
+            features = scaled(operator, parameters.scaling, rows.counted(train))
             if parameters.fit_intercept and risk.shift == "needed":
-                wrapped = InterceptOperator(wrapped, parameters.intercept_scaling)
-            part, left = wrapped.on_rows(train), wrapped.on_rows(test)
+                features = InterceptOperator(features, parameters.intercept_scaling)
+            part, left = features.on_rows(train), features.on_rows(test)
             sign = part.aligned(rows.sign[train])
             weight = None if weights is None else part.aligned(weights[train], "sample_weight")
-            objective = Objective(part, risk.prepare(sign, weight, space), alphas[0])
+            penalty = trained_penalty(self._penalty_of(operator), features, operator, choice.solver)
+            objective = Objective(part, risk.prepare(sign, weight, space), alphas[0], penalty)
 
             def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
-                return unwrapped(w, wrapped, operator)
+                return unwrapped(w, features, operator)
 
             def run() -> Fold:
                 scores, converged, degenerate = np.empty((len(alphas), len(test))), [], []
@@ -563,6 +583,10 @@ class Search:
 
         return prepare
 
+    def _penalty_of(self, operator: Operator) -> BoundedPenalty:
+        """Return the penalty of the columns of an operator."""
+        return self.parameters.penalty_for(operator.shape[1], self.names)
+
     def _with_pairs(self, choice: Choice, cost: float | None, train: AnyArray) -> CodesOperator:
         """Return all rows with the features of the pairs that the slopes at the additive optimum of these rows choose."""
         key = id(train), choice.risk.name, cost
@@ -576,7 +600,8 @@ class Search:
             own = None if weights is None else weights[train]
             prepared = risk.prepare(rows.sign[train], own, space_for(operator.scores))
             solver = parameters.make_solver(choice.solver)
-            result = solver.solve(Objective(wrapped.on_rows(train), prepared, self.additive_alpha))
+            penalty = trained_penalty(self._penalty_of(operator), wrapped, operator, choice.solver)
+            result = solver.solve(Objective(wrapped.on_rows(train), prepared, self.additive_alpha, penalty))
             if result.interruption is not None:
                 raise result.interruption
             options: Any = feature_options(self.cv.features)
@@ -596,6 +621,7 @@ class Search:
             def run() -> Fold:
                 values, converged, degenerate = np.empty(len(alphas)), [], []
                 clf = self.cv._classifier(alphas[0])
+                clf._column_names = self.names
                 clf.set_params(warm_start=True, risk=choice.risk.name, solver=choice.solver.name)
                 clf.set_params(features=self.cv._features_for(self.kind or "linear"))
                 if self.kind == "additive":  # of pairs, the additive part

@@ -484,14 +484,16 @@ class Trial:
             search = MeasureClassifierCV(self.measure, alphas=self.alphas, cv=folds, **self._method(contender))
             search.fit(part.X, part.y)
             return search.alpha_, search.cost_ if search.folds_chose_cost else None
-        tried, decisions = part.path_decisions.setdefault(contender.name == BALANCED, ([], [[] for _ in part.folds]))
-        truths, new = [part.y[held] for _, held in part.folds], [a for a in self.grid if a not in tried]
+        evaluated, decisions = part.path_decisions.setdefault(
+            contender.name == BALANCED, ([], [[] for _ in part.folds])
+        )
+        truths, new = [part.y[held] for _, held in part.folds], [a for a in self.grid if a not in evaluated]
         while True:
-            tried.extend(new)
+            evaluated.extend(new)
             for (train, held), found in zip(part.folds, decisions, strict=True):
                 rows = part.X[train], part.y[train], part.X[held]
                 found.extend(baselines.penalty_decisions(*rows, new, self.scaling, contender.name == BALANCED))
-            means = baselines.mean_values(contender.name, self.measure, tried, truths, decisions)
+            means = baselines.mean_values(contender.name, self.measure, evaluated, truths, decisions)
             best = max(
                 means, key=lambda alpha: (means[alpha], alpha)
             )  # of equal ones the largest, as MeasureClassifierCV

@@ -117,7 +117,7 @@ class Operator(ABC):
         return self._rmatvec_rows(u, lines)
 
     def aligned(self, rows: Any, name: str = "y") -> Any:
-        """Return labels or weights, one for each row, where the rows are: here, as they are given."""
+        """Move labels or weights, one per row, to where the rows are; here they stay as they are."""
         return on_host(rows)
 
     @property
@@ -125,18 +125,18 @@ class Operator(ABC):
         """Bytes moved so far between the machines that hold X; None where there is one."""
         return None
 
-    def apart(self) -> "Operator":
-        """Return the same matrix, not copied, with a count of passes of its own: what two fits do at once does not mix."""
+    def with_own_passes(self) -> "Operator":
+        """Return the same matrix, not copied, with its own count of passes, for fits that run at the same time."""
         own = copy.copy(self)
         own.n_passes = 0.0
-        inner, pieces = vars(self).get("inner"), vars(self).get("pieces")  # what it is made of counts too
+        inner, pieces = vars(self).get("inner"), vars(self).get("pieces")  # these have counts, too
         if inner is not None:
-            own.inner = inner.apart()  # type: ignore[attr-defined]  # of wrappers
+            own.inner = inner.with_own_passes()  # type: ignore[attr-defined]  # of wrappers
         if pieces is not None:
-            own.pieces = type(pieces)(piece.apart() for piece in pieces)  # type: ignore[attr-defined]  # of stacks
+            own.pieces = type(pieces)(piece.with_own_passes() for piece in pieces)  # type: ignore[attr-defined]  # of stacks
         return own
 
-    def with_parts_wrapped(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":
+    def wrap_parts(self, wrap: Callable[["Operator"], "Operator"]) -> "Operator":
         """Return the matrix with a wrapper around it, or around each of its parts if these are on workers."""
         return wrap(self)
 

@@ -89,9 +89,9 @@ class ColumnMap(NamedTuple):
 
     @classmethod
     def _of(cls, kind: str, x: FloatArray, y: FloatArray) -> "ColumnMap":
-        """Return the map with one row of knots per column, of which the first of equal ones are kept."""
-        kept = np.hstack([np.ones((len(x), 1), dtype=bool), x[:, 1:] > x[:, :-1]])
-        return cls(kind, np.concatenate([[0], np.cumsum(kept.sum(axis=1))]), x[kept], y[kept])
+        """Return the map with one row of knots per column, without repeated knots."""
+        increasing = np.hstack([np.ones((len(x), 1), dtype=bool), x[:, 1:] > x[:, :-1]])
+        return cls(kind, np.concatenate([[0], np.cumsum(increasing.sum(axis=1))]), x[increasing], y[increasing])
 
     def knots(self, column: int) -> tuple[FloatArray, FloatArray]:
         """Return the knots (x, y) of a column."""
@@ -122,7 +122,7 @@ class ColumnMap(NamedTuple):
         A matrix in memory is mapped once, into a copy; rows on disk are mapped whenever they are read.
         """
         if operator.scores == "blocks":
-            mapped = operator.with_parts_wrapped(self.applied)
+            mapped = operator.wrap_parts(self.applied)
         elif isinstance(operator, FewRows):
             mapped = ColumnMapOperator(operator, self)
         else:
@@ -315,7 +315,7 @@ def mapped_like(operator: Operator, column_map: ColumnMap | None) -> Operator:
     if column_map is None or operator.column_map is not None:
         return operator
     if operator.scores == "blocks":
-        return operator.with_parts_wrapped(partial(mapped_like, column_map=column_map))
+        return operator.wrap_parts(partial(mapped_like, column_map=column_map))
     if operator.scores == "device":
         raise TypeError(
             f"the model was trained with scaling={column_map.kind!r}, which is not supported for X on a device: pass X on the "

@@ -85,15 +85,15 @@ def _from_matrix(X: Any) -> Operator:
 
 @contextmanager
 def own_operator(X: Any) -> Iterator[Operator]:
-    """Yield X as an operator whose count of passes is of the block within; an operator of the user's gets them at its end.
+    """Yield X as an operator that counts the passes of this context; at the end they are added to a user's own operator.
 
-    So fits that share one operator, on several threads, decide by their own passes and give the same bits as alone.
+    Fits that share an operator on several threads therefore depend only on their own passes, and give the same bits as alone.
     """
     found = as_operator(X)
     if found is not X or found.scores != "host":
         yield found
         return
-    own = found.apart()
+    own = found.with_own_passes()
     try:
         yield own
     finally:

@@ -39,6 +39,7 @@ class StringFeatures:
     """Which k-mers of sequences are features, their numbers and values: all that `StringOperator` takes but the rows.
 
     Columns are numbered by k, then by position, then by the k-mer as a number in base A, its first letter the most significant.
+    Their number is p (eq. string-features).
     """
 
     def __init__(self, kind: str, degree: int, min_degree: int, alphabet: str, length: int | None, norm: str | None):
@@ -87,10 +88,11 @@ class StringFeatures:
 class StringOperator(Operator):
     """Features of sequences of letters that are computed during the products, from one byte per letter, and never stored.
 
-    "weighted_degree": a feature for every position and every k-mer that can begin there, k = 1..degree, whose value is
-    sqrt(beta_k) with beta_k = 2 (degree - k + 1) / (degree (degree + 1)); all rows have the same length. Inner products are the
-    weighted degree kernel (Sonnenburg, Raetsch, Rieck 2007). "spectrum": how often each k-mer is in the row, anywhere, for rows
-    of any length (Leslie, Eskin, Noble 2002). A k-mer with a letter outside the alphabet is no feature.
+    "weighted_degree" (eq. weighted-degree): a feature for every position and every k-mer that can begin there, k = 1..degree,
+    whose value is sqrt(beta_k) with beta_k = 2 (degree - k + 1) / (degree (degree + 1)); all rows have the same length. Inner
+    products are the weighted degree kernel (Sonnenburg, Raetsch, Rieck 2007). "spectrum" (eq. spectrum): how often each k-mer
+    is in the row, anywhere, for rows of any length (Leslie, Eskin, Noble 2002). A k-mer with a letter outside the alphabet is
+    no feature.
 
     A product costs one look-up per letter whatever the degree: a table has, for every k-mer of the highest degree, the sum of
     the coefficients of all that it ends with (docs/math/sequences.md). Beyond the letters, memory is a few vectors of p.
@@ -419,10 +421,10 @@ class StringOperator(Operator):
         if self._scale is not None:
             own = counted if weight is None else weight
             centre = float(own @ self._scale / own.sum())
-            apart = self._scale - centre
+            deviation = self._scale - centre
             means = [
                 np.divide(self._sums(own * x, None), total, out=np.zeros_like(total), where=total > 0.0)
-                for x in (apart, apart**2)
+                for x in (deviation, deviation**2)
             ]
             mean, variance = centre + means[0], np.maximum(means[1] - means[0] ** 2, 0.0)
         here = entries > 0

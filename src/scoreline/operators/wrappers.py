@@ -74,14 +74,14 @@ class Wrapper(Operator):
 
     @abstractmethod
     def on_rows(self, rows: AnyArray) -> Operator:
-        """Return the listed rows, wrapped alike: scaling and constant stay what they are for all rows."""
+        """Return the listed rows, wrapped alike; scaling and constant are those of all rows."""
 
     @abstractmethod
     def _wrap(self, block: Block) -> Block: ...
 
     @abstractmethod
     def unwrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
-        """Return coefficients and intercept for the wrapped matrix that give the scores of (w, b) here."""
+        """Return coefficients and intercept for the wrapped matrix that give the same scores as (w, b)."""
 
     @abstractmethod
     def wrap(self, w: FloatArray, b: float) -> tuple[FloatArray, float]:
@@ -256,7 +256,7 @@ class ScaledOperator(Wrapper):
 
     def in_parts(self) -> Operator:
         """Return the scaled matrix with its parts scaled where they are."""
-        return self.inner.with_parts_wrapped(partial(ScaledOperator, scale=self.scale, center=self.center))
+        return self.inner.wrap_parts(partial(ScaledOperator, scale=self.scale, center=self.center))
 
     def _block_by_block(self, name: str, *arguments: Any) -> Any:
         """Call a second-order method of rows that are centred first, where the rows are."""
@@ -313,7 +313,7 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
     Columns that are constant zero ("maxabs") or constant ("standard") keep scale 1 and 0: they carry no information,
     and division by zero would. Columns so large or small that their squares leave the range of floats are refused.
     """
-    asked, scaling = scaling, linear_scaling(operator, scaling)
+    requested, scaling = scaling, linear_scaling(operator, scaling)
     if scaling is None:
         return operator
     operator.require("statistics", f"scaling={scaling!r}")
@@ -323,7 +323,7 @@ def scaled(operator: Operator, scaling: str | None, weight: FloatArray | None = 
     outside = np.flatnonzero((statistics.max_abs > 0.0) & ~((statistics.max_abs > low) & (statistics.max_abs < high)))
     if len(outside):
         raise ValueError(
-            f"scaling={asked!r} cannot scale column {outside[0]}: its largest magnitude is "
+            f"scaling={requested!r} cannot scale column {outside[0]}: its largest magnitude is "
             f"{statistics.max_abs[outside[0]]:.3g}, expected between {low:.3g} and {high:.3g}. Multiply it by a power of ten."
         )
     if scaling == "maxabs":
@@ -436,25 +436,25 @@ class LinearMapOperator(Operator):
         return np.ascontiguousarray(self._linear.rmatvec(u), dtype=np.float64).reshape(-1)
 
 
-def unwrapped(w: FloatArray, wrapped: LinearMap, operator: LinearMap) -> tuple[FloatArray, float]:
-    """Return coefficients of X and the intercept of w, which is one of the wrapped features."""
+def unwrapped(w: FloatArray, outer: LinearMap, operator: LinearMap) -> tuple[FloatArray, float]:
+    """Return coefficients of X and the intercept from the coefficients w of the wrapped features."""
     coef, intercept = w, 0.0
-    for wrapper in _wrappers(wrapped, operator):
+    for wrapper in wrappers(outer, operator):
         coef, intercept = wrapper.unwrap(coef, intercept)
     return coef, intercept
 
 
-def wrapped_again(coef: FloatArray, intercept: float, wrapped: LinearMap, operator: LinearMap) -> FloatArray:
-    """Return coefficients and intercept of X as coefficients of the wrapped features."""
-    for wrapper in reversed(_wrappers(wrapped, operator)):
+def rewrapped(coef: FloatArray, intercept: float, outer: LinearMap, operator: LinearMap) -> FloatArray:
+    """Return coefficients of the wrapped features from coefficients and intercept of X."""
+    for wrapper in reversed(wrappers(outer, operator)):
         coef, intercept = wrapper.wrap(coef, intercept)
     return coef
 
 
-def _wrappers(wrapped: LinearMap, operator: LinearMap) -> list[Any]:
+def wrappers(outer: LinearMap, operator: LinearMap) -> list[Any]:
     """Return the wrappers around `operator`, the outermost first."""
     found: list[Any] = []
-    while wrapped is not operator:
-        found.append(wrapped)
-        wrapped = wrapped.inner  # type: ignore[attr-defined]  # of wrappers
+    while outer is not operator:
+        found.append(outer)
+        outer = outer.inner  # type: ignore[attr-defined]  # of wrappers
     return found

@@ -1,4 +1,4 @@
-"""What is minimised: convex functions of the scores and labels, never of X. One file per risk, found by `registry`."""
+"""Risks: convex functions of the scores and labels, never of X. Each risk is one file, found by `registry`."""
 
 from scoreline.risks.average_precision import AveragePrecisionRisk
 from scoreline.risks.balanced import project_balanced

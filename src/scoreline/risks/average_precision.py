@@ -9,11 +9,10 @@ from scoreline.runtime.types import AnyArray, FloatArray, Scores
 class AveragePrecisionRisk(Risk):
     """R(z) = max over rankings r of 1 - AP(r) - (2/m) sum of (z_i - z_j) over the pairs that r puts in the wrong order.
 
-    i is positive, j negative, m = n+ n- (eq. ap-risk). The worst ranking keeps the order of scores within either class,
-    and the positives that a negative is ranked above can be chosen for each negative alone (Yue, Finley, Radlinski and
-    Joachims 2007, who try all n+ places of every negative). A negative of lower score has fewer of them, so a divide
-    and conquer finds all places in O((n+ + n-) log n-), after two sorts: `kernels/rankings.py`. Weights are copies:
-    whole numbers.
+    i is positive, j negative, m = n+ n- (eq. ap-risk). The worst ranking keeps the order of scores within either class, and
+    the place of each negative can be chosen separately (Yue, Finley, Radlinski and Joachims 2007, who try all n+ places of
+    every negative). A negative of lower score is ranked above fewer positives, so divide and conquer finds all places in
+    O((n+ + n-) log n-) after two sorts (`kernels/rankings.py`). Weights must be integers, the numbers of copies.
 
     Adding a constant to all scores changes nothing. Not smoothable; `solver="bundle_ocas"` minimises it.
     """
@@ -42,8 +41,8 @@ class AveragePrecisionRisk(Risk):
     ) -> Reference:
         """Return (R, subgradient, c) by a dynamic programme over all merges of the two orders: O(n+ n-).
 
-        best[i][j] is the largest value of what follows when i positives and j negatives are ranked; the next is a positive,
-        with precision (i + 1) / (i + 1 + j) and a cost for each of the j negatives above it, or a negative.
+        best[i][j] is the largest value of the remaining ranking after i positives and j negatives. The next row is a negative,
+        or a positive with precision (i + 1) / (i + 1 + j) and a cost for each of the j negatives above it.
         """
         rows = copied_rows(len(z), sample_weight)
         scores, positive = z[rows], np.asarray(y)[rows] > 0

@@ -35,7 +35,7 @@ class BalancedRisk(Risk):
 
     @property
     def scale(self) -> float:
-        """What the sum of hinges is multiplied with."""
+        """Factor of the sum of hinges."""
         return self.shape(self.labels.positive, self.labels.total)[1]
 
     @property
@@ -51,8 +51,8 @@ class BalancedRisk(Risk):
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, gradient, hard value and plane.
 
-        grad_i = -scale y_i s_i beta_i; c = scale * offset * sum_P s beta (eq. prbep-gradient). The two sums of beta are
-        made equal to the last bit that rounding allows, so that the plane lies below the risk.
+        grad_i = -scale y_i s_i beta_i; c = scale * offset * sum_P s beta (eq. prbep-gradient). The two sums of beta are made
+        equal up to rounding, so that the plane lies below the risk.
         """
         offset, scale = self.shape(self.labels.positive, self.labels.total)
         sums = self.space.balance_sums(z, self.labels, offset, mu * self.ramp_scale, scale, out, grad)
@@ -61,7 +61,7 @@ class BalancedRisk(Risk):
         return Evaluation(scale * sums.smooth, sums.grad, scale * sums.hard, plane, mass)
 
     def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
-        """Return the exact Hessian: scale / width on the ramp, less its mean there, because the bias follows."""
+        """Return the exact Hessian: scale / width on the ramp, minus its mean there, because the bias moves with the scores."""
         width = mu * self.ramp_scale
         if not width > 0.0:
             return None
@@ -70,7 +70,7 @@ class BalancedRisk(Risk):
         if not weight > 0.0:
             return None
         factor = self.scale / width
-        if not factor * weight > 0.0:  # a ramp so wide that the Hessian is below all floats
+        if not factor * weight > 0.0:  # the ramp is so wide that the Hessian underflows
             return None
         diagonal = self.space.combine(factor, active, 0.0, active)
         return Hessian(diagonal, ((diagonal, -1.0 / (factor * weight)),), exact=True)
@@ -81,7 +81,7 @@ class BalancedRisk(Risk):
     ) -> Reference:
         """Return (R_mu, gradient, c) by the definition: sorted classes for mu = 0, bisection of the bias otherwise.
 
-        In extended precision, because the bias is needed to a small part of a narrow ramp.
+        It uses extended precision, because the bias must be accurate compared with a narrow ramp.
         """
         s = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = np.asarray(y) > 0
@@ -100,14 +100,14 @@ class BalancedRisk(Risk):
                     high = tau
         else:
             t, beta = t0, _greedy(t0.astype(np.float64), s, positive)
-        # The bias cancels out of sum s beta t, as the sums of beta are equal; with it, terms stay small.
+        # The bias cancels out of sum s beta t, because the sums of beta are equal, but it keeps the terms small.
         value = scale * float((s * beta * (t - 0.5 * width * beta)).sum())
         grad = -scale * np.where(positive, 1.0, -1.0) * s * beta
         return value, grad.astype(np.float64), float(scale * offset * (s * beta)[positive].sum())
 
 
 def _greedy(t0: FloatArray, s: FloatArray, positive: AnyArray) -> FloatArray:
-    """Return beta by moving the worst positives and negatives to the other side while a pair of them gains."""
+    """Return beta by moving pairs of the worst positives and negatives to the other side while that increases the value."""
     beta = np.zeros(len(t0))
     above = [i for i in np.argsort(-t0) if positive[i] and s[i] > 0.0]
     below = [i for i in np.argsort(-t0) if not positive[i] and s[i] > 0.0]
@@ -151,7 +151,7 @@ def project_balanced(v: Any, y: Any, weight: Any = None, high: float = 1.0) -> F
     labels = check_classes(space.labels(*checked_labels(y, weight)))
     if point.shape != (len(labels.sign),) or not np.isfinite(point).all():
         raise ValueError(f"v must be {len(labels.sign)} finite numbers, one for each label, got shape {point.shape}")
-    # Positives want v - nu, negatives v + nu: the balance of -y v with no margin and a ramp as wide as the box.
+    # Positives need v - nu, negatives v + nu: the balance of -y v without a margin and with a ramp as wide as the box.
     sums = space.balance_sums(-labels.sign * point, labels, 0.0, high, 1.0)
     assert sums.grad is not None
     return np.asarray(-high * labels.sign * space.per_weight(sums.grad, labels)) + 0.0  # no minus zero

@@ -1,4 +1,4 @@
-"""The contract of a risk: R(z) of scores and labels, its gradient, and its smooth lower neighbour."""
+"""The interface of a risk: R(z) of scores and labels, its gradient, and its smooth approximation from below."""
 
 import copy
 import zlib
@@ -12,21 +12,21 @@ from scoreline.runtime.types import AnyArray, FloatArray, Scores
 from scoreline.runtime.vectors import as_vector, scaled_to_safe_range
 from scoreline.scores import HostSpace, Labels, ScoreSpace
 
-LEAST_CLASS_RATIO = 1e-100  # of the weights of the classes: their products stay in the range of floats
-MAX_COPIES = 2**31  # rows that whole-numbered weights may stand for: 16 GiB of scores
+MIN_CLASS_RATIO = 1e-100  # least ratio of the weights of the classes, at which their products do not underflow
+MAX_COPIES = 2**31  # rows that integer weights may represent: 16 GiB of scores
 
 
 Reference = tuple[float, FloatArray, float]  # R_mu, its gradient, and the constant of the plane
 
 
 class Evaluation(NamedTuple):
-    """Everything one look at the scores gives.
+    """The result of one evaluation.
 
     value : R_mu(z), or R(z) for mu = 0
-    grad : its gradient in z (a subgradient where R has a kink), None if not asked for
+    grad : its gradient in z (a subgradient where R has a kink), None if not requested
     hard : R(z) without smoothing
     plane : c such that R(z') >= c + <grad, z'> for all z' (NaN without grad) (eq. plane): the dual constant -g(beta)
-    mass : sum of |grad_i| (NaN without grad): what rounding of the plane is relative to
+    mass : sum of |grad_i| (NaN without grad), which bounds the rounding error of the plane
     """
 
     value: float
@@ -37,7 +37,7 @@ class Evaluation(NamedTuple):
 
 
 class Hessian(NamedTuple):
-    """The Hessian in z as diag(diagonal) + sum_k factor_k u_k u_k' over `rank_one` = [(u_k, factor_k)]; `exact` or nearly."""
+    """The Hessian in z as diag(diagonal) + sum_k factor_k u_k u_k' over `rank_one` = [(u_k, factor_k)]; `exact` or not."""
 
     diagonal: Scores
     rank_one: tuple[tuple[Scores, float], ...] = ()
@@ -52,23 +52,23 @@ class Risk(ABC):
     name : str
         The name used in `MeasureClassifier(risk=...)`.
     smooth : bool
-        R itself has a Lipschitz gradient; then mu is not used.
+        Whether R itself has a Lipschitz gradient; then mu is not used.
     smoothable : bool
-        `smoothed` exists: R - looseness * width <= R_mu <= R with width = mu * ramp_scale, in units of the scores.
+        Whether `smoothed` exists: R - looseness * width <= R_mu <= R with width = mu * ramp_scale, in units of the scores.
     curved : bool
-        `curvature` exists: the Hessian in z is diagonal.
+        Whether `curvature` exists, because the Hessian in z is diagonal.
     shift : str
-        What adding a constant to all scores does: "invariant" (no intercept needed), "needed" or "linear".
+        The effect of adding a constant to all scores: "invariant" (no intercept needed), "needed" or "linear".
     convex : bool
-        What all risks are, and all that cutting planes need.
+        True for all risks; cutting planes need nothing else.
     real_weights : bool
-        Weights may be any numbers; if not, only whole numbers, which stand for copies.
+        Whether weights may be any numbers. If not, they must be integers, the numbers of copies.
     samples : bool
-        On a sample of the rows it is an estimate of what it is on all: not so where it counts rows.
+        Whether its value on a sample of the rows estimates that on all rows, which is false for risks that count rows.
     at_zero : float or None
-        R(0) where it is the same for all labels and weights.
+        R(0) if it is the same for all labels and weights.
     research : bool
-        Whether it is only of scientific interest: lists show it last, and risk="auto" never chooses it.
+        Whether it is only of scientific interest; lists show such risks last, and risk="auto" never chooses them.
     """
 
     name: ClassVar[str]
@@ -86,7 +86,7 @@ class Risk(ABC):
     labels: Labels
 
     def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
-        """Return a copy that holds labels and weights in `space`; work that depends on y alone happens here.
+        """Return a copy with labels and weights in `space`, after all work that depends only on y.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Risk(ABC):
         sample_weight : array of n weights, optional
             Non-negative; an integer weight equals that many copies of the row.
         space : ScoreSpace, optional
-            Where scores live; the host by default.
+            The score space; the host by default.
 
         Returns
         -------
@@ -111,27 +111,27 @@ class Risk(ABC):
         return prepared
 
     def title(self) -> str:
-        """Return what errors call the risk."""
+        """Return the name of the risk in errors."""
         return f"risk {self.name!r}"
 
     @classmethod
     def for_measure(cls, measure: Measure) -> Self:
-        """Return the risk that is trained for a measure; one whose definition needs the measure takes it from here."""
+        """Return the risk for a measure; a risk that is defined by the measure overrides this."""
         return cls()
 
     @classmethod
     def variants(cls) -> "list[Risk]":
-        """Return the risks of this class that tests run through: one, or one for every kind of parameter."""
+        """Return the risks of this class for tests: one, or one for every kind of parameter."""
         return [cls()]
 
     @property
     def ramp_scale(self) -> float:
-        """Width of the ramp in score units divided by mu; 0 where there is no ramp."""
+        """Width of the ramp in score units divided by mu; 0 without a ramp."""
         return 0.0
 
     @property
     def steepness(self) -> float:
-        """How much a change of the scores is magnified in n grad where the risk is smooth: 1, or more for sharp bends."""
+        """Factor by which a smooth risk magnifies a change of the scores in n grad: 1, or more for sharp bends."""
         return 1.0
 
     @property
@@ -152,10 +152,10 @@ class Risk(ABC):
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
     ) -> Reference:
-        """Return (R_mu, gradient, c) by the literal definition: slow, for tests. Zero gradient at ties of a kink."""
+        """Return (R_mu, gradient, c) by the literal definition, slowly, for tests. The gradient at a kink is zero."""
 
     def intercept(self, z: Scores) -> float:
-        """Return the intercept that belongs to scores z where the risk itself chooses one; 0 for most."""
+        """Return the intercept for scores z if the risk determines one; 0 for most."""
         return 0.0
 
     def value(self, z: Scores) -> float:
@@ -182,7 +182,7 @@ class Risk(ABC):
         return result.value, result.grad, result.plane
 
     def curvature(self, z: Scores) -> Scores:
-        """Return the second derivatives d2R/dz_i2, row by row, of a risk whose Hessian is diagonal."""
+        """Return the second derivatives d2R/dz_i2, row by row, of a risk with a diagonal Hessian."""
         raise TypeError(f"risk {self.name!r} has no diagonal Hessian")
 
     def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
@@ -190,15 +190,15 @@ class Risk(ABC):
         return None
 
     def best_constant(self) -> float:
-        """Return the score that is best if all rows must have the same: where a solver may start. 0 if it does not matter."""
+        """Return the best common score of all rows, from which a solver may start; 0 if it does not matter."""
         return 0.0
 
     def value_at_constant(self, score: float, ones: Scores) -> float:
-        """Return R where all rows have the same score; `ones` are scores of 1."""
+        """Return R if all rows have the same score; `ones` are scores of 1."""
         return self.value(self.space.combine(score, ones, 0.0, ones))
 
     def fingerprint(self) -> float:
-        """Return a number that differs for another risk, other parameters, labels or weights: what a saved state belongs to."""
+        """Return a checksum of the risk, its parameters, labels and weights, which identifies a saved state."""
         parts = [self.name]
         for owner in (self, getattr(self, "measure", None)):
             public = {} if owner is None else {k: v for k, v in vars(owner).items() if not k.startswith("_")}
@@ -211,7 +211,7 @@ class Risk(ABC):
 
 
 def checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | None]:
-    """Return labels as +1 and -1, both of which occur, and weights that are finite and not negative."""
+    """Return labels as +1 and -1 and checked weights, or raise unless both classes occur."""
     labels = as_vector(y)
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}, expected one label per row")
@@ -229,11 +229,11 @@ def checked_labels(y: Any, sample_weight: Any) -> tuple[AnyArray, AnyArray | Non
         raise ValueError("sample_weight must be finite and non-negative")
     if not (weight[positive].any() and weight[~positive].any()):
         raise ValueError("sample_weight is zero for all rows of a class; give both classes a positive weight")
-    return sign, tame_weights(weight)
+    return sign, safe_weights(weight)
 
 
 def check_copies(what: str, sample_weight: Any) -> None:
-    """Raise unless weights are whole numbers: copies of a row, which a risk that has no other weights makes one by one."""
+    """Raise unless weights are integers, the numbers of copies of a row, for a risk that supports no others."""
     if sample_weight is None:
         return
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -250,27 +250,27 @@ def check_copies(what: str, sample_weight: Any) -> None:
         )
 
 
-def tame_weights(weight: FloatArray) -> FloatArray:
-    """Return weights whose sums and products stay in range: those beyond 1e30 or below 1e-30 times a power of two.
+def safe_weights(weight: FloatArray) -> FloatArray:
+    """Return weights whose sums and products do not overflow, scaled by a power of two if necessary.
 
-    Only ratios of weights matter to a risk, and a power of two changes no digit of them.
+    Only ratios of weights matter to a risk, and a power of two does not change their digits.
     """
     scaled: FloatArray = scaled_to_safe_range(weight)[0]
     return scaled
 
 
 def copied_rows(n: int, sample_weight: FloatArray | None) -> AnyArray:
-    """Return the index of every row as often as its whole-numbered weight says."""
+    """Return the index of every row as often as its integer weight."""
     return np.repeat(np.arange(n), 1 if sample_weight is None else np.asarray(sample_weight).astype(int))
 
 
 def check_classes(labels: Labels) -> Labels:
-    """Return labels both of whose classes weigh something that counts beside the other, or raise."""
+    """Return the labels, or raise if the weight of a class is negligible compared with the other."""
     low, high = sorted((labels.positive, labels.negative))
-    if not low > LEAST_CLASS_RATIO * high:
+    if not low > MIN_CLASS_RATIO * high:
         raise ValueError(
             f"sample_weight gives the positive class a weight of {labels.positive:.3g} and the negative "
-            f"{labels.negative:.3g} (after scaling), expected a ratio of at most {1.0 / LEAST_CLASS_RATIO:.0e}; use "
+            f"{labels.negative:.3g} (after scaling), expected a ratio of at most {1.0 / MIN_CLASS_RATIO:.0e}; use "
             "weights (or class_weight) that differ less"
         )
     return labels

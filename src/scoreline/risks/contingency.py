@@ -1,4 +1,4 @@
-"""The multivariate hinge of a measure of the confusion counts: the worst labelling, its loss less what its flips cost."""
+"""The multivariate hinge of a count-based measure: the loss of the worst labelling minus the cost of its flips."""
 
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -13,15 +13,15 @@ from scoreline.risks.ties import check_ties, smallest_change_of_counts
 from scoreline.runtime.types import AnyArray, Counts, FloatArray, Scores
 from scoreline.scores import ScoreSpace
 
-LARGEST_SCORE = 2.0**1020  # scores beyond: sums of two of them would leave the range of floats
+LARGEST_SCORE = 2.0**1020  # sums of larger scores could overflow
 Bounds = tuple[float, float, float, float]  # low, weight of ties with it, high, weight of ties with it
 
 
 class Oracle(NamedTuple):
-    """How the worst labelling is found: the kernel and its arguments, or fixed prices of an error in either class.
+    """The method that finds the worst labelling: a kernel with its arguments, or fixed prices of an error in either class.
 
-    `prices` are those of the separable losses: (price of a positive, of a negative) in shares of the class; with several,
-    the loss is the largest of them.
+    `prices` are those of the separable losses: (price of a positive, of a negative) in shares of the class. With several
+    pairs the loss is their maximum.
     """
 
     kernel: str = ""
@@ -32,16 +32,15 @@ class Oracle(NamedTuple):
 class ContingencyRisk(Risk):
     """R(z) = max over labellings z' of loss(z', y) + (1/n) sum_i z_i (z'_i - y_i), loss = 1 - measure.
 
-    That is (eq. worst-labelling). A labelling matters by its counts b (positives called negative) and c (negatives
-    called positive) alone, the rows flipped being those of lowest and highest score, so R(z) = max over (b, c) of
-    loss(b, c) - (2/n) (sum of the b smallest positives) + (2/n) (sum of the c largest negatives). Sorting the classes
-    is all that costs O(n log n): what follows is one walk over O(n) pairs (`kernels/contingency.py`). Accuracy,
-    balanced accuracy and min(TPR, TNR) need no order and take O(n). Joachims (2005); Zhang, Saha and Vishwanathan
-    (2012).
+    This is (eq. worst-labelling). The loss of a labelling depends only on its counts b (positives called negative) and c
+    (negatives called positive), and the flipped rows are those of lowest and highest score. Therefore R(z) is the maximum over
+    (b, c) of loss(b, c) - (2/n) (sum of the b smallest positives) + (2/n) (sum of the c largest negatives). After sorting the
+    classes in O(n log n) it takes one walk over O(n) pairs (`kernels/contingency.py`). Accuracy, balanced accuracy and
+    min(TPR, TNR) need no order and take O(n). Joachims (2005); Zhang, Saha and Vishwanathan (2012).
 
-    R is at least 1 - measure of the predictions z > 0. Not so for precision and recall at k unless k = n+: the true labelling
-    is excluded there, R falls without limit as all scores rise or fall together, and max(0, R) is trained, which columns of
-    mean 0 (scaling="standard") keep honest. Not smoothable; `solver="bundle_ocas"` minimises it.
+    R is at least 1 - measure of the predictions z > 0, except for precision and recall at k with k other than n+. Their
+    labellings exclude the true one, so R is unbounded below under a common shift of all scores. Instead max(0, R) is trained;
+    centre the features (scaling="standard") to prevent such shifts. Not smoothable; `solver="bundle_ocas"` minimises it.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ class ContingencyRisk(Risk):
         accuracy, balanced_accuracy, f1, fbeta, jaccard, gower_legendre, gmean, hmean, qmean, min_tpr_tnr, prbep,
         precision_at_k, recall_at_k.
     measure_params : dict, optional
-        beta, sigma or k, as for `MeasureClassifier`. A share k is taken to the nearest whole number of rows.
+        beta, sigma or k, as for `MeasureClassifier`. A share k is rounded to a number of rows.
     ties : str
         "any", or "smallest": see `scoreline.risks.ties`.
     """
@@ -59,7 +58,7 @@ class ContingencyRisk(Risk):
         "accuracy", "balanced_accuracy", "f1", "fbeta", "gmean", "gower_legendre", "hmean", "jaccard", "min_tpr_tnr", "prbep",
         "precision_at_k", "qmean", "recall_at_k",
     )  # fmt: skip
-    k: int  # rows called positive, where the measure fixes them
+    k: int  # rows called positive, if the measure fixes their number
     oracle: Oracle
     separable: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "min_tpr_tnr")  # every row decides alone
 
@@ -92,7 +91,7 @@ class ContingencyRisk(Risk):
         return risks + [cls(name, {"k": k}) for name in ("precision_at_k", "recall_at_k") for k in (1, 0.8)]
 
     def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
-        """Return a copy that holds labels and weights; weights must be whole numbers but for the separable losses."""
+        """Return a copy with labels and weights; weights must be integers except for separable losses."""
         prepared = super().prepare(y, sample_weight, space)
         labels = prepared.labels
         k = 0
@@ -142,8 +141,8 @@ class ContingencyRisk(Risk):
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
         """Return value, subgradient and plane of the worst labelling.
 
-        grad_i = -2/n on positives flipped, +2/n on negatives flipped (times the copies flipped); c = its loss. Of labellings
-        that are equally bad the one found first, rows of equal score in their order.
+        grad_i = -2/n on flipped positives, +2/n on flipped negatives (times the flipped copies); c = its loss. Among
+        equally bad labellings it is the first one found, with rows of equal score in their order.
         """
         labels, space = self.labels, self.space
         h = 2.0 / labels.total
@@ -161,7 +160,7 @@ class ContingencyRisk(Risk):
         moved = space.change_sides(z, labels, *bounds, h, out, grad)
         plane = float(self.loss(moved.above, moved.below))
         value = plane + h * (moved.below_sum - moved.above_sum)
-        # max(0, R): the plane (0, 0) (eq. at-k-positive-part), elsewhere the true labelling where rounding found a worse one.
+        # max(0, R) has the plane (0, 0) (eq. at-k-positive-part). For other measures rounding made a negative value.
         zero = value < 0.0 or (self.shift == "linear" and value == 0.0)
         if not grad:
             value = 0.0 if zero else value
@@ -172,7 +171,7 @@ class ContingencyRisk(Risk):
         return Evaluation(value, moved.grad, value, plane, h * (moved.above + moved.below))
 
     def _unknown(self, out: Scores | None, grad: bool) -> Evaluation:
-        """Return NaN throughout: sums of such scores leave the range of floats, and the worst labelling is not known."""
+        """Return NaN, because sums of such scores overflow and the worst labelling is unknown."""
         rows = self.space.zeros(self.labels)
         slope = self.space.combine(np.nan, rows, np.nan, rows, out) if grad else None
         return Evaluation(np.nan, slope, np.nan, np.nan, np.nan)
@@ -231,7 +230,7 @@ class ContingencyRisk(Risk):
 
 
 def _lowest(scores: FloatArray, count: int) -> tuple[float, float]:
-    """Return a bound and a number of ties: below the bound, and so many equal to it, lie the `count` lowest scores."""
+    """Return (bound, ties): the `count` lowest scores are those below the bound and `ties` of those equal to it."""
     if count == 0:
         return -np.inf, 0.0
     if count == len(scores):
@@ -242,7 +241,7 @@ def _lowest(scores: FloatArray, count: int) -> tuple[float, float]:
 
 
 def _highest(scores: FloatArray, count: int) -> tuple[float, float]:
-    """Return the same for the highest scores, which lie above the bound."""
+    """Return (bound, ties) for the `count` highest scores, which are above the bound."""
     if count == 0:
         return np.inf, 0.0
     if count == len(scores):

@@ -1,4 +1,4 @@
-"""The multivariate hinge of any measure of the counts, smoothed by entropy: F1 for solvers that want a gradient."""
+"""The multivariate hinge of any count-based measure, smoothed by entropy, for solvers that need a gradient."""
 
 import math
 import zlib
@@ -19,12 +19,12 @@ from scoreline.scores import ScoreSpace
 class EntropyContingencyRisk(Risk):
     """R(z) = mu log sum over labellings z' of exp((loss(z', y) + (1/n) sum_i z_i (z'_i - y_i)) / mu), loss = 1 - measure.
 
-    The largest of the terms is the multivariate hinge of `ContingencyRisk` (eq. entropy-risk), so R lies above that, by
-    at most mu times the log of the number of labellings, which is `within`: R is smooth, convex, and still a bound of
-    the loss of the predictions z > 0. Its gradient is -(2/n) y_i P(row i is flipped), the marginals of
-    `label_marginals`: O(n^2) time and memory, so it is for a few thousand rows at most. It takes any function of the
-    counts, also those whose worst labelling nobody knows how to find: MCC, kappa, recall at a precision floor, a
-    `CountMeasure` (its loss in units of its spread over all counts).
+    The largest of the terms is the multivariate hinge of `ContingencyRisk` (eq. entropy-risk). R exceeds it by at most
+    `within`, which is mu times the log of the number of labellings. R is smooth, convex, and still an upper bound of the loss
+    of the predictions z > 0. Its gradient is -(2/n) y_i P(row i is flipped), from the marginals of `label_marginals`. It takes
+    O(n^2) time and memory, so it is limited to a few thousand rows. It supports any function of the counts, even if no method
+    is known to find the worst labelling: MCC, kappa, recall at a minimum precision, a `CountMeasure` (whose loss is measured
+    in units of its spread over all counts).
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class EntropyContingencyRisk(Risk):
         self, measure: str | Measure = "f1", measure_params: dict[str, Any] | None = None, within: float = 0.05
     ) -> None:
         self.measure = get_measure(measure, measure_params)
-        loss_table(self.measure, 1, 1)  # raises for a measure that is none of the counts
+        loss_table(self.measure, 1, 1)  # raises for a measure that is not count-based
         check_number("within", within, above=0)
         self.within = float(within)
         if isinstance(self.measure, AtKMeasure):
@@ -71,7 +71,7 @@ class EntropyContingencyRisk(Risk):
         return 2.0 * math.log(2.0) / self.within
 
     def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
-        """Return a copy that holds labels, weights (whole numbers) and the loss of every pair of counts."""
+        """Return a copy that holds labels, weights (of_all_rows numbers) and the loss of every pair of counts."""
         prepared = super().prepare(y, sample_weight, space)
         labels = prepared.labels
         if labels.total > self.most_rows:
@@ -88,7 +88,7 @@ class EntropyContingencyRisk(Risk):
         return prepared
 
     def fingerprint(self) -> float:
-        """Return the number of the labels and of the loss of all counts, which knows a function of the user's."""
+        """Return a checksum that includes the loss of all counts, and so a user's own function."""
         return super().fingerprint() + float(zlib.crc32(self.exponents.tobytes()))
 
     def _loss(self, positive: int, negative: int) -> FloatArray:
@@ -105,29 +105,29 @@ class EntropyContingencyRisk(Risk):
         return np.asarray(loss / spread) if np.isinf(self.measure.range).any() and spread > 0.0 else loss
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
-        """Return value, gradient (eq. entropy-gradient) and tangent plane; there is no other value. O(n^2)."""
+        """Return value, gradient (eq. entropy-gradient) and tangent plane, in O(n^2)."""
         scale = 2.0 / self.labels.total
         flips = self.space.flip_chances(z, self.labels, self.exponents, scale / self.mu, scale, out, grad)
         value = self.mu * flips.log_z
         if not grad:
             return Evaluation(value, None, value, np.nan, np.nan)
-        # Large scores lose the digits of chances: stay below.
-        plane = value - self.space.dot(flips.grad, z) - flips.doubt
+        # With large scores probabilities lose digits, so the plane is lowered by the rounding error.
+        plane = value - self.space.dot(flips.grad, z) - flips.rounding_error
         return Evaluation(value, flips.grad, value, plane, flips.mass)
 
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
     ) -> Reference:
-        """Return (R, gradient, c): chances of flips from the sums with and without each row's flip. O(n^3) and more."""
+        """Return (R, gradient, c) from the sums with and without the flip of each row, in more than O(n^3)."""
         prepared = self.prepare(y, sample_weight)
         rows = copied_rows(len(z), sample_weight)
         positive = np.asarray(y)[rows] > 0
         gains = np.where(positive, -2.0, 2.0) * z[rows] / (len(rows) * prepared.mu)
 
-        def sums(kept: AnyArray) -> FloatArray:
-            """Return log of the weights of all ways to flip so many of those rows."""
+        def sums(mask: AnyArray) -> FloatArray:
+            """Return the log of the total weight of flipping k of these rows, for every k."""
             logs = np.zeros(1)
-            for gain in gains[kept]:
+            for gain in gains[mask]:
                 logs = np.logaddexp(np.append(logs, -np.inf), np.append(-np.inf, logs + gain))
             return logs
 
@@ -135,16 +135,16 @@ class EntropyContingencyRisk(Risk):
             return float(logsumexp(table + above[:, None] + below[None, :]))
 
         table = prepared.exponents
-        whole = sums(positive), sums(~positive)
-        total = log_z(*whole, table)
+        of_all_rows = sums(positive), sums(~positive)
+        total = log_z(*of_all_rows, table)
         grad = np.zeros(len(z))
         for i, row in enumerate(rows):
             others = np.arange(len(rows)) != i
             if positive[i]:
-                flipped = gains[i] + log_z(sums(positive & others), whole[1], table[1:])
+                flipped = gains[i] + log_z(sums(positive & others), of_all_rows[1], table[1:])
                 grad[row] -= 2.0 / len(rows) * math.exp(flipped - total)
             else:
-                flipped = gains[i] + log_z(whole[0], sums(~positive & others), table[:, 1:])
+                flipped = gains[i] + log_z(of_all_rows[0], sums(~positive & others), table[:, 1:])
                 grad[row] += 2.0 / len(rows) * math.exp(flipped - total)
         value = prepared.mu * total
         return value, grad, value - float(grad @ z)

@@ -1,4 +1,4 @@
-"""Hinge loss: the support vector machine's bound of the error."""
+"""Hinge loss: the convex surrogate of the support vector machine."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Hinge loss with an intercept that is not penalised: the support vector machine of the textbooks."""
+"""Hinge loss with an unpenalised intercept, as in the textbook support vector machine."""
 
 from scoreline.risks.balanced import BalancedRisk
 from scoreline.runtime.types import Scores
@@ -7,8 +7,8 @@ from scoreline.runtime.types import Scores
 class FreeInterceptHingeRisk(BalancedRisk):
     """R(z) = min_b sum_i s_i max(0, 1 - y_i (z_i + b)) / S (eq. free-intercept).
 
-    The intercept b is part of the risk, so that no penalty touches it and adding a constant to all scores changes nothing. In
-    the dual, beta in [0,1]^n, that is the one equality sum_P s beta = sum_N s beta (`BalancedRisk` with tau = b + 1).
+    The intercept b is part of the risk, so it is not penalised, and adding a constant to all scores changes nothing. In the
+    dual, with beta in [0,1]^n, it becomes the equality sum_P s beta = sum_N s beta (`BalancedRisk` with tau = b + 1).
     """
 
     name = "hinge_free_intercept"

@@ -1,4 +1,4 @@
-"""Marginals of labellings that a loss of the counts weighs: what smooths F1 by entropy."""
+"""Marginals of labellings under a loss of the counts, with which F1 is smoothed by entropy."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from scoreline.runtime.types import AnyArray, FloatArray
 
 
 class Marginals(NamedTuple):
-    """What is known of the labellings: log Z, the chance of every row to be flipped, and its expected label."""
+    """Marginals of the labellings: log Z, the probability that a row is flipped, and its expected label."""
 
     log_z: float
     flipped: FloatArray
@@ -68,7 +68,7 @@ def label_marginals(
 
 
 def loss_table(measure: Measure, positive: int, negative: int) -> FloatArray:
-    """Return loss[b, k] of b positives and k negatives flipped; -inf where the measure does not know such labellings."""
+    """Return loss[b, k] for b flipped positives and k flipped negatives; -inf if the measure excludes such labellings."""
     b, k = np.meshgrid(np.arange(positive + 1.0), np.arange(negative + 1.0), indexing="ij")
     if isinstance(measure, AtKMeasure) and measure.name == "prbep":
         return np.where(b == k, b / max(positive, 1), -np.inf)

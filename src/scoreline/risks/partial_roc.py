@@ -1,4 +1,4 @@
-"""Partial ROC area: the pairwise hinge against the negatives of highest score only."""
+"""Partial ROC area: the pairwise hinge with only the negatives of highest score."""
 
 import math
 from typing import Any, Self
@@ -17,12 +17,13 @@ from scoreline.scores import ScoreSpace
 class PartialRocRisk(Risk):
     """R(z) = sum of s_i s_j max(0, 1 - z_i + z_j) / (S+ J) over positives i and the J negatives j of highest score.
 
-    J = floor(max_fpr S-), at least 1 (eq. partial-roc). R bounds 1 - (area under the ROC curve up to max_fpr) / max_fpr where
-    weights are whole numbers (docs/math/partial_roc_auc.md says where not). Convex: the largest of such sums over all sets of
-    negatives of weight J. O(n log n). Smoothed exactly: with beta_ij <= q_j, sum_j s_j q_j <= J, the best q is
-    clip((z_j - theta) / width, 0, 1) with the theta that makes the sum J, and beta_ij =
-    clip((z_j - max(z_i - 1, theta)) / width, 0, 1). So one threshold is found among the negatives, scores of positives are
-    lifted to theta + 1, and what is left is the smoothed ROC area. Adding a constant to all scores changes nothing.
+    J = floor(max_fpr S-), at least 1 (eq. partial-roc). R is an upper bound of 1 - (area under the ROC curve up to max_fpr) /
+    max_fpr if weights are integers; docs/math/partial_roc_auc.md discusses other weights. It is convex, as the maximum of such
+    sums over all sets of negatives of weight J, and takes O(n log n). Adding a constant to all scores changes nothing.
+
+    The smoothed risk is exact. With beta_ij <= q_j and sum_j s_j q_j <= J, the best q is clip((z_j - theta) / width, 0, 1),
+    where theta makes the sum J, and beta_ij = clip((z_j - max(z_i - 1, theta)) / width, 0, 1). So one threshold is found
+    among the negatives, scores of positives are lifted to at least theta + 1, and the rest is the smoothed ROC area.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class PartialRocRisk(Risk):
         if sample_weight is None or (as_vector(sample_weight) == np.rint(sample_weight)).all():
             if sample_weight is None or float(as_vector(sample_weight).max()) <= MAX_SAFE_WEIGHT:
                 share = math.floor(share + 1e-9)  # 0.1 * 30 is 3
-            else:  # so many copies that one of them is nothing, and scaled down
+            else:  # weights were scaled down, and single copies are negligible
                 least = 0.0
         else:  # only ratios of weights matter
             least = negative / prepared.labels.n_negative
@@ -71,7 +72,7 @@ class PartialRocRisk(Risk):
         return self.labels.positive * self.top
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
-        """Return value, gradient, hard value and plane: ROC area of the negatives that count, two look-ups of every row.
+        """Return value, gradient, hard value and plane: the ROC area of the top negatives, with two look-ups per row.
 
         grad_i = -y_i s_i sum_j s_j beta_ij / (S+ J); c = sum_ij s_i s_j beta_ij / (S+ J) (eq. partial-smooth).
         """
@@ -85,13 +86,13 @@ class PartialRocRisk(Risk):
         hard = self.evaluate(z, grad=False).hard
         lifted, lift = space.lifted(z, labels, space.soft_threshold(z, labels, -1, self.top, width))
         sums = space.pair_sums(lifted, labels, width, 1.0 / pairs, out, True, margin=0.0)
-        # The ramps are those of lifted scores; the positives lie lower, which adds their slopes times the lift.
+        # The ramps are those of the lifted scores. The true scores of positives are lower, which adds slope times lift.
         value = sums.smooth / pairs - space.dot(sums.grad, lift)
         plane = sums.ramps / pairs if grad else math.nan
         return Evaluation(value, sums.grad if grad else None, hard, plane, 2.0 * plane)
 
     def hessian(self, z: Scores, mu: float = 0.0) -> Hessian | None:
-        """Return about the Hessian: that of ROC area (`pair_hessian`) at the lifted scores."""
+        """Return an approximate Hessian: that of ROC area (`pair_hessian`) at the lifted scores."""
         width = ramp_width(self, mu)
         if not width > 0.0:
             return None
@@ -104,7 +105,7 @@ class PartialRocRisk(Risk):
     def reference(
         self, z: FloatArray, y: AnyArray, sample_weight: FloatArray | None = None, mu: float = 0.0
     ) -> Reference:
-        """Return (R_mu, gradient, c) by visiting all pairs, the threshold by bisection in extended precision: O(n+ n-)."""
+        """Return (R_mu, gradient, c) by visiting all pairs, O(n+ n-), with a threshold by bisection in extended precision."""
         s = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = np.asarray(y) > 0
         top = self.prepare(y, sample_weight).top

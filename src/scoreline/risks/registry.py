@@ -15,7 +15,7 @@ def all_risks() -> dict[str, type[Risk]]:
 
 
 def get_risk(name: str, measure: Measure | None = None) -> Risk:
-    """Return a new risk by name (for that measure, where the risk depends on it), or raise with the nearest names."""
+    """Return a new risk by name, for the measure if the risk depends on it, or raise with the nearest names."""
     try:
         risk = all_risks()[name]
     except (KeyError, TypeError):

@@ -8,22 +8,22 @@ from scoreline.risks.base import Evaluation, Hessian, Reference, Risk
 from scoreline.risks.ties import check_ties, smallest_change_of_pairs
 from scoreline.runtime.types import AnyArray, FloatArray, Scores
 
-LEAST_RAMP_WIDTH = 1e-100  # a narrower ramp is none: weights divided by its width would overflow
+MIN_RAMP_WIDTH = 1e-100  # weights divided by the width of a narrower ramp would overflow
 
 
 def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: float = 1.0) -> Hessian | None:
-    """Return about the Hessian of a sum over pairs, second derivative `scale` where 0 < t < width (eq. pair-hessian).
+    """Return an approximate Hessian of a sum over pairs with second derivative `scale` for 0 < t < width (eq. pair-hessian).
 
-    It is D - A, with A_ij the weight of the pair (i, j) and D its row sums. With a pair's weight replaced by
-    D_i D_j / T, T the weight of all pairs on a ramp, A is of rank two, and what is left is the covariance within either
-    class and the difference of their means: positive semidefinite, and one pass cheap.
+    The Hessian is D - A, where A_ij is the weight of the pair (i, j) and D has its row sums. The approximation replaces the
+    weight of a pair by D_i D_j / T, where T is the weight of all pairs on a ramp. A then has rank two, and D - A consists of
+    the covariance within either class and the difference of their means. It is positive semidefinite and costs one pass.
     """
     space, labels = risk.space, risk.labels
     diagonal = space.pair_curvatures(z, labels, width, margin)
     total = 0.5 * space.total(diagonal)
     if not total > 0.0:
         return None
-    if not scale * total > 0.0:  # a ramp so wide that the Hessian is below all floats
+    if not scale * total > 0.0:  # the ramp is so wide that the Hessian underflows
         return None
     difference = space.combine(scale, space.select(diagonal, labels, 1), -scale, space.select(diagonal, labels, -1))
     diagonal = space.combine(scale, diagonal, 0.0, diagonal)
@@ -33,13 +33,13 @@ def pair_hessian(risk: Risk, z: Scores, width: float, scale: float, margin: floa
 
 
 def ramp_width(risk: Risk, mu: float) -> float:
-    """Return mu * ramp_scale, or 0 (no ramp) below 1e-100: R_mu and R are then the same number next to the margin of 1.
+    """Return mu * ramp_scale, or 0 (no ramp) below 1e-100, where R_mu and R round to the same number.
 
     Weights lie between 1e-130 and 1e30 (`scaled_to_safe_range`, `check_classes`), so weights divided by or multiplied
     with other widths stay in the range of floats.
     """
     width = mu * risk.ramp_scale
-    return width if width >= LEAST_RAMP_WIDTH else 0.0
+    return width if width >= MIN_RAMP_WIDTH else 0.0
 
 
 class RocAreaRisk(Risk):
@@ -64,7 +64,7 @@ class RocAreaRisk(Risk):
         return self.labels.positive * self.labels.negative
 
     def evaluate(self, z: Scores, mu: float = 0.0, out: Scores | None = None, grad: bool = True) -> Evaluation:
-        """Return value, gradient, hard value and plane: one sort of the smaller class, one look-up per row.
+        """Return value, gradient, hard value and plane, by one sort of the smaller class and one look-up per row.
 
         grad_i = -y_i s_i sum_j s_j beta_ij / (S+ S-), beta = clip(t / width, 0, 1);
         c = sum_ij s_i s_j beta_ij / (S+ S-) (eq. roc-gradient).

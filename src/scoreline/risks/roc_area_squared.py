@@ -13,8 +13,8 @@ class SquaredRocAreaRisk(Risk):
     """R(z) = sum_ij s_i s_j max(0, 1 - z_i + z_j)^2 / (2 S+ S-), i positive, j negative. O(n log n).
 
     Smooth, so it needs no mu (eq. roc-area-squared); R(0) = 1/2. RankSVM's 1/2 |w|^2 + C sum_ij max(0, t_ij)^2 is the
-    same with C = 1/(2 alpha n+ n-). A ramp that is wider than every t makes the smoothed ROC area this one, t^2 / (2
-    width), so it is computed by the same spline.
+    same with C = 1/(2 alpha n+ n-). With a ramp that is wider than every t, the smoothed ROC area becomes t^2 / (2 width), so
+    the same spline computes it.
     """
 
     name = "roc_area_squared"
@@ -38,7 +38,7 @@ class SquaredRocAreaRisk(Risk):
         return pair_hessian(self, z, self._all(z), 1.0 / (self.labels.positive * self.labels.negative))
 
     def _all(self, z: Scores) -> float:
-        """Return the width of a ramp that every pair is on: more than any t."""
+        """Return a width that exceeds every t, so that all pairs are on the ramp."""
         return 2.0 + 2.0 * self.space.span(z, self.labels)
 
     @classmethod

@@ -1,10 +1,11 @@
-"""The tie rule of the papers' counter-examples: of all worst labellings, the one that tells the solver least.
+"""The tie rule of the papers' counter-examples, which chooses the least informative of all worst labellings.
 
-A cutting plane at a kink may be any subgradient. The lower bounds on cutting planes (Zhang, Saha and Vishwanathan 2010,
-2012) are proved for an oracle that, where the true labelling is as bad as others, does not answer with it (a plane of slope
-0 would end the run) but with the smallest change of it: `ties="smallest"`. Scores that differ by less than TIED_WITHIN count
-as equal, because points of the counter-examples such as sqrt(2)/4 are not floats; rows of equal score go in their order. The
-default, `ties="any"`, takes what is fastest to compute. On the host, and O(n+ n-) for pairs and counts: for experiments.
+A cutting plane at a kink may be any subgradient. The lower bounds on cutting planes (Zhang, Saha and Vishwanathan 2010, 2012)
+are proved for a special oracle. If the true labelling is one of the worst, a plane of slope 0 would end the run, so the oracle
+returns the smallest change of the true labelling instead: `ties="smallest"`. Scores that differ by less than TIED_WITHIN are
+equal, because points of the counter-examples such as sqrt(2)/4 are not floats; rows of equal score keep their order. The
+default, `ties="any"`, returns the labelling that is fastest to compute. The rule is for experiments: it runs on the host only,
+in O(n+ n-) for pairs and counts.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ def smallest_change_of_rows(risk: Risk, z: FloatArray, out: FloatArray | None) -
     """Return the hinge's value and subgradient: rows with t = 1 - y z > 0, or if there are none the first with t = 0."""
     labels = risk.labels
     s = np.ones(len(z)) if labels.weight is None else labels.weight
-    t = np.where(s > 0.0, 1.0 - labels.sign * z, -np.inf)  # a row of weight 0 is not there
+    t = np.where(s > 0.0, 1.0 - labels.sign * z, -np.inf)  # ignores rows of weight 0
     counted = t > TIED_WITHIN
     if not counted.any():
         counted[np.flatnonzero(t >= -TIED_WITHIN)[:1]] = True
@@ -78,7 +79,7 @@ def smallest_change_of_counts(risk: "ContingencyRisk", z: FloatArray, out: Float
 
 
 def _in_order(z: FloatArray, rows: AnyArray, side: int) -> AnyArray:
-    """Return the rows of a class by rising (positives) or falling score, tied neighbours by index."""
+    """Return the rows of a class by increasing (positives) or decreasing score, and tied neighbours by index."""
     index = np.flatnonzero(rows)
     index = index[np.argsort(side * z[index], kind="stable")]
     group = np.cumsum(np.append(0, np.diff(side * z[index]) > TIED_WITHIN))

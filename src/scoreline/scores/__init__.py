@@ -1,6 +1,6 @@
-"""Where scores live: on the host, on a device, or in blocks on workers. Risks are written over these operations.
+"""Score spaces: the operations on scores that risks use, for scores on the host, on a device, or in blocks on workers.
 
-This room has the score space of the host and the contract of all; `distributed/` and `gpu/` have their own.
+This package has the interface and the implementation for the host; `distributed/` and `gpu/` have the others.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["HostSpace", "Labels", "PairSums", "PointSums", "ScoreSpace", "smalle
 
 
 def space_for(scores: str) -> ScoreSpace:
-    """Return the score space that an operator's `scores` names."""
+    """Return the score space with the name in an operator's `scores`."""
     if scores == "host":
         return HostSpace()
     space: ScoreSpace = room_module(scores, "score_space").Space()
@@ -21,11 +21,11 @@ def space_for(scores: str) -> ScoreSpace:
 
 
 def space_of(scores: Any) -> ScoreSpace:
-    """Return the score space that scores are in."""
+    """Return the score space of scores."""
     return space_for(getattr(scores, "scores", "host"))
 
 
 def smallest_reaching(values: Any, weight: Any, target: float) -> float:
-    """Return the smallest entry v of a vector on workers or a device such that entries up to v weigh `target` together."""
-    where: Any = space_of(values)
-    return float(where.smallest_reaching(values, weight, target))
+    """Return the smallest entry v of a remote vector such that entries up to v have at least the weight `target`."""
+    remote: Any = space_of(values)
+    return float(remote.smallest_reaching(values, weight, target))

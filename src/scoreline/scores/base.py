@@ -1,4 +1,4 @@
-"""The operations on scores that risks and solvers may use; each storage of scores implements them once."""
+"""The operations on scores that risks and solvers may use; each score space implements them."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -24,7 +24,7 @@ class Labels:
 
 
 class PointSums(NamedTuple):
-    """Weighted sums over rows of a loss of the margin, and the gradient of `smooth` times the scale asked for."""
+    """Weighted sums over rows of a loss of the margin, and the gradient of `smooth` times the requested scale."""
 
     smooth: float
     slopes: float
@@ -33,7 +33,7 @@ class PointSums(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """Weighted sums over all (positive, negative) pairs, and the gradient of `smooth` times the scale asked for."""
+    """Weighted sums over all (positive, negative) pairs, and the gradient of `smooth` times the requested scale."""
 
     smooth: float
     ramps: float
@@ -42,7 +42,7 @@ class PairSums(NamedTuple):
 
 
 class BalanceSums(NamedTuple):
-    """Sums over rows at the bias that balances the classes: ramps, hinges at their own bias, weight moved, the gradient."""
+    """Sums over rows at the bias that balances the classes: ramps, hinges at their own bias, moved weight, the gradient."""
 
     smooth: float
     hard: float
@@ -61,7 +61,7 @@ class Moved(NamedTuple):
 
 
 class WorstRanking(NamedTuple):
-    """Average precision of the worst ranking, sum of |grad|, and the gradient of what it costs times the scale asked for."""
+    """Average precision of the worst ranking, sum of |grad|, and the gradient of its cost times the requested scale."""
 
     precision: float
     mass: float
@@ -69,16 +69,16 @@ class WorstRanking(NamedTuple):
 
 
 class Flips(NamedTuple):
-    """Log of the sum over labellings, sum of |grad|, error of <grad, z> by rounding at most, gradient (chances of flips)."""
+    """Log of the sum over labellings, sum of |grad|, bound of the rounding error of <grad, z>, flip probabilities."""
 
     log_z: float
     mass: float
-    doubt: float
+    rounding_error: float
     grad: Scores
 
 
 class ScoreSpace(Protocol):
-    """What a storage of scores must offer. Scores are opaque outside: only these operations touch them."""
+    """The interface of a score space. Only these operations access the scores."""
 
     def labels(self, y: Any, sample_weight: Any = None) -> Labels:
         """Bring labels +1/-1 and weights into this space."""
@@ -90,7 +90,7 @@ class ScoreSpace(Protocol):
         """Return the scores of w = 0."""
 
     def fingerprint(self, labels: Labels) -> float:
-        """Return a number that differs for other labels or weights."""
+        """Return a checksum of the labels and weights."""
 
     def dot(self, x: Scores, y: Scores) -> float:
         """Return <x, y>, the same bits for any number of threads."""
@@ -102,7 +102,7 @@ class ScoreSpace(Protocol):
         """Return the distance from the smallest to the largest among rows of positive weight."""
 
     def is_finite(self, x: Scores) -> bool:
-        """Return whether there is neither NaN nor infinity."""
+        """Tell whether all entries are finite."""
 
     def point_sums(
         self, loss: str, z: Scores, labels: Labels, width: float, scale: float, out: Scores | None, grad: bool
@@ -113,13 +113,13 @@ class ScoreSpace(Protocol):
         """Return scale * s * second derivative of a named loss (of its ramp) at the margins y z, row by row."""
 
     def pair_curvatures(self, z: Scores, labels: Labels, width: float, margin: float = 1.0) -> Scores:
-        """Return for every row s times the weight of the other class's rows with which it has 0 < t <= width."""
+        """Return for every row s times the weight of the rows of the other class for which 0 < t <= width."""
 
     def balance_curvatures(self, z: Scores, labels: Labels, offset: float, width: float) -> Scores:
         """Return the weight of every row that is on the ramp at the balancing bias, 0 for the others."""
 
     def significant(self, x: Scores, labels: Labels, negligible: float) -> Scores:
-        """Return x >= 0 with its smallest entries per unit of weight, a share `negligible` of the sum together, set to 0."""
+        """Return x >= 0 with the smallest entries per unit of weight, in total a share `negligible` of the sum, set to 0."""
 
     def select(self, x: Scores, labels: Labels, side: int) -> Scores:
         """Return x on the rows of one class (+1 or -1), 0 on the others."""
@@ -147,7 +147,7 @@ class ScoreSpace(Protocol):
         """Return the tau of `balance_sums` at width 0."""
 
     def class_scores(self, z: Scores, labels: Labels) -> tuple[FloatArray, FloatArray]:
-        """Return the scores of positives and of negatives in rising order, each as often as its whole-numbered weight."""
+        """Return the scores of positives and of negatives in increasing order, each repeated as often as its weight."""
 
     def change_sides(
         self,
@@ -161,9 +161,9 @@ class ScoreSpace(Protocol):
         out: Scores | None,
         grad: bool,
     ) -> Moved:
-        """Move positives below `low`, negatives above `high`, and so much weight of the rows equal to them, in their order.
+        """Move positives below `low`, negatives above `high`, and the given weight of the rows equal to these limits.
 
-        `grad` asks for -scale (positives) or +scale (negatives) times the weight moved of each row.
+        With `grad`, also return -scale (positives) or +scale (negatives) times the moved weight of each row.
         """
 
     def worst_ranking(self, z: Scores, labels: Labels, scale: float, out: Scores | None) -> WorstRanking:
@@ -179,16 +179,16 @@ class ScoreSpace(Protocol):
         out: Scores | None,
         grad: bool,
     ) -> Flips:
-        """Sum exp(exponents[b, k] - price * sum of y z over the flipped) over all flips; `grad` asks for -scale y P(flip)."""
+        """Sum exp(exponents[b, k] - price * sum of y z over flipped rows) over all flips; the gradient is -scale y P(flip)."""
 
     def top_share(self, z: Scores, labels: Labels, side: int, amount: float) -> Scores:
-        """Return for rows of a class their share in the `amount` of weight of highest score, equals alike; 1 for the others."""
+        """Return the share of each row of a class in the top `amount` of weight, equal for ties; 1 for other rows."""
 
     def reweighted(self, labels: Labels, share: Scores) -> Labels:
         """Return the labels with every weight times a share."""
 
     def soft_threshold(self, z: Scores, labels: Labels, side: int, amount: float, width: float) -> tuple[float, float]:
-        """Return base + offset = theta with sum of s clip((z - theta) / width, 0, 1) over a class = amount, or just less."""
+        """Return theta as (base, offset), at which the sum of s clip((z - theta) / width, 0, 1) over a class is `amount`."""
 
     def lifted(self, z: Scores, labels: Labels, threshold: tuple[float, float]) -> tuple[Scores, Scores]:
-        """Return z - base, for positives at least offset after taking off 1, and by how much that lifted them."""
+        """Return z - base, where positives are at least 1 + offset, and the amount by which they were lifted."""

@@ -1,7 +1,7 @@
-"""What the score spaces of a device and of blocks on workers share.
+"""The common base of the score spaces for devices and for blocks on workers.
 
-Operations by NumPy's functions run where the scores are. Those that need all scores at once bring them to the host, and send
-the result back.
+Operations that consist of NumPy functions run where the scores are. Those that need all scores at once bring them to the
+host, and send the result back.
 """
 
 import logging
@@ -17,7 +17,7 @@ from scoreline.scores.host import HostSpace
 logger = logging.getLogger("scoreline")
 
 V = TypeVar("V", bound=RemoteVector)
-# Of vectors these functions make vectors, which NumPy's annotations do not know.
+# These functions return vectors for vectors, which NumPy's annotations do not express.
 where: Callable[..., Any] = np.where
 zeros_like: Callable[..., Any] = np.zeros_like
 
@@ -32,9 +32,9 @@ def _on_host(name: str) -> Callable[..., Any]:
 
 
 class Gathered(Generic[V]):
-    """The base of both spaces; worst labellings and rankings and thresholds among one class are gathered.
+    """The base of both spaces, in which worst labellings, worst rankings and thresholds within a class are gathered.
 
-    Labels are brought to the host once; every call moves n scores there, and n entries back for each vector that it returns.
+    Labels are copied to the host once. Every call moves n scores there, and n entries back for each vector that it returns.
     """
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Gathered(Generic[V]):
     def by_gathering(self, name: str, z: V, labels: Labels, *arguments: Any) -> Any:
         """Call an operation of the host on all scores, and send vectors among its results back.
 
-        Any operation works so, also those that have a better way: this is what they are compared with.
+        Tests compare the other operations with this one.
         """
         if self._labels is None or self._labels[0] is not labels:
             weight = None if labels.weight is None else np.asarray(labels.weight)
             self._labels = labels, self._host.labels(np.asarray(labels.sign), weight)
             logger.info("%s brings %d scores to the host in every evaluation", name, len(z))
-        # An array for the gradient (`out`) is not on the host, which makes a new one.
+        # An array for the gradient (`out`) is not on the host, so the host makes a new one.
         own = (None if isinstance(argument, RemoteVector) else argument for argument in arguments)
         result = getattr(self._host, name)(np.asarray(z), self._labels[1], *own)
         if isinstance(result, np.ndarray):
@@ -64,7 +64,7 @@ class Gathered(Generic[V]):
         raise NotImplementedError
 
     def smallest_reaching(self, values: V, weight: V | None, target: float) -> float:
-        """Return the smallest entry v such that entries up to v weigh `target` together; the largest if none does."""
+        """Return the smallest entry v such that entries up to v have at least the weight `target`, or the largest entry."""
         raise NotImplementedError
 
     def zeros(self, labels: Labels) -> V:
@@ -73,7 +73,7 @@ class Gathered(Generic[V]):
         return found
 
     def is_finite(self, x: V) -> bool:
-        """Return whether there is neither NaN nor infinity."""
+        """Tell whether all entries are finite."""
         return bool(np.isfinite(x).all())
 
     @visible
@@ -103,7 +103,7 @@ class Gathered(Generic[V]):
 
     @visible
     def significant(self, x: V, labels: Labels, negligible: float) -> V:
-        """Return x >= 0 with its smallest entries per unit of weight, a share `negligible` of the sum together, set to 0."""
+        """Return x >= 0 with the smallest entries per unit of weight, in total a share `negligible` of the sum, set to 0."""
         single = self.per_weight(x, labels)
         limit = (1.0 - 1e-9) * self.smallest_reaching(single, x, negligible * self.total(x))  # equal rows stay together
         found: V = where(single < limit, 0.0, x)
@@ -122,6 +122,6 @@ class Gathered(Generic[V]):
     soft_threshold = _on_host("soft_threshold")
 
     def lifted(self, z: V, labels: Labels, threshold: tuple[float, float]) -> tuple[V, V]:
-        """Return scores less the base, for positives at least the offset, and by how much they were lifted."""
+        """Return z - base, where positives are at least 1 + offset, and the amount by which they were lifted."""
         lifted, lift = self.by_gathering("lifted", z, labels, threshold)
         return z.like(lifted), z.like(lift)

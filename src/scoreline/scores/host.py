@@ -1,4 +1,4 @@
-"""Scores as NumPy arrays in memory, worked on by Numba kernels."""
+"""Scores as NumPy arrays in memory, computed with Numba kernels."""
 
 import zlib
 
@@ -37,7 +37,7 @@ class HostSpace(ScoreSpace):
         return np.zeros(len(labels.sign))
 
     def fingerprint(self, labels: Labels) -> float:
-        """Return a checksum of labels and weights; one read of them."""
+        """Return a checksum of labels and weights."""
         check = zlib.crc32(labels.sign)
         return float(check if labels.weight is None else zlib.crc32(labels.weight, check))
 
@@ -53,7 +53,7 @@ class HostSpace(ScoreSpace):
 
     @visible
     def significant(self, x: FloatArray, labels: Labels, negligible: float) -> FloatArray:
-        """Return x >= 0 with its smallest entries per unit of weight set to 0; one sort."""
+        """Return x >= 0 with the smallest entries per unit of weight set to 0, by one sort."""
         single = self.per_weight(x, labels)
         order = np.argsort(single)
         last = int(np.searchsorted(np.cumsum(x[order]), negligible * x.sum()))
@@ -97,7 +97,7 @@ class HostSpace(ScoreSpace):
         smooth, slopes, hard = partial.sum(axis=0)
         if labels.weight is not None and not np.isfinite(smooth):
             absent = (labels.weight == 0.0) & np.isfinite(z) & (z != 0.0)
-            if absent.any():  # 0 times a loss that overflows is no number
+            if absent.any():  # weight 0 times a loss that overflows is NaN
                 return self.point_sums(loss, np.where(absent, 0.0, z), labels, width, scale, out, grad)
         return PointSums(float(smooth), float(slopes), float(hard), out)
 
@@ -141,16 +141,16 @@ class HostSpace(ScoreSpace):
         shift: float,
         curved: bool = False,
     ) -> PairSums:
-        """Sort the smaller class, let every row look itself up (`host_pairs.py`)."""
-        # out = scale of its class * s * sum of ramps, or with `curved` the weight on a ramp in place of that sum.
+        """Sort the smaller class and look up every row in it (`host_pairs.py`)."""
+        # out = scale of the row's class * s * sum of ramps, or with `curved` * weight on a ramp.
         key_sign = 1 if labels.n_positive <= labels.n_negative else -1
         key_scale, query_scale = scales if key_sign > 0 else scales[::-1]
         sign, weight = labels.sign, labels.weight
         keys = pairs.sorted_keys(z, sign, weight, key_sign, min(labels.n_positive, labels.n_negative), shift)
-        looked = pairs.look_up(z, sign, weight, keys, key_sign, shift, width, query_scale, out, curved)
+        lookup = pairs.look_up(z, sign, weight, keys, key_sign, shift, width, query_scale, out, curved)
         if out is not None:
-            pairs.give(sign, weight, key_sign, looked, key_scale, out)
-        return PairSums(looked.smooth, looked.ramps, looked.hard, out)
+            pairs.give(sign, weight, key_sign, lookup, key_scale, out)
+        return PairSums(lookup.smooth, lookup.ramps, lookup.hard, out)
 
     @visible
     def balance_curvatures(self, z: FloatArray, labels: Labels, offset: float, width: float) -> FloatArray:
@@ -181,7 +181,7 @@ class HostSpace(ScoreSpace):
     ) -> BalanceSums:
         """Find the balancing bias (`kernels/balance.py`), then sum and write the gradient -scale y s beta.
 
-        Rounding leaves the two sums of beta apart by a few last digits; the larger is scaled down to the smaller.
+        After rounding the two sums of beta differ in their last digits, so the larger is scaled down to the smaller.
         """
         kernel = kernels.balance
         z, out = checked(z, labels), checked_out(out, labels, grad)
@@ -225,16 +225,16 @@ class HostSpace(ScoreSpace):
     def soft_threshold(
         self, z: FloatArray, labels: Labels, side: int, amount: float, width: float
     ) -> tuple[float, float]:
-        """Return theta as base + offset: the highest `amount` of weight, softened over `width`.
+        """Return theta as (base, offset): a threshold above which the weight is `amount`, softened over `width`.
 
-        O(n), and a sort of the rows near theta. The sum over ramps is exactly `amount` at a root of a piecewise linear
-        function, whose kinks are sorted; the root is then raised by roundings until the sum does not exceed `amount`.
+        It takes O(n) and a sort of the rows near theta. Theta is a root of a piecewise linear function with sorted kinks. It is
+        then raised by a few roundings until the sum over ramps does not exceed `amount`.
         """
         z, weight = checked(z, labels), labels.weight
         rows = labels.sign == side
         scores, s = z[rows], None if weight is None else weight[rows]
         base = _amount_from_top(scores, s, amount)
-        scores = scores - base  # small near theta, so that a narrow ramp keeps its digits
+        scores = scores - base  # small near theta, so that narrow ramps keep their digits
         sure, near = scores > width, (scores > -width) & (scores <= width)
         left = amount - (np.count_nonzero(sure) if s is None else s[sure].sum())
         g, s = scores[near], np.ones(np.count_nonzero(near)) if s is None else s[near]
@@ -242,16 +242,16 @@ class HostSpace(ScoreSpace):
         order = np.argsort(-kinks, kind="stable")
         kinks, slopes = kinks[order], np.cumsum(slopes[order])
         sums = np.append(0.0, np.cumsum(slopes[:-1] * -np.diff(kinks)) / width)  # at each kink
-        # A flat piece may lie at `left` itself.
+        # The function may be constant at `left` itself.
         k = min(int(np.searchsorted(sums, left * (1.0 - 1e-12))), len(kinks) - 1)
         offset = float(kinks[k])
         if k > 0 and slopes[k - 1] > 1e-12 * s.sum():
             offset += float((sums[k] - left) * width / slopes[k - 1])
         ramp, full = (g > offset) & (g < offset + width), g >= offset + width
-        if s[ramp].sum() > 0.0:  # once more from the rows on the ramp: the running sums carry roundings
+        if s[ramp].sum() > 0.0:  # recompute it from the rows on the ramp, without the rounding of the cumulative sums
             polished = float((s[ramp] @ g[ramp] - width * (left - s[full].sum())) / s[ramp].sum())
             offset = polished if abs(polished - offset) <= 1e-9 * width else offset
-        offset = max(offset, -width)  # rows further down have no part
+        offset = max(offset, -width)  # rows further below do not contribute
         step = np.spacing(abs(offset))
         for _ in range(60):
             if s @ np.clip((g - offset) / width, 0.0, 1.0) <= left:
@@ -267,7 +267,7 @@ class HostSpace(ScoreSpace):
         if labels.weight is not None:
             there &= labels.weight > 0.0
         lowest = float(z[there].min()) - 1.0
-        if lowest > base + max(0.0, offset):  # nothing is lifted: a threshold far below must not cost digits
+        if lowest > base + max(0.0, offset):  # nothing is lifted, and a base far below would cost digits
             base, offset = lowest, (base - lowest) + offset
         lifted, lift = np.empty(len(z)), np.empty(len(z))
         kernels.ramps.lift(z, labels.sign, base, offset, lifted, lift)
@@ -318,7 +318,7 @@ class HostSpace(ScoreSpace):
 
     @visible
     def worst_ranking(self, z: FloatArray, labels: Labels, scale: float, out: FloatArray | None = None) -> WorstRanking:
-        """Sort both classes, find the place of every negative (`kernels/rankings.py`); copies of a row one by one.
+        """Sort both classes and find the place of every negative (`kernels/rankings.py`); weights are numbers of copies.
 
         Rows of equal score get the mean of their places, so that the gradient does not depend on the order of rows.
         """
@@ -338,7 +338,7 @@ class HostSpace(ScoreSpace):
         kernels.rankings.worst_ranking(*scores, harmonic, float(scale), np.empty(n_above + 1), starts)
         precision = kernels.rankings.ranks_of(starts, n_above, ranked)
         if not np.isfinite(n_above * sum(max(abs(float(own[0])), abs(float(own[-1]))) for own in scores)):
-            precision = np.nan  # gains were infinities or their differences: no ranking is known to be the worst
+            precision = np.nan  # gains overflowed, so the worst ranking is unknown
         slopes = -scale * _mean_of_equals(scores[0], ranked), scale * _mean_of_equals(scores[1], n_above - starts)
         out[:] = 0.0
         for rows, slope in zip(orders, slopes, strict=True):
@@ -359,7 +359,7 @@ class HostSpace(ScoreSpace):
         out: FloatArray | None = None,
         grad: bool = True,
     ) -> Flips:
-        """Run the dynamic programme of `kernels/marginals.py`, copies of a row one by one."""
+        """Run the dynamic programme of `kernels/marginals.py`; weights are numbers of copies."""
         z, out = checked(z, labels), checked_out(out, labels, grad)
         rows = np.concatenate([np.flatnonzero(labels.sign == side) for side in (1, -1)])
         if labels.weight is not None:
@@ -374,30 +374,30 @@ class HostSpace(ScoreSpace):
         log_z = kernels.marginals.flip_chances(exponents, *sides, chances, grad)
         if out is None:
             return Flips(float(log_z), np.nan, np.nan, None)
-        # A chance is e^x with an x that len(rows) sums of logs of at most this size have made: that often it was rounded.
+        # A probability is e^x, where x was rounded in len(rows) sums of logs of at most this size.
         error = EPS * len(rows) * (reach + float(np.abs(exponents[np.isfinite(exponents)]).max()))
-        doubt = error * reach
-        # As many flips in either class, or no plane has this slope, whatever rounding did.
+        rounding_error = error * reach
+        # The expected flips of both classes must be equal, or no plane has this slope; rounding makes them differ.
         if np.isneginf(exponents).any():
             parts = np.split(chances, [int(labels.positive)])
             flips = [float(part.sum()) for part in parts]
             for part, own, gain in zip(parts, flips, sides, strict=True):
-                kept = min(flips) / own if own > 0.0 else 0.0
-                doubt += (1.0 - kept) * float(part @ np.abs(gain))
-                part *= kept
+                share = min(flips) / own if own > 0.0 else 0.0
+                rounding_error += (1.0 - share) * float(part @ np.abs(gain))
+                part *= share
         out[:] = np.bincount(rows, chances, len(z))
         out *= -scale * labels.sign
-        return Flips(float(log_z), scale * float(chances.sum()), scale * doubt / price, out)
+        return Flips(float(log_z), scale * float(chances.sum()), scale * rounding_error / price, out)
 
     def _harmonic_numbers(self, n: int) -> FloatArray:
-        """Return 0, 1, 1 + 1/2, ..., H_n; made once for all evaluations of a risk."""
+        """Return 0, 1, 1 + 1/2, ..., H_n, cached for all evaluations of a risk."""
         if len(self._harmonic) <= n:
             self._harmonic = np.append(0.0, np.cumsum(1.0 / np.arange(1, n + 1)))
         return self._harmonic
 
 
 def _amount_from_top(scores: FloatArray, weight: FloatArray | None, amount: float) -> float:
-    """Return the score at which the weight of rows at or above it reaches `amount`: O(n), with weights a sort."""
+    """Return the highest score at or above which the weight reaches `amount`, in O(n), or with weights by a sort."""
     if weight is None:
         k = len(scores) - int(np.ceil(amount))
         return float(np.partition(scores, k)[k])
@@ -408,7 +408,7 @@ def _amount_from_top(scores: FloatArray, weight: FloatArray | None, amount: floa
 
 
 def _mean_of_equals(scores: FloatArray, values: AnyArray) -> AnyArray:
-    """Return values with those of equal scores, which are neighbours, replaced by their mean."""
+    """Replace the values of equal, neighbouring scores by their mean."""
     begins = np.flatnonzero(np.append(True, np.diff(scores) != 0.0))
     if len(begins) == len(scores):
         return values
@@ -417,7 +417,7 @@ def _mean_of_equals(scores: FloatArray, values: AnyArray) -> AnyArray:
 
 
 def checked(z: FloatArray, labels: Labels) -> FloatArray:
-    """Return z as kernels read it; they do not look whether it is long enough."""
+    """Return z as a contiguous float64 array, or raise for a wrong length, which kernels do not check."""
     z = np.ascontiguousarray(z, dtype=np.float64)
     if z.shape != labels.sign.shape:
         raise ValueError(f"scores have shape {z.shape}, expected {labels.sign.shape}, one for each label")
@@ -425,7 +425,7 @@ def checked(z: FloatArray, labels: Labels) -> FloatArray:
 
 
 def checked_out(out: FloatArray | None, labels: Labels, grad: bool) -> FloatArray | None:
-    """Return where the gradient goes: `out` if kernels can write there, new memory if it is None."""
+    """Return the array for the gradient: `out` if kernels can write to it, or a new array."""
     if not grad:
         return None
     if out is None:

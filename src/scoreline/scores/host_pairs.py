@@ -1,6 +1,7 @@
-"""Sums over all (positive, negative) pairs of rows in memory, in three steps: sorted keys, look-up, and back to the keys.
+"""Sums over all (positive, negative) pairs in three steps: sort the keys, look up all rows, set the gradient of the keys.
 
-`HostSpace` runs them one after another; with rows in blocks every block does them against the keys of all (`blocks.py`).
+`HostSpace` runs them for rows in memory. With rows in blocks, every block runs them with the keys of all blocks
+(`distributed/pairs.py`).
 """
 
 from typing import NamedTuple
@@ -12,20 +13,20 @@ from scoreline.runtime import parallel
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
 
 MAX_BUCKETS = 1 << 22
-BINS_IN_CACHE = 1 << 17  # of 16 bytes: a usual second-level cache
+BINS_IN_CACHE = 1 << 17  # bins of 16 bytes that fit into a typical second-level cache
 
 
 class Keys(NamedTuple):
-    """Keys of the smaller class in rising order, with their weights (None for 1)."""
+    """Keys of the smaller class in increasing order, with their weights (None for 1)."""
 
     scores: FloatArray
     weight: FloatArray | None
 
 
-class Looked(NamedTuple):
-    """Weighted sums over all pairs of (smooth, ramp, hard), sums over the queries for the keys, and where rows found them.
+class PairLookup(NamedTuple):
+    """Weighted sums over all pairs of (smooth, ramp, hard), sums over the queries for each key, and the places of the rows.
 
-    sums[places[i] - len(sums) - 1] belongs to the key of row i; `edges` are what `places` counts.
+    sums[places[i] - len(sums) - 1] belongs to the key of row i; `places` are indices of `edges`.
     """
 
     smooth: float
@@ -40,7 +41,7 @@ class Looked(NamedTuple):
 def sorted_keys(
     z: FloatArray, sign: AnyArray, weight: FloatArray | None, key_sign: int, n_keys: int, shift: float
 ) -> Keys:
-    """Return the keys of the rows of one class, sorted: O(n + k log k)."""
+    """Return the sorted keys of the rows of one class, in O(n + k log k)."""
     keys = np.empty(n_keys + 1)
     weights = None if weight is None else np.empty(n_keys + 1)
     kernels.ramps.collect_keys(z, sign, weight, key_sign, shift, keys, weights)
@@ -63,25 +64,25 @@ def look_up(
     scale: float,
     out: FloatArray | None,
     curved: bool,
-) -> Looked:
-    """Let every row look itself up among the keys (`kernels/ramps.py`); out = scale * s * sum of ramps for queries.
+) -> PairLookup:
+    """Look up every row among the keys (`kernels/ramps.py`), and set out = scale * s * sum of ramps for queries.
 
-    With `curved` the weight on a ramp in place of that sum. Extra memory for k keys: about 14 vectors of length k with a ramp,
-    8 without, and half a vector of the rows.
+    With `curved` the weight on a ramp replaces that sum. Extra memory for k keys: about 14 vectors of length k with a ramp, 8
+    without, and half a vector of the rows.
     """
     ramps = kernels.ramps
     n, n_keys = len(z), len(keys.scores)
     n_edges = 2 * n_keys if width > 0.0 else n_keys
     edges, spline = np.empty(n_edges + ramps.PADDING), np.empty((n_edges, 3))
     ramps.build_spline(keys.scores, keys.weight, width, edges, spline)
-    # About one edge in a bucket: most searches end at once.
+    # There is about one edge per bucket, so most searches end immediately.
     starts = np.empty(min(MAX_BUCKETS, max(16, n_edges)) + 1, dtype=np.uint32)
     low, span = edges[0], edges[n_edges - 1] - edges[0]
     inverse = (len(starts) - 1) / span if 0.0 < span < np.inf else 0.0
     ramps.fill_buckets(edges, low, inverse, starts)
 
     places = np.empty(n, dtype=np.uint32)
-    # Few bins: a private copy for each chunk, of half a score vector or 2 MB at most. Many: filled range by range.
+    # If there are few bins, each chunk has a copy, of at most half a score vector or 2 MB. Many bins are filled by ranges.
     copies = max(n // 4, BINS_IN_CACHE) // (n_edges + 1)
     bounds = parallel.even_bounds(n, 16)
     few = copies >= min(4, len(bounds) - 1)  # a copy or two for many rows would leave cores idle
@@ -93,9 +94,9 @@ def look_up(
         ramps.look_up, len(partial), z, sign, weight, key_sign, shift, width == 0.0 and keys.weight is None, edges, spline,
         low, inverse, starts, scale, width if curved else 0.0, out, places, private, partial, bounds,
     )  # fmt: skip
-    del starts  # its memory serves the bins
+    del starts  # frees its memory for the bins
     smooth, query_ramps = partial.sum(axis=0)
-    sums = spline[:, 0]  # the spline has served: its memory holds the sums of the keys now
+    sums = spline[:, 0]  # the spline is no longer needed, and its memory is used for the sums of the keys
     if private is not None:
         bins = private[0] if len(private) == 1 else private.sum(axis=0)
     else:
@@ -107,14 +108,16 @@ def look_up(
     hard = ramps.finish_keys(keys.scores, keys.weight, width, edges, spline[:, 2], bins, curved, sums)
     if np.isnan(query_ramps):
         smooth = hard = np.nan
-    return Looked(float(hard if width == 0.0 else smooth), float(query_ramps), float(hard), sums, edges, places, bounds)
+    return PairLookup(
+        float(hard if width == 0.0 else smooth), float(query_ramps), float(hard), sums, edges, places, bounds
+    )
 
 
 def give(
-    sign: AnyArray, weight: FloatArray | None, key_sign: int, looked: Looked, scale: float, out: FloatArray
+    sign: AnyArray, weight: FloatArray | None, key_sign: int, lookup: PairLookup, scale: float, out: FloatArray
 ) -> None:
     """Set out = scale * s * sum of ramps for the rows of the key class."""
-    n_chunks = len(looked.bounds) - 1
+    n_chunks = len(lookup.bounds) - 1
     parallel.run_chunks(
-        kernels.ramps.give_keys, n_chunks, sign, weight, key_sign, looked.places, looked.sums, scale, out, looked.bounds
+        kernels.ramps.give_keys, n_chunks, sign, weight, key_sign, lookup.places, lookup.sums, scale, out, lookup.bounds
     )

@@ -1,4 +1,4 @@
-"""How it is minimised: one algorithm a file, found by `registry`; loop, clock, stopping and history are in `base`."""
+"""Solvers: one algorithm per file, found by `registry`. Loop, clock, stopping and history are in `common`."""
 
 from scoreline.solvers.accelerated import AcceleratedSolver
 from scoreline.solvers.amp import AmpSolver
@@ -17,6 +17,7 @@ from scoreline.solvers.lbfgs import LbfgsSolver
 from scoreline.solvers.moments import MomentsSolver
 from scoreline.solvers.newton import NewtonSolver
 from scoreline.solvers.plugin import PluginSolver
+from scoreline.solvers.proximal import ProximalSolver
 from scoreline.solvers.smoothed import SmoothedSolver
 from scoreline.solvers.spade import SpadeSolver
 from scoreline.solvers.stamp import StampSolver
@@ -38,6 +39,7 @@ __all__ = [
     "NewtonSolver",
     "PluginSolver",
     "Progress",
+    "ProximalSolver",
     "Result",
     "SmoothedSolver",
     "Solver",

@@ -14,8 +14,8 @@ from scoreline.solvers.common.base import Solver, State
 from scoreline.solvers.common.lower_bound import LowerBound
 from scoreline.solvers.smoothed import MU_FACTOR, SLACK_SHARE
 
-LIPSCHITZ_GROWTH, LIPSCHITZ_DECAY = 2.0, 0.9  # after a step that was too long, and after one that was not
-LEAST_RAMP_WIDTH = 1e-12  # of the ramp, in units of the margin: a narrower one is rounding
+LIPSCHITZ_GROWTH, LIPSCHITZ_DECAY = 2.0, 0.9  # after a step that was too long, and after any other step
+LEAST_RAMP_WIDTH = 1e-12  # in units of the margin; a narrower ramp is lost in rounding
 
 
 @dataclass
@@ -35,13 +35,13 @@ class AcceleratedState(State):
 class AcceleratedSolver(Solver):
     """Accelerated gradient steps on the (smoothed) risk, the penalty treated exactly; certified like `smoothed`.
 
-    The estimate sequence of Nesterov (2007) with similar triangles: with weight A, points x and v, and a from
-    L a^2 = (A + a)(1 + alpha A), the slope g of the risk at y = (A x + a v) / (A + a) gives
-    v+ = (x0 - sum a_i g_i) / (1 + alpha (A + a)) and x+ = (A x + a v+) / (A + a) (eq. accelerated-step). A step is
-    accepted if the risk at x+ lies below its parabola of curvature L at y; L grows by 2 if not and shrinks by 0.9 if
-    so. Scores of y, v+ and x+ are combinations of known ones, so an iteration costs X'u and Xg and extrapolation costs
-    no pass. The planes met, mixed with weights a_i, are the method's own lower bound. mu is lowered by the gap, as in
-    `smoothed`; the sequence then starts anew from x.
+    It uses the estimate sequence of Nesterov (2007) with similar triangles, which has a weight A and points x and v. Let a
+    solve L a^2 = (A + a)(1 + alpha A), and let g be the slope of the risk at y = (A x + a v) / (A + a). Then
+    v+ = (x0 - sum a_i g_i) / (1 + alpha (A + a)) and x+ = (A x + a v+) / (A + a) (eq. accelerated-step). A step is accepted
+    if the risk at x+ is below its parabola of curvature L at y. After a rejected step L is multiplied by 2, after an accepted
+    one by 0.9. Scores of y, v+ and x+ are combinations of known scores, so an iteration costs X'u and Xg, and extrapolation
+    costs no pass. The planes of all steps, mixed with weights a_i, give the lower bound. mu is lowered by the gap, as in
+    `smoothed`; the sequence then restarts from x.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class AcceleratedSolver(Solver):
         state.w, self._z = x, z_x
         state.weight, state.slopes, self._z_slopes = total, slopes, z_slopes
         state.lipschitz *= LIPSCHITZ_DECAY
-        state.improve(x, new.hard)
+        state.improve(x, new.objective)
         # The planes met, in the proportions of the estimate sequence, are one plane.
         state.constants += a * (point.risk.plane if self.strongly_convex else 0.0)
         state.allowances += a * objective.rounding_allowance(point, slope, terms=state.iteration + 1)
@@ -177,7 +177,7 @@ class AcceleratedSolver(Solver):
     def _prove(self, objective: Objective, state: AcceleratedState, point: Point, slope: FloatArray) -> None:
         bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
         state.lower_bound = max(state.lower_bound, bound)
-        state.improve(point.w, point.hard)
+        state.improve(point.w, point.objective)
 
 
 def _weights(weight: float, lipschitz: float, convexity: float) -> tuple[float, float]:

@@ -66,7 +66,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
         """Return the fit with the highest level; after Ctrl-C the best so far, with the exception."""
         limits = self.control() if control is None else control
         timer = Timer(limits.max_time)
-        sign, weight, measure, alpha = problem.sign, problem.weight, problem.measure, problem.alpha
+        sign, weight, measure = problem.sign, problem.weight, problem.measure
         assert isinstance(measure, CountsBasedMeasure)
         base = 1.0 if weight is None else weight
         negative, positive = np.bincount((sign > 0).astype(np.int8), weight, 2).tolist()
@@ -80,7 +80,9 @@ class AmpSolver(CostMethod, SmoothedSolver):
             z = trial.result.z
             if self.level == "measure":
                 return float(best_threshold(sign, z, measure, weight).value)
-            return Losses.of(sign, z, base, sums, 0.5 * alpha * float(trial.result.w @ trial.result.w)).level(measure)
+            return Losses.of(sign, z, base, sums, problem.objective(weight).penalty_value(trial.result.w)).level(
+                measure
+            )
 
         best = attempt(1.0, w0)
         try:
@@ -115,14 +117,14 @@ class AmpSolver(CostMethod, SmoothedSolver):
         self, problem: Problem, measure: CountsBasedMeasure, base: Any, sums: tuple[float, float]
     ) -> float:
         """Return the level of the best constant score, for a plain fit that has none: positives must be called so first."""
-        operator, alpha = problem.operator, problem.alpha
+        operator, objective = problem.operator, problem.objective(problem.weight)
         w = operator.shifted(np.zeros(operator.shape[1]), 1.0)
-        w *= min(1.0, 1.0 / max(1e-300, alpha * float(w @ w)))  # beyond, the penalty grows faster than the reward
-        return Losses.of(problem.sign, operator.matvec(w), base, sums, 0.5 * alpha * float(w @ w)).level(measure)
+        w *= min(1.0, 0.5 / max(1e-300, objective.penalty_value(w)))  # beyond, the penalty grows faster than the reward
+        return Losses.of(problem.sign, operator.matvec(w), base, sums, objective.penalty_value(w)).level(measure)
 
 
 def weights_at(measure: CountsBasedMeasure, level: float) -> tuple[float, float]:
-    """Return what positives and negatives weigh at a level of F-beta, or of Jaccard (eq. level-set)."""
+    """Return the weights of positives and negatives at a level of F-beta, or of Jaccard (eq. level-set)."""
     if measure.name == "jaccard":
         return 1.0, level
     return 1.0 + _beta2(measure) - level, level
@@ -145,9 +147,9 @@ class Losses(NamedTuple):
     def level(self, measure: CountsBasedMeasure) -> float:
         """Return the level v where what the weighted fit maximises is 0: the measure of the rewards, less the penalty.
 
-        For F-beta the fit at v maximises (1 + B)(1 - v) n+ - G J with G = (1 + B - v) n+ + v n- and G J = (1 + B - v)
-        L+ + v L- + G q, q being the penalty; for Jaccard (1 - v) n+ - G J with weights 1 and v. Both are top - v bottom
-        (eq. reward-level).
+        For F-beta the fit at v maximises (1 + B)(1 - v) n+ - G J. Here G = (1 + B - v) n+ + v n-, and with the penalty q
+        G J = (1 + B - v) L+ + v L- + G q. For Jaccard it maximises (1 - v) n+ - G J with weights 1 and v. Both are
+        top - v bottom (eq. reward-level).
         """
         (plus, minus), q = self.sums, self.penalty
         if measure.name == "jaccard":
@@ -160,7 +162,7 @@ class Losses(NamedTuple):
 
 
 def bound_from(measure: CountsBasedMeasure, level: float, sums: tuple[float, float], fit: Result) -> float | None:
-    """Return what no w exceeds in the level of rewards, by what was proved of the fit at a level (eq. level-bound).
+    """Return an upper bound of the level of rewards over all w, from the lower bound of the fit at a level (eq. level-bound).
 
     Where J of that fit is at least `fit.lower_bound`, top - level * bottom is at most d = const - G * lower_bound, and the best
     level lies at most d / bottom higher, with bottom >= B n+ for F-beta and n+ for Jaccard.

@@ -1,4 +1,4 @@
-"""Cutting planes: minimise the largest of all planes met, plus the penalty; add the plane there; repeat."""
+"""Cutting planes: minimise the maximum of all planes plus the penalty, add the plane at the minimum, and repeat."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -73,7 +73,7 @@ class BundleSolver(Solver):
         else:
             self._planes = Planes.empty(objective.n_features, self.max_planes, self.zero_plane)
         self._point = objective.at(state.w, objective.scores_at_start(state.w))
-        state.improve(state.w, self._point.hard)
+        state.improve(state.w, self._point.objective)
 
     def store(self, state: State) -> None:
         assert isinstance(state, BundleState)
@@ -88,11 +88,11 @@ class BundleSolver(Solver):
         still = np.array_equal(target, state.w)
         state.w = target
         self._point = objective.at(target, objective.scores(target), out=self._point.risk.grad)
-        state.improve(state.w, self._point.hard)
+        state.improve(state.w, self._point.objective)
         return not still
 
     def _target(self, objective: Objective, state: BundleState, point: Point) -> FloatArray | None:
-        """Take in the plane at a point (one pass), and return where the largest plane plus the penalty is least, if it can."""
+        """Add the plane at a point (one pass), and return the minimum of the largest plane plus the penalty, or None."""
         planes = self._planes
         if not planes.add(objective, point, objective.slope(point)):
             return None
@@ -149,9 +149,9 @@ class Planes:
         return cls(**fields, live=np.ones(len(fields["constants"]), dtype=bool), most=int(record["most"]))
 
     def add(self, objective: Objective, point: Point, slope: FloatArray) -> bool:
-        """Take in the plane of an evaluation at a point, and give it no weight yet. O(k p).
+        """Add the plane of an evaluation at a point with weight 0, in O(k p).
 
-        False if squares of the slope leave the range of floats: such a plane proves nothing.
+        Return False if squares of the slope overflow: such a plane proves nothing.
         """
         if not kernels.vectors.dot(slope, slope) / objective.alpha < LARGEST_SQUARE:
             return False
@@ -185,7 +185,7 @@ class Planes:
         return value - objective.mixture_allowance(slope, size, mass, terms=int(np.count_nonzero(self.live)))
 
     def drop_idle(self) -> None:
-        """Let go of planes without weight for MOST_IDLE_ITERATIONS."""
+        """Drop planes that had no weight for MOST_IDLE_ITERATIONS."""
         self.live &= self.ages <= MOST_IDLE_ITERATIONS
 
     def _used(self) -> int:
@@ -193,7 +193,7 @@ class Planes:
         return int(np.flatnonzero(self.live)[-1]) + 1
 
     def keep_at_most(self, most: int) -> None:
-        """Let go of the planes longest without weight, and merge those of least weight, until so many are left."""
+        """Drop the planes longest without weight, and merge those of least weight, until `most` are left."""
         while np.count_nonzero(self.live) > most:
             slots = np.flatnonzero(self.live)
             oldest = int(slots[np.argmax(self.ages[slots])])

@@ -45,7 +45,7 @@ class BundleLineSearchSolver(Solver):
     def resume(self, objective: Objective, state: State) -> None:
         """Compute the scores at w (no pass at w = 0)."""
         self._point = objective.at(state.w, objective.scores_at_start(state.w))
-        state.improve(state.w, self._point.hard)
+        state.improve(state.w, self._point.objective)
 
     def step(self, objective: Objective, state: State) -> bool:
         """Mix in the plane at w, and go to the mixture's minimum."""
@@ -74,5 +74,5 @@ class BundleLineSearchSolver(Solver):
         still = np.array_equal(w, state.w)
         state.w = w
         self._point = objective.at(w, objective.scores(w), out=point.risk.grad)
-        state.improve(w, self._point.hard)
+        state.improve(w, self._point.objective)
         return not still

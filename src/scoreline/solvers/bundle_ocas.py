@@ -22,10 +22,10 @@ SLOW_SHRINKING = 0.7  # bisect if the bracket has not shrunk to this share
 class BundleOcasSolver(BundleSolver):
     """Optimised cutting planes (OCAS; Franc and Sonnenburg 2009), for every risk.
 
-    The minimum of the planes is a target, not the next point: J is minimised on the line from the best point so far to it
-    (within 2 % of the proved gap, or 25 trials), which costs evaluations of the risk on scores but no pass over X, and the
-    next plane is taken a little beyond that point. The objective never rises, and far fewer planes are needed than with
-    `bundle`. Two passes an iteration.
+    The minimum of the planes is a target, not the next point. J is minimised on the line from the best point so far to the
+    target, within 2 % of the proved gap or 25 trials. This needs evaluations of the risk on scores but no pass over X. The
+    next plane is added a little beyond that point. The objective never increases, and far fewer planes are needed than with
+    `bundle`. An iteration costs two passes.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class BundleOcasSolver(BundleSolver):
 
     def _at_best(self, objective: Objective, state: State) -> None:
         point = objective.at(state.best_w, self._z_best)
-        state.best_objective, self._grad_best, self._risk_best = point.hard, point.risk.grad, point.risk.hard
+        state.best_objective, self._grad_best, self._risk_best = point.objective, point.risk.grad, point.risk.hard
 
 
 @dataclass

@@ -36,11 +36,11 @@ class ExcessiveGapSolver(Solver):
     """Excessive gap technique for the support vector machine with a free intercept (Nesterov 2005).
 
     The dual point beta lies in the box with one equality, w(beta) = X'(y s beta) / (S alpha) (eq. excessive-gap-dual).
-    With t = 2 / (k + 3), iteration k takes beta^ = (1 - t) beta + t beta_mu(w), where beta_mu is the dual point of the
-    smoothed risk at w; then w becomes (1 - t) w + t w(beta^), beta the projection of beta^ + (1 - y X w(beta^)) / L,
-    and mu falls by 1 - t. The gap is at most 4 L D / ((k + 1)(k + 2)), D = min(S+, S-) / S (eq. excessive-gap-rate): no
-    1/eps, on any data. Two passes over X and two selections a step; L is the largest eigenvalue of X'SX / (S alpha), by
-    Lanczos' method before the first step. A warm start is only a candidate for the result.
+    With t = 2 / (k + 3), iteration k computes beta^ = (1 - t) beta + t beta_mu(w), where beta_mu is the dual point of the
+    smoothed risk at w. Then w becomes (1 - t) w + t w(beta^), beta becomes the projection of beta^ + (1 - y X w(beta^)) / L,
+    and mu is multiplied by 1 - t. The gap is at most 4 L D / ((k + 1)(k + 2)) with D = min(S+, S-) / S
+    (eq. excessive-gap-rate), on any data. A step takes two passes over X and two selections. L is the largest eigenvalue of
+    X'SX / (S alpha), which Lanczos' method finds before the first step. A warm start is only a candidate for the result.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class ExcessiveGapSolver(Solver):
         self._bound = LowerBound(objective.n_features, objective.alpha)
         self._bound.restore(state.plane)
         if state.lipschitz == 0.0:
-            given = objective.at(state.w, objective.scores_at_start(state.w), grad=False).hard
+            given = objective.at(state.w, objective.scores_at_start(state.w), grad=False).objective
             state.improve(state.w, given)
             state.lipschitz = largest_curvature(objective) if self.lipschitz is None else self.lipschitz
             state.mu = 2.0 * state.lipschitz
@@ -124,7 +124,7 @@ class ExcessiveGapSolver(Solver):
     def _meet(self, objective: Objective, state: ExcessiveGapState) -> None:
         """Evaluate the primal point: J, and the dual point of the smoothed risk that the next step takes."""
         self._met = objective.at(state.w, self._z, state.mu / objective.risk.ramp_scale)
-        state.improve(state.w, self._met.hard)
+        state.improve(state.w, self._met.objective)
 
     def _project(self, objective: Objective, state: ExcessiveGapState, dual: Scores, z: Scores) -> None:
         """Set the dual point: the projection of beta + (1 - y z) / L onto the box with one equality."""

@@ -162,7 +162,7 @@ class HybridSolver(Solver):
         self._slope = part.slope(self._point) if state.slope is None else np.array(state.slope, dtype=np.float64)
         self._exact: AnyArray | None = None  # rows whose score is that of w; None: all
         self._skipping = SHRINKINGS[self.shrink](self._batches.norms(state.rows))
-        self._skipping.seen(None, state.w, self._batches.margins(self._point.z))
+        self._skipping.update(None, state.w, self._batches.margins(self._point.z))
         self._preconditioner = Preconditioner()
         self._count(objective, part)
         self._preconditioner.restore(state.hessian, part, self._curvature)
@@ -230,13 +230,13 @@ class HybridSolver(Solver):
         slope, length, a = dot(gradient, d), math.sqrt(dot(d, d)), 1.0
         if not slope < 0.0:
             return None, 0.0
-        whole = point.w + d
-        needed = self._skipping.needed(whole, length)
+        target = point.w + d
+        needed = self._skipping.needed(target, length)
         if needed is not None and needed.all():
             needed = None
         skipped = 0.0 if needed is None else 1.0 - float(needed.mean())
-        far = _scores(part, whole, needed, point.z)
-        new = part.at(whole, far)
+        far = _scores(part, target, needed, point.z)
+        new = part.at(target, far)
         if not _enough(new.value, point.value, slope):
             near = point.z
             if self._exact is not None:  # rows that were skipped at w and are needed between
@@ -253,13 +253,14 @@ class HybridSolver(Solver):
             new = part.at(new.w, _scores(part, new.w, needed, point.z))
         self._exact = needed
         self._skipping.moved(a * length)
-        self._skipping.seen(needed, new.w, self._batches.margins(new.z))
+        self._skipping.update(needed, new.w, self._batches.margins(new.z))
         return new, skipped
 
     def _noisy(self, part: Objective, gradient: FloatArray, d: FloatArray, new: Point) -> bool:
         """Tell whether the decrease -<g, d> that a batch promised is about what noise would promise (eq. batch-noise)."""
-        # With the covariance of the rows' slopes about c H, noise in g makes -<g, d> = g'H^-1 g about p c / m, and its variance
-        # along d is c / m times -<g, d>, which is sum_i (u_i z_d,i)^2: scores suffice. Rows that were skipped have u_i = 0.
+        # Assume that the covariance of the rows' slopes is about c H. Then noise in g makes -<g, d> = g'H^-1 g about p
+        # c / m. Its variance along d is c / m times -<g, d>, which is sum_i (u_i z_d,i)^2 and needs scores only.
+        # Skipped rows have u_i = 0.
         promised = -kernels.vectors.dot(gradient, d)
         terms = self._point.risk.grad * (new.z - self._point.z)  # up to the length of the step, which drops out
         total, square = float(terms.sum()), kernels.vectors.dot(d, d)
@@ -270,7 +271,7 @@ class HybridSolver(Solver):
         return not decrease * decrease > 2.0 * part.operator.shape[1] * noise
 
     def _grow(self, objective: Objective, state: HybridState) -> None:
-        """Take in more rows: their scores, and their part of the gradient (eq. batch-slope)."""
+        """Add rows to the batch, with their scores and their part of the gradient (eq. batch-slope)."""
         m = state.rows
         size = next(size for size in self._sizes if size > m)
         old, new = self._part, self._batches.of(size, self._penalty)
@@ -285,9 +286,9 @@ class HybridSolver(Solver):
         share = old.risk.labels.total / new.risk.labels.total
         self._slope = share * self._slope + new.operator.rmatvec_rows(self._point.risk.grad[fresh], fresh)
         self._skipping.grown(known, self._batches.norms(size))
-        seen = np.zeros(size, dtype=bool)
-        seen[fresh] = True
-        self._skipping.seen(seen, state.w, self._batches.margins(z))
+        computed = np.zeros(size, dtype=bool)
+        computed[fresh] = True
+        self._skipping.update(computed, state.w, self._batches.margins(z))
         self._count(objective, new)
         state.rows = size
 
@@ -304,13 +305,13 @@ class HybridSolver(Solver):
         state.hessian_age += 1
 
     def _prove(self, objective: Objective, state: HybridState) -> None:
-        """Take in a point of all rows: the bound it proves, the best so far. A batch proves nothing."""
+        """Update bound and best point by a point on all rows. A batch proves nothing."""
         if self._part is not objective:
             return
         point, slope = self._point, self._slope
         allowance = objective.rounding_allowance(point, slope)
         state.lower_bound = max(state.lower_bound, self._bound.add(slope, point.risk.plane, allowance))
-        state.improve(point.w, point.hard)
+        state.improve(point.w, point.objective)
 
     def _count(self, objective: Objective, part: Objective) -> None:
         """Count the passes of a batch so far as the fractions that they are of passes over all rows."""

@@ -49,6 +49,7 @@ class LbfgsSolver(Solver):
     name = "lbfgs"
     reason = "the risk is smooth"
     needs = "smooth"
+    penalties = ("l2", "weights")
     state_class = LbfgsState
     starts_on_samples = True
     patience = 2.0  # of `Preconditioner`
@@ -76,10 +77,12 @@ class LbfgsSolver(Solver):
         """Go on with the best plane, which is one for any alpha, and with the pairs, changed by alpha times the step."""
         assert isinstance(state, LbfgsState)
         new = self.start(objective, state.best_w)
-        new.plane = LowerBound.at_alpha(state.plane, alpha, objective.alpha)
+        if objective.free_intercept is None:  # what its slope costs grows as alpha falls
+            new.plane = LowerBound.at_alpha(state.plane, alpha, objective.alpha)
         steps, changes = (np.asarray(state.memory.get(name, ())) for name in ("steps", "changes"))
         if len(steps):
-            new.memory = {"steps": steps, "changes": changes + (objective.alpha - alpha) * steps}
+            weighted = steps if objective.penalty is None else steps * objective.penalty.quadratic
+            new.memory = {"steps": steps, "changes": changes + (objective.alpha - alpha) * weighted}
         new.hessian = state.hessian  # of the other alpha, which preconditions all the same
         new.waited = 0.0 if state.hessian else state.waited + state.passes
         return new
@@ -91,6 +94,7 @@ class LbfgsSolver(Solver):
     def resume(self, objective: Objective, state: State) -> None:
         """Compute scores and gradient at state.w (two passes, one at w = 0) and restore memory and plane."""
         assert isinstance(state, LbfgsState)
+        objective.forget()
         p = objective.n_features
         self._curvature = CurvatureMemory(p, self.memory)
         self._bound = LowerBound(p, objective.alpha)
@@ -99,7 +103,11 @@ class LbfgsSolver(Solver):
         self._objective = objective
         self._bound.restore(state.plane)
         self._point = self.first_point(objective, state, objective.scores_at_start(state.w))
-        if state.iteration == 0 and math.isfinite(state.best_objective) and self._point.hard > state.best_objective:
+        if (
+            state.iteration == 0
+            and math.isfinite(state.best_objective)
+            and self._point.objective > state.best_objective
+        ):
             # Samples have led to worse than w = 0, past a row that they did not hold, say: forget them.
             fresh = self.start(objective, np.zeros(p))
             state.w, state.mu, state.hessian = fresh.w, fresh.mu, {}
@@ -160,14 +168,19 @@ class LbfgsSolver(Solver):
         gradient = self._gradient
         self._point = new
         self._arrive(objective, state)
-        self._curvature.add(new.w - point.w, self._gradient - gradient)
+        self._curvature.add(self._point.w - point.w, self._gradient - gradient)
         return True
 
     def _arrive(self, objective: Objective, state: LbfgsState) -> None:
-        """Take in a new point: its gradient (one pass), the bound it proves, the best point so far."""
+        """Move to a new point: compute its gradient (one pass), and update the bound and the best point."""
+        if objective.free_intercept is not None:
+            # The best intercept of a smoothed risk may be none of the risk.
+            state.improve(self._point.w, self._point.objective)
+            self._point = objective.centred(self._point)
         point = self._point
         state.w = point.w
         slope = objective.slope(point)
-        self._gradient = objective.alpha * point.w + slope
-        state.lower_bound = self._bound.add(slope, point.risk.plane, objective.rounding_allowance(point, slope))
-        state.improve(point.w, point.hard)
+        self._gradient = objective.penalty_gradient(point.w) + slope
+        level = min(state.best_objective, point.objective)
+        state.lower_bound = self._bound.add(*objective.lower_bound_plane(point, slope, level))
+        state.improve(point.w, point.objective)

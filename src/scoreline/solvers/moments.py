@@ -42,9 +42,9 @@ RANKING, ERRORS = ("roc_auc",), ("accuracy", "balanced_accuracy")
 class Direction:
     """A classifier from moments: w scaled so that scores have a variance of 1 within the classes on average.
 
-    `predicted` is the AUC, or the (balanced) accuracy, that the normal model expects; `ridge` what was added to the
-    covariance, relative to its diagonal or, if it was given, absolute; `n_iter` the iterations of an iterative method, and
-    `solved` whether they sufficed.
+    `predicted` is the AUC, or the (balanced) accuracy, that the normal model expects. `ridge` was added to the covariance,
+    relative to its diagonal or, if the user gave it, absolute. `n_iter` counts the iterations of an iterative method, and
+    `solved` tells whether they were enough.
     """
 
     w: FloatArray
@@ -382,23 +382,23 @@ class ImplicitCovariance:
 class OneClass:
     """S+ + diag(extra) (side 0) or S- + diag(extra) (side 1), multiplied without being formed."""
 
-    whole: ImplicitCovariance
+    covariance: ImplicitCovariance
     side: int
     extra: FloatArray
 
     def __matmul__(self, v: FloatArray) -> FloatArray:
-        return self.whole.product_of(v, self.side) + self.extra * v
+        return self.covariance.product_of(v, self.side) + self.extra * v
 
 
 @dataclass
 class BothClasses:
     """S+ + S- + diag(extra), multiplied without being formed."""
 
-    whole: ImplicitCovariance
+    covariance: ImplicitCovariance
     extra: FloatArray
 
     def __matmul__(self, v: FloatArray) -> FloatArray:
-        return self.whole.product(v) + self.extra * v
+        return self.covariance.product(v) + self.extra * v
 
 
 @dataclass

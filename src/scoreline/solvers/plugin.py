@@ -1,4 +1,4 @@
-"""The rule that is hard to beat: logistic regression, then the best threshold."""
+"""A strong baseline: logistic regression, then the best threshold."""
 
 from scoreline.risks.base import Risk
 from scoreline.solvers.newton import NewtonSolver

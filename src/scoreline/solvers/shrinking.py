@@ -8,7 +8,7 @@ import numpy as np
 from scoreline import kernels
 from scoreline.runtime.types import AnyArray, FloatArray
 
-MOST_POINTS = 32  # earlier points that "path" keeps; rows seen at none of them are looked at again
+MOST_POINTS = 32  # earlier points of "path"; rows that were computed at none of them are computed again
 
 
 class Shrinking(ABC):
@@ -27,16 +27,16 @@ class Shrinking(ABC):
     def needed(self, w: FloatArray, step: float) -> AnyArray | None:
         """Return which rows need a product at w, which is `step` away from the last point; None for all."""
 
-    def seen(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
-        """Take in margins of all rows of the batch, of which those in the mask `rows` (None: all) were computed at w."""
+    def update(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
+        """Store margins of all rows of the batch, of which those in the mask `rows` (None for all) were computed at w."""
         return
 
     def moved(self, length: float) -> None:
-        """Take in that the point moved by so much."""
+        """Record a step of this length."""
         return
 
     def grown(self, places: AnyArray, norms: FloatArray) -> None:
-        """Take in a larger batch, in which the old rows stand at `places`; the others were never seen."""
+        """Switch to a larger batch, in which the old rows are at `places`; the others have no margins yet."""
         self.norms = norms
 
 
@@ -52,7 +52,7 @@ class NoShrinking(Shrinking):
 class SumShrinking(Shrinking):
     """The distance is at most the sum of the lengths of all steps since: one number for all rows, one comparison a row.
 
-    With C the length of the way so far, a row seen at C_j with margin g is skipped while C <= T = (g - 1) / |x| + C_j
+    With C the length of the way so far, a row computed at C_j with margin g is skipped while C <= T = (g - 1) / |x| + C_j
     (eq. shrinking-sum).
     """
 
@@ -66,7 +66,7 @@ class SumShrinking(Shrinking):
     def needed(self, w: FloatArray, step: float) -> AnyArray | None:
         return np.asarray((self.way + step) * (1.0 + 1e-12) > self.until)  # a sum of many steps, rounded
 
-    def seen(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
+    def update(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
         mask = slice(None) if rows is None else rows
         self.until[mask] = safe_distance(margins[mask], self.norms[mask]) + self.way
 
@@ -80,7 +80,7 @@ class SumShrinking(Shrinking):
 
 
 class PathShrinking(Shrinking):
-    """The distance itself, from the point where a row was last seen; the last points are kept, one vector each."""
+    """The distance itself, from the point where a row was last computed; the last points are kept, one vector each."""
 
     name = "path"
 
@@ -88,7 +88,7 @@ class PathShrinking(Shrinking):
         super().__init__(norms)
         self.points: list[FloatArray] = []
         self.first = 0  # number of the oldest point kept
-        self.safe = np.full(len(norms), -np.inf)  # distance from the point where the row was seen
+        self.safe = np.full(len(norms), -np.inf)  # distance from the point where the row was computed
         self.where = np.full(len(norms), -1, dtype=np.int32)
 
     def needed(self, w: FloatArray, step: float) -> AnyArray | None:
@@ -99,7 +99,7 @@ class PathShrinking(Shrinking):
         far = np.append(distances, np.inf)[np.where(index < 0, len(distances), index)]
         return np.asarray(far > self.safe)
 
-    def seen(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
+    def update(self, rows: AnyArray | None, w: FloatArray, margins: FloatArray) -> None:
         mask = slice(None) if rows is None else rows
         self.points.append(w)
         self.where[mask] = self.first + len(self.points) - 1

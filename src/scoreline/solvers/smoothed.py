@@ -106,7 +106,7 @@ class SmoothedSolver(LbfgsSolver):
         """
         point = super().first_point(objective, state, z)
         if not self._fixed and state.iteration == 0 and state.w.any():
-            aim = SLACK_SHARE * (self.tol * point.hard if self.abs_tol is None else self.abs_tol)
+            aim = SLACK_SHARE * (self.tol * point.objective if self.abs_tol is None else self.abs_tol)
             for _ in range(MOST_REDUCTIONS):
                 if objective.slack(point) <= aim or not self._wide(objective, state, z):
                     break
@@ -134,22 +134,26 @@ class SmoothedSolver(LbfgsSolver):
         # density of rows around the margin. At w = 0 all rows are on a ramp of width 2: their covariance within the classes.
         # Only for PRBEP with less than a fifth of positives these are not, and then the Hessian has to wait.
         if self.precondition and has_factor(objective):
-            self._preconditioner.renew(objective, self._curvature, lambda: self._hessian(objective, state))
+            self._preconditioner.renew(objective, self._curvature, lambda: ramp_hessian(objective, self._point))
 
-    def _hessian(self, objective: Objective, state: LbfgsState) -> Hessian | None:
-        """Return the Hessian of a ramp that suits the point; at w = 0 only if both classes have a part in it."""
-        # Near the optimum of a problem with few rows per feature, the rows around the margin pile up at the kink. They have no
-        # density there: a wide ramp takes their curvature for hundreds of times too small, and L-BFGS needs thousands of
-        # iterations to find it out. The Hessian of the ramp itself is right then, if it is exact: that of the ROC area takes
-        # the pairs on the ramp as independent, which holds for many pairs only.
-        risk, space, z = objective.risk, objective.space, self._point.z
-        own_mu = 1.01 * state.mu  # a little wider than the ramp, on the end of which all rows may lie
-        hessian = risk.hessian(z, max(own_mu, (LEAST_HESSIAN_WIDTH if state.w.any() else 2.0) / risk.ramp_scale))
-        if hessian is None:
-            return None
-        if state.w.any():
-            own = risk.hessian(z, own_mu) if hessian.exact else None
-            piled_up = own is not None and space.total(own.diagonal) > PILED_UP_RATIO * space.total(hessian.diagonal)
-            return own if piled_up else hessian
-        sides = [space.total(space.select(hessian.diagonal, risk.labels, side)) for side in (1, -1)]
-        return hessian if min(sides) > 0.0 else None
+
+def ramp_hessian(objective: Objective, point: Point) -> Hessian | None:
+    """Return the Hessian of a ramp that suits the point; at w = 0 only if both classes have a part in it."""
+    # Near the optimum of a problem with few rows per feature, the rows around the margin pile up at the kink. They have no
+    # density there: a wide ramp takes their curvature for hundreds of times too small, and L-BFGS needs thousands of
+    # iterations to find it out. The Hessian of the ramp itself is right then, if it is exact: that of the ROC area takes
+    # the pairs on the ramp as independent, which holds for many pairs only.
+    risk, space, z = objective.risk, objective.space, point.z
+    at_start = not objective.tells_rows_apart(point.w)
+    if at_start and point.w.any():  # a constant score, on whose ramp one class lies at the very end
+        z = space.zeros(risk.labels)
+    own_mu = 1.01 * point.mu  # a little wider than the ramp, on the end of which all rows may lie
+    hessian = risk.hessian(z, max(own_mu, (2.0 if at_start else LEAST_HESSIAN_WIDTH) / risk.ramp_scale))
+    if hessian is None:
+        return None
+    if not at_start:
+        own = risk.hessian(z, own_mu) if hessian.exact else None
+        piled_up = own is not None and space.total(own.diagonal) > PILED_UP_RATIO * space.total(hessian.diagonal)
+        return own if piled_up else hessian
+    sides = [space.total(space.select(hessian.diagonal, risk.labels, side)) for side in (1, -1)]
+    return hessian if min(sides) > 0.0 else None

@@ -12,10 +12,11 @@ class SpadeSolver(RowMethod):
     """Stochastic primal-dual updates for concave functions of the two rates (Narasimhan, Kar and Jain 2015, Algorithm 1).
 
     G-, H-, Q-mean and min(TPR, TNR) are the least value over dual weights (a, b) of a TPR + b TNR minus a constant
-    (eq. spade-problem). So every row brings one step that raises its own reward min(1, y s), weighted by a or b and its
-    class's share, and one step that lowers (a, b) where the reward is high, projected exactly onto the measure's
-    region. The updates are the corrected ones: plus the gradient of the conjugate (the paper prints minus, which stalls
-    the Q-mean), rewards of the G-mean lifted by 1/sqrt t. Cost: the non-zeros of the row. Options: those of RowMethod.
+    (eq. spade-problem). Every row causes two steps. One step raises the row's reward min(1, y s), weighted by a or b and the
+    share of its class. The other lowers (a, b) where the reward is high, with an exact projection onto the region of the
+    measure. The updates are corrected: they add the gradient of the conjugate (the paper prints minus, which stalls the
+    Q-mean), and rewards of the G-mean are increased by 1/sqrt t. An update costs the non-zeros of the row. Options: those of
+    RowMethod.
     """
 
     name = "spade"

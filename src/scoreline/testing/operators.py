@@ -1,4 +1,4 @@
-"""Whether an operator keeps the contract of `operators/base.py`."""
+"""Checks that an operator satisfies the contract of `operators/base.py`."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from scoreline.runtime.types import FloatArray
 
 
 def check_operator(operator: Operator, dense: Any, *, rtol: float = 1e-12, seed: int = 0, subsets: bool = True) -> None:
-    """Check an operator against the dense matrix it stands for.
+    """Check an operator against the dense matrix that it represents.
 
-    Both products, adjointness, passes counted, results that do not depend on the number of threads, wrong lengths
-    refused, and every capability that the operator declares. Scores that lie elsewhere are brought here to be compared.
+    The checks cover both products, adjointness, the count of passes, independence of the number of threads, errors for wrong
+    lengths, and every capability that the operator declares. Remote scores are brought to the host for comparison.
 
     Parameters
     ----------
     operator : Operator
-        What is checked; a few passes are spent.
+        The operator to check, with a few passes.
     dense : array of shape (n, p)
         The same matrix, converted to float64.
     rtol : float
@@ -89,8 +89,8 @@ def _check_blocks(operator: Operator, dense: FloatArray, rtol: float) -> None:
         blocks = list(operator.row_blocks(size))
         assert [b.start for b in blocks] == [0, *(b.stop for b in blocks[:-1])], "blocks must follow one another"
         assert blocks[-1].stop == n, "blocks must cover all rows"
-        whole = np.vstack([b.data.toarray() if sp.issparse(b.data) else b.data for b in blocks])
-        np.testing.assert_allclose(whole, dense, rtol=rtol, atol=rtol * np.abs(dense).max(initial=0.0))
+        joined = np.vstack([b.data.toarray() if sp.issparse(b.data) else b.data for b in blocks])
+        np.testing.assert_allclose(joined, dense, rtol=rtol, atol=rtol * np.abs(dense).max(initial=0.0))
 
 
 def _check_second_order(operator: Operator, dense: FloatArray, rtol: float, rng: Any) -> None:
@@ -100,9 +100,9 @@ def _check_second_order(operator: Operator, dense: FloatArray, rtol: float, rng:
     # Centred wrappers work with X itself, so rounding is relative to its magnitude, which `largest` bounds.
     size = np.maximum(size, 0.0 if operator.largest is None else operator.largest)
     if size.max(initial=0.0) > 1e100:
-        return  # squares leave the range of floats
+        return  # squares overflow
     with np.errstate(under="ignore"):
-        # Well above a row's own part, so that rounding stays small.
+        # Well above a row's own contribution, so that rounding errors are small.
         diagonal = (size**2).T @ weight + (size**2).max() + 1.0
         own = (dense**2 / (diagonal - weight[:, None] * dense**2)).sum(axis=1)
         pairs = (
@@ -137,7 +137,7 @@ def _check_statistics(operator: Operator, dense: FloatArray, rng: Any) -> None:
 
 
 def _close(got: FloatArray, expected: FloatArray, size: FloatArray, rtol: float, what: str) -> None:
-    """Compare sums with an error relative to the sum of magnitudes, which is what rounding is relative to."""
+    """Compare sums with an error relative to the sum of magnitudes, which bounds the rounding error."""
     excess = np.abs(got - expected) - rtol * size
     assert got.shape == expected.shape, f"{what}: shape {got.shape}, expected {expected.shape}"
     assert not (excess > 0).any(), f"{what}: off by {np.abs(got - expected).max():.3g}"

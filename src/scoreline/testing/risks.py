@@ -1,4 +1,4 @@
-"""Whether a risk keeps the contract of `risks/base.py`."""
+"""Checks that a risk satisfies the contract of `risks/base.py`."""
 
 from typing import Any
 
@@ -11,9 +11,10 @@ from scoreline.runtime.types import FloatArray
 def check_risk(risk: Risk, *, n: int = 40, trials: int = 20, seed: int = 0) -> None:
     """Check a risk against its literal reference and against the properties that solvers rely on.
 
-    Value and gradient equal the reference (with ties, one positive, n+ > n-, weights); integer weights equal repeated
-    rows; gradients match finite differences where the risk is smooth; every evaluation gives a plane below the risk; the
-    smoothed risk lies within `looseness` widths below; the declared reaction to a shift of all scores is true.
+    Value and gradient must equal the reference, also with ties, one positive, n+ > n-, and weights. Integer weights must equal
+    repeated rows. Gradients must match finite differences where the risk is smooth. Every evaluation must give a plane below
+    the risk, and the smoothed risk must lie within `looseness` widths below it. The declared reaction to a shift of all scores
+    must be true.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Whether a solver keeps the contract of `solvers/common/base.py`."""
+"""Checks that a solver satisfies the contract of `solvers/common/base.py`."""
 
 import contextlib
 import tempfile
@@ -20,12 +20,12 @@ from scoreline.solvers.common.loop import Progress
 
 
 def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) -> None:
-    """Check a solver on small problems for every risk that it serves.
+    """Check a solver on small problems for every risk that it supports.
 
-    It converges; the bound never exceeds the objective and only improves; the reported objective is J of the returned w;
-    history has equal lengths; a saved and restored state goes on to the same proof; a run that died goes on from its
-    checkpoint to the same bits; callbacks, max_iter and Ctrl-C end a run with the right status and the best point so far;
-    two threads give the bits of one.
+    The solver must converge. The lower bound must never exceed the objective and may only improve, and the reported objective
+    must be J of the returned w. All columns of the history must have the same length. A saved and restored state must lead to
+    the same certificate, and a run that resumes from its checkpoint to the same bits. Callbacks, max_iter and Ctrl-C must end a
+    run with the right status and the best point so far. Two threads must give the same bits as one.
 
     Parameters
     ----------
@@ -36,10 +36,10 @@ def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) ->
     **params
         Options for the solver.
     """
-    served = [risk for kind in all_risks().values() for risk in kind.variants() if solver_class.serves(risk)]
-    assert served, f"{solver_class.name} serves no risk"
+    risks = [risk for kind in all_risks().values() for risk in kind.variants() if solver_class.serves(risk)]
+    assert risks, f"{solver_class.name} serves no risk"
     params = {"tol": 0.05 if solver_class.slow else 1e-4} | params
-    for risk in served:
+    for risk in risks:
         X, y = _problem(seed)
         name = risk.name
 
@@ -52,7 +52,7 @@ def check_solver(solver_class: type[Solver], *, seed: int = 0, **params: Any) ->
         assert result.lower_bound <= result.objective, f"{name}: lower bound above the objective"
         again = objective()
         np.testing.assert_allclose(again.value(result.w), result.objective, rtol=1e-12)
-        np.testing.assert_allclose(again.at(result.w, result.z, grad=False).hard, result.objective, rtol=1e-14)
+        np.testing.assert_allclose(again.at(result.w, result.z, grad=False).objective, result.objective, rtol=1e-14)
         _check_history(result.history, result.n_iter)
         _check_repeatable(solver_class, objective, result, params)
         _check_endings(solver_class, objective, params)
@@ -97,15 +97,15 @@ def _check_endings(solver_class: type[Solver], objective: Callable[[], Objective
     timed = solver_class(**params | {"tol": 1e-14, "max_time": 1e-9}).solve(objective())
     assert timed.status in ("max_time", "converged")
 
-    seen: list[Progress] = []
+    progresses: list[Progress] = []
 
     def stop_at_second(progress: Progress) -> bool:
-        seen.append(progress)
+        progresses.append(progress)
         return progress.iteration >= 2
 
     stopped = solver_class(**params | {"tol": 1e-12, "callbacks": [stop_at_second]}).solve(objective())
     assert stopped.status in ("interrupted", "converged")
-    assert [p.iteration for p in seen] == list(range(1, stopped.n_iter + 1))
+    assert [p.iteration for p in progresses] == list(range(1, stopped.n_iter + 1))
 
     def press_ctrl_c(progress: Progress) -> None:
         raise KeyboardInterrupt
@@ -140,7 +140,9 @@ def _check_checkpoint(solver_class: type[Solver], objective: Callable[[], Object
             raise DiedError
 
     with tempfile.TemporaryDirectory() as folder:
-        whole = solver_class(**params, checkpoint=Checkpoint(Path(folder, "whole"), 2, 0.0)).solve(objective())
+        uninterrupted = solver_class(**params, checkpoint=Checkpoint(Path(folder, "uninterrupted"), 2, 0.0)).solve(
+            objective()
+        )
         own = Checkpoint(Path(folder, "own"), 2, 0.0)
         with contextlib.suppress(DiedError):
             solver_class(**params, checkpoint=own, callbacks=[die]).solve(objective())
@@ -148,10 +150,10 @@ def _check_checkpoint(solver_class: type[Solver], objective: Callable[[], Object
         again = solver_class(**params, checkpoint=own).solve(objective())
     for name in ("w", "z", "objective", "lower_bound", "n_iter", "status"):
         for other in (rest, again):
-            same = np.array_equal(getattr(other, name), getattr(whole, name))
+            same = np.array_equal(getattr(other, name), getattr(uninterrupted, name))
             assert same, f"{name} after a checkpoint is not that of a run that was not interrupted"
-    for name in set(whole.history) - {"seconds"}:
-        assert rest.history[name] == whole.history[name], f"history[{name!r}] is not that of one run"
+    for name in set(uninterrupted.history) - {"seconds"}:
+        assert rest.history[name] == uninterrupted.history[name], f"history[{name!r}] is not that of one run"
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,1 +1,1 @@
-"""What solvers share: the loop, line searches, lower bounds, Hessians, checkpoints, early stopping, row methods."""
+"""The common parts of solvers: the loop, line searches, lower bounds, Hessians, checkpoints, early stopping, row methods."""

@@ -1,4 +1,4 @@
-"""What certified solvers share: state, stopping rule, start, best-so-far and the final proof; the loop is in `loop.py`."""
+"""The base of certified solvers: state, stopping rule, start, best point and final certificate; the loop is in `loop.py`."""
 
 import copy
 import logging
@@ -14,7 +14,7 @@ from scoreline.objective import Objective, summation_error
 from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_callbacks, check_choice, check_number
 from scoreline.runtime.types import FloatArray, Scores
-from scoreline.solvers.common.checkpoint import RUNNING, Journal, Kept, checked_entries, same_problem
+from scoreline.solvers.common.checkpoint import RUNNING, Journal, SavedRun, checked_entries, same_problem
 from scoreline.solvers.common.early_stopping import STOPPED, EarlyStopping
 from scoreline.solvers.common.loop import Clock, Control, Progress, Steps, drive
 from scoreline.solvers.common.method import Method
@@ -28,11 +28,11 @@ LEAVING_ZERO = 3
 
 @dataclass
 class State:
-    """Where a solver stands, as plain arrays and numbers: `record` can be saved, `restored` continues from it.
+    """The state of a solver as plain arrays and numbers: `record` can be saved, `restored` continues from it.
 
-    best_w and best_objective belong to the best point seen; lower_bound is -inf while nothing is proved. `problem` says
-    what the state belongs to, so that it is not continued on another problem, where its bound would be false. `validated` is
-    what early stopping has seen.
+    best_w and best_objective belong to the best point so far; lower_bound is -inf while nothing is proved. `problem` describes
+    the problem, so that the state is not continued on another one, where its bound would be false. `validated` is the state
+    of early stopping.
     """
 
     w: FloatArray
@@ -149,14 +149,14 @@ class Solver(Method, ABC):
         """Put into the state what `resume` needs and `step` keeps elsewhere."""
 
     def release(self) -> None:
-        """Let go of score vectors and other working memory: all attributes whose names begin with an underscore."""
+        """Free score vectors and other working memory: all attributes whose names begin with an underscore."""
         for name in [name for name in vars(self) if name.startswith("_")]:
             delattr(self, name)
 
     def iterates(self, objective: Objective, w0: FloatArray) -> Iterator[State]:
         """Yield the state after every step from w0 while there is progress: w_1, w_2, ... for theorems and figures.
 
-        It is one state that changes: copy what is to be kept.
+        It is one state that changes: copy what you need.
         """
         self._check_risk(objective)
         state = self.start(objective, _checked_start(objective, w0))
@@ -173,6 +173,11 @@ class Solver(Method, ABC):
     def _check_risk(self, objective: Objective) -> None:
         if not self.serves(objective.risk):
             raise TypeError(f"solver {self.name!r} needs a {self.needs} risk, {objective.risk.name!r} is not")
+        if not self.takes(objective.traits):
+            raise TypeError(
+                f"solver {self.name!r} does not know {' and '.join(sorted(objective.traits - set(self.penalties)))}; it takes "
+                f"penalties of {', '.join(self.penalties)}"
+            )
 
     def control(self) -> Control:
         """Return the control of a run that the options ask for; early stopping needs rows, which the caller knows."""
@@ -196,28 +201,28 @@ class Solver(Method, ABC):
         journal = control.journal
         problem = _fingerprint(objective, journal is not None)
         passes_before = objective.n_passes
-        kept = None if journal is None else journal.begin(self)
-        if kept is not None and not self._over(kept):
-            kept = kept.running()
+        saved = None if journal is None else journal.begin(self)
+        if saved is not None and not self._over(saved):
+            saved = saved.running()
         if state is not None:
-            kept = None
-        with nullcontext() if kept is None or journal is None else journal.complete():
-            given = self._checked_state(state if kept is None else kept.record)
+            saved = None
+        with nullcontext() if saved is None or journal is None else journal.complete():
+            given = self._checked_state(state if saved is None else saved.record)
         now, interruption = self._begin(objective, w0, control) if given is None else (given, None)
-        described = problem if kept is not None else {name: problem[name] for name in now.problem if name in problem}
+        described = problem if saved is not None else {name: problem[name] for name in now.problem if name in problem}
         fits = now.w.shape == (objective.n_features,)
         if not fits or (
             now.problem and not same_problem({name: now.problem.get(name) for name in described}, described)
         ):
             what = f"belongs to another problem: it has {now.problem}, this objective {problem}"
-            raise ValueError(f"the state {what}") if kept is None or journal is None else journal.mismatch(what)
+            raise ValueError(f"the state {what}") if saved is None or journal is None else journal.mismatch(what)
         now.problem = problem
         clock.add(now.seconds)
         run = _Run(self, objective, now, passes_before - now.passes)
         run.fresh, run.noted = state is None, given is not None and bool(now.history["iteration"])
         run.interruption = interruption
-        if kept is not None and kept.status != RUNNING:
-            return self._finish(run, kept.status, None)
+        if saved is not None and saved.status != RUNNING:
+            return self._finish(run, saved.status, None)
         result = self._finish(run, *drive(run, control, clock))
         if journal is not None and result.status not in ("interrupted", "max_time"):
             journal.keep(result.state.record(), result.status)
@@ -249,9 +254,9 @@ class Solver(Method, ABC):
         self.ready = False
         self.release()
 
-    def _over(self, kept: Kept) -> bool:
+    def _over(self, saved: SavedRun) -> bool:
         """Tell whether a run that a checkpoint has is over: also by max_iter, unless that has been raised."""
-        return kept.status != "max_iter" or int(kept.record.get("iteration", 0)) >= self.max_iter
+        return saved.status != "max_iter" or int(saved.record.get("iteration", 0)) >= self.max_iter
 
     def _begin(
         self, objective: Objective, w0: FloatArray | None, control: Control
@@ -302,7 +307,7 @@ class Solver(Method, ABC):
         value, z = state.best_objective, None
         try:
             z = objective.scores(state.best_w)
-            value = objective.at(state.best_w, z, grad=False).hard
+            value = objective.at(state.best_w, z, grad=False).objective
         except KeyboardInterrupt as signal:  # keep the point all the same, with the value that was carried along
             status, interruption = "interrupted", signal
         if not np.isfinite(value) or (z is not None and not objective.space.is_finite(z)):
@@ -358,7 +363,7 @@ class _Run(Steps):
             raise self.interruption
         solver, state = self.solver, self.state
         proved = solver._proved(state.best_objective, state.lower_bound, self.floor)
-        at_zero = self.fresh and not state.best_w.any()
+        at_zero = self.fresh and not self.objective.tells_rows_apart(state.best_w)
         least = max(solver.least_iterations, LEAVING_ZERO) if at_zero else solver.least_iterations
         if proved and state.iteration >= min(least, solver.max_iter):
             return "converged"
@@ -382,7 +387,7 @@ class _Run(Steps):
         return state.best_w, state.best_objective
 
     def progress(self) -> Progress:
-        """Return what callbacks see."""
+        """Return the argument of callbacks."""
         s = self.state
         return Progress(s.iteration, s.seconds, s.passes, s.best_objective, s.lower_bound, s.best_w)
 
@@ -423,7 +428,7 @@ def _checked_start(objective: Objective, w0: FloatArray | None) -> FloatArray:
     w = np.zeros(objective.n_features) if w0 is None else np.array(w0, dtype=np.float64)
     if w.shape != (objective.n_features,):
         raise ValueError(f"w0 has shape {w.shape}, expected ({objective.n_features},)")
-    return w
+    return objective.nearest(w)
 
 
 def _fingerprint(objective: Objective, entries: bool) -> dict[str, Any]:
@@ -435,4 +440,5 @@ def _fingerprint(objective: Objective, entries: bool) -> dict[str, Any]:
     return {
         "rows": n, "features": p, "alpha": objective.alpha, "magnitudes": -1.0 if largest is None else float(largest.sum()),
         "value_at_zero": risk.value_at_zero(), "risk": risk.fingerprint(),
+        **({} if objective.penalty is None else {"penalty": objective.penalty.fingerprint()}),
     } | ({"entries": checked_entries(objective.operator)} if entries else {})  # fmt: skip

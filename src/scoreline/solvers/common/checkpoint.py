@@ -1,9 +1,9 @@
-"""Checkpoints: a file from which a fit that was killed goes on, to the same bits.
+"""Checkpoints: a file from which a fit that was killed resumes, to the same bits.
 
-A fit may be several runs (a search over costs, a fit without held-out rows): the file holds the ends of those that are over,
-and where the one under way stood last. Every `every` iterations a run puts its state into a record and goes on from that
-record, as a run that was killed does. So both take the same steps, whatever a solver keeps beside its state; when the record
-is also written to the disk does not matter.
+A fit may consist of several runs (a search over costs, a fit without held-out rows). The file has the results of finished runs,
+and the last record of the current run. Every `every` iterations a run converts its state to a record and continues from that
+record, as a resumed run does. Both therefore take the same steps, even if a solver has data outside of its state, and it does
+not matter when records are written to the disk.
 """
 
 import numbers
@@ -33,13 +33,13 @@ NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often a fit writes down how far it has come: `solver_params={"checkpoint": Checkpoint(path)}`, or the path.
+    """The file and frequency of checkpoints: `solver_params={"checkpoint": Checkpoint(path)}`, or the path alone.
 
-    A fit that finds the file goes on from it, and gives the same coefficients as one that was never interrupted; it must have
-    the same data and parameters (max_iter and max_time may differ), or an error says what differs. The file is removed when the
-    fit has converged. A record costs what a start at given coefficients costs, two passes over X for most solvers, and
-    every run one pass more to tell its data from others. The coefficients may differ in their last digits from those of a fit
-    without checkpoints.
+    A fit that finds the file resumes from it, and gives the same coefficients as one that was never interrupted. It must have
+    the same data and parameters (max_iter and max_time may differ), or an error says what differs. The file is removed when
+    the fit has converged. A record costs as much as a start at given coefficients, two passes over X for most solvers. Every
+    run needs one more pass to identify its data. The coefficients may differ in their last digits from those of a fit without
+    checkpoints.
 
     Parameters
     ----------
@@ -65,19 +65,19 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A run that the file has: RUNNING or how it ended, the record of its state, and if it ended the one before that.
+class SavedRun:
+    """A run in the file: its status (RUNNING until it ends), the record of its state, and after its end the record before.
 
-    A run that ended by max_iter and is to go on goes on from the record before, as one with more iterations would have.
+    A run that ended by max_iter continues from the record before its end, as a run with more iterations would have done.
     """
 
     status: str
     record: Mapping[str, Any]
     before: Mapping[str, Any] | None = None
 
-    def running(self) -> "Kept | None":
-        """Return the run as it was before its end; None: it had not come as far as a record."""
-        return None if self.before is None else Kept(RUNNING, self.before)
+    def running(self) -> "SavedRun | None":
+        """Return the run as it was before its end, or None if it had no record then."""
+        return None if self.before is None else SavedRun(RUNNING, self.before)
 
 
 class Journal:
@@ -85,7 +85,7 @@ class Journal:
 
     def __init__(self, settings: Checkpoint):
         self.settings, self.path = settings, Path(settings.path)
-        self._runs: list[Kept] | None = None  # not read yet
+        self._runs: list[SavedRun] | None = None  # not read yet
         self._number = -1  # of the run under way
         self._seed: int | None = None
         self._header: dict[str, Any] = {}
@@ -103,8 +103,8 @@ class Journal:
         content = read_archive(self.path, KIND, VERSION) if self.path.exists() else {}
         return content if content.get("solver") == solver_name else None
 
-    def begin(self, solver: Any) -> Kept | None:
-        """Return what the file has of the next run of this solver."""
+    def begin(self, solver: Any) -> SavedRun | None:
+        """Return the next run of this solver from the file, or None."""
         runs = self._read(solver)
         self._number += 1
         return runs[self._number] if self._number < len(runs) else None
@@ -114,24 +114,24 @@ class Journal:
         return iteration % self.settings.every == 0
 
     def keep(self, record: Mapping[str, Any], status: str = RUNNING) -> None:
-        """Take in where the run stands; write it if the last time is long enough ago, or the run is over."""
+        """Store the state of the run, and write it if the last write is long enough ago or the run is over."""
         assert self._runs is not None
-        last = self._runs[self._number] if self._number < len(self._runs) else Kept(RUNNING, {}, None)
+        last = self._runs[self._number] if self._number < len(self._runs) else SavedRun(RUNNING, {}, None)
         before = None if status == RUNNING else (last.record or None) if last.status == RUNNING else last.before
         del self._runs[self._number :]
-        self._runs.append(Kept(status, record, before))
+        self._runs.append(SavedRun(status, record, before))
         self._unwritten = True
         if status != RUNNING or time.perf_counter() - self._written >= self.settings.seconds:
             self.flush()
 
     def flush(self) -> None:
-        """Write what has been kept; a disk that is full costs a warning, not the fit."""
+        """Write the stored runs; a full disk causes a warning and does not end the fit."""
         if self._unwritten and self._runs is not None:
-            runs = [{"status": kept.status, "state": kept.record, "before": kept.before} for kept in self._runs]
+            runs = [{"status": run.status, "state": run.record, "before": run.before} for run in self._runs]
             try:
                 write_archive(self.path, KIND, VERSION, self._header | {"seed": self._seed, "runs": runs})
             except OSError as error:
-                warnings.warn(f"checkpoint not written: {error}. The fit goes on", UserWarning, stacklevel=2)
+                warnings.warn(f"checkpoint not written: {error}. The fit continues", UserWarning, stacklevel=2)
             self._written, self._unwritten = time.perf_counter(), False
 
     def seeded(self, solver: Any, random_state: Any) -> int:
@@ -161,7 +161,7 @@ class Journal:
         except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
             raise self.mismatch(f"is not complete ({type(error).__name__}: {error})") from error
 
-    def _read(self, solver: Any) -> list[Kept]:
+    def _read(self, solver: Any) -> list[SavedRun]:
         if self._runs is not None:
             return self._runs
         self._header = {"solver": solver.name, "options": _options(solver)}
@@ -172,7 +172,7 @@ class Journal:
                 before = {"solver": content["solver"], **content["options"]}
                 seed, runs = (
                     content["seed"],
-                    [Kept(run["status"], run["state"], run["before"]) for run in content["runs"]],
+                    [SavedRun(run["status"], run["state"], run["before"]) for run in content["runs"]],
                 )
                 damage = _damage(seed, runs)
             if damage:
@@ -191,14 +191,14 @@ class Journal:
         return self._runs
 
 
-def _damage(seed: Any, runs: list[Kept]) -> str:
-    """Say what is wrong with the parts that all records have, or nothing: what follows relies on their types."""
+def _damage(seed: Any, runs: list[SavedRun]) -> str:
+    """Return what is wrong with the common parts of all records, or an empty text."""
     if not (seed is None or (type(seed) is int and 0 <= seed < 2**63)):
         return f"its seed is {seed!r:.100}"
-    for kept in runs:
-        if type(kept.status) is not str:
-            return f"the status of a run is {kept.status!r:.100}"
-        for record in (kept.record, {} if kept.before is None else kept.before):
+    for run in runs:
+        if type(run.status) is not str:
+            return f"the status of a run is {run.status!r:.100}"
+        for record in (run.record, {} if run.before is None else run.before):
             if not isinstance(record, dict) or not all(isinstance(name, str) for name in record):
                 return "a run is not a set of named values"
             wrong = next((name for name, fits in PARTS.items() if name in record and not fits(record[name])), None)
@@ -243,9 +243,9 @@ PARTS: dict[str, Callable[[Any], bool]] = {
 
 
 def checked_entries(operator: LinearMap) -> list[float]:
-    """Return two numbers that change with entries of X: of the scores z of fixed coefficients |z|^2, and <z, c> / |z| |c|.
+    """Return two numbers that change with any entry of X: |z|^2 and <z, c> / |z| |c| for the scores z of fixed coefficients.
 
-    c is different in every row, so that rows which change places or signs are noticed too. One pass.
+    c differs between rows, so that exchanged rows and changed signs are detected too. One pass.
     """
     space, (n, p) = space_for(operator.scores), operator.shape
     z = operator.matvec(np.cos(np.arange(p)))

@@ -1,4 +1,4 @@
-"""What methods share that choose the weight of a positive by several fits."""
+"""The base of methods that choose the weight of a positive by several fits."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy as np
 from scoreline.measures import CountsBasedMeasure, Measure, TunedThreshold
 from scoreline.objective import Objective
 from scoreline.operators.linear_map import LinearMap
+from scoreline.penalties import BoundedPenalty
 from scoreline.risks.base import Risk
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import ScoreSpace
@@ -33,10 +34,11 @@ class Problem:
     alpha: float
     measure: Measure
     threshold_measure: Measure
+    penalty: BoundedPenalty | None = None
 
     def objective(self, weight: FloatArray | None) -> Objective:
         """Return J with these weights."""
-        return Objective(self.operator, self.risk.prepare(self.sign, weight, self.space), self.alpha)
+        return Objective(self.operator, self.risk.prepare(self.sign, weight, self.space), self.alpha, self.penalty)
 
     def objective_at_cost(self, cost: float) -> Objective:
         """Return J where a positive weighs `cost` times its own weight."""

@@ -16,21 +16,22 @@ STOPPED = "early_stopping"  # status of a run whose point is not the last one
 class EarlyStopping:
     """End a fit by the measure on validation rows: `solver_params={"early_stopping": EarlyStopping(...)}`, or its share.
 
-    After every iteration (pass of "spade" and "stamp") that has lowered J, the measure is taken on the validation rows:
-    measures of counts at the best threshold there. `history_["validation"]` has the values. The coefficients with the best
-    one are kept, also where the fit ends for another reason; objective_, lower_bound_ and gap_ are theirs, and remain a
-    proof. status_ is "early_stopping" unless the last coefficients were the best. With threshold="auto" measures of counts
-    take their threshold from the validation rows, and probabilities are learnt from them.
+    After every iteration (or pass of "spade" and "stamp") that has lowered J, the measure is evaluated on the validation rows,
+    for count-based measures at the best threshold there. `history_["validation"]` has the values. The coefficients with the
+    best value are the result, even if the fit ends for another reason. objective_, lower_bound_ and gap_ belong to these
+    coefficients and remain a valid certificate. status_ is "early_stopping" unless the last coefficients were the best. With
+    threshold="auto" the threshold of count-based measures is tuned on the validation rows, and probabilities are fitted on
+    them.
 
     Parameters
     ----------
     validation : float or tuple
-        Share of the rows of either class to hold out, which then serve for nothing else; or (X, y) or (X, y, sample_weight) of
-        rows of your own, which are not copied.
+        Share of the rows of either class to hold out, which are not trained on; or your own rows as (X, y) or
+        (X, y, sample_weight), which are not copied.
     patience : int
-        New points in a row without a better value after which the fit ends.
+        The fit ends after this many points in a row without a better value.
     least_gain : float
-        What a value must exceed the best one by to be better.
+        Least increase over the best value that counts as better.
     """
 
     validation: Any = 0.1
@@ -74,31 +75,31 @@ class EarlyStopping:
         return f"EarlyStopping({rows}, patience={self.patience}, least_gain={self.least_gain:g}{known})"
 
     def known_by(self, fingerprint: str) -> "EarlyStopping":
-        """Return the same settings with what tells their rows from others."""
+        """Return the same settings with a fingerprint of their rows."""
         same = EarlyStopping(self.validation, self.patience, self.least_gain)
         object.__setattr__(same, "fingerprint", fingerprint)
         return same
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "EarlyStopping":
-        """Return itself: nothing of it changes, and clones of an estimator must not copy X."""
+        """Return itself: it is immutable, and clones of an estimator must not copy X."""
         return self
 
 
 class Watch:
-    """Judges points of a run, and remembers the best in a dict that goes into checkpoints."""
+    """Evaluates points of a run, and stores the best in a dict that is part of checkpoints."""
 
     def __init__(self, settings: EarlyStopping, value: Callable[[FloatArray], float]):
         self.settings, self.value = settings, value
 
-    def see(self, seen: dict[str, Any], w: FloatArray, objective: float) -> dict[str, Any]:
-        """Return what is known after w, which is new if its objective is."""
-        if seen and seen["seen"] == objective:
-            return seen
+    def see(self, known: dict[str, Any], w: FloatArray, objective: float) -> dict[str, Any]:
+        """Return the state after w; a point with the objective of the last one is not new."""
+        if known and known["seen"] == objective:
+            return known
         value = float(self.value(w))
-        if not seen or value > seen["best"] + self.settings.least_gain:
+        if not known or value > known["best"] + self.settings.least_gain:
             return {"w": w.copy(), "objective": objective, "best": value, "seen": objective, "value": value, "tried": 0}
-        return seen | {"seen": objective, "value": value, "tried": seen["tried"] + 1}
+        return known | {"seen": objective, "value": value, "tried": known["tried"] + 1}
 
-    def over(self, seen: dict[str, Any]) -> bool:
-        """Tell whether the run is to end."""
-        return bool(seen) and seen["tried"] >= self.settings.patience
+    def over(self, known: dict[str, Any]) -> bool:
+        """Tell whether the run must end."""
+        return bool(known) and known["tried"] >= self.settings.patience

@@ -1,4 +1,4 @@
-"""What solvers know of the curvature of J: the pairs of L-BFGS, and the factored Hessian in w that they improve."""
+"""The curvature of J: the pairs of L-BFGS, and the factored Hessian in w that they improve."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -78,9 +78,9 @@ class CurvatureMemory:
 
 
 class Preconditioner:
-    """A factored Hessian as the starting matrix of L-BFGS, used for `patience` times the passes that it cost to make.
+    """A factored Hessian as the starting matrix of L-BFGS.
 
-    And for at least 12 passes: fewer iterations would hardly use it.
+    It is used for `patience` times the passes that its computation took, and for at least 12 passes.
     """
 
     def __init__(self, patience: float = 2.0) -> None:
@@ -130,8 +130,23 @@ def has_factor(objective: Objective) -> bool:
 def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray, bool] | None:
     """Return Cholesky's factor of X' H X + alpha I (eq. factored-hessian), as `cho_factor` does; None if there is none.
 
+    With weights per feature these take the place of I.
+
     One pass with the work of a Gram matrix (two with a constant column), and one for each part of rank one.
     """
+    matrix = hessian_matrix(objective, hessian)
+    if matrix is None:
+        return None
+    try:
+        with parallel.one_blas_thread():  # its threads take a thousand times as long where another core is busy
+            factor, lower = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:  # entries so large that alpha drowns
+        return None
+    return factor, lower
+
+
+def hessian_matrix(objective: Objective, hessian: Hessian | None, penalised: bool = True) -> FloatArray | None:
+    """Return X' H X, with the curvatures of the penalty unless told otherwise; None if it is not known or not finite."""
     if hessian is None:
         return None
     operator = objective.operator
@@ -145,17 +160,11 @@ def factored(objective: Objective, hessian: Hessian | None) -> tuple[FloatArray,
         for u, coefficient in hessian.rank_one:
             v = operator.rmatvec(u)
             matrix += coefficient * np.outer(v, v)
-        matrix[np.diag_indices_from(matrix)] += objective.alpha
-    if not np.isfinite(matrix).all():
-        return None
-    try:
-        with parallel.one_blas_thread():  # its threads take a thousand times as long where another core is busy
-            factor, lower = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:  # entries so large that alpha drowns
-        return None
-    return factor, lower
+        if penalised:
+            matrix[np.diag_indices_from(matrix)] += objective.penalty_curvature
+    return matrix if np.isfinite(matrix).all() else None
 
 
 def hessian_diagonal(objective: Objective, curvature: Scores) -> FloatArray:
-    """Return the diagonal of X'DX + alpha I; one pass."""
-    return np.asarray(objective.operator.square_rmatvec(curvature) + objective.alpha)
+    """Return the diagonal of X'DX plus the curvatures of the penalty; one pass."""
+    return np.asarray(objective.operator.square_rmatvec(curvature) + objective.penalty_curvature)

@@ -1,10 +1,10 @@
-"""The score each row would get from a model that has not seen it, from one fit: approximate leave-one-out.
+"""Approximate leave-one-out scores from one fit: the score that each row would get from a model trained without it.
 
 At the optimum of J(w) = alpha/2 |w|^2 + sum_i l_i(x_i'w), taking row i away moves w by one Newton step,
 H_i^-1 g_i x_i with g_i = l_i' and H_i = H - d_i x_i x_i', d_i = l_i''. Its own score moves by g_i h_i / (1 - d_i h_i),
 h_i = x_i' H^-1 x_i (Beirami and others 2017; Rad and Maleki 2020) (eq. left-out-plain). Two things are different here:
 
-- The rows that stay in the class of row i are weighed up to the weight of the whole class, as in a stratified split.
+- The rows that stay in the class of row i are weighed up to the weight of the w_of_all_rows class, as in a stratified split.
   Otherwise every left-out positive lowers the share of positives and with it its own score, and where the features say
   little, that shift is all there is.
 - With more than 1000 features q_i = h_i / (1 - d_i h_i), the leverage in the model without row i, comes from the diagonal
@@ -49,7 +49,7 @@ REFIT_STEPS, REFIT_TOLERANCE = 50, 1e-4  # Newton steps at most; error of the co
 def leave_one_out(
     objective: Objective, z: FloatArray, copies: FloatArray | None = None, random_state: Any = None
 ) -> FloatArray:
-    """Return the scores of rows that their model has not seen, at the optimum with scores z = Xw of all rows.
+    """Return the leave-one-out scores at the optimum with scores z = Xw of all rows.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def leave_one_out(
         Those of the minimum; the further from it, the rougher the result.
     copies : array of n weights, optional
         How often each row counts. One copy is left out of a row that counts more than once, so that weights equal repeated
-        rows; the whole row if it counts less.
+        rows; the w_of_all_rows row if it counts less.
     random_state : int, RandomState or None
         Of the probes; with up to 1000 features there are none.
 
@@ -142,11 +142,11 @@ def _refit_unreliable(
     rows = rows[np.argsort(labels.sign[rows], kind="stable")]  # so that every group has its part of either class
     groups = min(count, affordable)
     logger.info("leave-one-out: %d of %d rows are refitted in %d groups", count, n, groups)
-    start = -objective.operator.rmatvec(objective.risk.value_grad(z)[1]) / objective.alpha  # w at the optimum
+    start = _coefficients(objective, z)
     if not (np.isfinite(start).all() and objective.value(start) < objective.risk.value_at_zero()):
         start = np.zeros_like(start)
-    whole = _minimum(objective, np.ones(n), start)
-    if whole is None:
+    w_of_all_rows = _minimum(objective, np.ones(n), start)
+    if w_of_all_rows is None:
         return scores
     scores = scores.copy()
     for group in (rows[k::groups] for k in range(groups)):
@@ -155,21 +155,31 @@ def _refit_unreliable(
         for side, total in ((-1, labels.negative), (1, labels.positive)):
             own = labels.sign == side
             factor[own] *= total / float(factor[own] @ weight[own])
-        w = _minimum(objective, factor, whole)
+        w = _minimum(objective, factor, w_of_all_rows)
         if w is not None:
             scores[group] = objective.scores(w)[group]
     return scores
 
 
+def _coefficients(objective: Objective, z: FloatArray) -> FloatArray:
+    """Return w at the optimum with the scores z; free coefficients as the first step from their best constant."""
+    cost = np.asarray(objective.penalty_curvature) * np.ones(objective.n_features)
+    v = objective.operator.rmatvec(objective.risk.value_grad(z)[1])
+    w = np.divide(-v, cost, out=np.zeros_like(v), where=cost > 0.0)
+    if (cost > 0.0).all():
+        return w
+    return objective.centred(objective.at(w, objective.scores(w))).w
+
+
 def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatArray | None:
     """Return the minimum of J with the loss of every row times its factor, by Newton's method from w; None if it fails."""
     # Unlike `NewtonSolver`, it makes a Hessian in every step. That needs the fewest steps, and a Hessian costs little here.
-    operator, risk, alpha = objective.operator, objective.risk, objective.alpha
+    operator, risk, alpha = objective.operator, objective.risk, objective.penalty_curvature
     dot = kernels.vectors.dot
     z = operator.matvec(w)
     for _ in range(REFIT_STEPS):
         gradient = operator.rmatvec(factor * risk.value_grad(z)[1]) + alpha * w
-        if math.sqrt(dot(gradient, gradient)) <= REFIT_TOLERANCE * alpha * math.sqrt(dot(w, w)):
+        if math.sqrt(dot(gradient, gradient)) <= REFIT_TOLERANCE * objective.alpha * math.sqrt(dot(w, w)):
             break
         hessian = operator.gram(factor * risk.curvature(z))
         hessian[np.diag_indices_from(hessian)] += alpha
@@ -183,7 +193,7 @@ def _minimum(objective: Objective, factor: FloatArray, w: FloatArray) -> FloatAr
             return None
 
         def slope(a: float, w: FloatArray = w, d: FloatArray = d, z: FloatArray = z, z_d: FloatArray = z_d) -> float:
-            return float(alpha * dot(w + a * d, d) + dot(factor * risk.value_grad(z + a * z_d)[1], z_d))
+            return float(dot(alpha * (w + a * d), d) + dot(factor * risk.value_grad(z + a * z_d)[1], z_d))
 
         at_start, at_end = slope(0.0), slope(1.0)
         if not at_start < 0.0:  # nothing but rounding is left
@@ -204,7 +214,7 @@ class _System:
 
     def solve(self, b: FloatArray, enough: float = 0.02) -> tuple[FloatArray, float]:
         """Return about v and b'v, which only grows from step to step, until a step adds less than this share."""
-        operator, alpha = self.objective.operator, self.objective.alpha
+        operator, alpha = self.objective.operator, self.objective.penalty_curvature
         preconditioner = 1.0 if self.diagonal is None else 1.0 / self.diagonal
         v, r, form = np.zeros_like(b), b.copy(), 0.0
         s = preconditioner * r

@@ -1,4 +1,4 @@
-"""The one loop of all iterative methods: clock, time limit, callbacks, interruption, checkpoint, history, early stopping."""
+"""The loop of all iterative methods: clock, time limit, callbacks, interruption, checkpoint, history, early stopping."""
 
 import time
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ SHORTEST_LIMIT = 1e-9  # seconds: a limit that is over must still be a positive 
 
 
 class Progress(NamedTuple):
-    """What a callback sees after each iteration; `w` is the best point so far (do not change it)."""
+    """The argument of a callback after each iteration; `w` is the best point so far (do not change it)."""
 
     iteration: int
     seconds: float
@@ -29,12 +29,12 @@ class Latest(Protocol):
     """Receives the best point of a run after every iteration, for a model in case of an interruption."""
 
     def see(self, w: FloatArray) -> None:
-        """Take in the best coefficients so far; they are not changed afterwards."""
+        """Store the best coefficients so far; they are not changed afterwards."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """What limits and watches a run without changing its iterates: time limit, callbacks, checkpoint, validation rows."""
+    """Limits and observers of a run, which do not change its iterates: time limit, callbacks, checkpoint, validation rows."""
 
     max_time: float | None = None
     callbacks: Sequence[Callable[[Progress], Any]] = ()
@@ -88,7 +88,7 @@ class Clock:
 
 
 class Standing(Protocol):
-    """Where a run stands: iterations, seconds, what is known after each iteration, and what early stopping has seen."""
+    """The progress of a run: iterations, seconds, history, and the state of early stopping."""
 
     iteration: int
     seconds: float
@@ -133,8 +133,8 @@ class Steps(ABC):
 def drive(steps: Steps, control: Control, clock: Clock) -> tuple[str, BaseException | None]:
     """Run the steps to their end and return the status and Ctrl-C, if it was pressed.
 
-    A run ends where `steps` says so, at the time limit, when a callback returns True, or when the measure on validation rows
-    has not grown for some time. The checkpoint is written in any case.
+    A run ends when `steps` says so, at the time limit, when a callback returns True, or when the measure on validation rows has
+    not increased for some time. The checkpoint is written in any case.
     """
     try:
         if steps.begin():
@@ -166,7 +166,7 @@ def drive(steps: Steps, control: Control, clock: Clock) -> tuple[str, BaseExcept
 
 
 def _note(steps: Steps, control: Control, clock: Clock) -> None:
-    """Take in where the run stands after an iteration."""
+    """Record the progress of the run after an iteration."""
     state = steps.state
     state.seconds = clock.elapsed()
     w, value = steps.note()

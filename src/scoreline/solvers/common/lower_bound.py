@@ -1,12 +1,13 @@
 """The best lower bound on min J that planes below the risk give."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from scoreline import kernels
+from scoreline.objective import Objective, Point
 from scoreline.runtime.types import FloatArray
 
 # Rounding of c and |v|^2 / alpha when two planes are mixed: two products and a sum each.
@@ -115,3 +116,86 @@ def _best_mixture(own: float, cross: float, new: float, constants: Pair, alpha: 
     values = [_bound(t, own, cross, new, constants, alpha) for t in candidates]
     best = max((v for v in values if not math.isnan(v)), default=None)
     return candidates[0] if best is None else candidates[values.index(best)]
+
+
+GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+MIXING_TRIALS = 14  # of a golden section: the best share of a plane to a thousandth
+
+
+class PenaltyBound:
+    """max over mixtures of planes of  c + min_w <v, w> + Omega(w)  <=  min J, for any penalty (eq. penalty-bound).
+
+    The closed form of the minimum is that of `BoundedPenalty.least`; rounding of a plane's slope is part of it. The new plane
+    is mixed with (0, 0), and then with the best mixture so far. O(p) for each of about 30 shares.
+
+    Attributes
+    ----------
+    value : float
+        The best bound so far.
+    slope, constant, mass, size : ndarray, float, float, float
+        The mixture, and what its rounding is relative to.
+    """
+
+    def __init__(self, objective: Objective):
+        self.objective = objective
+        self.value = 0.0
+        self.slope = np.zeros(objective.n_features)
+        self.constant = self.mass = self.size = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """Return what `restore` needs, as plain arrays and numbers."""
+        return {name: getattr(self, name) for name in ("value", "slope", "constant", "mass", "size")}
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Go on from a record; an empty one changes nothing."""
+        for name, value in record.items():
+            setattr(self, name, np.array(value, dtype=np.float64) if name == "slope" else float(value))
+
+    def add(self, point: Point, slope: FloatArray, level: float) -> float:
+        """Mix in the plane at a point and return the best bound; J is at most `level` somewhere."""
+        objective = self.objective
+        z_max = objective.space.max_abs(point.z, objective.risk.labels)
+        wide = not 0.0 < point.mu * objective.risk.ramp_scale < objective.least_width(point.z, z_max)
+        if not (wide and math.isfinite(point.risk.plane) and np.isfinite(slope).all()):
+            return self.value
+        constants = np.array([point.risk.plane, point.risk.mass, objective.plane_size(point, z_max)])
+        own = np.array([self.constant, self.mass, self.size])
+
+        def bound(t: float, s: float) -> float:
+            constant, mass, size = (t * own + s * constants).tolist()
+            return objective.mixture_bound(t * self.slope + s * slope, constant, mass, size, level)
+
+        _, alone = _largest(lambda s: bound(0.0, s))
+        candidates = [(0.0, alone)]
+        if self.value > 0.0:
+            _, share = _largest(lambda x: bound(1.0 - x, x * alone))
+            candidates += [(1.0 - share, share * alone), (1.0, 0.0)]
+        values = [bound(*pair) for pair in candidates]
+        best = max(values)
+        if best > self.value:
+            t, s = candidates[values.index(best)]
+            self.value, self.slope = best, t * self.slope + s * slope
+            self.constant, self.mass, self.size = (t * own + s * constants).tolist()
+            if t > 0.0:  # mixing rounds too, and what was mixed once is mixed again
+                self.size += MIXING_ROUNDING * (self.size + abs(self.constant))
+        return self.value
+
+
+def _largest(function: Callable[[float], float]) -> tuple[float, float]:
+    """Return the largest value of a concave function on [0, 1], and where it is, by golden section."""
+    low, high = 0.0, 1.0
+    one, two = high - GOLDEN, low + GOLDEN
+    first, second = function(one), function(two)
+    best = max((function(1.0), 1.0), (first, one), (second, two))
+    for _ in range(MIXING_TRIALS):
+        if first < second:
+            low, one, first = one, two, second
+            two = low + GOLDEN * (high - low)
+            second = function(two)
+            best = max(best, (second, two))
+        else:
+            high, two, second = two, one, first
+            one = high - GOLDEN * (high - low)
+            first = function(one)
+            best = max(best, (first, one))
+    return best

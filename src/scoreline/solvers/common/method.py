@@ -1,6 +1,7 @@
-"""What every solver is, certified or not: a name, options, and what it trains."""
+"""The base of all solvers, certified or not: a name, options, and the supported risks and measures."""
 
 import inspect
+from collections.abc import Collection
 from enum import StrEnum
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ class When(StrEnum):
 
 
 class Method:
-    """What `MeasureClassifier(solver=...)` can name: options, and what it trains.
+    """A method that `MeasureClassifier(solver=...)` can name.
 
     Attributes
     ----------
@@ -37,6 +38,9 @@ class Method:
         Risks that risk="auto" takes before others when this method is asked for.
     measures : tuple of str
         Measures that it is made for; empty for all.
+    penalties : tuple of str
+        What it knows of penalties: "l2" (alpha/2 |w|^2), "weights" (a weight per feature, and a free intercept), "elastic_net",
+        "group", "bounds".
     certified : bool
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
     streams : bool
@@ -56,6 +60,7 @@ class Method:
     prefers: ClassVar[tuple[str, ...]] = ()
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
     measures: ClassVar[tuple[str, ...]] = ()
+    penalties: ClassVar[tuple[str, ...]] = ("l2",)
     certified: ClassVar[bool] = True
     streams: ClassVar[bool] = False
     research: ClassVar[bool] = False
@@ -92,6 +97,11 @@ class Method:
     def serves(cls, risk: Risk | type[Risk]) -> bool:
         """Tell whether this method can train that risk (class or object)."""
         raise NotImplementedError
+
+    @classmethod
+    def takes(cls, traits: Collection[str]) -> bool:
+        """Tell whether it knows everything about a penalty that these traits say (`BoundedPenalty.traits`)."""
+        return set(traits) <= set(cls.penalties)
 
     @classmethod
     def trains(cls, measure: Measure | type[Measure]) -> bool:

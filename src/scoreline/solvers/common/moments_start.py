@@ -1,4 +1,4 @@
-"""Where to begin: the direction that the moments of the classes give, at the length with the smallest J."""
+"""A starting point: the direction from the moments of the classes, with the length that minimises J."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Many strengths of the penalty on the same rows: every run begins where the last one ended, with what it has proved."""
+"""Several penalties on the same rows: every run starts at the end of the last one, with its lower bound."""
 
 from collections.abc import Iterator, Sequence
 

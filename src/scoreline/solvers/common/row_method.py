@@ -1,4 +1,4 @@
-"""What the row-by-row methods share: passes over shuffled blocks of rows, and the averaged iterate."""
+"""The base of row-by-row methods: passes over shuffled blocks of rows, and the averaged iterate."""
 
 import logging
 import math
@@ -24,8 +24,8 @@ from scoreline.solvers.common.row_state import RowState
 
 logger = logging.getLogger("scoreline")
 
-PASSES, UPDATES, MOST_PASSES, AMPLE = 25, 2_000_000, 1000, 100
-TRIAL = 5  # one in so many passes tells which of several starts to go on with
+PASSES, UPDATES, MOST_PASSES, AMPLE_ROWS_PER_FEATURE = 25, 2_000_000, 1000, 100
+TRIAL = 5  # one in this many passes decides between several starts
 
 
 @dataclass
@@ -48,11 +48,11 @@ class RowMethod(Method):
     Parameters
     ----------
     passes : int, optional
-        Passes over the rows; by default 25, or with a hundred rows a feature and more as many as make two million updates,
-        1000 at most. Steps fade to 0 over all but the first of them.
+        Passes over the rows; by default 25. With at least a hundred rows per feature the default is as many passes as make two
+        million updates, at most 1000. Steps decrease to 0 over all passes but the first.
     step : str
-        "adaptive": distance over gradients, in units of the root mean square of each column; nothing to tune. "paper":
-        1/sqrt(t), which wants scaled features; steps do not fade then, and all iterates weigh the same.
+        "adaptive" is distance over gradients, in units of the root mean square of each column, without tuning. "paper" is
+        1/sqrt(t), which needs scaled features; steps then do not decrease to 0, and all iterates have the same weight.
     callbacks : sequence of callables
         Each is called after every pass with a Progress (objective NaN; `w` is the mean so far, the last coefficient that of the
         constant feature); one that returns True ends the run.
@@ -101,13 +101,13 @@ class RowMethod(Method):
     def starts(self, p: int, measure: Measure) -> list[RowState]:
         """Return the state before the first row, and states that are tried beside it where the training measure can tell."""
 
-    def take_in(self, rows: Any, measure: Measure, radius: float, state: RowState) -> None:
+    def process_rows(self, rows: Any, measure: Measure, radius: float, state: RowState) -> None:
         """Update the state by rows, in their order; `rows` are the first arguments of the kernel."""
         beta2 = float(getattr(measure, "beta", 1.0)) ** 2
         own = state.v, state.units, state.behind, state.numbers
-        kernels.point_updates.take_in_rows(*rows, state.kind, beta2, self.step == "paper", radius, *own)
+        kernels.point_updates.process_rows(*rows, state.kind, beta2, self.step == "paper", radius, *own)
 
-    def take_in_block(self, rows: RowProblem, block: tuple[int, int, int], state: RowState) -> None:
+    def process_block(self, rows: RowProblem, block: tuple[int, int, int], state: RowState) -> None:
         """Update the state by a block (first row, one past the last, seed) in random order; X is not copied."""
         start, stop, seed = block
         arrays = rows.operator.row_arrays(start, stop)
@@ -115,7 +115,7 @@ class RowMethod(Method):
         order = kernels.shuffle.shuffled(np.uint64(start - first), stop - start, np.uint64(seed))
         own = None if rows.weight is None else rows.weight[first:]
         arguments = (*arrays[:5], order, rows.sign[first:], own, rows.constant)
-        self.take_in(arguments, rows.measure, float(np.sqrt(2.0 / rows.alpha)), state)
+        self.process_rows(arguments, rows.measure, float(np.sqrt(2.0 / rows.alpha)), state)
 
     def control(self) -> Control:
         """Return the control of a run that the options ask for."""
@@ -178,9 +178,9 @@ class _Passes(Steps):
                 "measure": rows.measure.name, "parameters": vars(rows.measure), "rows": self.passing.checksum(),
                 "entries": checked_entries(rows.operator),
             }  # fmt: skip
-            kept = control.journal.begin(method)
-            if kept is not None:
-                self._restore(control.journal, kept.record, p)
+            saved = control.journal.begin(method)
+            if saved is not None:
+                self._restore(control.journal, saved.record, p)
 
     def _restore(self, journal: Journal, record: Mapping[str, Any], p: int) -> None:
         """Go on from a record of the checkpoint."""
@@ -238,7 +238,7 @@ class _Passes(Steps):
         return None if self._pass(self.rows_state, self.seeds[self.state.iteration]) else "max_time"
 
     def _pass(self, state: RowState, seed: int) -> bool:
-        return self.passing.take_in(state, seed, self._in_time)
+        return self.passing.process_rows(state, seed, self._in_time)
 
     def _in_time(self) -> bool:
         return self.control.max_time is None or self.clock.elapsed() <= self.control.max_time
@@ -277,9 +277,9 @@ class _Passes(Steps):
 
 
 def default_passes(n: int, p: int) -> int:
-    """Return how many passes n rows of p features get: more where rows are few, and yet enough not to be learnt by heart.
+    """Return the number of passes for n rows of p features: more for few rows, unless that would overfit.
 
-    On cover-4v2 (30000 x 10) the test F1 was 0.90 after 25 passes, 0.93 after 67, on page-blocks0 (3830 x 10) the Q-mean 0.91
-    and 0.92 after 523; on sylva (9160 x 216) the Q-mean fell from 0.98 to 0.92 with 400.
+    More passes helped on cover-4v2 (30000 x 10; test F1 0.90 after 25 passes, 0.93 after 67) and on page-blocks0 (3830 x 10;
+    Q-mean 0.91, and 0.92 after 523). On sylva (9160 x 216) the Q-mean fell from 0.98 to 0.92 with 400 passes.
     """
-    return max(PASSES, min(MOST_PASSES, math.ceil(UPDATES / n))) if n >= AMPLE * p else PASSES
+    return max(PASSES, min(MOST_PASSES, math.ceil(UPDATES / n))) if n >= AMPLE_ROWS_PER_FEATURE * p else PASSES

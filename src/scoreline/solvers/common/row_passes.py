@@ -52,19 +52,19 @@ class RowPasses:
         return float(self.operator.shape[0]) if weight is None else float(weight.sum())
 
     def checksum(self) -> int:
-        """Return a number that tells one set of labels and weights from another."""
+        """Return a checksum of labels and weights."""
         sign, weight = self.problem.sign, self.problem.weight
         parts = [sign] if weight is None else [sign, weight]
         return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part).data).to_bytes(4, "big") for part in parts))
 
     def learn_units(self, state: RowState) -> None:
-        """Take in all rows as to the units of their columns."""
+        """Update the units of the columns by all rows."""
         state.learn_units(self.operator, self.problem.weight, self.problem.constant)
 
-    def take_in(self, state: RowState, seed: int, in_time: Callable[[], bool]) -> bool:
-        """Take in all rows once; False if time was up before."""
+    def process_rows(self, state: RowState, seed: int, in_time: Callable[[], bool]) -> bool:
+        """Process all rows once; return False if the time limit was reached before."""
         for block in blocks_in_random_order(self.operator, np.random.default_rng(seed)):
-            self.method.take_in_block(self.problem, block, state)
+            self.method.process_block(self.problem, block, state)
             if not in_time():
                 return False
         return True

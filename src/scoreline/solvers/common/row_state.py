@@ -1,4 +1,4 @@
-"""Where a row-by-row method stands, as plain arrays and numbers."""
+"""The state of a row-by-row method, as plain arrays and numbers."""
 
 import copy
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class RowState:
         return cls(np.zeros(p + 1), np.zeros(p + 1), np.ones(p + 1), numbers, kind, *sums)
 
     def learn_units(self, operator: LinearMap, weight: FloatArray | None, constant: float) -> None:
-        """Take in rows as to the units of their columns; |w| is measured in the new units. One pass, and O(p)."""
+        """Update the units of the columns by all rows; |w| is measured in the new units. One pass, and O(p)."""
         if self.squares is None or self.counts is None:
             return
         self.add_squares(operator, weight)
@@ -63,7 +63,7 @@ class RowState:
             kernels.point_updates.add_squares(*arrays[:5], *bounds, own, self.squares, self.counts)
 
     def set_units(self, squares: FloatArray, counts: FloatArray, constant: float) -> None:
-        """Take squares and counts of the columns, and the units they make."""
+        """Set squares and counts of the columns, and the units that follow from them."""
         if not np.isfinite(squares).all() or ((squares == 0.0) & (counts > 0.0)).any():
             raise ValueError(OUT_OF_RANGE)
         self.squares, self.counts = squares, counts

@@ -1,4 +1,4 @@
-"""What a run that ended says to the user: a gap that is too large, a model that ranks nothing."""
+"""Warnings at the end of a run: the gap is too large, or the fit is degenerate."""
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,14 +18,14 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
     if result.status not in advice:
         return
     gap = "unknown" if result.gap is None else f"{result.gap:.3g}"
-    asked = (
+    goal = (
         f"tol={solver.tol:g} of the lower bound (or of J(0)/1000)"
         if solver.abs_tol is None
         else f"abs_tol={solver.abs_tol:g}"
     )
     warn_user(
         f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
-        f"asked for {asked}. {advice[result.status]}",
+        f"asked for {goal}. {advice[result.status]}",
         ConvergenceWarning,
     )
 

@@ -1,4 +1,4 @@
-"""Where to begin: the optimum of growing samples of the rows, which costs a fraction of a pass."""
+"""A starting point: the optimum on growing samples of the rows, which costs a fraction of a pass."""
 
 import copy
 import logging
@@ -16,13 +16,13 @@ logger = logging.getLogger("scoreline")
 # samples end where that is about one per cent: from there the steps on all rows are those of a Hessian that fits. More samples
 # (growth 4 or 8), or up to n / 4 rows, took longer on covtype, ijcnn1, cod-rna and letter.
 EXCESS, ENOUGH = 2.0, 0.0125
-FIRST, GROWTH = 20.0, 16.0  # rows a feature of the first sample; rows of a sample over those of the one before
-LEAST = 1000  # rows of a sample
-LARGEST = 0.25  # share of all rows: beyond, a sample saves little
-AMPLE = 16.0  # rows over those of the first sample from which on init="auto" takes samples
-ITERATIONS = 8  # on a sample: what follows fits its noise. 5 and 12 took 10 % longer
-# alpha of a sample of m rows is at least 1 / m: directions of less curvature are noise in it. Without, half of all runs at
-# alpha 1e-6 took longer than from 0 (up to 1.8 times); with 0.3 and 3 in place of 1 single ones did.
+FIRST, GROWTH = 20.0, 16.0  # rows per feature of the first sample, and the growth factor of the next samples
+LEAST = 1000  # least rows of a sample
+LARGEST = 0.25  # largest sample as a share of all rows; a larger one saves little
+AMPLE = 16.0  # init="auto" uses samples from this multiple of the rows of the first sample on
+ITERATIONS = 8  # on a sample; more would fit its noise. 5 and 12 took 10 % longer
+# alpha of a sample of m rows is at least 1 / m, because directions of less curvature are noise in it. Without this
+# limit half of all runs at alpha 1e-6 took longer than from 0 (up to 1.8 times); with 0.3 or 3 in place of 1 a few did.
 PENALTY = 1.0
 
 
@@ -84,7 +84,7 @@ class Samples:
             share = np.array([a / len(t) for a, t in zip(available, taken, strict=True)])
             weight = share[(labels.sign[rows] < 0).astype(np.intp)] * (1.0 if weight is None else weight)
         risk = objective.risk.prepare(labels.sign[rows], weight, objective.space)
-        return Objective(objective.operator.on_rows(rows), risk, max(objective.alpha, PENALTY / m))
+        return Objective(objective.operator.on_rows(rows), risk, max(objective.alpha, PENALTY / m), objective.penalty)
 
 
 def sample_start(objective: Objective, solver: Any, control: Control | None = None) -> Sampled | None:

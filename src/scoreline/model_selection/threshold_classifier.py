@@ -1,0 +1,432 @@
+"""ThresholdClassifier: the decision threshold that serves a measure, for any scikit-learn classifier."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
+from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from scoreline.fitting.checks import available_if, check_labels, check_sample_weight, check_truth
+from scoreline.fitting.threshold import ScoredRows, few_flagged, has_guarantee, target_missed
+from scoreline.measures import (
+    CountsBasedMeasure,
+    Measure,
+    OperatingPoint,
+    best_threshold,
+    get_measure,
+    promised_threshold,
+    robust_threshold,
+)
+from scoreline.runtime.checks import check_choice
+from scoreline.runtime.messages import warn_user
+from scoreline.runtime.types import AnyArray, FloatArray
+
+RESPONSES = ("predict_proba", "decision_function")
+LEAST_PROBABILITY = 1e-12  # and 1 less it: the ends of probabilities whose logits are blurred
+
+
+def _estimator_has(name: str) -> Callable[[Any], None]:
+    """Return a check that raises the error of the estimator if it has no such method."""
+
+    def check(clf: Any) -> None:
+        getattr(getattr(clf, "estimator_", clf.estimator), name)
+
+    return check
+
+
+class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Any classifier for two classes, with the decision threshold that serves a measure.
+
+    The threshold is chosen on scores of rows that their model has not seen: cross-fitted scores, or all rows with
+    cv="prefit". It is the robust threshold of `robust_threshold`, or the exact one of `best_threshold`. It takes the place of
+    scikit-learn's TunedThresholdClassifierCV, which tries 100 thresholds in each fold and averages their values.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `predict_proba` or `decision_function`: a scikit-learn classifier, a pipeline, LightGBM, XGBoost.
+    measure : str or Measure, default="f1"
+        What the threshold is to serve. Ranking measures have no threshold of their own: theirs is that of the balanced
+        accuracy.
+    measure_params : dict, default=None
+        Parameters of a measure given by name, for example {"precision": 0.9} for "recall_at_precision".
+    threshold : {"auto", "robust", "exact"}, default="auto"
+        "robust" blurs the scores, so that the threshold does not depend on individual rows. "exact" is the best threshold of
+        the cross-fitted scores. "auto" is "robust" for count-based measures and "exact" for ranking measures.
+    response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+        What the threshold applies to. "auto" takes the first that the estimator has.
+    cv : int, float, splitter, iterable or "prefit", default=5
+        Folds of the cross-fitting. A float is the share of rows in a single held-out set. "prefit" takes the estimator as it
+        is, and the rows must be new to it.
+        With `guarantee`, the rows of a single split are held out: a random share of 1 / cv, or `cv` itself if it is a float.
+    refit : bool, default=True
+        Train the final model on all rows. False needs a single split, and keeps its model. It means nothing with "prefit".
+        With `guarantee` the model
+        of the single split is kept, because the promise is about that model.
+    n_jobs : int, default=None
+        Number of folds that are trained at the same time.
+    random_state : int, RandomState or None, default=None
+        Random seed of the held-out rows of a float `cv`.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    classes_ : ndarray of shape (2,)
+        The two classes; classes_[1] is positive.
+    best_threshold_ : float
+        `predict` returns classes_[1] where the response is larger.
+    best_score_ : float
+        The measure of the rows that the threshold was chosen on.
+    promise_ : Promise or None
+        With `guarantee` in measure_params: what is promised. Where it does not hold, a warning says why, and `predict` returns
+        classes_[0] for every row (for a floor of recall classes_[1], which keeps it).
+    response_method_ : str
+        The response that is compared with the threshold.
+    n_features_in_ : int
+        Number of features, if the estimator tells it.
+    feature_names_in_ : ndarray of str
+        Names of the features, if the estimator tells them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from scoreline import ThresholdClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = ThresholdClassifier(LogisticRegression(max_iter=5000), "f1").fit(X, y)
+    >>> round(clf.score(X, y), 2)
+    0.97
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        measure: str | Measure = "f1",
+        measure_params: dict[str, Any] | None = None,
+        *,
+        threshold: str = "auto",
+        response_method: str = "auto",
+        cv: Any = 5,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.measure = measure
+        self.measure_params = measure_params
+        self.threshold = threshold
+        self.response_method = response_method
+        self.cv = cv
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> "ThresholdClassifier":
+        """Train the estimator and choose its threshold.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n, p)
+            Examples in rows, as the estimator takes them.
+        y : array of n labels
+            Two classes; the larger in sorted order is positive.
+        sample_weight : array of n weights, optional
+            Weights of the rows for the threshold, and for the estimator if its `fit` takes them.
+        **params
+            Further arguments of the estimator's `fit` and of the splitter, where scikit-learn routes metadata.
+
+        Returns
+        -------
+        ThresholdClassifier
+            The fitted classifier.
+        """
+        measure = self._checked_measure()
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None: pass one label per row.")
+        X, y, sample_weight = indexable(X, y, sample_weight)
+        if len(y) == 0 or (hasattr(X, "shape") and 0 in X.shape):
+            shape = getattr(X, "shape", (len(y),))
+            raise ValueError(f"X has 0 sample(s) or 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+        routed = self._routed(sample_weight, params)
+        if self.cv == "prefit":
+            try:
+                check_is_fitted(self.estimator, "classes_")
+            except NotFittedError:
+                raise NotFittedError("cv='prefit' needs a fitted estimator; fit it first, on other rows.") from None
+            model, classes = self.estimator, np.asarray(self.estimator.classes_)
+            truth = check_truth(y, classes, len(y))
+            method = self._method_of(model)
+            rows = [_Scored(np.arange(len(truth)), self._response(model, method, X))]
+        else:
+            classes, sign = check_labels(y, len(y))
+            truth = sign > 0
+            y = np.asarray(y)
+            splits = self._splits(X, y, routed, has_guarantee(measure))
+            refit = self.refit and not has_guarantee(measure)  # a promise is about the model that was tested
+            model = self._trained(X, y, routed, None if refit else splits[0][0])
+            method = self._method_of(model)
+            rows = self._cross_fitted(X, y, routed, splits, method, None if refit else model)
+        weight = check_sample_weight(sample_weight, len(truth))
+        places = np.concatenate([each.places for each in rows])
+        scores = np.concatenate([each.scores for each in rows])
+        scored = ScoredRows(np.where(truth[places], 1, -1), scores, None if weight is None else weight[places])
+        promise = None
+        if isinstance(measure, OperatingPoint) and measure.guarantee is not None:
+            threshold, promise = promised_threshold(measure, *scored, self.random_state)
+        else:
+            threshold = self._chosen(measure, scored, method)
+        self.estimator_, self.classes_, self.response_method_ = model, classes, method
+        self.best_threshold_, self.best_score_ = threshold, _value(measure, scored, threshold)
+        self.promise_ = promise
+        if promise is not None and not promise.holds:
+            warn_user(str(promise))
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+            else:
+                self.__dict__.pop(name, None)
+        return self
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row: classes_[1] where the response is above `best_threshold_`.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of m labels
+            The classes.
+        """
+        check_is_fitted(self, "estimator_")
+        scores = self._response(self.estimator_, self.response_method_, X)
+        return np.asarray(self.classes_[(scores > self.best_threshold_).astype(int)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the measure on (X, y).
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+        y : array of m labels
+            Their classes.
+        sample_weight : array of m weights, optional
+            Rows count as often as their weight.
+
+        Returns
+        -------
+        float
+            The measure itself, larger is better.
+        """
+        check_is_fitted(self, "estimator_")
+        scores = self._response(self.estimator_, self.response_method_, X)
+        truth = check_truth(y, self.classes_, len(scores))
+        weight = check_sample_weight(sample_weight, len(scores))
+        rows = ScoredRows(np.where(truth, 1, -1), scores, weight)
+        return _value(get_measure(self.measure, self.measure_params), rows, self.best_threshold_)
+
+    @available_if(_estimator_has("predict_proba"))
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the estimator.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m, 2)
+            One column for each class.
+        """
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    @available_if(_estimator_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities of the estimator.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m, 2)
+            One column for each class.
+        """
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict_log_proba(X))
+
+    @available_if(_estimator_has("decision_function"))
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the decision values of the estimator, whose threshold is `best_threshold_` only if they are the response.
+
+        Parameters
+        ----------
+        X : as in `fit`, of shape (m, p)
+            Examples in rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The decision values.
+        """
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.decision_function(X))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return which metadata go to the estimator and to the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing of `fit`.
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        inner = get_tags(self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+    def _checked_measure(self) -> Measure:
+        if not hasattr(self.estimator, "fit"):
+            raise ValueError(f"estimator={self.estimator!r} has no fit; pass an object, not a class or a name.")
+        check_choice("threshold", self.threshold, ("auto", "robust", "exact"))
+        check_choice("response_method", self.response_method, ("auto", *RESPONSES))
+        measure = get_measure(self.measure, self.measure_params)
+        if self.threshold == "robust" and not isinstance(measure, CountsBasedMeasure):
+            raise ValueError(
+                f"threshold='robust' is for count-based measures, and {measure.name!r} is a ranking measure; use 'auto'."
+            )
+        return measure
+
+    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> Bunch:
+        """Return the arguments of the estimator's `fit` and of the splitter."""
+        from sklearn import get_config
+
+        if get_config()["enable_metadata_routing"]:
+            given = params if sample_weight is None else params | {"sample_weight": sample_weight}
+            return process_routing(self, "fit", **given)
+        if params:
+            raise ValueError(
+                f"fit got {sorted(params)}, expected X, y and sample_weight. Other arguments need "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        takes = sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight")
+        return Bunch(estimator=Bunch(fit={"sample_weight": sample_weight} if takes else {}), splitter=Bunch(split={}))
+
+    def _splits(self, X: Any, y: AnyArray, routed: Bunch, promised: bool) -> list[tuple[AnyArray, AnyArray]]:
+        """Return the training rows and the held-out rows of each fold."""
+        if isinstance(self.cv, float):
+            if not 0.0 < self.cv < 1.0:
+                raise ValueError(f"cv={self.cv!r} must be a share between 0 and 1, or a whole number of folds.")
+            kind = ShuffleSplit if promised else StratifiedShuffleSplit
+            cv: Any = kind(1, test_size=self.cv, random_state=self.random_state)
+        elif promised and isinstance(self.cv, (int, np.integer)) and self.cv >= 2:
+            cv = ShuffleSplit(1, test_size=1.0 / self.cv, random_state=self.random_state)
+        else:
+            cv = check_cv(self.cv, y, classifier=True)
+        splits = list(cv.split(X, y, **routed.splitter.split))
+        if promised:
+            return splits[:1]
+        if not self.refit and len(splits) > 1:
+            raise ValueError(
+                f"refit=False needs a single split, cv={self.cv!r} has {len(splits)}; pass a share, cv=0.2."
+            )
+        return splits
+
+    def _trained(self, X: Any, y: AnyArray, routed: Bunch, rows: AnyArray | None) -> Any:
+        """Return a new model of some rows, or of all."""
+        given = routed.estimator.fit
+        if rows is None:
+            return clone(self.estimator).fit(X, y, **given)
+        count = len(y)
+        part = {name: _safe_indexing(each, rows) if _is_per_row(each, count) else each for name, each in given.items()}
+        return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **part)
+
+    def _cross_fitted(
+        self, X: Any, y: AnyArray, routed: Bunch, splits: list[tuple[AnyArray, AnyArray]], method: str, model: Any
+    ) -> list["_Scored"]:
+        """Return the scores of the held-out rows of each fold; `model` is that of a single split, if it is there already."""
+
+        def one(train: AnyArray, test: AnyArray) -> _Scored:
+            if len(np.unique(y[train])) < 2:
+                raise ValueError("a fold has training rows of one class only; use fewer folds, cv=2.")
+            fitted = self._trained(X, y, routed, train) if model is None else model
+            return _Scored(np.asarray(test), self._response(fitted, method, _safe_indexing(X, test)))
+
+        return list(Parallel(n_jobs=self.n_jobs)(delayed(one)(*split) for split in splits))
+
+    def _method_of(self, model: Any) -> str:
+        names = RESPONSES if self.response_method == "auto" else (self.response_method,)
+        for name in names:
+            if hasattr(model, name):
+                return name
+        raise AttributeError(f"{type(model).__name__} has no {' nor '.join(names)}, expected a classifier with scores.")
+
+    def _response(self, model: Any, method: str, X: Any) -> FloatArray:
+        """Return the scores of the positive class."""
+        response = np.asarray(getattr(model, method)(X), dtype=np.float64)
+        if response.ndim == 2 and response.shape[1] == 2:
+            response = response[:, 1]
+        if response.ndim != 1:
+            raise ValueError(
+                f"{method} of {type(model).__name__} returned shape {response.shape}, expected scores of two classes."
+            )
+        return response
+
+    def _chosen(self, measure: Measure, rows: ScoredRows, method: str) -> float:
+        """Return the threshold; warn where an operating point is out of reach."""
+        if not ((rows.sign > 0).any() and (rows.sign < 0).any()):
+            raise ValueError("the rows that the threshold is chosen on have one class only, expected both.")
+        missed = target_missed(measure, rows)
+        robust = self.threshold != "exact" and isinstance(measure, CountsBasedMeasure) and missed is None
+        if robust:
+            assert isinstance(measure, CountsBasedMeasure)
+            probabilities = method == "predict_proba"  # their logits have no ends, so a blur of them has one width
+            clipped = np.clip(rows.scores, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
+            z = logit(clipped) if probabilities else rows.scores
+            found = robust_threshold(rows.sign, z, measure, rows.weight).threshold
+            threshold = float(expit(found)) if probabilities else found
+        else:
+            threshold = best_threshold(rows.sign, rows.scores, measure, rows.weight).threshold
+        message = missed or few_flagged(measure, rows, threshold)
+        if message is not None:
+            warn_user(message)
+        return threshold
+
+
+class _Scored(NamedTuple):
+    """Which rows were held out of a fold, and their scores."""
+
+    places: AnyArray
+    scores: FloatArray
+
+
+def _value(measure: Measure, rows: ScoredRows, threshold: float) -> float:
+    decision = rows.scores if measure.uses_order else np.where(rows.scores > threshold, 1.0, -1.0)
+    return measure.value(rows.sign, decision, rows.weight)
+
+
+def _is_per_row(given: Any, count: int) -> bool:
+    """Tell whether an argument of `fit` has an entry for each row."""
+    return given is not None and hasattr(given, "__len__") and not isinstance(given, str) and len(given) == count

@@ -1,0 +1,235 @@
+"""Sparse, grouped and bounded models: optima of cvxpy, bounds that are proofs, working sets, and where the classifier goes."""
+
+import warnings
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from cases import for_each
+from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load_model
+from scoreline.objective import Objective
+from scoreline.operators import InterceptOperator, as_operator
+from scoreline.penalties import BoundedPenalty, ElasticNetPenalty, GroupPenalty, L2Penalty
+from scoreline.risks.registry import all_risks, get_risk
+from scoreline.solvers import ProximalSolver
+from scoreline.solvers import proximal as module
+from tiers import TIER
+
+GROUPS = [[0, 1], [2, 3], [4, 5]]
+PENALTIES = {
+    "elastic_net": (ElasticNetPenalty(0.5), None),
+    "weighted": (ElasticNetPenalty(0.5, [1, 2, 0.5, 1, 3, 0.1]), {3: (0, None)}),
+    "signs": (L2Penalty(), (0.0, None)),
+    "box": (ElasticNetPenalty(0.3), (-0.1, 0.2)),
+    "group": (GroupPenalty(GROUPS, 0.5), None),
+    "group_signs": (GroupPenalty(GROUPS, 0.5), (0.0, None)),
+}
+SERVED = sorted(name for name, risk in all_risks().items() if ProximalSolver.serves(risk))
+
+
+def problem(seed=0, n=60, p=6):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    y = np.where(X @ rng.standard_normal(p) + 1.5 * rng.standard_normal(n) > 0.5, 1, -1)
+    y[:2] = 1, -1
+    return X, y
+
+
+def objective(X, y, risk, alpha, penalty, bounds=None, dense=True):
+    prepared = BoundedPenalty.of(penalty, X.shape[1], None, bounds)
+    operator, kind = as_operator(X), get_risk(risk)
+    if kind.shift == "needed":
+        operator, prepared = InterceptOperator(operator), prepared.with_constant(0.0)
+    return Objective(operator, kind.prepare(y), alpha, prepared)
+
+
+def optimum(X, y, risk, alpha, penalty, bounds):
+    """Return min J by Clarabel, from the definitions."""
+    p, terms = X.shape[1], penalty.terms(X.shape[1])
+    w, b = cp.Variable(p), cp.Variable()
+    positive, negative = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+    if risk == "roc_area":
+        pairs = (X[positive][:, None, :] - X[negative][None, :, :]).reshape(-1, p)
+        R = cp.sum(cp.pos(1 - pairs @ w)) / len(pairs)
+    else:
+        m = cp.multiply(y, X @ w + b)
+        loss = {
+            "hinge": cp.pos(1 - m), "logistic": cp.logistic(-m), "squared_hinge": 0.5 * cp.square(cp.pos(1 - m)),
+        }[risk]  # fmt: skip
+        R = cp.sum(loss) / len(y)
+    omega = 0.5 * cp.sum(cp.multiply(terms.quadratic, cp.square(w))) + cp.sum(cp.multiply(terms.absolute, cp.abs(w)))
+    if terms.norms is not None:
+        omega += sum(norm * cp.norm(w[np.flatnonzero(terms.groups == g)]) for g, norm in enumerate(terms.norms))
+    prepared = BoundedPenalty.of(penalty, p, None, bounds)
+    limits = []
+    for j in range(p):
+        limits += [w[j] >= prepared.lower[j]] if np.isfinite(prepared.lower[j]) else []
+        limits += [w[j] <= prepared.upper[j]] if np.isfinite(prepared.upper[j]) else []
+    task = cp.Problem(cp.Minimize(alpha * omega + R), limits)
+    task.solve(solver=cp.CLARABEL)
+    return task.value
+
+
+@for_each("kind", sorted(PENALTIES))
+@for_each("risk", ["logistic", "squared_hinge", "hinge", "roc_area"])
+def test_optima_are_those_of_cvxpy(risk, kind):
+    penalty, bounds = PENALTIES[kind]
+    X, y = problem()
+    for alpha in (0.1,) if TIER == "quick" else (0.3, 0.1, 0.01):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = ProximalSolver(tol=5e-7, max_iter=400).solve(objective(X, y, risk, alpha, penalty, bounds))
+        best = optimum(X, y, risk, alpha, penalty, bounds)
+        assert result.objective == pytest.approx(best, rel=1e-6)
+        assert result.lower_bound <= best * (1.0 + 1e-7)  # Clarabel's error
+        assert result.gap <= 1e-5 * best
+
+
+@for_each("kind", sorted(PENALTIES))
+@for_each("risk", SERVED)
+def test_bounds_lie_below_j_everywhere(risk, kind):
+    """Every risk that the solver serves; J at points around the best one, within the bounds."""
+    penalty, bounds = PENALTIES[kind]
+    rng = np.random.default_rng(7)
+    n = 16 if risk == "contingency_entropy" else 40
+    X, y = problem(3, n)
+    J = objective(X, y, risk, float(10.0 ** rng.uniform(-4, 0)), penalty, bounds)
+    runs = [ProximalSolver(tol=tol, max_iter=30).solve(J) for tol in (1e-1, 1e-8)]
+    best = runs[-1].w
+    for k in range(6):
+        w = J.nearest(best + 10.0**-k * rng.standard_normal(len(best)))
+        assert all(run.lower_bound <= J.value(w) * (1.0 + 1e-12) for run in runs)
+    assert runs[-1].lower_bound > 0.5 * runs[-1].objective, "otherwise it proves little"
+    assert (np.diff(runs[-1].history["objective"]) <= 0.0).all()
+
+
+def test_bounds_are_proofs_in_exact_arithmetic():
+    """Hinge with elastic nets and bounds, J in fractions at the best points known."""
+    rng = np.random.default_rng(8)
+    for seed in range(4 if TIER == "quick" else 100):
+        X, y = problem(seed, 12, 2)
+        X = X + float(rng.choice([0.0, 50.0]))
+        ratio, alpha = float(rng.choice([0.3, 1.0])), float(10.0 ** rng.uniform(-4, 0))
+        bounds = None if seed % 2 else {0: (0.0, 0.5)}
+        J = objective(X, y, "hinge", alpha, ElasticNetPenalty(ratio), bounds)
+        loose, tight = (ProximalSolver(tol=tol, max_iter=60).solve(J) for tol in (1e-2, 1e-9))
+        penalty = J.bounded_penalty
+        for w in (tight.w, loose.w):
+            exact = [Fraction(float(v)) for v in w]
+            omega = sum(
+                Fraction(float(q)) * v * v / 2 + Fraction(float(a)) * abs(v)
+                for q, a, v in zip(penalty.quadratic, penalty.absolute, exact, strict=True)
+            )
+            risk = Fraction(0)
+            for row, s in zip(X, y, strict=True):
+                z = sum(Fraction(float(x)) * v for x, v in zip(row, exact[:2], strict=True)) + exact[2]
+                risk += max(Fraction(0), 1 - int(s) * z)
+            value = Fraction(alpha) * omega + risk / len(y)
+            assert all(Fraction(run.lower_bound) <= value for run in (loose, tight))
+
+
+def wide(seed=1, n=150, p=1400):
+    rng = np.random.default_rng(seed)
+    X = sp.random(n, p, density=0.03, random_state=seed, format="csr", data_rvs=rng.standard_normal)
+    X = sp.hstack([rng.standard_normal((n, 3)), X[:, 3:]], format="csr")
+    y = (X[:, :3].toarray() @ np.array([2.0, -1.5, 1.0]) + 0.5 * rng.standard_normal(n) > 0.3).astype(int)
+    return sp.csr_matrix(X), y
+
+
+@for_each("risk", ["logistic", "roc_area"])
+def test_working_sets_and_lbfgs_find_the_same(risk, monkeypatch):
+    X, y = wide()
+    J = objective(X, np.where(y == 1, 1, -1), risk, 0.02, ElasticNetPenalty(0.8))
+    on_sets = ProximalSolver(tol=1e-4).solve(J)
+    assert on_sets.n_passes < 40
+    monkeypatch.setattr(ProximalSolver, "_working_set", lambda *arguments: None)
+    without = ProximalSolver(tol=1e-3, max_iter=400).solve(J)
+    for result in (on_sets, without):
+        assert result.status == "converged"
+        assert 0 < np.count_nonzero(result.w) < 100
+    assert on_sets.lower_bound <= without.objective
+    assert without.lower_bound <= on_sets.objective
+
+
+def test_groups_in_working_sets():
+    X, y = wide()
+    groups = [[j, j + 1] for j in range(0, X.shape[1], 2)]
+    result = ProximalSolver(tol=1e-4).solve(
+        objective(X, np.where(y == 1, 1, -1), "logistic", 0.02, GroupPenalty(groups, 0.8))
+    )
+    assert result.status == "converged"
+    chosen = (result.w[:-1].reshape(-1, 2) != 0.0).sum(axis=1)
+    assert set(chosen) == {0, 2}, "a group is in the model or it is not"
+
+
+def test_the_record_goes_on_and_limits_are_kept():
+    X, y = problem(5)
+    J = objective(X, y, "roc_area", 0.01, ElasticNetPenalty(0.5))
+    first = ProximalSolver(max_iter=3, tol=1e-9).solve(J)
+    assert first.status == "max_iter"
+    rest = ProximalSolver(tol=1e-5).solve(J, state=first.state.record())
+    assert rest.status == "converged"
+    assert rest.lower_bound <= ProximalSolver(tol=1e-5).solve(J).objective
+
+    def press_ctrl_c(progress):
+        raise KeyboardInterrupt
+
+    assert ProximalSolver(callbacks=[press_ctrl_c], tol=1e-9).solve(J).status == "interrupted"
+    assert ProximalSolver(max_time=1e-9, tol=1e-9).solve(J).status == "max_time"
+
+
+def test_the_classifier_goes_everywhere(tmp_path):
+    X, y = wide(p=60)
+    options = {"penalty": "elastic_net", "penalty_params": {"l1_ratio": 0.9}, "alpha": 0.02}
+    for measure in ("roc_auc", "f1", "average_precision", "accuracy"):
+        clf = MeasureClassifier(measure, **options).fit(X, y)
+        assert (clf.solver_, clf.status_) == ("proximal", "converged")
+        assert 0 < np.count_nonzero(clf.coef_) < 60
+        assert clf.objective(X, y) == pytest.approx(clf.objective_, rel=1e-10)
+        dense = MeasureClassifier(measure, **options).fit(X.toarray(), y)
+        # Both are within tol of one minimum.
+        assert abs(dense.objective_ - clf.objective_) <= dense.gap_ + clf.gap_
+    clf.save(tmp_path / "model.npz")
+    assert np.array_equal(load_model(tmp_path / "model.npz").decision_function(X), clf.decision_function(X))
+    chosen = MeasureClassifierCV(
+        "roc_auc", alphas=[0.1, 0.01], cv=3, **{k: options[k] for k in ("penalty", "penalty_params")}
+    )
+    assert chosen.fit(X, y).alpha_ in (0.1, 0.01)
+    with_probability = MeasureClassifier("accuracy", risk="logistic", probability=True, **options).fit(X, y)
+    assert with_probability.predict_proba(X).shape == (len(y), 2)
+
+
+@for_each("scaling", [None, "maxabs", "standard"])
+def test_bounds_hold_exactly_in_the_units_of_coef(scaling):
+    X, y = problem(6, 200)
+    X = X * [1.0, 10.0, 0.1, 1.0, 3.0, 7.0] + 5.0
+    bounds = {0: (0.0, 0.3), 1: (None, 0.0), 2: (-0.1, None), 5: (0.01, 0.011)}
+    for measure in ("roc_auc", "accuracy"):
+        coef = MeasureClassifier(measure, scaling=scaling, bounds=bounds, alpha=1e-3).fit(X, y).coef_[0]
+        for j, (low, high) in bounds.items():
+            assert low is None or coef[j] >= low
+            assert high is None or coef[j] <= high
+        assert 0.01 <= coef[5] <= 0.011
+
+
+def test_bounds_by_name_and_constant_columns():
+    pd = pytest.importorskip("pandas")
+    X, y = problem(6)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    one = MeasureClassifier(bounds={"b": (0, None), "e": (None, 0)}).fit(frame, y)
+    other = MeasureClassifier(bounds={1: (0, None), 4: (None, 0)}).fit(X, y)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-8)  # columns in another layout: sums in another order
+    frame["b"] = 1.0
+    with pytest.raises(ValueError, match=r"exclude 0 for column 1, which is constant"):
+        MeasureClassifier(scaling="standard", bounds={"b": (0.5, None)}).fit(frame, y)
+
+
+def test_the_lists_say_who_serves_what():
+    table = {info.name: info.penalties for info in list_solvers()}
+    assert table["proximal"] == ("l2", "weights", "elastic_net", "group", "bounds")
+    assert table["newton"] == ("l2", "weights")
+    assert table["bundle_ocas"] == ("l2",)
+    assert module.ProximalSolver.takes({"group", "bounds"})
