@@ -180,7 +180,8 @@ def table(path):
         print(f"- auto less EBM, {len(d)} sets, one split: mean {np.mean(d):+.4f}; ratio of seconds, EBM to auto: "
               f"{np.exp(np.mean(np.log(ratio))):.1f} (geometric mean)")  # fmt: skip
     gaps = [r["gap"] for r in rows if "gap" in r]
-    print(f"- largest proved gap of a fit, relative to what tol is relative to: {max(gaps):.4f}")
+    if gaps:
+        print(f"- largest proved gap of a fit, relative to what tol is relative to: {max(gaps):.4f}")
 
 
 def passes():
