@@ -239,8 +239,8 @@ def code_rows(X, values, starts, exact, out, bounds, first, last):
 def interactions(codes, grid, cells, pairs, u, weight, gains, bounds, first, last):
     """Write what the cells of each pair explain of u beyond rows and columns of its grid.
 
-    With U and N the sums of u and of the weight over the cells, effects a and b of rows and columns are fitted to U / N by
-    backfitting, and the gain is the sum of (U - N (a + b))^2 / (N + 1). `grid` has the cell of every code of a column.
+    U and N are the sums of u and of the weight over the cells. Effects a and b of rows and columns are fitted to U / N by
+    backfitting. The gain is the sum of (U - N (a + b))^2 / (N + 1). `grid` has the cell of every code of a column.
     """
     most = np.int64(cells.max())
     sums, weights = np.empty((most, most)), np.empty((most, most))
