@@ -16,6 +16,7 @@ from scoreline.penalties import BoundedPenalty, ElasticNetPenalty, GroupPenalty,
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers import ProximalSolver
 from scoreline.solvers import proximal as module
+from scoreline.solvers.common.path import alpha_max
 from tiers import TIER
 
 GROUPS = [[0, 1], [2, 3], [4, 5]]
@@ -163,6 +164,19 @@ def test_groups_in_working_sets():
     assert result.status == "converged"
     chosen = (result.w[:-1].reshape(-1, 2) != 0.0).sum(axis=1)
     assert set(chosen) == {0, 2}, "a group is in the model or it is not"
+
+
+@for_each("kind", ["elastic_net", "group", "group_signs"])
+@for_each("risk", ["logistic", "squared_hinge", "roc_area"])
+def test_above_the_largest_alpha_no_feature_is_in_the_model(risk, kind):
+    X, y = problem(9)
+    penalty, bounds = PENALTIES[kind]
+    limit = alpha_max(objective(X, y, risk, 1.0, penalty, bounds))
+    assert 0.0 < limit < np.inf
+    for factor, empty in ((1.001, True), (0.98, False)):
+        w = ProximalSolver(tol=1e-7, max_iter=300).solve(objective(X, y, risk, factor * limit, penalty, bounds)).w[:6]
+        assert (not w.any()) == empty
+    assert alpha_max(objective(X, y, risk, 1.0, L2Penalty())) == np.inf
 
 
 def test_the_record_goes_on_and_limits_are_kept():

@@ -173,6 +173,20 @@ class BoundedPenalty:
                 found = np.minimum(found, more * level / (alpha * self.norms[self.groups]))
         return found
 
+    def largest_alpha(self, slope: FloatArray) -> float:
+        """Return the smallest alpha for which w = 0 is optimal, given the slope of the risk there (eq. alpha-max).
+
+        Infinite where coefficients leave 0 at any alpha: those with a slope and neither an absolute value nor a norm.
+        """
+        if not np.array_equal(self.nearest(np.zeros_like(slope)), np.zeros_like(slope)):
+            return math.inf
+        blocked = ((slope > 0.0) & (self.lower == 0.0)) | ((slope < 0.0) & (self.upper == 0.0))
+        pull, cost = np.where(blocked, 0.0, np.abs(slope)), self.absolute
+        if self.groups is not None and self.norms is not None:
+            pull, cost = np.sqrt(np.bincount(self.groups, pull * pull, len(self.norms))), self.norms
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.where(pull > 0.0, pull / cost, 0.0).max(initial=0.0))
+
     def steepest(self, w: FloatArray, gradient: FloatArray, alpha: float) -> FloatArray:
         """Return the subgradient of J of least length, 0 where a bound is in the way; `gradient` is that of the risk."""
         slope = gradient + alpha * self.quadratic * w

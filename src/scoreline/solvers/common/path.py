@@ -2,10 +2,32 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from scoreline.objective import Objective
 from scoreline.runtime.types import FloatArray
 from scoreline.solvers.common.base import Result, Solver
 from scoreline.solvers.common.loop import Control
+
+
+def alpha_max(objective: Objective) -> float:
+    """Return the smallest alpha for which no feature is in the model, in closed form (eq. alpha-max).
+
+    An intercept without penalty is at its best value there. Infinite for penalties that leave coefficients 0 at no alpha, like
+    "l2". One pass.
+
+    Parameters
+    ----------
+    objective : Objective
+        Rows, risk and penalty; its own alpha is not used. Its risk must be smooth at w = 0, as all but PRBEP are.
+    """
+    w = np.zeros(objective.n_features)
+    point = objective.centred(objective.at(w, objective.scores_at_start(w)))
+    slope = objective.slope(point)
+    constant = objective.free_intercept
+    if constant is not None:
+        slope[constant] = 0.0
+    return objective.bounded_penalty.largest_alpha(slope)
 
 
 def solve_path(
