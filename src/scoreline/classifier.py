@@ -663,14 +663,14 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if validation.held is not None:
             job.rows.operator._count(validation.rows_read / job.rows.operator.shape[0])
 
-    def _promise(self, job: Job, whole: GivenRows, held: AnyArray) -> None:
+    def _promise(self, job: Job, given: GivenRows, held: AnyArray) -> None:
         """Take the threshold from the rows that were held out for it, and set `promise_`."""
         measure = job.parameters.measure
         assert isinstance(measure, OperatingPoint)
         scores = np.asarray(job.rows.operator.matvec(self.coef_[0])) + self.trained_intercept_
-        weight = check_sample_weight(whole.sample_weight, len(held))
+        weight = check_sample_weight(given.sample_weight, len(held))
         tested, design = (
-            ScoredRows(whole.sign[part], scores[part], None if weight is None else weight[part])
+            ScoredRows(given.sign[part], scores[part], None if weight is None else weight[part])
             for part in (held, ~held)
         )
         self.__dict__.update(promised(measure, tested, self.trained_intercept_, design))

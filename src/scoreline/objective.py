@@ -170,7 +170,7 @@ class Objective:
         """Return the point nearest to w that the bounds allow."""
         return w if self.penalty is None else self.penalty.nearest(w)
 
-    def tells_rows_apart(self, w: FloatArray) -> bool:
+    def has_features(self, w: FloatArray) -> bool:
         """Tell whether a coefficient other than the intercept is not 0."""
         return bool(w.any()) if self.free_intercept is None else bool(w[self._unit == 0.0].any())
 
@@ -292,7 +292,7 @@ class Objective:
     def _intercept_limit(self, level: float, reach: FloatArray) -> float:
         """Return a limit of the intercept at the minimum, in units of the scores.
 
-        A plane R >= c + <u, z> with r = sum u gives t (c + u'Xw + r b) + Omega(w) <= level for every t in [0, 1], so
+        A plane R >= c + <u, z> with r = sum u gives t (c + u'Xw + r b) + Omega(w) <= level for every t in [0, 1]. Hence
         t r b <= level - t c - least(t X'u), where |X'u| <= |u|_1 max_i |x_ij|.
         """
         assert self.penalty is not None

@@ -135,7 +135,7 @@ def test_bytes_of_an_evaluation(workers, most):
     assert 0.0 < layout.cluster.bytes - before <= most
     space.dot(made.grad, blocks)
     space.total(made.grad)
-    made.grad.there()
+    made.grad.computed()
     assert layout.cluster.bytes - before <= most, "numbers came with the evaluation, and the gradient stays"
 
 

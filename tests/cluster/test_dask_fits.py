@@ -188,10 +188,10 @@ def test_counted_bytes_are_those_of_the_wire(client):
     operator = as_operator(big)
     risk = get_risk("roc_area").prepare(operator.aligned(np.tile(y, 50)), None, BlockSpace())
     z = operator.matvec(np.cos(np.arange(P)))
-    risk.evaluate(z).grad.there().sum()
+    risk.evaluate(z).grad.computed().sum()
     wire, counted = moved(), operator.traffic
     for _ in range(10):
-        risk.evaluate(z, 0.1 / risk.ramp_scale).grad.there().sum()
+        risk.evaluate(z, 0.1 / risk.ramp_scale).grad.computed().sum()
     wire, counted = moved() - wire, operator.traffic - counted
     assert counted <= wire <= 1.5 * counted + 10 * 100_000
 

@@ -235,7 +235,7 @@ def test_wrong_use_is_explained(library):
     X, y = problem(300)
     there = sent(X, library)
     for solver, measure in (("spade", "gmean"), ("stamp", "f1")):
-        with pytest.raises(TypeError, match="row after row on the host"):
+        with pytest.raises(TypeError, match="single rows on the host"):
             MeasureClassifier(measure, solver=solver).fit(there, y)
         with pytest.raises(TypeError, match="X lies on a device"):
             MeasureClassifier(measure, solver=solver).partial_fit(there, y, classes=[0, 1])

@@ -195,7 +195,7 @@ def test_what_is_no_matrix_of_numbers_is_refused(library):
     operator = as_operator(sent(dense(), library))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         operator.aligned(np.zeros(N + 1))
-    with pytest.raises(TypeError, match="row after row on the host"):
+    with pytest.raises(TypeError, match="single rows on the host"):
         operator.row_arrays(0, 2)
 
 

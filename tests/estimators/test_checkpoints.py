@@ -471,7 +471,7 @@ def test_a_full_disk_costs_a_warning_and_not_the_fit(solver, tmp_path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.warns(UserWarning, match=r"checkpoint not written: .*No space left on device.*The fit goes on"):
+    with pytest.warns(UserWarning, match=r"checkpoint not written: .*No space left on device.*The fit continues"):
         clf = classifier(solver, tmp_path / "own").fit(*data())
     assert model(clf) == expected
     assert list(tmp_path.iterdir()) == []

@@ -102,7 +102,7 @@ def test_one_standard_error_is_that_of_the_mean():
     assert values[2].std(ddof=1) == pytest.approx(0.0589, abs=1e-3)  # half of it is the error of a mean of four
     tried = Candidate(None, "smoothed", True, [], [], values)
     for selection, expected in (("best", 2), ("one_standard_error", 1)):
-        search = Search(MeasureClassifierCV(selection=selection), None, None, None, None, [], None)
+        search = Search(MeasureClassifierCV(selection=selection), None, None, None, [], None)
         assert search.chosen_alpha(tried) == expected
 
 

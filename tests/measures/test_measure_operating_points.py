@@ -278,7 +278,7 @@ def test_a_threshold_that_flags_nearly_nothing_is_explained():
     z = -np.arange(len(y), dtype=float)
     said = point("recall_at_precision", 0.9).scarce(y, z, None, -2.5)
     assert said.startswith("the threshold that keeps precision >= 0.9 flags only 3 of 1,000 positives (recall 0.003)")
-    assert "at a recall of 0.1, precision 0.5" in said
+    assert "at a recall of 0.1, the best possible is precision 0.5" in said
     assert "a false positive rate of 0.09" in point("tpr_at_fpr", 0.001).scarce(y, z, None, -2.5)
     assert point("recall_at_precision", 0.5).scarce(y, z, None, -100.0) is None
     assert point("recall_at_precision", 0.9).scarce(y[:20], z[:20], None, -2.5) is None  # 3 of few positives are enough

@@ -190,7 +190,7 @@ def test_a_fit_that_was_stopped_says_what_is_still_open():
     clf = MeasureClassifier("roc_auc", max_iter=3, tol=1e-9, alpha=1e-6)
     text = page_text(content_of(clf, {}, (X, y, X, y, None), "t", "model", "v", column_scale=None))
     assert clf.status_ == "max_iter"
-    assert "The search ended before the gap of" in text
+    assert "The fit ended before the requested gap of" in text
     assert "it was stopped by max_iter" in text
     assert "Weights are in the units of their columns" in text
 

@@ -46,8 +46,8 @@ class Pairs(Additive):
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(3000, 3))
     >>> clf = MeasureClassifier("roc_auc", features="pairs", alpha=0.01).fit(X, X[:, 0] * X[:, 2] > 0)
-    >>> clf.feature_map_.pairs
-    [(0, 2)]
+    >>> clf.feature_map_.pairs[0]
+    (0, 2)
     """
 
     max_pairs: int | None = None

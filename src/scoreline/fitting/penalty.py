@@ -10,13 +10,13 @@ from scoreline.solvers.common.method import Method
 
 
 def trained_penalty(
-    penalty: BoundedPenalty, wrapped: LinearMap, operator: LinearMap, solver: Method | type[Method]
+    penalty: BoundedPenalty, features: LinearMap, operator: LinearMap, solver: Method | type[Method]
 ) -> BoundedPenalty:
     """Return the penalty of the wrapped features: bounds in their units, and the intercept's coefficient.
 
     That has no penalty where the solver can prove what it finds without one.
     """
-    for wrapper in reversed(wrappers(wrapped, operator)):
+    for wrapper in reversed(wrappers(features, operator)):
         if isinstance(wrapper, InterceptOperator):
             penalty = penalty.with_constant(0.0 if solver.takes(("weights",)) else 1.0)
         else:

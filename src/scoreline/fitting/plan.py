@@ -194,10 +194,10 @@ def _choice(request: Request, measure: Measure, shape: Shape) -> Choice:
             return Choice(chosen, named)
     if named is None:
         kinds = [each for each in all_solvers().values() if each.takes(request.traits)]
-        served = [name for name, each in all_risks().items() if any(kind.serves(each) for kind in kinds)]
+        possible = [name for name, each in all_risks().items() if any(kind.serves(each) for kind in kinds)]
         raise ValueError(
             f"no solver minimises risk={candidates[0]!r} with {' and '.join(sorted(request.traits))}; those that know such "
-            f"penalties serve {served}. Use one of these risks, or penalty='l2' without bounds."
+            f"penalties serve {possible}. Use one of these risks, or penalty='l2' without bounds."
         )
     minimised = [name for name, r in all_risks().items() if named is not None and named.serves(r)]
     raise ValueError(

@@ -18,7 +18,7 @@ PART_NUMBERS = itertools.count()  # distinct names for the writers of one proces
 def check_plain(path: Path) -> None:
     """Raise unless the path is a regular file or a link to one: opening a pipe would wait for ever."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError(f"{path.name} is no plain file")
+        raise ValueError(f"{path.name} is not a regular file")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def improve(matrix, slope, u, quadratic, absolute, lower, upper, sweeps, enough)
     count = p
     for j in range(p):
         active[j] = j
-    whole = True
+    all_coordinates = True
     for _ in range(sweeps):
         largest = 0.0
         for k in range(count):
@@ -36,13 +36,13 @@ def improve(matrix, slope, u, quadratic, absolute, lower, upper, sweeps, enough)
                     slope[i] += step * row[i]
                 largest = max(largest, step * step * (curvature + quadratic[j]))
         if largest <= enough:
-            if whole:
+            if all_coordinates:
                 return True
-            whole, count = True, p
+            all_coordinates, count = True, p
             for j in range(p):
                 active[j] = j
-        elif whole:
-            whole, count = False, 0
+        elif all_coordinates:
+            all_coordinates, count = False, 0
             for j in range(p):
                 if u[j] != 0.0:
                     active[count] = j

@@ -265,10 +265,10 @@ class _Sample:
         columns = [checked_rows(y, np.asarray(each), sample_weight) for each in scores]
         positive = np.asarray(columns[0].positive)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
-        self.positive = positive[kept]
-        self.scores = [np.asarray(each.scores, dtype=np.float64)[kept] for each in columns]
-        self.weight = None if weight is None else weight[kept]
+        counted = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
+        self.positive = positive[counted]
+        self.scores = [np.asarray(each.scores, dtype=np.float64)[counted] for each in columns]
+        self.weight = None if weight is None else weight[counted]
         for each in self.scores:
             if not np.isfinite(each).all():
                 row = int(np.flatnonzero(~np.isfinite(each))[0])
@@ -278,7 +278,7 @@ class _Sample:
             codes = np.asarray(groups)
             if codes.shape != positive.shape:
                 raise ValueError(f"groups has shape {codes.shape}, expected {positive.shape}: one label per row.")
-            self.units, self.clustered = np.unique(codes[kept], return_inverse=True)[1], ", clustered"
+            self.units, self.clustered = np.unique(codes[counted], return_inverse=True)[1], ", clustered"
         elif self.weight is not None and not (
             np.array_equal(self.weight, np.rint(self.weight)) and self.weight.sum() <= MOST_WEIGHT
         ):
@@ -442,9 +442,9 @@ def _replicates(measures: list[Measure], sample: _Sample, replicates: int, seed:
             done += len(block)
         if cells.grouped:
             for k in range(len(sample.scores)):
-                whole = cells.levels(cells.weight[None, :], k)
+                observed = cells.levels(cells.weight[None, :], k)
                 for place in places:
-                    out[place][k] += sample.value(measures[place], k) - _values(measures[place], *whole)[0]
+                    out[place][k] += sample.value(measures[place], k) - _values(measures[place], *observed)[0]
     return out
 
 

@@ -109,7 +109,7 @@ def promised_threshold(
     """
     if measure.guarantee is None:
         raise ValueError(f"measure {measure.name!r} has no guarantee; pass guarantee=0.95.")
-    weight = _whole(sample_weight)
+    weight = _counts(sample_weight)
     if isinstance(measure, RecallAtPrecision):
         return _with_precision(measure, (np.asarray(y), np.asarray(scores), weight), design, random_state)
     return _with_rate(measure, SortedScores(y, scores, weight))
@@ -123,7 +123,7 @@ def allowed_errors(rows: int, rate: float, level: float) -> int:
     return c
 
 
-def _whole(sample_weight: Any) -> FloatArray | None:
+def _counts(sample_weight: Any) -> FloatArray | None:
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)

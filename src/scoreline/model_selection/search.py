@@ -593,15 +593,15 @@ class Search:
         if key not in self._paired:
             rows, risk, parameters = self.rows, choice.risk, self.parameters
             operator: Any = rows.operator
-            wrapped = operator
+            features = operator
             if parameters.fit_intercept and risk.shift == "needed":
-                wrapped = InterceptOperator(operator, parameters.intercept_scaling)
+                features = InterceptOperator(operator, parameters.intercept_scaling)
             weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
             own = None if weights is None else weights[train]
             prepared = risk.prepare(rows.sign[train], own, space_for(operator.scores))
             solver = parameters.make_solver(choice.solver)
-            penalty = trained_penalty(self._penalty_of(operator), wrapped, operator, choice.solver)
-            result = solver.solve(Objective(wrapped.on_rows(train), prepared, self.additive_alpha, penalty))
+            penalty = trained_penalty(self._penalty_of(operator), features, operator, choice.solver)
+            result = solver.solve(Objective(features.on_rows(train), prepared, self.additive_alpha, penalty))
             if result.interruption is not None:
                 raise result.interruption
             options: Any = feature_options(self.cv.features)

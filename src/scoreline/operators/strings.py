@@ -125,7 +125,7 @@ class StringOperator(Operator):
     >>> X = StringOperator(["ACGT", "ACCT", "TTGT"], degree=2, kind="spectrum")
     >>> X.shape, X.features.motif(1, weight=1.0).letters
     ((3, 16), 'AC')
-    >>> X.rmatvec([1.0, 1.0, 1.0])[1]
+    >>> float(X.rmatvec([1.0, 1.0, 1.0])[1])
     2.0
     """
 

@@ -77,8 +77,8 @@ class BoundedPenalty:
         """Return the penalty of some of the coefficients; groups are whole or not there."""
         groups, norms = self.groups, self.norms
         if groups is not None and norms is not None:
-            kept, groups = np.unique(groups[features], return_inverse=True)
-            norms = norms[kept]
+            remaining, groups = np.unique(groups[features], return_inverse=True)
+            norms = norms[remaining]
         terms = Terms(self.quadratic[features], self.absolute[features], groups, norms)
         return BoundedPenalty(terms, self.lower[features], self.upper[features])
 

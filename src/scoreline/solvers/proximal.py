@@ -172,15 +172,15 @@ class ProximalSolver(Solver):
         """
         penalty = self._penalty
         score = np.where(violation > 0.0, violation, 0.0)
-        kept = w != 0.0
+        active = w != 0.0
         constant = objective.free_intercept
         if constant is not None:
-            kept[constant] = True
-        support = int(np.count_nonzero(kept))
+            active[constant] = True
+        support = int(np.count_nonzero(active))
         if support > 0.9 * WIDEST_WORKING_SET:
             return None
         size = min(WIDEST_WORKING_SET, max(LEAST_WORKING_SET, 2 * support))
-        score[kept] = np.inf
+        score[active] = np.inf
         order = np.argsort(-score, kind="stable")[:size]
         chosen = np.zeros(len(w), dtype=bool)
         chosen[order[score[order] > 0.0]] = True

@@ -144,7 +144,7 @@ def ramp_hessian(objective: Objective, point: Point) -> Hessian | None:
     # iterations to find it out. The Hessian of the ramp itself is right then, if it is exact: that of the ROC area takes
     # the pairs on the ramp as independent, which holds for many pairs only.
     risk, space, z = objective.risk, objective.space, point.z
-    at_start = not objective.tells_rows_apart(point.w)
+    at_start = not objective.has_features(point.w)
     if at_start and point.w.any():  # a constant score, on whose ramp one class lies at the very end
         z = space.zeros(risk.labels)
     own_mu = 1.01 * point.mu  # a little wider than the ramp, on the end of which all rows may lie

@@ -363,7 +363,7 @@ class _Run(Steps):
             raise self.interruption
         solver, state = self.solver, self.state
         proved = solver._proved(state.best_objective, state.lower_bound, self.floor)
-        at_zero = self.fresh and not self.objective.tells_rows_apart(state.best_w)
+        at_zero = self.fresh and not self.objective.has_features(state.best_w)
         least = max(solver.least_iterations, LEAVING_ZERO) if at_zero else solver.least_iterations
         if proved and state.iteration >= min(least, solver.max_iter):
             return "converged"
