@@ -23,8 +23,8 @@ PAIRS = [
 ]
 
 
-def problem():
-    X, y = overlapping_rows(400, 6, informative=4, share=0.2, separation=1.0)
+def problem(n=400, p=6):
+    X, y = overlapping_rows(n, p, informative=4, share=0.2, separation=1.0)
     return X, np.where(y, 1, -1)
 
 
