@@ -317,7 +317,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             elif self.probability:
                 self._calibrate(job, model, given.y)
             if held is not None:
-                self._promise(job, rows, held)
+                self._promise(job, rows, held, model.left_out)
             self.n_passes_ = job.rows.operator.n_passes - passes_before
         return self
 
@@ -663,15 +663,18 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if validation.held is not None:
             job.rows.operator._count(validation.rows_read / job.rows.operator.shape[0])
 
-    def _promise(self, job: Job, given: GivenRows, held: AnyArray) -> None:
-        """Take the threshold from the rows that were held out for it, and set `promise_`."""
+    def _promise(self, job: Job, given: GivenRows, held: AnyArray, left_out: Any) -> None:
+        """Take the threshold from the rows that were held out for it, and set `promise_`.
+
+        Scores of training rows are too good to say which thresholds will pass, so leave-one-out scores do where there are any.
+        """
         measure = job.parameters.measure
         assert isinstance(measure, OperatingPoint)
         scores = np.asarray(job.rows.operator.matvec(self.coef_[0])) + self.trained_intercept_
         weight = check_sample_weight(given.sample_weight, len(held))
         tested, design = (
-            ScoredRows(given.sign[part], scores[part], None if weight is None else weight[part])
-            for part in (held, ~held)
+            ScoredRows(given.sign[part], own[part], None if weight is None else weight[part])
+            for part, own in ((held, scores), (~held, scores if left_out is None else left_out))
         )
         self.__dict__.update(promised(measure, tested, self.trained_intercept_, design))
 

@@ -11,7 +11,14 @@ from scoreline.fitting.memory import check_memory
 from scoreline.fitting.model import Model
 from scoreline.fitting.penalty import trained_penalty
 from scoreline.fitting.plan import Choice, ThresholdRule
-from scoreline.fitting.threshold import ScoredRows, careful_threshold, few_flagged, held_out_rows, target_missed
+from scoreline.fitting.threshold import (
+    ScoredRows,
+    careful_threshold,
+    few_flagged,
+    has_guarantee,
+    held_out_rows,
+    target_missed,
+)
 from scoreline.measures import CountsBasedMeasure, best_threshold, robust_threshold
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
@@ -232,7 +239,8 @@ class CertifiedFit:
         w0 = None if job.start is None else rewrapped(*job.start, operator, self.operator)
         if control.journal is not None:
             seed = control.journal.seeded(solver, seed)
-        wants_left_out = job.parameters.probability and job.validation is None
+        wanted = job.parameters.probability or has_guarantee(job.parameters.measure)
+        wants_left_out = wanted and job.validation is None
         return MethodFit(problem, solver, control, seed, self._rule(risk), wants_left_out).run(w0, has_fallback)
 
     def _rule(self, risk: Risk) -> ThresholdRule:
