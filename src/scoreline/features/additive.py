@@ -83,7 +83,13 @@ class Additive:
         counted = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,))
         bins = self._bins(table, counted)
         codes = table_codes(table, bins)
-        return with_bases(bins, codes, counted).of_codes(codes)
+        features = with_bases(bins, codes, counted)
+        if features.n_features == 0:
+            raise ValueError(
+                "Every column of X is constant or missing in the rows of positive weight, so there is nothing to learn from. "
+                "Pass columns with two different values or more."
+            )
+        return features.of_codes(codes)
 
     def _bins(self, table: Columns, weight: FloatArray) -> list[ColumnBins]:
         """Return the bins of each column, from a sample of the rows."""
@@ -95,9 +101,8 @@ class Additive:
         declared = self._declared(table)
         found = []
         for j, values in enumerate(table.sample(rows)):
-            texts = table.texts(j)
-            if texts is not None or j in declared:
-                found.append(category_bins(names[j], values, own, texts))
+            if table.is_category(j) or j in declared:
+                found.append(category_bins(names[j], values, own, table.texts(j)))
             else:
                 found.append(number_bins(names[j], values, own, self.max_bins))
         return found
