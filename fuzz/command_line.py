@@ -33,7 +33,9 @@ def options() -> dict[str, list[str]]:
     for command in COMMANDS:
         parser = make_parser([command])
         subparsers = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-        found[command] = [text for text in subparsers.choices[command]._option_string_actions if text not in ("-h", "--help")]
+        found[command] = [
+            text for text in subparsers.choices[command]._option_string_actions if text not in ("-h", "--help")
+        ]
     return found
 
 

@@ -111,7 +111,9 @@ def test_predictions_to_a_closed_standard_output_fail(begun, model):
 def test_standard_output_on_a_full_disk(begun, model, program, unbuffered):
     for command in ("predict", "export"):
         with open("/dev/full", "w") as full:
-            process = begun(*COMMANDS_THAT_PRINT[command], stdout=full, env={**program[1], "PYTHONUNBUFFERED": unbuffered})
+            process = begun(
+                *COMMANDS_THAT_PRINT[command], stdout=full, env={**program[1], "PYTHONUNBUFFERED": unbuffered}
+            )
             err = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 1
         assert "standard output: No space left" in err

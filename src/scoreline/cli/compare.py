@@ -41,8 +41,9 @@ SAME_NAMES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "file", help="data: CSV, Parquet, LIBSVM text and others, a folder made by convert, "
-        "or demo:fraud, demo:breast-cancer, demo:digits"
+        "file",
+        help="data: CSV, Parquet, LIBSVM text and others, a folder made by convert, "
+        "or demo:fraud, demo:breast-cancer, demo:digits",
     )
     parser.add_argument("--report", metavar="HTML", help="also write an HTML page with plots and explanations")
     add_training(parser)
@@ -62,10 +63,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="boosted trees of other packages, if installed: lightgbm, xgboost, ebm",
     )
-    add("--splits", type=number(least=2, integer=True), help="number of random splits into training and test rows (default: 10, or 5 for large data)")
+    add(
+        "--splits",
+        type=number(least=2, integer=True),
+        help="number of random splits into training and test rows (default: 10, or 5 for large data)",
+    )
     add("--test-share", type=number(above=0), default=0.3, help="share of the rows to test on (default: 0.3)")
-    add("--alphas", type=_numbers, metavar="A,B", help="penalty strengths to choose from (default: the grid of train --alpha auto)")
-    add("--max-rows", type=number(least=8, integer=True), default=200_000, help="use a random sample of this size if there are more rows (default: 200000)")
+    add(
+        "--alphas",
+        type=_numbers,
+        metavar="A,B",
+        help="penalty strengths to choose from (default: the grid of train --alpha auto)",
+    )
+    add(
+        "--max-rows",
+        type=number(least=8, integer=True),
+        default=200_000,
+        help="use a random sample of this size if there are more rows (default: 200000)",
+    )
     add(
         "--max-time",
         type=number(above=0),

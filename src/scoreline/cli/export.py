@@ -27,10 +27,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("sql").add_argument
     add("--table", metavar="NAME", help="table to score; SCHEMA.NAME if it is in a schema")
     add("--keep", type=names, metavar="A,B", help="columns to copy to the result (default: all)")
-    add("--dialect", choices=tuple(DIALECTS), help="SQL dialect (default: ansi, for PostgreSQL, SQLite, DuckDB and others)")
+    add(
+        "--dialect",
+        choices=tuple(DIALECTS),
+        help="SQL dialect (default: ansi, for PostgreSQL, SQLite, DuckDB and others)",
+    )
     add("--booleans", type=names, metavar="A,B", help="columns that have the type BOOLEAN in the database")
     add = parser.add_argument_group("onnx").add_argument
-    add("--dtype", choices=("float32", "float64"), help="number type of the inputs (default: float64 for columns, float32 for features)")
+    add(
+        "--dtype",
+        choices=("float32", "float64"),
+        help="number type of the inputs (default: float64 for columns, float32 for features)",
+    )
     add(
         "--inputs",
         choices=("columns", "features"),

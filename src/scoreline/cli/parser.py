@@ -124,8 +124,18 @@ def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
     add = parser.add_argument_group("reading the file").add_argument
     if label:
         add("--label", metavar="COLUMN", help="name of the label column; needed for tables")
-        add("--positive", metavar="VALUE", help="label of the positive class, the one to detect (default: the last label in sorted order)")
-        add("--categories", type=names, default=(), metavar="A,B", help="numeric columns to treat as categories, such as codes")
+        add(
+            "--positive",
+            metavar="VALUE",
+            help="label of the positive class, the one to detect (default: the last label in sorted order)",
+        )
+        add(
+            "--categories",
+            type=names,
+            default=(),
+            metavar="A,B",
+            help="numeric columns to treat as categories, such as codes",
+        )
         add("--drop", type=names, default=(), metavar="A,B", help="columns to ignore, such as row numbers and keys")
         add(
             "--impute",
@@ -147,7 +157,11 @@ def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
         )
     add("--missing", type=names, default=(), metavar="A,B", help="texts that mean a missing value, such as ?")
     add("--separator", metavar="CHAR", help="character between CSV values (default: a comma, or a tab for .tsv)")
-    add("--zero-based", action=argparse.BooleanOptionalAction, help="whether indices of LIBSVM text start at 0 (default: detected)")
+    add(
+        "--zero-based",
+        action=argparse.BooleanOptionalAction,
+        help="whether indices of LIBSVM text start at 0 (default: detected)",
+    )
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:

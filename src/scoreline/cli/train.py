@@ -66,8 +66,12 @@ CONFLICTS_OF_ALPHA_AUTO = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", help="training data: CSV, Parquet, LIBSVM text and others, a folder made by convert, or demo:fraud")
-    parser.add_argument("--out", metavar="MODEL", default="model.npz", help="where to save the model (default: model.npz)")
+    parser.add_argument(
+        "file", help="training data: CSV, Parquet, LIBSVM text and others, a folder made by convert, or demo:fraud"
+    )
+    parser.add_argument(
+        "--out", metavar="MODEL", default="model.npz", help="where to save the model (default: model.npz)"
+    )
     parser.add_argument("--test", metavar="FILE", help="test data to evaluate the model on")
     parser.add_argument("--report", metavar="HTML", help="also write an HTML page with plots and explanations")
     add_training(parser)
@@ -81,9 +85,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="linear (default); additive learns a curve for each column; pairs adds pairs of columns; "
         "auto chooses by cross-validation and needs --alpha auto",
     )
-    add("--alpha", type=_alpha, default=1e-4, help="penalty strength: larger is simpler (default: 1e-4); auto chooses it by cross-validation")
-    add("--penalty", choices=("l2", "elastic_net"), default="l2", help="kind of penalty (default: l2); elastic_net sets many coefficients to zero")
-    add("--l1-ratio", type=number(least=0), metavar="SHARE", help="share of the L1 penalty in elastic_net (default: 0.5)")
+    add(
+        "--alpha",
+        type=_alpha,
+        default=1e-4,
+        help="penalty strength: larger is simpler (default: 1e-4); auto chooses it by cross-validation",
+    )
+    add(
+        "--penalty",
+        choices=("l2", "elastic_net"),
+        default="l2",
+        help="kind of penalty (default: l2); elastic_net sets many coefficients to zero",
+    )
+    add(
+        "--l1-ratio",
+        type=number(least=0),
+        metavar="SHARE",
+        help="share of the L1 penalty in elastic_net (default: 0.5)",
+    )
     add(
         "--bounds",
         metavar="FILE",
