@@ -24,7 +24,9 @@ def kinds(frame, y):
 
 def test_types_for_categories_and_missing_values_of_pandas():
     x, y = rows()
-    frame = pd.DataFrame({"x": x, "whole": pd.Categorical(np.arange(240) % 7), "text": pd.Categorical(["a", "b"] * 120)})
+    frame = pd.DataFrame(
+        {"x": x, "whole": pd.Categorical(np.arange(240) % 7), "text": pd.Categorical(["a", "b"] * 120)}
+    )
     frame["flag"] = pd.array(x > 0, dtype="boolean")
     frame["word"] = pd.array(["a", "b", "c"] * 80, dtype="string")
     frame["count"] = pd.array(np.arange(240) % 5, dtype="Int64")
