@@ -91,7 +91,8 @@ def best_pairs(operator: CodesOperator, slopes: FloatArray, weight: FloatArray, 
     features: FittedFeatures = operator.feature_map
     p = features.n_columns
     rows = np.flatnonzero(weight > 0.0)
-    pairs = np.array([(j, k) for j in range(p) for k in range(j)], dtype=np.int64).reshape(-1, 2)[:, ::-1]
+    free = [j for j in range(p) if not features.signs[j]]  # a function of a pair would not keep a column monotone
+    pairs = np.array([(j, k) for j in free for k in free if k < j], dtype=np.int64).reshape(-1, 2)[:, ::-1]
     sample = int(max(LEAST_SAMPLE, MOST_LOOKUPS / max(1, len(pairs))))
     if len(rows) > sample:
         rows = rows[np.linspace(0, len(rows) - 1, sample).astype(np.intp)]
@@ -146,7 +147,7 @@ def add_pairs(operator: CodesOperator, pairs: list[tuple[int, int]], grid: int, 
         kinds = tuple(features.columns[column].kind for column in group.columns)
         missing = tuple(bool(features.cell_counts()[column][0] > 0.0) for column in group.columns)
         groups.append(group._replace(basis=pair_basis(own.reshape(shape), kinds, missing)))
-    return FittedFeatures("pairs", features.columns, groups, np.concatenate(counts)).of_codes(
+    return FittedFeatures("pairs", features.columns, groups, np.concatenate(counts), features.signs).of_codes(
         operator.codes, operator.lines
     )
 
