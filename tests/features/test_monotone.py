@@ -29,7 +29,8 @@ def test_functions_are_monotone_in_every_bin_and_in_the_scores(measure, bins):
     X, y = table()
     clf = MeasureClassifier(measure, features=Additive(max_bins=bins), monotone={0: 1, 1: 1, 2: -1}, alpha=1e-3)
     clf.fit(X, y)
-    assert clf.status_ == "converged" and clf.gap_ <= 1e-2 * max(clf.lower_bound_, 1e-3)
+    assert clf.status_ == "converged"
+    assert clf.gap_ <= 1e-2 * max(clf.lower_bound_, 1e-3)
     for column, sign in ((0, 1), (1, 1), (2, -1)):
         assert (sign * differences(clf, column) >= 0.0).all()
         line = np.full((200, 3), np.nan)
@@ -53,7 +54,9 @@ def test_the_optimum_is_that_of_a_general_solver():
         return value, np.append(rows.T @ slope + 0.01 * w[:-1], slope.sum())
 
     ends = [*zip(lower, upper, strict=True), (None, None)]
-    found = minimize(objective, np.zeros(rows.shape[1] + 1), jac=True, bounds=ends, options={"ftol": 1e-15, "gtol": 1e-9})
+    found = minimize(
+        objective, np.zeros(rows.shape[1] + 1), jac=True, bounds=ends, options={"ftol": 1e-15, "gtol": 1e-9}
+    )
     assert clf.lower_bound_ <= found.fun + 1e-12
     assert clf.objective_ <= found.fun * (1.0 + 1e-6)
 
@@ -90,17 +93,20 @@ def test_pairs_leave_monotone_columns_out():
     X = rng.uniform(-1, 1, size=(1500, 4))
     y = X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] + 0.3 * X[:, 0] > 0
     clf = MeasureClassifier("roc_auc", features=Pairs(max_bins=16), monotone={0: 1}, alpha=0.01).fit(X, y)
-    assert clf.feature_map_.pairs and all(0 not in pair for pair in clf.feature_map_.pairs)
+    assert clf.feature_map_.pairs
+    assert all(0 not in pair for pair in clf.feature_map_.pairs)
     assert (differences(clf, 0) >= 0.0).all()
 
 
 def test_search_and_saved_models_keep_the_signs(tmp_path):
     X, y = table()
     clf = MeasureClassifierCV("roc_auc", features="auto", monotone={0: 1, 1: -1}, alphas=[0.1, 0.01], cv=2).fit(X, y)
-    assert (differences(clf, 0) >= 0.0).all() and (differences(clf, 1) <= 0.0).all()
+    assert (differences(clf, 0) >= 0.0).all()
+    assert (differences(clf, 1) <= 0.0).all()
     clf.save(tmp_path / "model.npz")
     read = load_model(tmp_path / "model.npz")
-    assert read.monotone == {0: 1, 1: -1} and read.feature_map_.signs == clf.feature_map_.signs
+    assert read.monotone == {0: 1, 1: -1}
+    assert read.feature_map_.signs == clf.feature_map_.signs
     assert np.array_equal(read.decision_function(X), clf.decision_function(X))
 
 

@@ -8,8 +8,8 @@ from scoreline.features.registry import check_features, is_linear
 from scoreline.fitting.plan import Request, measure_of_threshold
 from scoreline.fitting.threshold import has_guarantee
 from scoreline.measures import Measure, get_measure
-from scoreline.operators.column_maps import KINDS
 from scoreline.operators import Operator
+from scoreline.operators.column_maps import KINDS
 from scoreline.penalties import BoundedPenalty, Penalty
 from scoreline.penalties.bounded import signed_bounds
 from scoreline.penalties.registry import get_penalty

@@ -96,8 +96,8 @@ class MeasureClassifierCV(MeasureClassifier):
         As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries three
         for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge beside ROC area for
         average_precision and partial_roc_auc, beside PRBEP for prbep.
-    solver_params, penalty, penalty_params, bounds, monotone, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
-        How each model is trained.
+    solver_params, penalty, penalty_params, bounds, monotone, fit_intercept, intercept_scaling, scaling
+        As in MeasureClassifier.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
         As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
     features : {"linear", "additive", "pairs", "auto"}, Additive or Pairs, default="linear"
