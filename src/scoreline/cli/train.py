@@ -116,6 +116,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="force the coefficient of a feature to be at least 0 (COLUMN:+) or at most 0 (COLUMN:-); repeat for more",
     )
     add(
+        "--monotone",
+        action="append",
+        type=direction,
+        metavar="COLUMN:-",
+        help="the score never falls (COLUMN:+) or never rises (COLUMN:-) with this column; repeat for more",
+    )
+    add(
         "--early-stopping",
         type=number(above=0),
         metavar="SHARE",
@@ -288,6 +295,7 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
         penalty=options.penalty,
         penalty_params=None if options.l1_ratio is None else {"l1_ratio": options.l1_ratio},
         bounds=_bounds(options),
+        monotone=monotone_of(options),
         scaling=scaling_of(options, data.X) if options.features == "linear" else None,
         random_state=options.seed,
         **{name: getattr(options, name) for name in SAME_NAMES},
@@ -296,10 +304,21 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
 
 def _signed(text: str) -> tuple[str, tuple[float | None, float | None]]:
     """Return a column and the bounds that a sign stands for."""
+    column, sign = direction(text)
+    return column, (0.0, None) if sign > 0 else (None, 0.0)
+
+
+def direction(text: str) -> tuple[str, int]:
+    """Return a column and the sign after it."""
     column, _, sign = text.rpartition(":")
     if not column or sign not in ("+", "-"):
         raise argparse.ArgumentTypeError(f"{text!r} must be COLUMN:+ or COLUMN:-")
-    return column, (0.0, None) if sign == "+" else (None, 0.0)
+    return column, 1 if sign == "+" else -1
+
+
+def monotone_of(options: Any) -> dict[Any, int] | None:
+    """Return the parameter `monotone`; a column may be a name or a number."""
+    return {int(name) if name.isdigit() else name: sign for name, sign in options.monotone or ()} or None
 
 
 def _bounds(options: Any) -> dict[Any, Any] | None:

@@ -112,7 +112,8 @@ def best_pairs(operator: CodesOperator, slopes: FloatArray, weight: FloatArray, 
     variance = max(float(np.square(u) @ (1.0 / own) / own.sum() - (u.sum() / own.sum()) ** 2), 0.0)
     limit = variance * chi2.isf(1.0 / len(one), np.maximum(1.0, (cells[one] - 1.0) * (cells[other] - 1.0)))
     found = gains[one, other]
-    worth = found > np.maximum(limit, 0.0)
+    free = np.array(features.signs) == 0  # a function of a pair would not keep a column monotone
+    worth = (found > np.maximum(limit, 0.0)) & free[one] & free[other]
     order = np.argsort(-np.where(worth, found, -np.inf), kind="stable")[: min(most, int(np.count_nonzero(worth)))]
     logger.info("pairs: %d of %d gain more than noise, %d are taken", np.count_nonzero(worth), len(one), len(order))
     return [(int(one[t]), int(other[t])) for t in order]
@@ -197,7 +198,7 @@ def add_pairs(operator: CodesOperator, pairs: list[tuple[int, int]], grid: int, 
         kinds = tuple(features.columns[column].kind for column in group.columns)
         missing = tuple(bool(features.cell_counts()[column][0] > 0.0) for column in group.columns)
         groups.append(group._replace(basis=pair_basis(own.reshape(shape), kinds, missing)))
-    return FittedFeatures("pairs", features.columns, groups, np.concatenate(counts)).of_codes(
+    return FittedFeatures("pairs", features.columns, groups, np.concatenate(counts), features.signs).of_codes(
         operator.codes, operator.lines
     )
 

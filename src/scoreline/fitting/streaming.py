@@ -67,7 +67,7 @@ def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> 
         validate_data(clf, X, reset=first, skip_check_array=True)
         sign = np.where(check_truth(y, known, operator.shape[0]), 1, -1)
         weight = check_sample_weight(sample_weight, len(sign))
-        penalty = parameters.penalty_for(operator.shape[1], clf._names_of(X))
+        penalty = parameters.penalty_for(operator, clf._names_of(X))
         decided = plan(parameters.request(penalty), parameters.measure, Shape(*operator.shape))
         for option, instead in (
             ("checkpoint", "save() keeps what partial_fit has learnt"),
