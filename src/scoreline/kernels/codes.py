@@ -266,8 +266,8 @@ def joint_sums(counts, cells, other_counts, other_cells, u, weight, sums):
 def interaction(sums, weights, rows, columns):
     """Return what the cells of a pair explain of u beyond rows and columns of its grid.
 
-    `sums` and `weights` are the sums U of u and N of the weight over the cells. Effects a and b of rows and columns are fitted to
-    U / N by backfitting. The gain is the sum of (U - N (a + b))^2 / (N + 1).
+    `sums` and `weights` are the sums U of u and N of the weight over the cells. Effects a and b of rows and columns are fitted
+    to U / N by backfitting. The gain is the sum of (U - N (a + b))^2 / (N + 1).
     """
     height, width = sums.shape
     rows[:height], columns[:width] = 0.0, 0.0
