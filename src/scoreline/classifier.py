@@ -96,6 +96,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     bounds : tuple or dict, default=None
         Bounds of coef_: (lower, upper), each a number or one for each feature, or {column: (lower, upper)} with names or
         numbers; None for no bound. (0, None) asks for coefficients that are not negative.
+    monotone : dict, default=None
+        {column: +1} for a column whose increase may never lower the score, {column: -1} for one whose increase may never raise
+        it; columns by name or number. It holds exactly, and the certificate is about all such models. With features="pairs"
+        these columns are in no pair. Missing values and categories have no order.
     fit_intercept : bool, default=True
         Train an intercept where the risk needs one. It has no penalty unless the solver needs one: see intercept_scaling.
     intercept_scaling : float, default=1.0
@@ -241,6 +245,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         penalty: str | Penalty = "l2",
         penalty_params: dict[str, Any] | None = None,
         bounds: Any = None,
+        monotone: dict[Any, int] | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
@@ -265,6 +270,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.penalty = penalty
         self.penalty_params = penalty_params
         self.bounds = bounds
+        self.monotone = monotone
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
@@ -308,7 +314,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             held = rows_of_promise(parameters, rows)
             given = rows if held is None else rows.without(held)
             given = given.mapped(self.scaling, self._names_of(X))
-            penalty = parameters.penalty_for(given.operator.shape[1], self._names_of(X))
+            penalty = parameters.penalty_for(given.operator, self._names_of(X))
             decided = plan(parameters.request(penalty, given.base_scores), parameters.measure, given.shape)
             logger.info("plan for %s", decided)
             earlier = self._earlier(given.operator.shape[1])

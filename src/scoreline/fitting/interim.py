@@ -122,7 +122,8 @@ def fitting(estimator: Any, X: Any, sample_weight: Any) -> Iterator[tuple[Operat
     estimator._interim = interim
     try:
         with verbosity(estimator.verbose), threads, memory_advice(), noted:
-            made = featured(estimator.features, X, sample_weight)
+            names = getattr(estimator, "_column_names", None)
+            made = featured(estimator.features, X, sample_weight, estimator.monotone, names)
             with own_operator(made) as operator:
                 yield operator, interim
     finally:

@@ -36,5 +36,5 @@ def with_pairs(job: Job, options: Pairs) -> Job:
     paired = options.with_pairs(operator, slopes, rows.copies)
     paired.n_passes = operator.n_passes
     coef = np.append(model.coef, np.zeros(paired.shape[1] - operator.shape[1]))
-    penalty = job.parameters.penalty_for(paired.shape[1])
+    penalty = job.parameters.penalty_for(paired)
     return replace(job, rows=rows._replace(operator=paired), penalty=penalty, start=(coef, model.trained_intercept))

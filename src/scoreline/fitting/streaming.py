@@ -77,7 +77,7 @@ def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any, bas
         base = check_base_scores(operator.aligned(base_scores, "base_scores"), operator.shape[0])
         if not first:
             check_same_use(clf.uses_base_scores_, base)
-        penalty = parameters.penalty_for(operator.shape[1], clf._names_of(X))
+        penalty = parameters.penalty_for(operator, clf._names_of(X))
         decided = plan(parameters.request(penalty, base), parameters.measure, Shape(*operator.shape))
         for option, instead in (
             ("checkpoint", "save() keeps what partial_fit has learnt"),

@@ -97,8 +97,8 @@ class MeasureClassifierCV(MeasureClassifier):
         As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries three
         for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge beside ROC area for
         average_precision and partial_roc_auc, beside PRBEP for prbep.
-    solver_params, penalty, penalty_params, bounds, fit_intercept, intercept_scaling, scaling : as in MeasureClassifier
-        How each model is trained.
+    solver_params, penalty, penalty_params, bounds, monotone, fit_intercept, intercept_scaling, scaling
+        As in MeasureClassifier.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
         As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
     features : {"linear", "additive", "pairs", "auto"}, Additive or Pairs, default="linear"
@@ -150,6 +150,7 @@ class MeasureClassifierCV(MeasureClassifier):
         penalty: str | Penalty = "l2",
         penalty_params: dict[str, Any] | None = None,
         bounds: Any = None,
+        monotone: dict[Any, int] | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         scaling: str | None = None,
@@ -175,6 +176,7 @@ class MeasureClassifierCV(MeasureClassifier):
         self.penalty = penalty
         self.penalty_params = penalty_params
         self.bounds = bounds
+        self.monotone = monotone
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.scaling = scaling
@@ -239,7 +241,7 @@ class MeasureClassifierCV(MeasureClassifier):
                 )
             # The map of columns is that of all rows: it knows no labels.
             names = final._column_names = final._names_of(X)
-            parameters.penalty_for(operator.shape[1], names)  # raises before the first pass
+            parameters.penalty_for(operator, names)  # raises before the first pass
             mapped = mapped_columns(operator, self.scaling, rows.copies, names)
             search = Search(self, parameters, rows._replace(operator=mapped), names, splits, interim)
             interim.keep = lambda: self._keep_interim(X, final, search)
@@ -602,7 +604,7 @@ class Search:
 
     def _penalty_of(self, operator: Operator) -> BoundedPenalty:
         """Return the penalty of the columns of an operator."""
-        return self.parameters.penalty_for(operator.shape[1], self.names)
+        return self.parameters.penalty_for(operator, self.names)
 
     def _with_pairs(self, choice: Choice, cost: float | None, train: AnyArray) -> CodesOperator:
         """Return all rows with the features of the pairs that the slopes at the additive optimum of these rows choose."""
