@@ -7,7 +7,7 @@ import argparse
 import inspect
 from pathlib import Path
 
-from scoreline.cli.parser import VERBS, make_parser
+from scoreline.cli.parser import COMMANDS, make_parser
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, OperatingPoint, RankingMeasure, all_measures
 from scoreline.measures.registry import get_measure
 from scoreline.solvers.registry import all_solvers
@@ -27,7 +27,7 @@ def code(text):
 
 
 def options_of(parser):
-    """Yield (group, argument) of a verb, without help and hidden arguments."""
+    """Yield (group, argument) of a command, without help and hidden arguments."""
     for group in parser._action_groups:
         for each in group._group_actions:
             if not isinstance(each, argparse._HelpAction) and each.help != argparse.SUPPRESS:
@@ -46,26 +46,26 @@ def spelling(action):
     return ", ".join(code(f"{name} {value}") for name in action.option_strings)
 
 
-SHARED = ("reading the file", "output")  # groups of options that several verbs have
+SHARED = ("reading the file", "output")  # groups of options that several commands have
 
 
 def command_line():
-    """Return one section per verb of the command line, and one per group of options that verbs share."""
-    parser = make_parser(list(VERBS))
-    verbs = next(each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    """Return one section per command of the command line, and one per group of options that commands share."""
+    parser = make_parser(list(COMMANDS))
+    commands = next(each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
     shared, parts = {group: {} for group in SHARED}, []
-    for name, verb in verbs.items():
+    for name, command in commands.items():
         rows = []
-        for group, action in options_of(verb):
-            row = (spelling(action), action.help)
+        for group, action in options_of(command):
+            row = (spelling(action), action.help.replace("%%", "%"))
             if group in shared:
                 shared[group].setdefault(row, []).append(name)
             else:
                 rows.append(row)
-        parts += [f"## {name}", verb.description, grid(["argument", "meaning"], rows)]
+        parts += [f"## {name}", command.description, grid(["argument", "meaning"], rows)]
     for group, options in shared.items():
-        rows = [(*row, "all" if len(names) == len(verbs) else ", ".join(names)) for row, names in options.items()]
-        parts += [f"## {group.capitalize()}", grid(["option", "meaning", "verbs"], rows)]
+        rows = [(*row, "all" if len(names) == len(commands) else ", ".join(names)) for row, names in options.items()]
+        parts += [f"## {group.capitalize()}", grid(["option", "meaning", "commands"], rows)]
     return "\n\n".join(parts)
 
 

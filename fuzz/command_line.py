@@ -13,7 +13,7 @@ from fuzz import seeds
 from fuzz.changes import ODD_TEXTS, Draw
 from fuzz.table import target
 from scoreline.cli.main import DONE, FAILED, INTERRUPTED, USAGE, main
-from scoreline.cli.parser import VERBS, make_parser
+from scoreline.cli.parser import COMMANDS, make_parser
 
 FILES = (
     "rows.svm", "rows.svm.gz", "table.csv", "model.npz", "stream.npz", "mapped", "empty", "bad.npz", "bad.svm", "bad.csv",
@@ -28,12 +28,14 @@ VALUES = (
 
 @cache
 def options() -> dict[str, list[str]]:
-    """Return the options of every verb."""
+    """Return the options of every command."""
     found = {}
-    for verb in VERBS:
-        parser = make_parser([verb])
+    for command in COMMANDS:
+        parser = make_parser([command])
         subparsers = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-        found[verb] = [text for text in subparsers.choices[verb]._option_string_actions if text not in ("-h", "--help")]
+        found[command] = [
+            text for text in subparsers.choices[command]._option_string_actions if text not in ("-h", "--help")
+        ]
     return found
 
 
@@ -41,14 +43,14 @@ def words(draw: Draw) -> list[str]:
     """Return a command line."""
     if draw.number(12) == 0:
         return [draw.text() for _ in range(draw.number(4))]
-    verb = draw.pick([name for name in VERBS if name != "compare"] if draw.number(8) else list(VERBS))
-    found = [verb, *(draw.pick(FILES[:6] if draw.number(3) else FILES) for _ in range(draw.number(3)))]
-    if verb in ("predict", "evaluate", "export") and draw.number(4):
+    command = draw.pick([name for name in COMMANDS if name != "compare"] if draw.number(8) else list(COMMANDS))
+    found = [command, *(draw.pick(FILES[:6] if draw.number(3) else FILES) for _ in range(draw.number(3)))]
+    if command in ("predict", "evaluate", "export") and draw.number(4):
         found.insert(1, "model.npz")
-    if verb == "convert" and draw.number(2):
+    if command == "convert" and draw.number(2):
         found.append("made")
     for _ in range(draw.number(6)):
-        name = draw.pick(options()[verb])
+        name = draw.pick(options()[command])
         value = draw.pick((draw.pick(VALUES), draw.pick(FILES), draw.text()))
         found += [f"{name}={value}"] if draw.number(4) == 0 else [name] if draw.number(4) == 0 else [name, value]
     return found

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-VERBS = ("train", "predict", "evaluate", "compare", "export", "convert", "info", "measures")
+COMMANDS = ("train", "predict", "evaluate", "compare", "export", "convert", "info", "measures")
 MODULES = (
     *(f"kernels.{name}" for name in ("csr", "dense", "point_updates")),
     *(f"io.{name}" for name in ("libsvm_kernels", "encoding", "tables")),
-    *(f"cli.{verb}" for verb in VERBS),
+    *(f"cli.{command}" for command in COMMANDS),
 )
 
 

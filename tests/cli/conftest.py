@@ -1,4 +1,4 @@
-"""Small files that the verbs are tried on, and the program itself as a function."""
+"""Small files that the commands are tried on, and the program itself as a function."""
 
 import json
 import os

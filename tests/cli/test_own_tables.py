@@ -46,12 +46,12 @@ def test_missing_values_are_filled_and_marked_and_a_note_says_so(scoreline, as_j
         "2 columns have missing values: numbers are filled with the mean, and marked by an indicator feature; missing text is "
         "a category of its own: 'country' (8 rows), 'age' (20 rows)"
     )
-    for verb in ("train", "info"):
-        code, _, err = scoreline(verb, orders, *LABEL, "--drop", "key")
+    for command in ("train", "info"):
+        code, _, err = scoreline(command, orders, *LABEL, "--drop", "key")
         assert code == 0
         assert err.count(f"note: {note}\n") == 1
-        assert as_json(verb, orders, *LABEL, "--drop", "key")["notes"] == [note]
-        assert "note" not in scoreline(verb, orders, *LABEL, "--drop", "key", "--quiet")[2]
+        assert as_json(command, orders, *LABEL, "--drop", "key")["notes"] == [note]
+        assert "note" not in scoreline(command, orders, *LABEL, "--drop", "key", "--quiet")[2]
     assert load_model("model.npz").encoding_.names[-2:] == ["age", "age is missing"]
     err = scoreline("convert", orders, "with_zero", *LABEL, "--drop", "key", "--impute", "zero", "--no-indicators")[2]
     assert "numbers are filled with 0; missing text is" in err
@@ -99,13 +99,13 @@ def test_info_still_fails_for_other_reasons(scoreline, orders):
     assert "charge" in err
 
 
-@for_each("verb", ["info", "train"])
-def test_a_column_that_names_rows_is_pointed_out(scoreline, orders, verb):
-    code, _, err = scoreline(verb, orders, *LABEL, "--impute", "mean")
+@for_each("command", ["info", "train"])
+def test_a_column_that_names_rows_is_pointed_out(scoreline, orders, command):
+    code, _, err = scoreline(command, orders, *LABEL, "--impute", "mean")
     assert code == 0
     assert "column 'key' has 200 different values in 200 rows" in err
     assert "--drop key" in err
-    _, _, err = scoreline(verb, orders, *LABEL, "--impute", "mean", "--drop", "key")
+    _, _, err = scoreline(command, orders, *LABEL, "--impute", "mean", "--drop", "key")
     assert "different values" not in err
 
 

@@ -15,7 +15,7 @@ from cases import for_each
 from scoreline.classifier import load_model
 
 pytestmark = pytest.mark.slow
-VERBS_THAT_PRINT = {
+COMMANDS_THAT_PRINT = {
     "predict": ("predict", "model.npz", "payments.csv"),
     "export": ("export", "model.npz", "--to", "json"),
     "info": ("info", "payments.csv", "--label", "outcome"),
@@ -109,9 +109,11 @@ def test_predictions_to_a_closed_standard_output_fail(begun, model):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 @for_each("unbuffered", ["", "1"])
 def test_standard_output_on_a_full_disk(begun, model, program, unbuffered):
-    for verb in ("predict", "export"):
+    for command in ("predict", "export"):
         with open("/dev/full", "w") as full:
-            process = begun(*VERBS_THAT_PRINT[verb], stdout=full, env={**program[1], "PYTHONUNBUFFERED": unbuffered})
+            process = begun(
+                *COMMANDS_THAT_PRINT[command], stdout=full, env={**program[1], "PYTHONUNBUFFERED": unbuffered}
+            )
             err = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 1
         assert "standard output: No space left" in err
@@ -125,24 +127,24 @@ def test_classes_that_the_encoding_of_standard_output_lacks(begun, scoreline, fo
     (folder / "payments.csv").write_text(text, encoding="utf-8")
     scoreline(*TRAIN)
     env = {**program[1], "PYTHONIOENCODING": "ascii", "PYTHONUNBUFFERED": unbuffered}
-    for verb in ("predict", "export"):  # programs read these: an escape would be another class
-        process = begun(*VERBS_THAT_PRINT[verb], env=env)
+    for command in ("predict", "export"):  # programs read these: an escape would be another class
+        process = begun(*COMMANDS_THAT_PRINT[command], env=env)
         err = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 1
         assert "standard output has the encoding ascii, which has no 'ü'" in err.replace("\\xfc", "ü")
         assert "PYTHONIOENCODING=utf-8, or name a file with --out" in err
-    process = begun(*VERBS_THAT_PRINT["info"], env=env)  # people read this
+    process = begun(*COMMANDS_THAT_PRINT["info"], env=env)  # people read this
     out = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 0
     assert "Betr\\xfcgerei" in out
-    process = begun(*VERBS_THAT_PRINT["predict"], "--out", "out.csv", env=env)
+    process = begun(*COMMANDS_THAT_PRINT["predict"], "--out", "out.csv", env=env)
     assert process.wait(PATIENCE) == 0
     assert "Betrügerei" in (folder / "out.csv").read_text(encoding="utf-8")
 
 
 def test_all_of_an_unbuffered_standard_output_is_written(begun, scoreline, program, model):
-    process = begun(*VERBS_THAT_PRINT["predict"], env={**program[1], "PYTHONUNBUFFERED": "1"})
-    assert process.communicate(timeout=PATIENCE)[0] == scoreline(*VERBS_THAT_PRINT["predict"])[1]
+    process = begun(*COMMANDS_THAT_PRINT["predict"], env={**program[1], "PYTHONUNBUFFERED": "1"})
+    assert process.communicate(timeout=PATIENCE)[0] == scoreline(*COMMANDS_THAT_PRINT["predict"])[1]
     assert process.returncode == 0
 
 

@@ -104,8 +104,8 @@ def test_a_table_tested_on_a_folder(files, as_json, scoreline):
 @for_each("training", ["payments.csv", "plain", "marked"])
 def test_models_are_evaluated_on_and_predict_tables_and_folders(files, as_json, scoreline, training):
     assert scoreline("train", training, *(LABEL if training == "payments.csv" else ()))[0] == 0
-    for verb in ("evaluate", "predict"):
-        code, _, err = scoreline(verb, "model.npz", "other")
+    for command in ("evaluate", "predict"):
+        code, _, err = scoreline(command, "model.npz", "other")
         assert code == 1
         command = shlex.split(err.partition("same encoding: ")[2])
         assert command == ["scoreline", "convert", "today.csv", "other", "--like", "model.npz", "--overwrite"]

@@ -9,7 +9,7 @@ from cases import for_each
 from scoreline.cli.main import main
 
 TRAIN = ("train", "payments.csv", "--label", "outcome")
-VERBS_THAT_PRINT = {
+COMMANDS_THAT_PRINT = {
     "predict": ("predict", "model.npz", "payments.csv"),
     "export": ("export", "model.npz", "--to", "json"),
     "evaluate": ("evaluate", "model.npz", "payments.csv", "--label", "outcome"),
@@ -18,11 +18,11 @@ VERBS_THAT_PRINT = {
 }
 
 
-@for_each("verb", ["evaluate", "info", "measures", "export"])
-def test_results_need_a_standard_output(model, monkeypatch, capsys, verb):
+@for_each("command", ["evaluate", "info", "measures", "export"])
+def test_results_need_a_standard_output(model, monkeypatch, capsys, command):
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", None)
-        assert main([*VERBS_THAT_PRINT[verb], "--json"]) == 1
+        assert main([*COMMANDS_THAT_PRINT[command], "--json"]) == 1
     assert "standard output is closed" in capsys.readouterr().err
 
 
@@ -45,12 +45,12 @@ class FullDisk(io.RawIOBase):
 
 
 @for_each("options", [(), ("--json",)])
-@for_each("verb", VERBS_THAT_PRINT)
-def test_a_short_write_to_standard_output_is_an_error(model, monkeypatch, capsys, verb, options):
+@for_each("command", COMMANDS_THAT_PRINT)
+def test_a_short_write_to_standard_output_is_an_error(model, monkeypatch, capsys, command, options):
     # As PYTHONUNBUFFERED=1 makes it: text straight to a raw stream, whose short writes Python ignores.
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", io.TextIOWrapper(FullDisk(10), "utf-8", write_through=True))
-        assert main([*VERBS_THAT_PRINT[verb], *options]) == 1
+        assert main([*COMMANDS_THAT_PRINT[command], *options]) == 1
         assert not sys.stdout.closed  # it belongs to the caller
     err = capsys.readouterr().err
     assert "standard output: No space left" in err

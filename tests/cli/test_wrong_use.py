@@ -34,7 +34,7 @@ USAGE = [
     (("convert", "payments.csv", "payments.csv", "--label", "outcome", "--overwrite"), "is also the file"),
     ((*COMPARE, "--solvers", "amp,foo"), "--solvers foo is unknown"),
     ((*COMPARE, "--test-share", "1"), "below 1"),
-    (("reproduce", "zhang2010"), "is no verb"),
+    (("reproduce", "zhang2010"), "is not a command"),
     (("--completion", "fish"), "bash"),
     *(((*TRAIN, option, value), option) for option in ("--alpha", "--tol", "--max-time") for value in ("-1", "0", "nan", "x")),
     *(((*TRAIN, option, value), option) for option, value in (("--max-iter", "0"), ("--max-iter", "1.5"), ("--seed", "-1"))),
@@ -142,9 +142,9 @@ def test_a_model_meets_other_data(scoreline, folder):
     (folder / "less.csv").write_text("\n".join(",".join(line[1:]) for line in text) + "\n")
     (folder / "other.csv").write_text("\n".join(",".join(line).replace("fine", "good") for line in text) + "\n")
     (folder / "same.csv").write_text("\n".join(",".join(line).replace("fraud", "fine") for line in text) + "\n")
-    for verb in ("predict", "evaluate"):
-        assert "'amount' are not there" in scoreline(verb, "model.npz", "less.csv")[2]
-        assert scoreline(verb, "model.npz", "two.svm")[0] == 1
+    for command in ("predict", "evaluate"):
+        assert "'amount' are not there" in scoreline(command, "model.npz", "less.csv")[2]
+        assert scoreline(command, "model.npz", "two.svm")[0] == 1
     assert "the model knows 'fine' and 'fraud'" in scoreline("evaluate", "model.npz", "other.csv")[2]
     assert "one class only" in scoreline("evaluate", "model.npz", "same.csv")[2]
 

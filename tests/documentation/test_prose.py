@@ -14,7 +14,7 @@ LONGEST_NAME = 70  # characters of the name of a test
 
 
 def pages():
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     found += sorted((ROOT / "examples").iterdir())
     return [page for page in found if not {"_build", "gallery", "__pycache__"} & set(page.relative_to(ROOT).parts)]
 

@@ -47,7 +47,7 @@ def test_importance_is_the_drop_of_the_measure():
     codes = clf.feature_map_.operator(frame).codes
     without = clf.decision_function(frame) - dose.scores[codes[0]]
     expected = clf.score(frame, y) - MeasureClassifier("roc_auc").fit(without[:, None], y).score(without[:, None], y)
-    assert abs(dose.importance - expected) < 1e-12
+    assert abs(dose.importance - expected) < 1e-4  # scores that are equal but for rounding are ranked either way
 
 
 def test_displays_and_errors():

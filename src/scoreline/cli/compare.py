@@ -39,18 +39,20 @@ SAME_NAMES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
+    """Add the arguments of the command."""
     parser.add_argument(
-        "file", help="data: CSV, Parquet, LIBSVM text, ..., a folder, or demo:fraud, demo:breast-cancer, demo:digits"
+        "file",
+        help="data: CSV, Parquet, LIBSVM text and others, a folder made by convert, "
+        "or demo:fraud, demo:breast-cancer, demo:digits",
     )
-    parser.add_argument("--report", metavar="HTML", help="write a page with pictures")
+    parser.add_argument("--report", metavar="HTML", help="also write an HTML page with plots and explanations")
     add_training(parser)
     add = parser.add_argument_group("comparison").add_argument
     add(
         "--solvers",
         type=names,
         metavar="A,B",
-        help="scoreline solvers to compare in addition to auto (by default those made for the measure)",
+        help="scoreline solvers to compare in addition to auto (default: those made for the measure)",
     )
     add("--features", choices=("additive", "pairs", "auto"), help="also compare a scoreline model with these features")
     add(
@@ -61,15 +63,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         help="boosted trees of other packages, if installed: lightgbm, xgboost, ebm",
     )
-    add("--splits", type=number(least=2, integer=True), help="random splits (10, or 5 for large data)")
-    add("--test-share", type=number(above=0), default=0.3, help="share of the rows to test on (0.3)")
-    add("--alphas", type=_numbers, metavar="A,B", help="penalties to choose from (those of train --alpha auto)")
-    add("--max-rows", type=number(least=8, integer=True), default=200_000, help="take a sample of larger sets (200000)")
+    add(
+        "--splits",
+        type=number(least=2, integer=True),
+        help="number of random splits into training and test rows (default: 10, or 5 for large data)",
+    )
+    add("--test-share", type=number(above=0), default=0.3, help="share of the rows to test on (default: 0.3)")
+    add(
+        "--alphas",
+        type=_numbers,
+        metavar="A,B",
+        help="penalty strengths to choose from (default: the grid of train --alpha auto)",
+    )
+    add(
+        "--max-rows",
+        type=number(least=8, integer=True),
+        default=200_000,
+        help="use a random sample of this size if there are more rows (default: 200000)",
+    )
     add(
         "--max-time",
         type=number(above=0),
         metavar="SECONDS",
-        help="time limit: no further split begins after it, but at least two are run",
+        help="time limit: start no further split after it; at least two splits are run",
     )
     add_reading(parser)
 

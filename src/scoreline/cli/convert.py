@@ -18,16 +18,16 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("file", help="data: CSV, Parquet, LIBSVM text, ...")
-    parser.add_argument("folder", help="the folder to make")
-    parser.add_argument("--float32", action="store_true", help="numbers of four bytes")
+    """Add the arguments of the command."""
+    parser.add_argument("file", help="data: CSV, Parquet, LIBSVM text and others")
+    parser.add_argument("folder", help="the folder to create")
+    parser.add_argument("--float32", action="store_true", help="store numbers in four bytes instead of eight")
     parser.add_argument(
         "--like",
         metavar="FOLDER_OR_MODEL",
-        help="encode the columns as for this converted folder or saved model: rows to test on or to predict",
+        help="encode columns as in this converted folder or saved model; needed for test data and data to predict",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace a folder that is there")
+    parser.add_argument("--overwrite", action="store_true", help="replace the folder if it exists")
     add_reading(parser)
 
 

@@ -19,9 +19,9 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("model", help="a model that train has saved")
-    parser.add_argument("file", help="labelled rows")
+    """Add the arguments of the command."""
+    parser.add_argument("model", help="a model saved by train")
+    parser.add_argument("file", help="data with labels, which the model was not trained on")
     add_reading(parser)
 
 

@@ -20,21 +20,29 @@ OPTIONS = {"sql": ("table", "keep", "booleans", "dialect"), "onnx": ("dtype", "i
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("model", help="a model that train has saved")
-    parser.add_argument("--to", choices=("onnx", "sql", "json"), required=True, help="the format")
-    parser.add_argument("--out", metavar="FILE", help="where to write (by default to standard output; onnx needs it)")
+    """Add the arguments of the command."""
+    parser.add_argument("model", help="a model saved by train")
+    parser.add_argument("--to", choices=("onnx", "sql", "json"), required=True, help="output format")
+    parser.add_argument("--out", metavar="FILE", help="output file (default: standard output); required for onnx")
     add = parser.add_argument_group("sql").add_argument
-    add("--table", metavar="NAME", help="table to score; SCHEMA.NAME for one of a schema")
-    add("--keep", type=names, metavar="A,B", help="columns to keep next to the results (all)")
-    add("--dialect", choices=tuple(DIALECTS), help="SQL dialect (ansi: PostgreSQL, SQLite, DuckDB and others)")
-    add("--booleans", type=names, metavar="A,B", help="columns whose type in the database is BOOLEAN")
+    add("--table", metavar="NAME", help="table to score; SCHEMA.NAME if it is in a schema")
+    add("--keep", type=names, metavar="A,B", help="columns to copy to the result (default: all)")
+    add(
+        "--dialect",
+        choices=tuple(DIALECTS),
+        help="SQL dialect (default: ansi, for PostgreSQL, SQLite, DuckDB and others)",
+    )
+    add("--booleans", type=names, metavar="A,B", help="columns that have the type BOOLEAN in the database")
     add = parser.add_argument_group("onnx").add_argument
-    add("--dtype", choices=("float32", "float64"), help="type of numbers (float64 for columns, float32 for features)")
+    add(
+        "--dtype",
+        choices=("float32", "float64"),
+        help="number type of the inputs (default: float64 for columns, float32 for features)",
+    )
     add(
         "--inputs",
         choices=("columns", "features"),
-        help="inputs of the model: raw columns of the table (default if they are known), or encoded features",
+        help="what the ONNX model reads: raw columns of a table (default if the model knows them), or encoded features",
     )
 
 

@@ -22,8 +22,8 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("file", help="data, or a model")
+    """Add the arguments of the command."""
+    parser.add_argument("file", help="a data file, a converted folder, or a saved model")
     add_reading(parser)
 
 

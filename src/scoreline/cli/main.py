@@ -1,4 +1,4 @@
-"""The entry point, which runs the verb and turns errors into a message and an exit code."""
+"""The entry point, which runs the command and turns errors into a message and an exit code."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run the verb and return its exit code, or that of argparse."""
+    """Run the command and return its exit code, or that of argparse."""
     try:
         options, parser = parse(arguments)
     except SystemExit as ended:

@@ -12,8 +12,8 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("--solvers", action="store_true", help="list solvers instead")
+    """Add the arguments of the command."""
+    parser.add_argument("--solvers", action="store_true", help="list solvers instead of measures")
 
 
 def run(options: Any, output: Output) -> None:

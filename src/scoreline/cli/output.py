@@ -1,4 +1,4 @@
-"""Output of the verbs: text for people, one JSON object for programs, progress on a terminal or as plain lines."""
+"""Output of the commands: text for people, one JSON object for programs, progress on a terminal or as plain lines."""
 
 import ast
 import errno
@@ -84,7 +84,7 @@ def finish_stdout() -> None:
         os.close(copy)  # network file systems report some failed writes only when a file is closed
 
 
-# Arguments of the library that are options of a verb. The names of the options follow from those of the arguments,
+# Arguments of the library that are options of a command. The names of the options follow from those of the arguments,
 # except RENAMED.
 OPTIONS = (
     "label", "positive", "categories", "drop", "missing", "impute", "indicators", "min_category_rows", "separator",

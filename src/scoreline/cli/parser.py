@@ -1,4 +1,4 @@
-"""The arguments of all verbs, with their help."""
+"""The arguments of all commands, with their help."""
 
 import argparse
 import difflib
@@ -10,15 +10,15 @@ from typing import Any, NoReturn
 
 from scoreline.runtime.checks import check_number, is_finite
 
-VERBS = {
+COMMANDS = {
     "train": "train a model for a measure and save it",
-    "predict": "predict rows with a saved model, as CSV",
+    "predict": "predict rows with a saved model and write CSV",
     "evaluate": "evaluate a saved model on labelled rows",
-    "compare": "compare direct training with logistic regression and boosted trees: does it pay here?",
-    "export": "export a saved model for other programs: ONNX, SQL, JSON",
-    "convert": "convert data to a folder that is trained from disk, whatever its size",
-    "info": "look at data or at a model: shape, balance, scale, problems, advice",
-    "measures": "list what can be trained for, and by which solvers",
+    "compare": "compare scoreline with logistic regression and boosted trees on your data",
+    "export": "export a saved model to ONNX, SQL or JSON",
+    "convert": "convert a file to a folder that can be larger than memory",
+    "info": "describe a data file or a saved model, and point out problems",
+    "measures": "list the measures, or the solvers",
 }
 EPILOG = """examples:
   scoreline info payments.csv --label outcome
@@ -48,26 +48,26 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser(arguments: Sequence[str] = ()) -> Parser:
-    """Return the parser of the command line, with the arguments of the verbs named in `arguments`.
+    """Return the parser of the command line, with the arguments of the commands named in `arguments`.
 
-    A verb is a module of this folder with `EXAMPLES`, `add_arguments`, and `run`, which may return an exit code. It is
+    A command is a module of this folder with `EXAMPLES`, `add_arguments`, and `run`, which may return an exit code. It is
     imported only when it is needed, so that --help and --version are fast.
     """
     from scoreline import __version__
 
     parser = Parser(
         prog="scoreline",
-        description="Linear classifiers trained for the score you report, with a proof of optimality.",
+        description="Train linear and additive classifiers for the measure you report, with a certificate of optimality.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"scoreline {__version__}")
     parser.add_argument(
-        "--completion", action=Completion, choices=("bash", "zsh", "tcsh"), help="print completions for a shell"
+        "--completion", action=Completion, choices=("bash", "zsh", "tcsh"), help="print tab completions for this shell"
     )
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB")
-    for name, summary in VERBS.items():
-        verb = verbs.add_parser(
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(
             name,
             help=summary,
             description=summary[0].upper() + summary[1:] + ("" if summary.endswith("?") else "."),
@@ -75,24 +75,24 @@ def make_parser(arguments: Sequence[str] = ()) -> Parser:
         )
         if name in arguments or any(argument.startswith("--completion") for argument in arguments):
             module = importlib.import_module(f"scoreline.cli.{name}")
-            verb.epilog = module.EXAMPLES
-            module.add_arguments(verb)
-            add_output(verb)
-            verb.set_defaults(run=module.run, verb=verb)
+            command.epilog = module.EXAMPLES
+            module.add_arguments(command)
+            add_output(command)
+            command.set_defaults(run=module.run, command=command)
     return parser
 
 
 def parse(arguments: Sequence[str]) -> tuple[Any, Parser]:
-    """Return the options and the parser; wrong verbs and options end the program with the nearest right ones."""
+    """Return the options and the parser; wrong commands and options end the program with the nearest right ones."""
     parser = make_parser(arguments)
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
-        near = difflib.get_close_matches(arguments[0], VERBS, n=1)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        near = difflib.get_close_matches(arguments[0], COMMANDS, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        parser.error(f"{arguments[0]!r} is no verb, expected one of {', '.join(VERBS)}{hint}")
+        parser.error(f"{arguments[0]!r} is not a command, expected one of {', '.join(COMMANDS)}{hint}")
     options, rest = parser.parse_known_args(arguments)
     if rest:
-        verb: Parser = getattr(options, "verb", parser)
-        verb.error(f"unrecognized arguments: {' '.join(rest)}{verb.near(rest)}")
+        command: Parser = getattr(options, "command", parser)
+        command.error(f"unrecognized arguments: {' '.join(rest)}{command.near(rest)}")
     return options, parser
 
 
@@ -113,63 +113,78 @@ class Completion(argparse.Action):
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every verb."""
+    """Add the options of every command."""
     add = parser.add_argument_group("output").add_argument
-    add("--json", action="store_true", help="print one JSON object")
-    add("--quiet", action="store_true", help="no progress and no notes, only results and errors")
+    add("--json", action="store_true", help="print the result as one JSON object")
+    add("--quiet", action="store_true", help="print only results and errors, without progress and notes")
 
 
 def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
     """Add the options of reading files."""
     add = parser.add_argument_group("reading the file").add_argument
     if label:
-        add("--label", metavar="COLUMN", help="column of the labels (tables)")
-        add("--positive", metavar="VALUE", help="the class to find; by default the larger label in sorted order")
-        add("--categories", type=names, default=(), metavar="A,B", help="columns of numbers that are categories")
-        add("--drop", type=names, default=(), metavar="A,B", help="columns to leave out")
+        add("--label", metavar="COLUMN", help="name of the label column; needed for tables")
+        add(
+            "--positive",
+            metavar="VALUE",
+            help="label of the positive class, the one to detect (default: the last label in sorted order)",
+        )
+        add(
+            "--categories",
+            type=names,
+            default=(),
+            metavar="A,B",
+            help="numeric columns to treat as categories, such as codes",
+        )
+        add("--drop", type=names, default=(), metavar="A,B", help="columns to ignore, such as row numbers and keys")
         add(
             "--impute",
             choices=("mean", "zero", "none"),
-            help="value of missing numbers (mean); none: they are an error",
+            help="how to fill missing numbers (default: mean); none makes them an error",
         )
         add(
             "--no-indicators",
             dest="indicators",
             action="store_const",
             const=False,
-            help="no features that mark missing numbers",
+            help="do not add a 0/1 feature for each column with missing numbers",
         )
         add(
             "--min-category-rows",
             type=number(least=1, integer=True),
             metavar="ROWS",
-            help="group the rarer categories of a column that has more than 50 (10); 1: none",
+            help="in columns with more than 50 categories, merge those with fewer rows than this (default: 10); 1 merges none",
         )
-    add("--missing", type=names, default=(), metavar="A,B", help="texts that stand for missing values, like ?")
-    add("--separator", metavar="CHAR", help="between the values of CSV (by default a comma, a tab for .tsv)")
-    add("--zero-based", action=argparse.BooleanOptionalAction, help="LIBSVM text: indices begin at 0")
+    add("--missing", type=names, default=(), metavar="A,B", help="texts that mean a missing value, such as ?")
+    add("--separator", metavar="CHAR", help="character between CSV values (default: a comma, or a tab for .tsv)")
+    add(
+        "--zero-based",
+        action=argparse.BooleanOptionalAction,
+        help="whether indices of LIBSVM text start at 0 (default: detected)",
+    )
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
     """Add the options of training."""
     add = parser.add_argument_group("training").add_argument
-    add("--measure", default="roc_auc", help="what to train for; `scoreline measures` lists them (roc_auc)")
+    add("--measure", default="roc_auc", help="measure to train for; `scoreline measures` lists them (default: roc_auc)")
     add(
         "--measure-param",
         type=pair,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="parameter of the measure: beta=2",
+        help="parameter of the measure, such as beta=2 or precision=0.9; repeat for more",
     )
     scales = ("auto", "none", "maxabs", "standard", "robust", "quantile")
     add(
         "--scaling",
         choices=scales,
         default="auto",
-        help="auto: standard if dense, maxabs if sparse; for heavy tails: robust (clips) or quantile (normal scores)",
+        help="how to scale columns (default: auto, which is standard for dense and maxabs for sparse data); "
+        "use robust or quantile if columns have extreme values",
     )
-    add("--seed", type=number(least=0, integer=True), default=0, help="of everything random (0)")
+    add("--seed", type=number(least=0, integer=True), default=0, help="random seed (default: 0)")
 
 
 def check_measure(options: Any, solvers: Sequence[str] = ()) -> None:

@@ -17,16 +17,16 @@ ROWS = 100_000  # converted to text at once
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("model", help="a model that train has saved")
-    parser.add_argument("file", help="rows to predict")
-    parser.add_argument("--out", metavar="CSV", help="where to write (by default to standard output)")
+    """Add the arguments of the command."""
+    parser.add_argument("model", help="a model saved by train")
+    parser.add_argument("file", help="data to predict")
+    parser.add_argument("--out", metavar="CSV", help="output file (default: standard output)")
     parser.add_argument(
         "--keep",
         type=names,
         default=(),
         metavar="A,B",
-        help="columns of the table to write next to the predictions, for example a key",
+        help="columns of the input to copy to the output, such as a key",
     )
     parser.add_argument(
         "--label", type=lambda text: int(text) if text.lstrip("-").isdigit() else text, help=argparse.SUPPRESS

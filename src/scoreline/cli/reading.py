@@ -1,4 +1,4 @@
-"""Data for the arguments of a verb: files, folders, and built-in sets."""
+"""Data for the arguments of a command: files, folders, and built-in sets."""
 
 import shlex
 import warnings
@@ -41,7 +41,7 @@ def read(
     like: str | None = None,
     left_out: Collection[str] = (),
 ) -> Dataset:
-    """Read the file of a verb, with its options except those in `left_out`.
+    """Read the file of a command, with its options except those in `left_out`.
 
     `encoding` and `n_features` are those of a model or of training rows, and `like` is its path.
     """

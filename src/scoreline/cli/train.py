@@ -27,6 +27,7 @@ from scoreline.io.columns import listed
 from scoreline.measures import get_measure
 from scoreline.model_selection import MeasureClassifierCV
 from scoreline.report.wording import LARGEST_USEFUL_GAP, MORE_PROOF, proof_so_far, relative_gap
+from scoreline.runtime.checks import column_index
 from scoreline.solvers import Checkpoint
 from scoreline.solvers import Progress as Iteration
 from scoreline.solvers.moments import MomentsSolver
@@ -48,6 +49,7 @@ SAME_NAMES = (
     "max_iter",
     "max_time",
 )  # as parameters of the classifier
+COLUMN_MAPS = ("robust", "quantile")  # scalings that replace the values of columns
 FEATURES = ("linear", "additive", "pairs", "auto")
 CONFLICTS_OF_FEATURES = {  # other than linear
     "dask": "bins are learnt from rows of this process",
@@ -58,66 +60,101 @@ CONFLICTS_OF_PAIRS = {
     "early_stopping": "pairs are chosen at a certified optimum",
 }
 CONFLICTS_OF_ALPHA_AUTO = {
-    "dask": "folds are lists of rows, which a cluster has not: give a number",
+    "dask": "cross-validation is not supported on a cluster; give a number",
     "checkpoint": "a checkpoint is the file of one fit, and a search makes many",
     "early_stopping": "a search looks for the best penalty, and early stopping takes its place",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb."""
-    parser.add_argument("file", help="data: CSV, Parquet, LIBSVM text, ..., a folder made by convert, or demo:fraud")
-    parser.add_argument("--out", metavar="MODEL", default="model.npz", help="where to save the model (model.npz)")
-    parser.add_argument("--test", metavar="FILE", help="rows to evaluate on")
-    parser.add_argument("--report", metavar="HTML", help="write a page with pictures")
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "file", help="training data: CSV, Parquet, LIBSVM text and others, a folder made by convert, or demo:fraud"
+    )
+    parser.add_argument(
+        "--out", metavar="MODEL", default="model.npz", help="where to save the model (default: model.npz)"
+    )
+    parser.add_argument("--test", metavar="FILE", help="test data to evaluate the model on")
+    parser.add_argument("--report", metavar="HTML", help="also write an HTML page with plots and explanations")
     add_training(parser)
     add = parser.add_argument_group("solver").add_argument
-    add("--solver", default="auto", help="`scoreline measures --solvers` lists them (auto)")
-    add("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (auto)")
+    add("--solver", default="auto", help="solver; `scoreline measures --solvers` lists them (default: auto)")
+    add("--risk", default="auto", help="convex surrogate to minimise; docs/choose.md lists them (default: auto)")
     add(
         "--features",
         choices=FEATURES,
         default="linear",
-        help="linear; additive: a smooth function of each column; pairs: of pairs too; auto: chosen with --alpha auto (linear)",
+        help="linear (default); additive learns a curve for each column; pairs adds pairs of columns; "
+        "auto chooses by cross-validation and needs --alpha auto",
     )
-    add("--alpha", type=_alpha, default=1e-4, help="strength of the penalty (1e-4); auto: chosen by cross-validation")
-    add("--penalty", choices=("l2", "elastic_net"), default="l2", help="what alpha multiplies (l2); see docs/sparse.md")
-    add("--l1-ratio", type=number(least=0), metavar="SHARE", help="share of the absolute values in elastic_net (0.5)")
+    add(
+        "--alpha",
+        type=_alpha,
+        default=1e-4,
+        help="penalty strength: larger is simpler (default: 1e-4); auto chooses it by cross-validation",
+    )
+    add(
+        "--penalty",
+        choices=("l2", "elastic_net"),
+        default="l2",
+        help="kind of penalty (default: l2); elastic_net sets many coefficients to zero",
+    )
+    add(
+        "--l1-ratio",
+        type=number(least=0),
+        metavar="SHARE",
+        help="share of the L1 penalty in elastic_net (default: 0.5)",
+    )
     add(
         "--bounds",
         metavar="FILE",
-        help="CSV with the columns feature, lower, upper: bounds of coefficients, empty for none",
+        help="CSV file with the columns feature, lower and upper: bounds of coefficients; leave a cell empty for no bound",
     )
     add(
         "--sign",
         action="append",
         type=_signed,
         metavar="COLUMN:+",
-        help="the coefficient of a feature is not negative (COLUMN:+) or not positive (COLUMN:-); repeat for more",
+        help="force the coefficient of a feature to be at least 0 (COLUMN:+) or at most 0 (COLUMN:-); repeat for more",
+    )
+    add(
+        "--monotone",
+        action="append",
+        type=direction,
+        metavar="COLUMN:-",
+        help="the score never falls (COLUMN:+) or never rises (COLUMN:-) with this column; repeat for more",
+    )
+    add(
+        "--base-scores",
+        metavar="COLUMN",
+        help="column with the scores of an existing model, to which this model adds its own",
     )
     add(
         "--early-stopping",
         type=number(above=0),
         metavar="SHARE",
-        help="hold out this share of the rows, and end where their measure is best",
+        help="hold out this share of the rows, and keep the iteration with the best measure on them",
     )
-    add("--probability", action="store_true", help="calibrate, so that predict has probabilities")
+    add("--probability", action="store_true", help="calibrate the model, so that predict also writes probabilities")
     add(
-        "--tol", type=number(above=0), default=1e-2, help="stop when the proved gap is this share of the optimum (0.01)"
+        "--tol",
+        type=number(above=0),
+        default=1e-2,
+        help="stop when the duality gap is this share of the lower bound (default: 0.01, which is 1 %%)",
     )
-    add("--max-iter", type=number(least=1, integer=True), default=5000, help="iterations at most (5000)")
-    add("--max-time", type=number(above=0), metavar="SECONDS", help="stop then, with the best model so far")
+    add("--max-iter", type=number(least=1, integer=True), default=5000, help="iteration budget (default: 5000)")
+    add("--max-time", type=number(above=0), metavar="SECONDS", help="time limit; the best model so far is saved")
     add(
         "--dask",
         metavar="ADDRESS",
-        help="train on a Dask cluster: the address of its scheduler, or local for workers on this machine",
+        help="train on a Dask cluster; give the address of its scheduler, or local for workers on this machine",
     )
     add(
         "--device",
         metavar="NAME",
-        help="train on a GPU: cuda, cuda:1 (PyTorch, or CuPy without it), cupy; rows are moved there block by block",
+        help="train on a GPU: cuda or cuda:1 use PyTorch if it is installed, cupy uses CuPy",
     )
-    add("--checkpoint", metavar="FILE", help="go on from here after a crash, to the same bits")
+    add("--checkpoint", metavar="FILE", help="save the state of training here; if the file exists, resume from it")
     add_reading(parser)
 
 
@@ -258,13 +295,20 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
     if options.checkpoint:
         params["checkpoint"] = Checkpoint(options.checkpoint)
     kind = MeasureClassifierCV if options.alpha == "auto" else functools.partial(MeasureClassifier, alpha=options.alpha)
+    penalty_params: dict[str, Any] = {} if options.l1_ratio is None else {"l1_ratio": options.l1_ratio}
+    bounds = _bounds(options)
+    if options.base_scores is not None:  # a column like others, but that its coefficient is 1 and costs nothing
+        column = column_index(_column(options.base_scores), data.X.shape[1], data.names, "--base-scores")
+        penalty_params["weights"] = [float(k != column) for k in range(data.X.shape[1])]
+        bounds = {**(bounds or {}), _column(options.base_scores): (1.0, 1.0)}
     return kind(
         options.measure,
         dict(options.measure_param) or None,
         solver_params=params or None,
         penalty=options.penalty,
-        penalty_params=None if options.l1_ratio is None else {"l1_ratio": options.l1_ratio},
-        bounds=_bounds(options),
+        penalty_params=penalty_params or None,
+        bounds=bounds,
+        monotone=monotone_of(options),
         scaling=scaling_of(options, data.X) if options.features == "linear" else None,
         random_state=options.seed,
         **{name: getattr(options, name) for name in SAME_NAMES},
@@ -273,10 +317,21 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
 
 def _signed(text: str) -> tuple[str, tuple[float | None, float | None]]:
     """Return a column and the bounds that a sign stands for."""
+    column, sign = direction(text)
+    return column, (0.0, None) if sign > 0 else (None, 0.0)
+
+
+def direction(text: str) -> tuple[str, int]:
+    """Return a column and the sign after it."""
     column, _, sign = text.rpartition(":")
     if not column or sign not in ("+", "-"):
         raise argparse.ArgumentTypeError(f"{text!r} must be COLUMN:+ or COLUMN:-")
-    return column, (0.0, None) if sign == "+" else (None, 0.0)
+    return column, 1 if sign == "+" else -1
+
+
+def monotone_of(options: Any) -> dict[Any, int] | None:
+    """Return the parameter `monotone`; a column may be a name or a number."""
+    return {int(name) if name.isdigit() else name: sign for name, sign in options.monotone or ()} or None
 
 
 def _bounds(options: Any) -> dict[Any, Any] | None:
@@ -297,7 +352,12 @@ def _bounds(options: Any) -> dict[Any, Any] | None:
                     ) from None
                 found[row["feature"]] = ends
     found |= dict(options.sign or ())
-    return {int(name) if name.isdigit() else name: ends for name, ends in found.items()} or None
+    return {_column(name): ends for name, ends in found.items()} or None
+
+
+def _column(name: str) -> str | int:
+    """Return a column by its number, where that is what was given."""
+    return int(name) if name.isdigit() else name
 
 
 def _watch(clf: Any, update: Callable[[str], None]) -> None:
@@ -369,6 +429,10 @@ def _check_options(options: Any) -> None:
             raise UsageError(str(error)) from None
     if options.l1_ratio is not None and options.penalty != "elastic_net":
         raise UsageError("--l1-ratio belongs to --penalty elastic_net; add it, or leave --l1-ratio out")
+    if options.base_scores is not None and (options.features != "linear" or options.scaling in COLUMN_MAPS):
+        raise UsageError(
+            "--base-scores keeps a column as it is: it goes with --features linear, and not with --scaling robust or quantile"
+        )
     if options.bounds and not Path(options.bounds).is_file():
         raise UsageError(f"--bounds {options.bounds}: there is no such file")
     if options.early_stopping and options.solver == "moments":

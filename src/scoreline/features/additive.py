@@ -1,6 +1,6 @@
 """Additive features: a function of each column, made of bins."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from scoreline.features.bins import ColumnBins, category_bins, number_bins
 from scoreline.features.columns import SAMPLE_ROWS, Columns, columns_of
 from scoreline.features.fitted import FittedFeatures, table_codes
 from scoreline.operators.codes import CODES, CodesOperator, Group
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_number, column_signs
 from scoreline.runtime.types import AnyArray, FloatArray
 
 MOST_BINS = CODES - 2
@@ -58,7 +58,9 @@ class Additive:
         if isinstance(self.categories, str):
             raise ValueError(f"categories={self.categories!r} must be a list of names or positions of columns")
 
-    def learn(self, X: Any, weight: Any = None) -> CodesOperator:
+    def learn(
+        self, X: Any, weight: Any = None, monotone: Mapping[Any, int] | None = None, names: Any = None
+    ) -> CodesOperator:
         """Return the features of X as an operator that knows what was learnt (`feature_map`).
 
         Parameters
@@ -67,6 +69,10 @@ class Additive:
             Rows are examples; NaN is allowed.
         weight : array of n weights, optional
             How often each row counts; bins are learnt from at most 100,000 rows of positive weight, evenly spread.
+        monotone : dict, optional
+            1 for a column of numbers whose function may not fall, -1 for one whose function may not rise.
+        names : sequence of str, optional
+            Names of the columns where X has none.
 
         Returns
         -------
@@ -75,15 +81,27 @@ class Additive:
         """
         self.check()
         table = columns_of(X)
-        return self.learnt(table, weight)
+        return self.learnt(table, weight, column_signs(monotone, table.shape[1], names or table.names))
 
-    def learnt(self, table: Columns, weight: Any) -> CodesOperator:
+    def learnt(self, table: Columns, weight: Any, signs: Sequence[int]) -> CodesOperator:
         """Return the features of a table as an operator."""
         n, _ = table.shape
         counted = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,))
         bins = self._bins(table, counted)
+        for each, sign in zip(bins, signs, strict=True):
+            if sign and each.kind == "category":
+                raise ValueError(
+                    f"monotone names column {each.name!r}, which holds categories: these have no order. Leave it out, or "
+                    "replace the categories by numbers."
+                )
         codes = table_codes(table, bins)
-        return with_bases(bins, codes, counted).of_codes(codes)
+        features = with_bases(bins, codes, counted, signs)
+        if features.n_features == 0:
+            raise ValueError(
+                "Every column of X is constant or missing in the rows of positive weight, so there is nothing to learn from. "
+                "Pass columns with two different values or more."
+            )
+        return features.of_codes(codes)
 
     def _bins(self, table: Columns, weight: FloatArray) -> list[ColumnBins]:
         """Return the bins of each column, from a sample of the rows."""
@@ -95,9 +113,8 @@ class Additive:
         declared = self._declared(table)
         found = []
         for j, values in enumerate(table.sample(rows)):
-            texts = table.texts(j)
-            if texts is not None or j in declared:
-                found.append(category_bins(names[j], values, own, texts))
+            if table.is_category(j) or j in declared:
+                found.append(category_bins(names[j], values, own, table.texts(j)))
             else:
                 found.append(number_bins(names[j], values, own, self.max_bins))
         return found
@@ -128,16 +145,19 @@ def linear_part(operator: CodesOperator) -> CodesOperator:
         Group.of_column(j, linear_basis(column, own))
         for j, (column, own) in enumerate(zip(features.columns, counts, strict=True))
     ]
-    return FittedFeatures("linear", features.columns, groups, np.concatenate(counts)).of_codes(
+    return FittedFeatures("linear", features.columns, groups, np.concatenate(counts), features.signs).of_codes(
         operator.codes, operator.lines
     )
 
 
-def with_bases(bins: Sequence[ColumnBins], codes: AnyArray, weight: FloatArray) -> FittedFeatures:
+def with_bases(
+    bins: Sequence[ColumnBins], codes: AnyArray, weight: FloatArray, signs: Sequence[int] = ()
+) -> FittedFeatures:
     """Return the features of columns with these codes: the basis of each, from the weight of its bins."""
+    signs = signs or (0,) * len(bins)
     # A function per code: its sums of the weights are what bases are made of.
     counting = CodesOperator(codes, [Group.of_column(j, np.eye(each.size)) for j, each in enumerate(bins)])
     counts = counting.rmatvec(weight)
     own = np.split(counts, np.cumsum([each.size for each in bins])[:-1])
-    groups = [Group.of_column(j, column_basis(each, own[j])) for j, each in enumerate(bins)]
-    return FittedFeatures("additive", bins, groups, counts)
+    groups = [Group.of_column(j, column_basis(each, own[j], bool(signs[j]))) for j, each in enumerate(bins)]
+    return FittedFeatures("additive", bins, groups, counts, signs)

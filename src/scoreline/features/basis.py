@@ -20,7 +20,7 @@ LEAST_PAIR_VARIANCE_SHARE = 5e-3  # the same, for pairs
 RARE_ROWS = 10.0  # weight of a category below which it shares an effect with other rare ones
 
 
-def column_basis(bins: ColumnBins, counts: FloatArray) -> FloatArray:
+def column_basis(bins: ColumnBins, counts: FloatArray, monotone: bool = False) -> FloatArray:
     """Return the basis of a column, one line per code.
 
     Numbers: steps between neighbouring bins and a linear function; missing values have a function of their own, and are at the
@@ -33,6 +33,9 @@ def column_basis(bins: ColumnBins, counts: FloatArray) -> FloatArray:
         The codes.
     counts : array
         Weight of the training rows of each code.
+    monotone : bool
+        Leave the functions of numbers as they are, not rotated: each rises with the bin or is constant, so that bounds of the
+        coefficients at 0 give all monotone functions and no others (eq. monotone-basis).
     """
     if bins.kind == "category":
         return _category_basis(counts)
@@ -47,7 +50,8 @@ def column_basis(bins: ColumnBins, counts: FloatArray) -> FloatArray:
     if bins_count > 2:
         parts.append(LINEAR_WEIGHT * _standardised(bins.centers, share))
     functions = np.hstack([np.zeros((bins_count, 0)), *parts])
-    return _with_missing(rotated(functions - share @ functions, share), counts)
+    centred = functions - share @ functions
+    return _with_missing(centred if monotone else rotated(centred, share), counts)
 
 
 def linear_basis(bins: ColumnBins, counts: FloatArray) -> FloatArray:

@@ -27,10 +27,20 @@ class FittedFeatures:
         The features: one group for each column, in their order, then those of pairs.
     counts : array
         Weight of the training rows in each cell of each group, one after another.
+    signs : sequence of int, optional
+        For each column 1 if its function may not fall, -1 if it may not rise, 0 if it may do both; 0 by default.
     """
 
-    def __init__(self, kind: str, columns: Sequence[ColumnBins], groups: Sequence[Group], counts: FloatArray):
+    def __init__(
+        self,
+        kind: str,
+        columns: Sequence[ColumnBins],
+        groups: Sequence[Group],
+        counts: FloatArray,
+        signs: Sequence[int] = (),
+    ):
         self.kind, self.columns, self.groups, self.counts = kind, tuple(columns), tuple(groups), counts
+        self.signs = tuple(signs) or (0,) * len(self.columns)
 
     @property
     def n_columns(self) -> int:
@@ -67,9 +77,32 @@ class FittedFeatures:
         return made
 
     def tables(self, coef: FloatArray) -> list[FloatArray]:
-        """Return the value of each cell of every group: its basis times its part of the coefficients."""
+        """Return the value of each cell of every group: its basis times its part of the coefficients.
+
+        Every cell adds up its terms in the same order, so that rounding keeps what is monotone monotone; BLAS might not.
+        """
         ends = np.cumsum([group.basis.shape[1] for group in self.groups])[:-1]
-        return [group.basis @ part for group, part in zip(self.groups, np.split(coef, ends), strict=True)]
+        return [(group.basis * part).sum(axis=1) for group, part in zip(self.groups, np.split(coef, ends), strict=True)]
+
+    def bounds(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return the bounds of coefficients that make the functions of columns with a sign monotone; None if there are none.
+
+        Their bases consist of functions that do not fall from bin to bin (eq. monotone-basis), and of that of missing values,
+        which is the same in all bins of numbers.
+        """
+        if not any(self.signs):
+            return None
+        lower = np.full(self.n_features, -np.inf)
+        upper, start = -lower, 0
+        for group, sign in zip(self.groups, (*self.signs, *(0,) * len(self.groups)), strict=False):
+            part = slice(start, start + group.basis.shape[1])
+            rises = np.ptp(group.basis[1:], axis=0) > 0.0
+            if sign > 0:
+                lower[part][rises] = 0.0
+            elif sign < 0:
+                upper[part][rises] = 0.0
+            start = part.stop
+        return lower, upper
 
     def cell_counts(self) -> list[FloatArray]:
         """Return the weight of the training rows in each cell of every group."""
@@ -82,6 +115,7 @@ class FittedFeatures:
             "columns": [column._asdict() for column in self.columns],
             "groups": [{**group._asdict(), "columns": list(group.columns)} for group in self.groups],
             "counts": self.counts,
+            "signs": list(self.signs),
         }
 
     @classmethod
@@ -89,7 +123,7 @@ class FittedFeatures:
         """Return the features of a record; anything else is an error, since kernels follow codes without checking them."""
         columns = [ColumnBins(**column) for column in record["columns"]]
         groups = [Group(**{**group, "columns": tuple(group["columns"])}) for group in record["groups"]]
-        found = cls(record["kind"], columns, groups, record["counts"])
+        found = cls(record["kind"], columns, groups, record["counts"], record.get("signs", ()))
         if not found._is_complete():
             raise ValueError("feature_map_ does not hold bins for each column and a basis for each group")
         return found
@@ -99,6 +133,8 @@ class FittedFeatures:
         return (
             self.kind in KINDS
             and 1 <= p <= len(self.groups)
+            and len(self.signs) == p
+            and all(sign in (-1, 0, 1) for sign in self.signs)
             and all(_is_valid_column(column) for column in self.columns)
             and all(_fits(group, k, self.columns) for k, group in enumerate(self.groups))
             and _is_finite(self.counts, (sum(len(group.basis) for group in self.groups),))

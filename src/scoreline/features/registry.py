@@ -50,13 +50,13 @@ def feature_options(features: Any) -> Additive:
     return options
 
 
-def featured(features: Any, X: Any, weight: Any = None) -> Any:
+def featured(features: Any, X: Any, weight: Any = None, monotone: Any = None, names: Any = None) -> Any:
     """Return X, or its features as an operator where they are others than the columns of X; pairs are added later."""
     if not (isinstance(features, str) and features == AUTO):
         check_features(features)
     if is_linear(features) or (isinstance(X, Operator) and X.feature_map is not None):
         return X
-    return feature_options(features).learn(X, weight)
+    return feature_options(features).learn(X, weight, monotone, names)
 
 
 def pair_options(features: Any, operator: Operator) -> Pairs | None:

@@ -29,12 +29,12 @@ def with_pairs(job: Job, options: Pairs) -> Job:
         raise model.interruption
     job.interim.newest = None  # coefficients without pairs
     rows, operator = job.rows, job.rows.operator
-    z = operator.matvec(model.coef) + model.trained_intercept
+    z = rows.full_scores(operator.matvec(model.coef) + model.trained_intercept)
     risk = get_risk(model.risk, job.plan.measure)
     slopes = risk.prepare(rows.sign, with_cost(rows.weight, rows.sign, model.cost)).value_grad(z)[1]
     assert isinstance(operator, CodesOperator)
     paired = options.with_pairs(operator, slopes, rows.copies)
     paired.n_passes = operator.n_passes
     coef = np.append(model.coef, np.zeros(paired.shape[1] - operator.shape[1]))
-    penalty = job.parameters.penalty_for(paired.shape[1])
+    penalty = job.parameters.penalty_for(paired)
     return replace(job, rows=rows._replace(operator=paired), penalty=penalty, start=(coef, model.trained_intercept))

@@ -8,12 +8,14 @@ from scoreline.features.registry import check_features, is_linear
 from scoreline.fitting.plan import Request, measure_of_threshold
 from scoreline.fitting.threshold import has_guarantee
 from scoreline.measures import Measure, get_measure
+from scoreline.operators import Operator
 from scoreline.operators.column_maps import KINDS
 from scoreline.penalties import BoundedPenalty, Penalty
+from scoreline.penalties.bounded import signed_bounds
 from scoreline.penalties.registry import get_penalty
-from scoreline.runtime.checks import check_choice, check_flag, check_number
+from scoreline.runtime.checks import check_choice, check_flag, check_number, column_signs
 from scoreline.runtime.registry import unknown_name
-from scoreline.solvers.common.method import Method
+from scoreline.solvers.common.method import BASE_SCORES, Method
 
 OWN_LIMITS = {"tol", "max_iter", "max_time"}  # parameters of the classifier that solvers take too
 
@@ -28,6 +30,7 @@ class Parameters(NamedTuple):
     solver: str
     alpha: float
     bounds: Any
+    monotone: Any
     fit_intercept: bool
     intercept_scaling: float
     scaling: str | None
@@ -69,13 +72,18 @@ class Parameters(NamedTuple):
         same = {name: getattr(clf, name) for name in cls._fields if name not in ("measure", "penalty", "options")}
         return cls(measure, penalty, dict(clf.solver_params or {}), **same)
 
-    def penalty_for(self, p: int, names: Any = None) -> BoundedPenalty:
-        """Return penalty and bounds for p columns with these names."""
-        return BoundedPenalty.of(self.penalty, p, names, self.bounds)
+    def penalty_for(self, operator: Operator, names: Any = None) -> BoundedPenalty:
+        """Return penalty and bounds of the coefficients of an operator, whose columns have these names."""
+        p, features = operator.shape[1], operator.feature_map
+        bounds = self.bounds if features is None else features.bounds()
+        if features is None and self.monotone is not None:
+            bounds = signed_bounds(bounds, column_signs(self.monotone, p, names), names)
+        return BoundedPenalty.of(self.penalty, p, names if features is None else None, bounds)
 
-    def request(self, penalty: BoundedPenalty) -> Request:
-        """Return what the plan of a fit with this penalty is made of."""
-        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight, penalty.traits)
+    def request(self, penalty: BoundedPenalty, base_scores: Any = None) -> Request:
+        """Return what the plan of a fit with this penalty, and perhaps with base scores, is made of."""
+        traits = penalty.traits if base_scores is None else penalty.traits | {BASE_SCORES}
+        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight, traits)
 
     @property
     def threshold_measure(self) -> Measure:

@@ -60,16 +60,3 @@ def feature_weights(weights: Any, p: int) -> FloatArray:
     if len(wrong):
         raise ValueError(f"weights must be finite and at least 0, got {array[wrong[0]]!r} for feature {wrong[0]}")
     return array
-
-
-def column_index(column: Any, p: int, names: Any, what: str) -> int:
-    """Return the number of a column that is given by name or number, or raise; `what` begins the message."""
-    known = None if names is None else [str(name) for name in names]
-    if isinstance(column, str):
-        if known is not None and column in known:
-            return known.index(column)
-        told = "X has no column names; use numbers" if known is None else f"columns are {', '.join(known[:10])}"
-        raise ValueError(f"{what} names column {column!r}, which X does not have: {told}")
-    if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < p:
-        return int(column)
-    raise ValueError(f"{what} names column {column!r}, expected a name or a number from 0 to {p - 1}")

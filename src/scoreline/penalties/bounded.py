@@ -2,13 +2,14 @@
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from scoreline import kernels
-from scoreline.penalties.base import Penalty, Terms, column_index
+from scoreline.penalties.base import Penalty, Terms
+from scoreline.runtime.checks import column_index
 from scoreline.runtime.types import AnyArray, FloatArray
 
 EPS = float(np.finfo(float).eps)
@@ -270,6 +271,15 @@ def checked_bounds(bounds: Any, p: int, names: Any = None) -> tuple[FloatArray |
             "the lower bound must not exceed the upper one"
         )
     return lower, upper
+
+
+def signed_bounds(bounds: Any, signs: Sequence[int], names: Any = None) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds within those given that also keep the sign of each coefficient, where it has one."""
+    sign = np.array(signs)
+    lower, upper = checked_bounds(bounds, len(sign), names)
+    lower = np.full(len(sign), -np.inf) if lower is None else lower
+    upper = np.full(len(sign), np.inf) if upper is None else upper
+    return np.where(sign > 0, np.maximum(lower, 0.0), lower), np.where(sign < 0, np.minimum(upper, 0.0), upper)
 
 
 def _ends(pair: Any, what: str) -> tuple[float, float]:

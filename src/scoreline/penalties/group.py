@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from scoreline.penalties.base import Penalty, Terms, column_index, feature_weights
+from scoreline.penalties.base import Penalty, Terms, feature_weights
 from scoreline.penalties.elastic_net import check_ratio
+from scoreline.runtime.checks import column_index
 
 
 class GroupPenalty(Penalty):

@@ -1,7 +1,7 @@
 """Checks of single arguments; the errors name the argument, its value and what is expected."""
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,13 @@ def check_rate(name: str, value: Any) -> None:
     check_number(name, value, above=0)
     if value > 1:
         raise ValueError(f"{name}={value!r} must be a rate of at most 1")
+
+
+def check_level(level: Any, name: str = "level") -> None:
+    """Raise unless level is a probability in (0, 1)."""
+    check_number(name, level, above=0)
+    if level >= 1:
+        raise ValueError(f"{name}={level!r} must be below 1; 0.95 is usual.")
 
 
 def check_bool(name: str, value: Any) -> None:
@@ -60,3 +67,30 @@ def check_flag(name: str, value: Any) -> None:
     """Raise unless value is True or False, or a number that stands for one."""
     if not isinstance(value, (bool, np.bool_, int)):
         raise ValueError(f"{name}={value!r} must be True or False")
+
+
+def column_index(column: Any, p: int, names: Any, what: str) -> int:
+    """Return the number of a column that is given by name or number, or raise; `what` begins the message."""
+    known = None if names is None else [str(name) for name in names]
+    if isinstance(column, str):
+        if known is not None and column in known:
+            return known.index(column)
+        told = "X has no column names; use numbers" if known is None else f"columns are {', '.join(known[:10])}"
+        raise ValueError(f"{what} names column {column!r}, which X does not have: {told}")
+    if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < p:
+        return int(column)
+    raise ValueError(f"{what} names column {column!r}, expected a name or a number from 0 to {p - 1}")
+
+
+def column_signs(monotone: Any, p: int, names: Any = None) -> tuple[int, ...]:
+    """Return for each of p columns the sign that `monotone` asks for: 1, -1, or 0 for none."""
+    signs = [0] * p
+    if monotone is None:
+        return tuple(signs)
+    if not isinstance(monotone, Mapping):
+        raise ValueError(f"monotone={monotone!r:.100} must be a dict of column to +1 or -1, or None")
+    for column, sign in monotone.items():
+        if isinstance(sign, bool) or sign not in (1, -1):
+            raise ValueError(f"monotone[{column!r}]={sign!r} must be +1 (may not fall) or -1 (may not rise)")
+        signs[column_index(column, p, names, "monotone")] = int(sign)
+    return tuple(signs)

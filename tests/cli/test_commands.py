@@ -1,4 +1,4 @@
-"""Every verb does what its help says: text for people, one JSON object for programs, files where they were asked for."""
+"""Every command does what its help says: text for people, one JSON object for programs, files where they were asked for."""
 
 import csv
 import sys
@@ -9,18 +9,18 @@ from sklearn.metrics import average_precision_score
 
 from cases import for_each
 from scoreline.classifier import load_model
-from scoreline.cli.parser import VERBS
+from scoreline.cli.parser import COMMANDS
 from scoreline.io import read_data
 from tiers import TIER
 
 TRAIN = ("train", "payments.csv", "--label", "outcome", "--positive", "fraud")
 
 
-@for_each("verb", VERBS)
-def test_help_has_examples_of_the_verb(scoreline, verb):
-    code, out, _ = scoreline(verb, "--help")
+@for_each("command", COMMANDS)
+def test_help_has_examples_of_the_command(scoreline, command):
+    code, out, _ = scoreline(command, "--help")
     assert code == 0
-    assert f"\n  scoreline {verb} " in out
+    assert f"\n  scoreline {command} " in out
 
 
 def test_every_example_of_the_help_is_a_valid_command_line():
@@ -29,7 +29,7 @@ def test_every_example_of_the_help_is_a_valid_command_line():
 
     from scoreline.cli.parser import EPILOG, parse
 
-    texts = [EPILOG, *(importlib.import_module(f"scoreline.cli.{verb}").EXAMPLES for verb in VERBS)]
+    texts = [EPILOG, *(importlib.import_module(f"scoreline.cli.{command}").EXAMPLES for command in COMMANDS)]
     lines = [line.split(">")[0] for text in texts for line in text.splitlines() if line.startswith("  scoreline ")]
     assert len(lines) > 15
     for line in lines:
@@ -49,7 +49,7 @@ def test_version_and_completion(scoreline):
     assert scoreline("--version") == (0, f"scoreline {__version__}\n", "")
     code, out, _ = scoreline("--completion", "bash")
     assert code == 0
-    assert all(verb in out for verb in VERBS)
+    assert all(command in out for command in COMMANDS)
     assert "--measure-param" in out
 
 
@@ -153,7 +153,7 @@ def test_operating_points_state_their_target(scoreline, as_json, folder, measure
 
 
 @for_each("positive", [(), ("--positive", "fraud")])
-def test_a_converted_folder_serves_every_verb(scoreline, as_json, model, positive):
+def test_a_converted_folder_serves_every_command(scoreline, as_json, model, positive):
     made = as_json("convert", "payments.csv", "payments", "--label", "outcome", *positive, "--overwrite")
     assert made["rows"] == 300
     assert as_json("info", "payments")["rows"] == 300
@@ -175,7 +175,7 @@ def test_a_folder_with_other_columns_is_refused(scoreline, model):
     assert "other features" in err
 
 
-def test_libsvm_text_through_all_verbs(scoreline, as_json):
+def test_libsvm_text_through_all_commands(scoreline, as_json):
     train = as_json("train", "two.svm", "--measure", "f1", "--test", "two.svm", "--out", "two.npz")
     assert train["train"] == train["test"] == pytest.approx(as_json("evaluate", "two.npz", "two.svm")["values"]["f1"])
     predicted = {line.partition(",")[0] for line in scoreline("predict", "two.npz", "two.svm")[1].splitlines()[1:]}
