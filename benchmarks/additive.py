@@ -6,8 +6,12 @@ the alphas that the folds of "auto" found best for them. LightGBM and XGBoost st
 most 2000 rounds, learning rate 0.05, otherwise their defaults). EBM has its defaults. Rivals that are not installed are left
 out. Every result is a line of the output file, which is read again so that a run can be continued.
 
+With --measures, scoreline is trained for each measure with features="auto", and LightGBM, stopped early as before, gets the
+threshold that is best on the rows it was stopped on; the value on the test rows is in the column "value". `cpu` are the seconds
+of the processor, which other work on the machine changes less than `seconds`.
+
     SCORELINE_DATA=folder python benchmarks/additive.py [--sets magic04,poker] [--splits 2] [--rows 20000] [--jobs 1]
-        [--ebm magic04] [--out FILE.jsonl]
+        [--ebm magic04] [--measures f1,average_precision,min_tpr_tnr] [--out FILE.jsonl]
     python benchmarks/additive.py --table FILE.jsonl
     python benchmarks/additive.py --passes
 """
@@ -49,26 +53,38 @@ def gap_share(clf):
     return clf.gap_ / max(clf.lower_bound_, 1e-3)
 
 
+class Stopwatch:
+    """Seconds since it was made: `seconds` on the clock, `cpu` of the processor."""
+
+    def __init__(self):
+        self.start = time.perf_counter(), time.process_time()
+
+    def __call__(self):
+        return {
+            "seconds": round(time.perf_counter() - self.start[0], 3),
+            "cpu": round(time.process_time() - self.start[1], 3),
+        }
+
+
 def ours(X, y, X_test, jobs):
-    """Yield (method, scores of the test rows, seconds, facts)."""
+    """Yield (method, scores of the test rows, facts)."""
     from scoreline import MeasureClassifier, MeasureClassifierCV
 
-    start = time.perf_counter()
+    watch = Stopwatch()
     clf = MeasureClassifierCV("roc_auc", scaling="standard", cv=3, n_jobs=jobs).fit(X, y)
-    yield "linear", clf.decision_function(X_test), time.perf_counter() - start, {"alpha": clf.alpha_}
-    start = time.perf_counter()
+    yield "linear", clf.decision_function(X_test), {**watch(), "alpha": clf.alpha_}
+    watch = Stopwatch()
     auto = MeasureClassifierCV("roc_auc", features="auto", cv=3, n_jobs=jobs).fit(X, y)
-    seconds = time.perf_counter() - start
-    facts = {"alpha": auto.alpha_, "features": auto.features_, "gap": gap_share(auto)}
-    yield "auto", auto.decision_function(X_test), seconds, facts
+    facts = {**watch(), "alpha": auto.alpha_, "features": auto.features_, "gap": gap_share(auto)}
+    yield "auto", auto.decision_function(X_test), facts
     table = auto.cv_results_
     for kind in ("additive", "pairs"):
-        start = time.perf_counter()
+        watch = Stopwatch()
         own = np.flatnonzero(table["features"] == kind)
         alpha = float(table["alpha"][own[np.argmax(table["mean_test_score"][own])]])
         clf = MeasureClassifier("roc_auc", features=kind, alpha=alpha, n_jobs=jobs).fit(X, y)
-        facts = {"alpha": alpha, "gap": gap_share(clf), "pairs": len(clf.feature_map_.pairs)}
-        yield kind, clf.decision_function(X_test), time.perf_counter() - start, facts
+        facts = {**watch(), "alpha": alpha, "gap": gap_share(clf), "pairs": len(clf.feature_map_.pairs)}
+        yield kind, clf.decision_function(X_test), facts
 
 
 def rivals(X, y, X_test, jobs, with_ebm):
@@ -79,32 +95,53 @@ def rivals(X, y, X_test, jobs, with_ebm):
     try:
         import lightgbm
 
-        start = time.perf_counter()
+        watch = Stopwatch()
         model = lightgbm.LGBMClassifier(n_estimators=ROUNDS, learning_rate=RATE, verbose=-1, n_jobs=jobs)
         stop = lightgbm.early_stopping(PATIENCE, verbose=False)
         model.fit(inner[0], inner[2], eval_set=[(inner[1], inner[3])], eval_metric="auc", callbacks=[stop])
-        scores = model.predict_proba(X_test)[:, 1]
-        yield "lightgbm", scores, time.perf_counter() - start, {"rounds": model.best_iteration_}
+        facts = {**watch(), "rounds": model.best_iteration_}
+        yield "lightgbm", model.predict_proba(X_test)[:, 1], facts
     except ImportError:
         pass
     try:
         import xgboost
 
-        start = time.perf_counter()
+        watch = Stopwatch()
         model = xgboost.XGBClassifier(
             n_estimators=ROUNDS, learning_rate=RATE, early_stopping_rounds=PATIENCE, eval_metric="auc", n_jobs=jobs
         )
         model.fit(inner[0], inner[2], eval_set=[(inner[1], inner[3])], verbose=False)
-        scores = model.predict_proba(X_test)[:, 1]
-        yield "xgboost", scores, time.perf_counter() - start, {"rounds": model.best_iteration}
+        facts = {**watch(), "rounds": model.best_iteration}
+        yield "xgboost", model.predict_proba(X_test)[:, 1], facts
     except ImportError:
         pass
     if with_ebm:
         from interpret.glassbox import ExplainableBoostingClassifier
 
-        start = time.perf_counter()
+        watch = Stopwatch()
         model = ExplainableBoostingClassifier(n_jobs=jobs).fit(X, y)
-        yield "ebm", model.predict_proba(X_test)[:, 1], time.perf_counter() - start, {}
+        yield "ebm", model.predict_proba(X_test)[:, 1], watch()
+
+
+def for_measure(name, X, y, X_test, y_test, jobs):
+    """Yield (method, value of the measure on the test rows, facts) for scoreline and for LightGBM with a tuned threshold."""
+    import lightgbm
+    from sklearn.model_selection import train_test_split
+
+    from scoreline import MeasureClassifierCV
+    from scoreline.measures import best_threshold, get_measure
+
+    measure, watch = get_measure(name), Stopwatch()
+    clf = MeasureClassifierCV(name, features="auto", cv=3, n_jobs=jobs).fit(X, y)
+    facts = {**watch(), "alpha": clf.alpha_, "features": clf.features_}
+    yield "auto", measure.value(y_test > 0, clf.decision_function(X_test)), facts
+    X_fit, X_stop, y_fit, y_stop = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
+    watch = Stopwatch()
+    model = lightgbm.LGBMClassifier(n_estimators=ROUNDS, learning_rate=RATE, verbose=-1, n_jobs=jobs)
+    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+    model.fit(X_fit, y_fit, eval_set=[(X_stop, y_stop)], eval_metric="auc", callbacks=[stop])
+    threshold = best_threshold(y_stop, model.predict_proba(X_stop)[:, 1], measure).threshold
+    yield "lightgbm", measure.value(y_test > 0, model.predict_proba(X_test)[:, 1] - threshold), watch()
 
 
 def run(options):
@@ -122,15 +159,24 @@ def run(options):
                 continue
             X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
             found = []
+            for measure in options.measures.split(",") if options.measures else ():
+                for method, value, facts in for_measure(measure, X_train, y_train, X_test, y_test, options.jobs):
+                    found.append({"set": name, "split": split, "rows": len(y), "columns": X.shape[1], "method": method,
+                                  "measure": measure, "value": float(value), **facts})  # fmt: skip
+                    print(f"{name:14s} {split} {method:9s} {measure} {value:.4f}", facts, flush=True)
             for make in (
-                ours(X_train, y_train, X_test, options.jobs),
-                rivals(X_train, y_train, X_test, options.jobs, name in ebm and split == 0),
+                ()
+                if options.measures
+                else (
+                    ours(X_train, y_train, X_test, options.jobs),
+                    rivals(X_train, y_train, X_test, options.jobs, name in ebm and split == 0),
+                )
             ):
-                for method, scores, seconds, facts in make:
+                for method, scores, facts in make:
                     auc = float(roc_auc_score(y_test, scores))
                     found.append({"set": name, "split": split, "rows": len(y), "columns": X.shape[1], "method": method,
-                                  "auc": auc, "seconds": round(seconds, 3), **facts})  # fmt: skip
-                    print(f"{name:14s} {split} {method:9s} {auc:.4f} {seconds:7.1f} s", facts, flush=True)
+                                  "auc": auc, **facts})  # fmt: skip
+                    print(f"{name:14s} {split} {method:9s} {auc:.4f}", facts, flush=True)
             with out.open("a") as file:
                 file.writelines(json.dumps(each) + "\n" for each in found)
 
@@ -213,6 +259,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=60_000)
     parser.add_argument("--jobs", type=int, default=2, help="threads of every side")
     parser.add_argument("--ebm", default="")
+    parser.add_argument("--measures", default="", help="in place of AUC: names with commas")
     parser.add_argument("--out", default="bench-output/additive.jsonl")
     parser.add_argument("--table")
     parser.add_argument("--passes", action="store_true")

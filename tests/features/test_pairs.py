@@ -9,6 +9,7 @@ from scoreline.features import Additive, Pairs
 from scoreline.features.basis import pair_basis
 from scoreline.features.pairs import add_pairs, best_pairs, pair_gains
 from scoreline.kernels import codes as kernels
+from scoreline.operators.codes import PackedCodes
 from scoreline.solvers import EarlyStopping
 from scoreline.testing import check_operator
 
@@ -27,7 +28,9 @@ def test_gains_are_those_of_least_squares():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 5, (2, 300)).astype(np.uint8)
     u, weight = rng.standard_normal(300), rng.integers(1, 4, 300) * 1.0
-    gain = pair_gains(codes, np.arange(300, dtype=np.uint64), [np.arange(5, dtype=np.uint32)] * 2, u, weight)[0, 1]
+    gain = pair_gains(
+        PackedCodes.plain(codes), np.arange(300, dtype=np.uint64), [np.arange(5, dtype=np.uint32)] * 2, u, weight
+    )[0, 1]
     sums, counts = (np.zeros((5, 5)) for _ in range(2))
     np.add.at(sums, (codes[0], codes[1]), u)
     np.add.at(counts, (codes[0], codes[1]), weight)
@@ -47,7 +50,7 @@ def test_gains_of_all_pairs_are_those_of_tables():
     codes, u, weight = codes.astype(np.uint8), rng.standard_normal(n), rng.integers(1, 3, n) * 1.0
     lines = np.flatnonzero(rng.random(n) < 0.8).astype(np.uint64)
     own, mass = u[lines], weight[lines]
-    gains = pair_gains(codes, lines, [np.arange(cells, dtype=np.uint32)] * p, own, mass)
+    gains = pair_gains(PackedCodes.plain(codes), lines, [np.arange(cells, dtype=np.uint32)] * p, own, mass)
     for j, k in ((0, 1), (3, 39), (31, 32), (35, 38)):
         table, counts = np.zeros((cells, cells)), np.zeros((cells, cells))
         np.add.at(table, (codes[j, lines], codes[k, lines]), own)

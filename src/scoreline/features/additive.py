@@ -10,7 +10,7 @@ from scoreline.features.basis import column_basis, linear_basis
 from scoreline.features.bins import ColumnBins, category_bins, number_bins
 from scoreline.features.columns import SAMPLE_ROWS, Columns, columns_of
 from scoreline.features.fitted import FittedFeatures, table_codes
-from scoreline.operators.codes import CODES, CodesOperator, Group
+from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
 from scoreline.runtime.checks import check_number, column_signs
 from scoreline.runtime.types import AnyArray, FloatArray
 
@@ -101,7 +101,7 @@ class Additive:
                 "Every column of X is constant or missing in the rows of positive weight, so there is nothing to learn from. "
                 "Pass columns with two different values or more."
             )
-        return features.of_codes(codes)
+        return features.of_codes(PackedCodes.packed(codes))
 
     def _bins(self, table: Columns, weight: FloatArray) -> list[ColumnBins]:
         """Return the bins of each column, from a sample of the rows."""
@@ -146,7 +146,7 @@ def linear_part(operator: CodesOperator) -> CodesOperator:
         for j, (column, own) in enumerate(zip(features.columns, counts, strict=True))
     ]
     return FittedFeatures("linear", features.columns, groups, np.concatenate(counts), features.signs).of_codes(
-        operator.codes, operator.lines
+        operator.packed, operator.lines
     )
 
 

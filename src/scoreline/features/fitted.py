@@ -8,7 +8,7 @@ import numpy as np
 from scoreline.features.bins import ColumnBins
 from scoreline.features.columns import Columns, columns_of
 from scoreline.operators import Operator
-from scoreline.operators.codes import CODES, CodesOperator, Group
+from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
 from scoreline.runtime.types import AnyArray, FloatArray
 
 KINDS = ("linear", "additive", "pairs")
@@ -70,7 +70,7 @@ class FittedFeatures:
         """Return the features of the rows of X as an operator."""
         return self.of_codes(self.codes(X))
 
-    def of_codes(self, codes: AnyArray, lines: AnyArray | None = None) -> CodesOperator:
+    def of_codes(self, codes: AnyArray | PackedCodes, lines: AnyArray | None = None) -> CodesOperator:
         """Return the features of rows whose codes are known."""
         made = CodesOperator(codes, self.groups, lines)
         made.feature_map = self
@@ -145,7 +145,7 @@ def with_features(operator: Operator, features: FittedFeatures | None) -> Operat
     """Return the rows of an operator with the features of a trained classifier, which may have pairs beyond those."""
     if features is None or features is operator.feature_map or not isinstance(operator, CodesOperator):
         return operator
-    return features.of_codes(operator.codes, operator.lines)
+    return features.of_codes(operator.packed, operator.lines)
 
 
 def table_codes(table: Columns, columns: Sequence[ColumnBins]) -> AnyArray:

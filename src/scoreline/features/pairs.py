@@ -1,6 +1,7 @@
 """Features of pairs of columns: which pairs, and functions of the cells of a grid that no function of one column has."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from scoreline import kernels
 from scoreline.features.additive import Additive
 from scoreline.features.basis import pair_basis, pair_grid
 from scoreline.features.fitted import FittedFeatures
-from scoreline.operators.codes import CODES, CodesOperator, Group
+from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
 from scoreline.runtime import parallel
 from scoreline.runtime.checks import check_number
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
@@ -107,7 +108,7 @@ def best_pairs(operator: CodesOperator, slopes: FloatArray, weight: FloatArray, 
     cells = np.array([int(each.max()) + 1 for each in grids])
     lines = rows if operator.lines is None else operator.lines[rows]
     own, u = weight[rows], slopes[rows]
-    gains = pair_gains(operator.codes, lines.astype(np.uint64), grids, u, own)
+    gains = pair_gains(operator.packed, lines.astype(np.uint64), grids, u, own)
     one, other = np.triu_indices(p, 1)
     variance = max(float(np.square(u) @ (1.0 / own) / own.sum() - (u.sum() / own.sum()) ** 2), 0.0)
     limit = variance * chi2.isf(1.0 / len(one), np.maximum(1.0, (cells[one] - 1.0) * (cells[other] - 1.0)))
@@ -120,7 +121,7 @@ def best_pairs(operator: CodesOperator, slopes: FloatArray, weight: FloatArray, 
 
 
 def pair_gains(
-    codes: AnyArray, lines: BoundsArray, grids: list[AnyArray], u: FloatArray, weight: FloatArray
+    codes: PackedCodes, lines: BoundsArray, grids: list[AnyArray], u: FloatArray, weight: FloatArray
 ) -> FloatArray:
     """Return the gain of every pair of columns on the listed rows, in the upper triangle of a matrix (eq. pair-gain).
 
@@ -128,9 +129,9 @@ def pair_gains(
     pair of columns that are rarely apart from one value, as indicators are, costs next to nothing.
     """
     p = len(grids)
-    gains, grid = np.zeros((p, p)), np.stack([_padded(each) for each in grids])
+    gains = np.zeros((p, p))
     blocks = [slice(k, min(k + BLOCK_COLUMNS, p)) for k in range(0, p, BLOCK_COLUMNS)]
-    listed = [BlockCells.of(codes[block], grid[block], lines, u, weight) for block in blocks]
+    listed = [BlockCells.of(codes, range(p)[block], grids, lines, u, weight) for block in blocks]
     tiles = [(g, h) for g in range(len(blocks)) for h in range(g, len(blocks))]
 
     def work(first: int, last: int) -> None:
@@ -160,19 +161,27 @@ class BlockCells(NamedTuple):
     sums: FloatArray
 
     @classmethod
-    def of(cls, codes: AnyArray, grid: AnyArray, lines: BoundsArray, u: FloatArray, weight: FloatArray) -> "BlockCells":
+    def of(
+        cls,
+        codes: PackedCodes,
+        columns: Sequence[int],
+        grids: list[AnyArray],
+        lines: BoundsArray,
+        u: FloatArray,
+        weight: FloatArray,
+    ) -> "BlockCells":
         """List the cells of the rows."""
-        sizes = grid.max(axis=1).astype(np.int64) + 1
+        sizes = [int(grids[j].max()) + 1 for j in columns]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        sums, frequent = np.zeros((starts[-1], 2)), np.zeros(len(codes), dtype=np.int64)
-        for j, line in enumerate(codes):
-            cell = grid[j][line[lines]]
-            own = sums[starts[j] : starts[j + 1]]
-            own[:, 0], own[:, 1] = np.bincount(cell, u, sizes[j]), np.bincount(cell, weight, sizes[j])
-            frequent[j] = int(np.argmax(own[:, 1]))
+        sums, frequent = np.zeros((starts[-1], 2)), np.zeros(len(columns), dtype=np.int64)
         counts = np.zeros(len(lines), dtype=np.uint8)
-        cells = np.empty((len(lines), len(codes) + 1), dtype=np.uint16)
-        kernels.codes.list_other_cells(codes, grid, frequent, starts, lines, counts, cells)
+        cells = np.empty((len(lines), len(columns) + 1), dtype=np.uint16)
+        for k, (j, size) in enumerate(zip(columns, sizes, strict=True)):
+            cell = grids[j][codes.column(j, lines)]
+            own = sums[starts[k] : starts[k + 1]]
+            own[:, 0], own[:, 1] = np.bincount(cell, u, size), np.bincount(cell, weight, size)
+            frequent[k] = int(np.argmax(own[:, 1]))
+            kernels.codes.list_other_cells(cell, frequent[k], starts[k], counts, cells)
         return cls(starts, frequent, counts, cells, sums)
 
 
@@ -186,20 +195,17 @@ def add_pairs(operator: CodesOperator, pairs: list[tuple[int, int]], grid: int, 
     ]
     cells = [int(each.max()) + 1 for each in grids]
     groups, counts = list(features.groups[:p]), [features.counts[: sum(len(g.basis) for g in features.groups[:p])]]
-    counting = [Group.of_column(j, np.zeros((column.size, 0))) for j, column in enumerate(features.columns)]
-    shapes = [(cells[j], cells[k]) for j, k in pairs]
-    joint = [
-        Group((j, k), _padded(grids[j]) * np.uint32(cells[k]), _padded(grids[k]), np.eye(cells[j] * cells[k]))
-        for j, k in pairs
-    ]
-    for group, shape in zip(joint, shapes, strict=True):
-        own = CodesOperator(operator.codes, [*counting, group], operator.lines).rmatvec(weight)
+    packed, lines = operator.packed, operator.lines
+    for j, k in pairs:
+        near, far = _padded(grids[j]) * np.uint32(cells[k]), _padded(grids[k])
+        own = np.bincount(near[packed.column(j, lines)] + far[packed.column(k, lines)], weight, cells[j] * cells[k])
         counts.append(own)
-        kinds = tuple(features.columns[column].kind for column in group.columns)
-        missing = tuple(bool(features.cell_counts()[column][0] > 0.0) for column in group.columns)
-        groups.append(group._replace(basis=pair_basis(own.reshape(shape), kinds, missing)))
+        kinds = features.columns[j].kind, features.columns[k].kind
+        missing = tuple(bool(features.cell_counts()[column][0] > 0.0) for column in (j, k))
+        basis = pair_basis(own.reshape(cells[j], cells[k]), kinds, missing)
+        groups.append(Group((j, k), near, far, basis))
     return FittedFeatures("pairs", features.columns, groups, np.concatenate(counts), features.signs).of_codes(
-        operator.codes, operator.lines
+        packed, lines
     )
 
 

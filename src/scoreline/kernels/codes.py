@@ -236,17 +236,14 @@ def code_rows(X, values, starts, exact, out, bounds, first, last):
 
 
 @kernel
-def list_other_cells(codes, grid, frequent, starts, rows, counts, cells):
-    """List for each of the rows the cells of a block of columns, without the most frequent cell of each column.
+def list_other_cells(cell, frequent, start, counts, cells):
+    """Add the cell of a column, plus start, to the list of each row in which it is not the most frequent one.
 
-    Cell k of column j of the block is starts[j] + k. Row r has counts[r] entries in cells[r].
+    Row r has counts[r] entries in cells[r], which has room for one more.
     """
-    for j in range(np.uint64(len(codes))):
-        own, line, first, common = codes[j], grid[j], starts[j], frequent[j]
-        for r in range(np.uint64(len(rows))):
-            cell = line[own[rows[r]]]
-            cells[r, np.uint64(counts[r])] = first + cell
-            counts[r] += cell != common
+    for r in range(np.uint64(len(cell))):
+        cells[r, np.uint64(counts[r])] = start + cell[r]
+        counts[r] += cell[r] != frequent
 
 
 @kernel

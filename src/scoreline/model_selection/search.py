@@ -61,6 +61,9 @@ from scoreline.solvers.cost_search import CostSearchSolver, costs_to_try
 logger = logging.getLogger("scoreline")
 DECADE = 2  # alphas of the grid per factor of ten
 FEATURE_ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(1, -4, 5 * DECADE + 1))  # of additive features and pairs
+FIRST_ALPHAS = (
+    3 * DECADE + 1
+)  # of these; weaker penalties, which take the most passes, follow while the last alpha is the best
 ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 6 * DECADE + 1))
 STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
 OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
@@ -104,8 +107,8 @@ class MeasureClassifierCV(MeasureClassifier):
     features : {"linear", "additive", "pairs", "auto"}, Additive or Pairs, default="linear"
         As in MeasureClassifier. "auto" chooses among a linear model, an additive one and one with pairs, all on the same bins:
         the simplest one that the best does not exceed by more than the standard error of the difference. Bins are learnt once
-        from all rows, without labels; pairs are chosen anew on the training rows of each fold. The grid of alphas reaches from
-        10 to 1e-4 for additive features and pairs.
+        from all rows, without labels; pairs are chosen anew on the training rows of each fold. For these features the alphas go
+        from 10 to 0.01, and on to 1e-4 by steps of a decade while the last alpha is the best.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
     probability : bool, default=False
@@ -436,7 +439,7 @@ class Search:
                 self.rows = given._replace(operator=linear_part(given.operator))  # type: ignore[arg-type]
             elif kinds[0] == "linear":
                 self.interim.folds = [] if kind == "additive" else self.interim.folds  # theirs have other coefficients
-            own_grid = kind in ("additive", "pairs") and self.cv.alphas is None
+            own_grid = kind is not None and self.cv.alphas is None
             candidates, best = self._of_kind(list(FEATURE_ALPHAS) if own_grid else alphas)
             if kind == "additive":
                 self.additive_alpha = best.alphas[self.chosen_alpha(best)]
@@ -527,7 +530,13 @@ class Search:
                 choice.risk, solver.name, along, alphas, folds, self._values(folds), cost, self.kind or "linear"
             )
 
-        found = candidate(alphas, run(alphas, [None] * len(self.splits)))
+        first = alphas if given or self.kind is None else alphas[:FIRST_ALPHAS]
+        found, rest = candidate(first, run(first, [None] * len(self.splits))), alphas[len(first) :]
+        while rest and int(np.argmax(found.means)) == len(found.alphas) - 1:
+            more, rest = rest[:DECADE], rest[DECADE:]
+            new = run(more, [fold.ends[1] for fold in found.folds])
+            folds = [old.extended(fold, False) for old, fold in zip(found.folds, new, strict=True)]
+            found = candidate([*found.alphas, *more], folds)
         edge = None if given else found.open_edge(DECADE)
         while edge is not None and WEAKEST < found.alphas[-1] and found.alphas[0] < STRONGEST:
             stronger = edge == "strong"
@@ -628,7 +637,7 @@ class Search:
             options: Any = feature_options(self.cv.features)
             copies = None if rows.copies is None else rows.copies[train]
             paired = options.with_pairs(operator.on_rows(train), prepared.value_grad(result.z)[1], copies)
-            self._paired[key] = paired.feature_map.of_codes(operator.codes)
+            self._paired[key] = paired.feature_map.of_codes(operator.packed)
         return self._paired[key]
 
     def _fit_fold(self, choice: Choice, alphas: list[float]) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:

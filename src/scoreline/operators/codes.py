@@ -9,12 +9,13 @@ from scoreline import kernels
 from scoreline.operators.base import Operator
 from scoreline.operators.statistics import ColumnStatistics
 from scoreline.runtime import parallel
-from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
 
 CODES = 256  # that one byte can hold
 SUM_CHUNKS = 16  # private histograms of X'u
 # Work of a pair, and of an entry of a joint histogram, in units of a look-up; measured by benchmarks/additive.py.
 PAIR_WORK, JOINT_WORK = 2.0, 4.0
+MOST_TABLE_SHARE_INVERSE = 4  # entries of a line's basis, at most this part of the rows
 BLAS_FLOPS = 12.0  # of one thread in the time of a look-up
 
 
@@ -36,6 +37,79 @@ class Group(NamedTuple):
         return cls((column, -1), np.arange(CODES, dtype=np.uint32), np.zeros(CODES, dtype=np.uint32), basis)
 
 
+class PackedCodes(NamedTuple):
+    """Codes of columns, one line of bytes for each column, or one line for columns whose codes occur in few combinations.
+
+    The code of column j in row i is own[j, codes[line[j], i]]. Indicators of the same category share a line, for example.
+    """
+
+    codes: AnyArray
+    line: IntArray
+    own: AnyArray
+
+    @classmethod
+    def plain(cls, codes: AnyArray) -> "PackedCodes":
+        """Return the codes with one line for each column."""
+        p = len(codes)
+        return cls(codes, np.arange(p), np.tile(np.arange(CODES, dtype=np.uint8), (p, 1)))
+
+    @classmethod
+    def packed(cls, codes: AnyArray) -> "PackedCodes":
+        """Return the codes with one line for neighbouring columns whose codes occur in at most 256 combinations.
+
+        Tables of combinations stay small beside the rows: they are made anew for each product.
+        """
+        p, n = codes.shape
+        lines: list[AnyArray] = []
+        line, own = np.zeros(p, dtype=np.int64), np.zeros((p, CODES), dtype=np.uint8)
+        known = np.zeros((0, CODES), dtype=np.uint8)  # the codes of the columns of the last line, for each combination
+        for j in range(p):
+            values = np.flatnonzero(np.bincount(codes[j], minlength=CODES))
+            joined = None
+            if lines and len(values) * (len(known) + 1) * MOST_TABLE_SHARE_INVERSE <= n:
+                both = lines[-1].astype(np.uint16) * np.uint16(CODES) + codes[j]
+                found = np.flatnonzero(np.bincount(both, minlength=CODES * CODES))
+                if len(found) <= CODES and len(found) * (len(known) + 1) * MOST_TABLE_SHARE_INVERSE <= n:
+                    joined = found
+            if joined is None:
+                lines.append(codes[j])
+                known = np.arange(CODES, dtype=np.uint8)[None, :]
+            else:
+                places = np.zeros(CODES * CODES, dtype=np.uint8)
+                places[joined] = np.arange(len(joined))
+                lines[-1] = places[both]
+                before, new = joined // CODES, joined % CODES
+                known = np.vstack([known[:, before], new.astype(np.uint8)[None, :]])
+                known = np.hstack([known, np.zeros((len(known), CODES - len(joined)), dtype=np.uint8)])
+            line[j] = len(lines) - 1
+            own[j + 1 - len(known) : j + 1] = known
+        if len(lines) == p:
+            return cls.plain(codes)
+        return cls(np.stack(lines), line, own)
+
+    def column(self, j: int, rows: BoundsArray | None = None) -> AnyArray:
+        """Return the codes of a column in the listed rows, or in all."""
+        line = self.codes[self.line[j]]
+        return self.own[j][line if rows is None else line[rows]]
+
+    def grouped(self, groups: "Sequence[Group]") -> "list[Group]":
+        """Return the same features, in the same order, as groups of the lines; then those of pairs."""
+        p, found = len(self.line), []
+        sizes = [int(line.max(initial=0)) + 1 for line in self.codes]
+        for q, size in enumerate(sizes):
+            columns = np.flatnonzero(self.line == q)
+            if len(columns) == 1:
+                found.append(groups[columns[0]]._replace(columns=(q, -1)))
+            else:
+                bases = [groups[j].basis[self.own[j, :size]] for j in columns]
+                found.append(Group.of_column(q, np.hstack(bases)))
+        for group in groups[p:]:
+            one, other = group.columns
+            lines = int(self.line[one]), int(self.line[other])
+            found.append(Group(lines, group.near[self.own[one]], group.far[self.own[other]], group.basis))
+        return found
+
+
 class CodesOperator(Operator):
     """X with X[i] = (basis of group 0 at the cell of row i, basis of group 1 at its cell, ...), from one byte per value.
 
@@ -46,8 +120,8 @@ class CodesOperator(Operator):
 
     Parameters
     ----------
-    codes : uint8 array of shape (columns, n)
-        One line per column.
+    codes : uint8 array of shape (columns, n), or PackedCodes
+        One line per column, or fewer.
     groups : sequence of Group
         First one group for every column, in their order, then pairs.
     lines : array of row numbers, optional
@@ -56,14 +130,18 @@ class CodesOperator(Operator):
 
     capabilities = frozenset({"row_blocks", "rows", "statistics"})
 
-    def __init__(self, codes: AnyArray, groups: Sequence[Group], lines: BoundsArray | None = None):
-        p = len(codes)
-        widths = [group.basis.shape[1] for group in groups]
-        super().__init__((codes.shape[1] if lines is None else len(lines), sum(widths)))
-        self.codes, self.groups, self.lines = codes, list(groups), lines
-        self._columns = np.array([group.columns for group in groups], dtype=np.int64)
-        if not ((self._columns[:p, 0] == np.arange(p)).all() and (self._columns[:p, 1] < 0).all()):
+    def __init__(self, codes: AnyArray | PackedCodes, groups: Sequence[Group], lines: BoundsArray | None = None):
+        self.packed = codes if isinstance(codes, PackedCodes) else PackedCodes.plain(codes)
+        columns, p = len(self.packed.line), len(self.packed.codes)
+        places = np.array([group.columns for group in groups], dtype=np.int64)
+        if not ((places[:columns, 0] == np.arange(columns)).all() and (places[:columns, 1] < 0).all()):
             raise ValueError("groups must begin with one group for each column, in the order of the columns")
+        self.groups = groups = self.packed.grouped(groups)
+        widths = [group.basis.shape[1] for group in groups]
+        self._codes = self.packed.codes
+        super().__init__((self._codes.shape[1] if lines is None else len(lines), sum(widths)))
+        self.lines = lines
+        self._columns = np.array([group.columns for group in groups], dtype=np.int64)
         self._near = np.stack([group.near for group in groups]).astype(np.uint32)
         self._far = np.stack([group.far for group in groups]).astype(np.uint32)
         self._cells = _starts([len(group.basis) for group in groups])
@@ -76,6 +154,11 @@ class CodesOperator(Operator):
         self._group_bounds = parallel.even_bounds(len(groups), group_work)
         self.largest = np.concatenate([np.abs(group.basis).max(axis=0, initial=0.0) for group in groups])
         self.tails_checked = True  # codes have no tails
+
+    @property
+    def codes(self) -> AnyArray:
+        """The codes of all columns, one line for each, without the selection of rows."""
+        return np.stack([self.packed.column(j) for j in range(len(self.packed.line))])
 
     def on_rows(self, rows: AnyArray) -> "CodesOperator":
         """Return the listed rows as an operator over the same codes, which counts its own passes."""
@@ -121,9 +204,9 @@ class CodesOperator(Operator):
         """Return the sum of the entries of the tables at the cells of each row."""
         out, bounds = np.empty(n), parallel.even_bounds(n, self._work)
         run, count = parallel.run_chunks, len(bounds) - 1
-        run(kernels.codes.look_up, count, self.codes, self._cells, tables, lines, out, bounds)
+        run(kernels.codes.look_up, count, self._codes, self._cells, tables, lines, out, bounds)
         if len(self._pairs[0]):
-            run(kernels.codes.look_up_pairs, count, self.codes, *self._pairs, tables, lines, out, bounds)
+            run(kernels.codes.look_up_pairs, count, self._codes, *self._pairs, tables, lines, out, bounds)
         return out
 
     def _histograms(self, u: FloatArray, lines: BoundsArray | None) -> FloatArray:
@@ -131,9 +214,9 @@ class CodesOperator(Operator):
         bounds = parallel.even_bounds(len(u), self._work, SUM_CHUNKS)
         run, count = parallel.run_chunks, len(bounds) - 1
         partial = np.zeros((count, int(self._cells[-1])))
-        run(kernels.codes.histograms, count, self.codes, self._cells, lines, u, partial, bounds)
+        run(kernels.codes.histograms, count, self._codes, self._cells, lines, u, partial, bounds)
         if len(self._pairs[0]):
-            run(kernels.codes.pair_histograms, count, self.codes, *self._pairs, lines, u, partial, bounds)
+            run(kernels.codes.pair_histograms, count, self._codes, *self._pairs, lines, u, partial, bounds)
         return np.asarray(partial.sum(axis=0))
 
     def _each_pair_of_groups(self) -> list[tuple[int, int]]:
@@ -154,7 +237,7 @@ class CodesOperator(Operator):
                 one, other = self.groups[g].basis, self.groups[h].basis
                 joint = np.zeros((len(one), len(other)))
                 kernels.codes.joint_histogram(
-                    self.codes, self._columns, self._near, self._far, g, h, self.lines, weight, joint
+                    self._codes, self._columns, self._near, self._far, g, h, self.lines, weight, joint
                 )
                 found[self._part(g), self._part(h)] = one.T @ joint @ other
 
@@ -169,7 +252,7 @@ class CodesOperator(Operator):
             for g, h in self._each_pair_of_groups():
                 one, other = self.groups[g].basis, self.groups[h].basis
                 table = one @ matrix[self._part(g), self._part(h)] @ other.T * (1.0 if g == h else 2.0)
-                arguments = (self.codes, self._columns, self._near, self._far, g, h, table, self.lines, out, bounds)
+                arguments = (self._codes, self._columns, self._near, self._far, g, h, table, self.lines, out, bounds)
                 parallel.run_chunks(kernels.codes.look_up_joint, len(bounds) - 1, *arguments)
         return out
 
@@ -222,7 +305,7 @@ class CodesOperator(Operator):
         out = np.empty((len(lines), self.shape[1]))
         bounds = parallel.even_bounds(len(lines), float(self.shape[1]))
         arguments = (
-            self.codes, self._columns, self._near, self._far, self._basis, self._basis_starts, self._features,
+            self._codes, self._columns, self._near, self._far, self._basis, self._basis_starts, self._features,
             self._where(lines), out, bounds,
         )  # fmt: skip
         parallel.run_chunks(kernels.codes.expand, len(bounds) - 1, *arguments)
@@ -230,7 +313,7 @@ class CodesOperator(Operator):
 
     def __sizeof__(self) -> int:
         """Return about the bytes of the codes and the bases."""
-        return object.__sizeof__(self) + self.codes.nbytes + self._basis.nbytes
+        return object.__sizeof__(self) + self._codes.nbytes + self._basis.nbytes
 
 
 def _starts(sizes: Sequence[int]) -> BoundsArray:
