@@ -58,7 +58,15 @@ def test_licences_are_those_of_the_packages():
 
 
 def test_every_extra_is_of_a_user_or_of_a_developer():
-    assert set(PROJECT["optional-dependencies"]) - set(EXTRAS) == {"test", "doc", "rivals", "bench", "fuzz", "quality"}
+    assert PROJECT["optional-dependencies"]["all"] == [f"scoreline[{','.join(EXTRAS)}]"]
+    assert set(PROJECT["optional-dependencies"]) - {*EXTRAS, "all"} == {
+        "test",
+        "doc",
+        "rivals",
+        "bench",
+        "fuzz",
+        "quality",
+    }
 
 
 @cache
