@@ -28,7 +28,7 @@ def test_versions_and_packages_are_those_of_the_project(found):
         assert found["versions"][line.partition(">")[0]] == metadata.version(line.partition(">")[0])
     lines = " ".join(
         line
-        for extra in ("cli", "dask", "gpu", "io", "onnx", "plot")
+        for extra in ("boost", "cli", "dask", "gpu", "io", "onnx", "plot", "torch")
         for line in PROJECT["optional-dependencies"][extra]
     )
     assert found["optional_packages"]

@@ -23,6 +23,7 @@ VARIABLES = (
     "NUMBA_DISABLE_JIT", "NUMBA_CACHE_DIR", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "SCORELINE_CACHE", "SCORELINE_DATA",
     "PYTHONIOENCODING", "CUDA_VISIBLE_DEVICES",
 )  # fmt: skip
+LARGE = ("boost", "torch")  # extras for users that `all` leaves out
 REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(?:.*\bextra == ['\"](\w+)['\"])?")
 
 Section = dict[str, str]
@@ -67,7 +68,8 @@ def _requirements() -> tuple[list[str], dict[str, set[str]]]:
         found = REQUIREMENT.match(line)
         assert found is not None
         extras.setdefault(found[2], set()).add(found[1])
-    needed, optional = sorted(extras.pop(None, [])), extras.pop("all", set())
+    needed = sorted(extras.pop(None, []))
+    optional = extras.pop("all", set()).union(*(extras.get(name, ()) for name in LARGE))
     ours = {
         extra: names for extra, names in extras.items() if extra and names <= optional
     }  # the others: for developers
