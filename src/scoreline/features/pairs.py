@@ -198,7 +198,8 @@ def add_pairs(operator: CodesOperator, pairs: list[tuple[int, int]], grid: int, 
     packed, lines = operator.packed, operator.lines
     for j, k in pairs:
         near, far = _padded(grids[j]) * np.uint32(cells[k]), _padded(grids[k])
-        own = np.bincount(near[packed.column(j, lines)] + far[packed.column(k, lines)], weight, cells[j] * cells[k])
+        cell = near[packed.column(j, lines)] + far[packed.column(k, lines)]
+        own = np.bincount(cell, weight, cells[j] * cells[k]).astype(np.float64)
         counts.append(own)
         kinds = features.columns[j].kind, features.columns[k].kind
         missing = tuple(bool(features.cell_counts()[column][0] > 0.0) for column in (j, k))

@@ -90,14 +90,14 @@ class PackedCodes(NamedTuple):
     def column(self, j: int, rows: BoundsArray | None = None) -> AnyArray:
         """Return the codes of a column in the listed rows, or in all."""
         line = self.codes[self.line[j]]
-        return self.own[j][line if rows is None else line[rows]]
+        return np.take(self.own[j], line if rows is None else line[rows])
 
     def grouped(self, groups: "Sequence[Group]") -> "list[Group]":
         """Return the same features, in the same order, as groups of the lines; then those of pairs."""
         p, found = len(self.line), []
         sizes = [int(line.max(initial=0)) + 1 for line in self.codes]
         for q, size in enumerate(sizes):
-            columns = np.flatnonzero(self.line == q)
+            columns = np.flatnonzero(self.line == q).tolist()
             if len(columns) == 1:
                 found.append(groups[columns[0]]._replace(columns=(q, -1)))
             else:
