@@ -60,11 +60,11 @@ def number_bins(name: str, values: FloatArray, weight: FloatArray, most: int) ->
         last = np.unique(np.minimum(np.searchsorted(upto, levels * (1.0 - 1e-12)), len(distinct) - 1))
         last = np.unique(np.append(last, len(distinct) - 1))
     inner = last[:-1]
-    cuts = _between(distinct[inner], distinct[inner + 1]) if len(inner) else np.empty(0)
+    cut_points = _between(distinct[inner], distinct[inner + 1]) if len(inner) else np.empty(0)
     total = np.diff(np.concatenate([[0.0], upto[last]])) if len(last) else np.zeros(1)
     added = np.diff(np.concatenate([[0.0], np.cumsum(sums)[last]])) if len(last) else np.zeros(1)
     centers = np.divide(added, total, out=np.zeros_like(added), where=total > 0.0)
-    return ColumnBins(name, "number", cuts, centers, None)
+    return ColumnBins(name, "number", cut_points, centers, None)
 
 
 def category_bins(

@@ -46,7 +46,7 @@ class Accuracy(CountsBasedMeasure):
     """Share of rows predicted right."""
 
     name = "accuracy"
-    summary = "share of rows predicted right"
+    summary = "share of rows predicted correctly"
     risks = ("hinge", "logistic", "hinge_free_intercept", "contingency", "contingency_entropy")
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -70,7 +70,7 @@ class FBeta(CountsBasedMeasure):
     """F-beta: harmonic mean of precision and recall, recall counting beta^2 times."""
 
     name = "fbeta"
-    summary = "F-beta: harmonic mean of precision and recall, recall counting beta² times"
+    summary = "F-beta: harmonic mean of precision and recall, where recall has the weight beta²"
     risks = ALL_RISKS
 
     def __init__(self, beta: float = 1.0):
@@ -101,7 +101,7 @@ class Jaccard(CountsBasedMeasure):
     """Jaccard index of the true and the predicted positives."""
 
     name = "jaccard"
-    summary = "Jaccard: true positives over all that are or are called positive"
+    summary = "Jaccard: true positives divided by all rows that are positive or predicted positive"
     risks = ALL_RISKS
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -120,7 +120,7 @@ class GowerLegendre(CountsBasedMeasure):
 
     name = "gower_legendre"
     research = True
-    summary = "Gower-Legendre: right over right plus sigma times wrong"
+    summary = "Gower-Legendre: correct predictions divided by correct plus sigma times wrong ones"
     risks = ALL_RISKS
 
     def __init__(self, sigma: float = 0.5):

@@ -124,7 +124,7 @@ class OperatingPoint(CountsBasedMeasure):
             return target * chance
         return np.where(chance >= self.confidence, 1.0 + target, chance)
 
-    def careful_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    def value_with_margin(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the objective of a threshold on held-out rows: `robust_value` where the constraint is met."""
         if self.confidence is not None:
             return self.robust_value(tp, fp, fn, tn)

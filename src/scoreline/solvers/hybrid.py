@@ -219,8 +219,8 @@ class HybridSolver(Solver):
         if not self._curvature.empty:
             return self._curvature.direction(gradient)
         z_g, square = part.scores(gradient), kernels.vectors.dot(gradient, gradient)
-        bend = part.space.dot(part.risk.curvature(self._point.z) * z_g, z_g) + part.alpha * square
-        return -gradient * (square / bend if bend > 0.0 else 1.0)
+        second_derivative = part.space.dot(part.risk.curvature(self._point.z) * z_g, z_g) + part.alpha * square
+        return -gradient * (square / second_derivative if second_derivative > 0.0 else 1.0)
 
     def _search(self, part: Objective, gradient: FloatArray, d: FloatArray) -> tuple[Point | None, float]:
         """Return the point w + a d with enough decrease, None if there is none, and the share of rows skipped."""
@@ -243,8 +243,12 @@ class HybridSolver(Solver):
                 near = _scores(part, point.w, ~self._exact if needed is None else needed & ~self._exact, near)
             along = far - near
             for _ in range(MOST_TRIALS):
-                bend = new.value - point.value - a * slope
-                a *= min(0.5, max(0.1, -0.5 * a * slope / bend)) if math.isfinite(bend) and bend > 0.0 else 0.1
+                second_derivative = new.value - point.value - a * slope
+                a *= (
+                    min(0.5, max(0.1, -0.5 * a * slope / second_derivative))
+                    if math.isfinite(second_derivative) and second_derivative > 0.0
+                    else 0.1
+                )
                 new = part.at(point.w + a * d, part.space.combine(1.0, near, a, along))
                 if _enough(new.value, point.value, a * slope):
                     break

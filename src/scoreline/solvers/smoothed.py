@@ -106,9 +106,9 @@ class SmoothedSolver(LbfgsSolver):
         """
         point = super().first_point(objective, state, z)
         if not self._fixed and state.iteration == 0 and state.w.any():
-            aim = SLACK_SHARE * (self.tol * point.objective if self.abs_tol is None else self.abs_tol)
+            allowed = SLACK_SHARE * (self.tol * point.objective if self.abs_tol is None else self.abs_tol)
             for _ in range(MOST_REDUCTIONS):
-                if objective.slack(point) <= aim or not self._wide(objective, state, z):
+                if objective.slack(point) <= allowed or not self._wide(objective, state, z):
                     break
                 state.mu *= MU_FACTOR
                 point = objective.at(state.w, z, state.mu, out=point.risk.grad)
