@@ -211,7 +211,7 @@ class Objective:
         def value(score: float) -> float:
             return self.risk.value_at_constant(score, ones) + half_square * score * score
 
-        reach = 1.0 + abs(self.risk.best_constant())
+        reach = 1.0 + abs(self.risk.best_constant()) + self.risk.largest_base_score
         found = minimize_scalar(value, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-9 * reach})
         best = min((found.x, -1.0, 0.0, 1.0), key=value)  # kinks lie at 1 and -1
         return self.operator.shifted(zero, float(best)), value(best)
@@ -281,7 +281,7 @@ class Objective:
         The penalty gives those of all coefficients that it knows. That of a free intercept comes from the planes of two
         constant scores: one falls as the intercept rises, the other as it falls (eq. intercept-reach). No pass where the
         largest magnitudes of the columns are known, two otherwise. The limits of an earlier, higher level stay true, and are
-        computed anew only where the level has halved.
+        computed again only where the level has halved.
         """
         assert self.penalty is not None
         if self._limits is not None and level >= 0.5 * self._limits[0]:
@@ -306,14 +306,16 @@ class Objective:
         inside = np.where(self._unit == 0.0, reach, 0.0)  # the intercept is the other side of the inequality
         for side in (1.0, -1.0):
             found = math.inf
-            for extreme in EXTREME_SCORES:
+            for beyond in EXTREME_SCORES:
+                extreme = beyond + self.risk.largest_base_score
                 z = self.space.zeros(labels)
                 z += side * extreme
                 plane = self.risk.evaluate(z)
                 rise = side * float(plane.grad.sum()) - g * plane.mass
                 if not rise > 0.0:
                     continue
-                constant = plane.plane - g * (abs(plane.plane) + plane.value + plane.mass * extreme)
+                size = plane.mass * (extreme + 3.0 * self.risk.largest_base_score)
+                constant = plane.plane - g * (abs(plane.plane) + plane.value + size)
                 if largest is None:
                     v = np.where(self._unit == 0.0, self.operator.rmatvec(plane.grad), 0.0)
                     uncertainty = g * (np.abs(v) + plane.mass)
@@ -406,11 +408,13 @@ class Objective:
         if self.risk.shift != "invariant":
             return 0.0
         z_max = self.space.max_abs(z, self.risk.labels) if z_max is None else z_max
-        return LEAST_RAMP_ROUNDINGS * float(np.finfo(float).eps) * z_max
+        return LEAST_RAMP_ROUNDINGS * float(np.finfo(float).eps) * (z_max + self.risk.largest_base_score)
 
     def plane_size(self, point: Point, z_max: float | None = None) -> float:
         """Return what rounding of the constant of a plane is relative to: the magnitudes that were added up for it."""
         z_max = self.space.max_abs(point.z, self.risk.labels) if z_max is None else z_max
+        # Base scores are in the constant twice: as part of the scores of the inner plane, and where that is moved by them.
+        z_max = z_max + 3.0 * self.risk.largest_base_score
         size = abs(point.objective) + abs(point.risk.plane) + point.risk.mass * z_max
         return size if self.operator.largest is not None else size + point.risk.mass * z_max
 

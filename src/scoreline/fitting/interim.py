@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline.features.registry import featured
-from scoreline.fitting.model import Model, interruption_noted
+from scoreline.fitting.model import Model, interruption_recorded
 from scoreline.measures import Measure, best_threshold
 from scoreline.operators import Operator
 from scoreline.operators.convert import own_operator
@@ -84,7 +84,9 @@ class Interim(Latest):
         """Whether there is a model that tells rows apart."""
         return bool(self.finished) or self.newest is not None or any(fold.ready for fold in self.folds)
 
-    def model(self, operator: Operator, sign: AnyArray, weight: Any, measure: Measure | None) -> dict[str, Any] | None:
+    def model(
+        self, operator: Operator, sign: AnyArray, weight: Any, measure: Measure | None, base_scores: Any = None
+    ) -> dict[str, Any] | None:
         """Return the attributes of the best model so far, without a proof; None if there is none. One pass.
 
         The threshold serves the measure; without one, the trained intercept stays.
@@ -99,7 +101,9 @@ class Interim(Latest):
             coef, intercept = unwrap(w)
             threshold = 0.0
             if measure is not None:
-                threshold = best_threshold(sign, operator.matvec(coef) + intercept, measure, weight).threshold
+                z = operator.matvec(coef) + intercept
+                z = z if base_scores is None else z + base_scores
+                threshold = best_threshold(sign, z, measure, weight).threshold
         else:
             return None
         model = Model(coef, float(intercept), intercept - threshold, "", "", 0.0, 0, "interrupted", {})
@@ -114,10 +118,10 @@ def fitting(estimator: Any, X: Any, sample_weight: Any) -> Iterator[tuple[Operat
     (`estimator._interim.ready`). At Ctrl-C, `Interim.keep` sets the best model so far where the fit has set none.
     """
     interim = Interim()
-    threads, noted = parallel.thread_limit(estimator.n_jobs), interruption_noted(estimator, interim.keep_if_known)
+    threads, recorded = parallel.thread_limit(estimator.n_jobs), interruption_recorded(estimator, interim.keep_if_known)
     estimator._interim = interim
     try:
-        with verbosity(estimator.verbose), threads, memory_advice(), noted:
+        with verbosity(estimator.verbose), threads, memory_advice(), recorded:
             names = getattr(estimator, "_column_names", None)
             made = featured(estimator.features, X, sample_weight, estimator.monotone, names)
             with own_operator(made) as operator:

@@ -19,7 +19,7 @@ from scoreline.solvers.common.sample_start import PENALTY
 from scoreline.solvers.shrinking import SHRINKINGS
 
 LEAST_BATCH_ROWS, BATCH_ROWS_PER_FEATURE = 500, 10  # rows of the first batch
-BATCH_GROWTH = 4.0  # of a batch that is too noisy; a Hessian is made anew when the batch has grown by as much
+BATCH_GROWTH = 4.0  # of a batch that is too noisy; a Hessian is recomputed when the batch has grown by as much
 ARMIJO_DECREASE, ALLOWED_RISE = 1e-4, 1e-15  # Armijo's constant; what J may rise by because of rounding, relative
 MOST_TRIALS = 30
 MOST_IDLE_STEPS = 3  # steps on all rows that improve neither J nor the bound: rounding is all that is left
@@ -45,8 +45,8 @@ class HybridSolver(Solver):
     Early steps need no more rows than it takes to tell their direction from noise (Friedlander and Schmidt 2012). A batch is
     a prefix of one permutation of the rows; X is read where it lies. The pair (s, y) of a step is taken on the batch of that
     step, the new rows of the next batch are then added to its gradient: a step costs two products with the batch. The search is
-    Armijo's, on scores. Up to 1000 features a Hessian of the batch is the starting matrix, made anew as the batch grows. On all
-    rows every gradient gives a plane below the risk, and the gap is proved as in `lbfgs`.
+    Armijo's, on scores. Up to 1000 features a Hessian of the batch is the starting matrix and follows its growth. On all
+    all rows every gradient gives a plane below the risk, and the gap is proved as in `lbfgs`.
 
     With the squared hinge, rows beyond the margin have no part in value and slope. `shrink` skips those whose margin provably
     is still beyond 1, by the distance that w has gone since they were looked at: their product is not taken. Skipping changes
@@ -72,6 +72,7 @@ class HybridSolver(Solver):
     """
 
     name = "hybrid"
+    takes_base_scores = False
     automatic = "never"
     research_options = ("shrink",)
     needs = "curved"

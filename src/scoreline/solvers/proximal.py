@@ -28,7 +28,7 @@ GRADIENT_STEPS = 500  # on one model with groups
 DECREASE = 1e-4  # share of the decrease that the model promises
 HALVINGS = 30  # of a step
 MOST_LEVEL_STEPS = 5  # without a decrease of J beyond rounding: they still lower the gradient
-RENEWALS = 2.0, 3.0  # a Hessian is made anew after so many times the passes that it cost: smooth risks, ramps
+RENEWALS = 2.0, 3.0  # a Hessian is recomputed after so many times the passes that it cost: smooth risks, ramps
 LEAST_INTERVALS = 4.0, 12.0  # passes
 
 
