@@ -32,7 +32,10 @@ from scoreline.solvers import BundleOcasSolver, BundleSolver, SmoothedSolver
 from smoothing import arrival, ours, words
 from smoothing_data import VARIABLE, load, narrow, read
 
-NAME, TITLE = "cutting_planes", "cutting planes: oracles, exactness at near ties, time to a duality gap; ratios as named"
+NAME, TITLE = (
+    "cutting_planes",
+    "cutting planes: oracles, exactness at near ties, time to a duality gap; ratios as named",
+)
 PARTS = ("oracle", "near_ties", "f1", "ocas", "default")
 N, SHARES = 1_000_000, (0.05, 0.5)
 MEASURES = "f1 fbeta jaccard gmean hmean qmean min_tpr_tnr gower_legendre precision_at_k".split()
