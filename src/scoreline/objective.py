@@ -226,18 +226,17 @@ class Objective:
         The slope of the risk along the intercept is brought as near to 0 as rounding allows: a bracket, then secants.
         `lower_bound_plane` needs it there.
         """
-        slope = float(point.risk.grad.sum())
-        enough = 4.0 * float(np.finfo(float).eps) * point.risk.mass
+        slope, mass = float(point.risk.grad.sum()), point.risk.mass
+        enough = 4.0 * float(np.finfo(float).eps) * mass
         if self.free_intercept is None or not 0.0 < abs(slope) < math.inf:
             return point
         # (shift, slope) on either side of the root; the slope at `low` has the sign of the first one.
         low: tuple[float, float] = (0.0, slope)
         high: tuple[float, float] | None = None
-        step = (
-            -slope / self._shift_curvature
-            if self._shift_curvature > 0.0
-            else -math.copysign(min(1.0, 4.0 * abs(slope)), slope)
-        )
+        # The logistic loss bends by a quarter of the weights at most, and by no more than the slopes of all rows together.
+        far = min(1.0, max(4.0 * abs(slope), abs(slope) / mass))
+        curvature = self._shift_curvature
+        step = -slope / curvature if curvature > 0.0 else -math.copysign(far, slope)
         best, best_shift, best_slope = point, 0.0, slope
         shift = step
         for trial in range(MOST_CENTRING_TRIALS):
@@ -255,7 +254,7 @@ class Objective:
                 best, best_shift, best_slope = Point(point.w, z, point.mu, found, point.penalty), shift, own
             if own == 0.0:
                 break
-            if own * slope > 0.0:
+            if (own > 0.0) == (slope > 0.0):  # the product may underflow
                 before, low = low, (shift, own)
                 if high is None:  # no bracket yet: the secant, at least twice as far and at most ten times
                     curvature = (own - before[1]) / (shift - before[0])

@@ -41,6 +41,7 @@ def test_groups_and_their_order():
         "Measures",
         "Features",
         "Thresholds for other classifiers",
+        "Objectives for other libraries",
         "Risks",
         "Penalties",
         "Solvers",

@@ -20,6 +20,7 @@ LAYERS = [
     "model_selection",
     "classifier",
     "fitting",
+    "objectives",
     "distributed",
     "gpu",
     "solvers",
@@ -48,13 +49,26 @@ TYPED_ROOMS = {"solvers", "risks", "scores", "measures", "objective"}
 OPTIONAL = {
     "dask": {"distributed/dask_operator.py"},
     "distributed": {"distributed/dask_operator.py"},
-    "torch": {"gpu/kernels_triton.py"},
+    "torch": {"gpu/kernels_triton.py", "objectives/torch_module.py"},
     "triton": {"gpu/kernels_triton.py"},
     "cupy": set(),
     "array_api_compat": set(),
     **{
         name: set()
-        for name in ("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm", "onnx", "skl2onnx")
+        for name in (
+            "pandas",
+            "polars",
+            "pyarrow",
+            "matplotlib",
+            "joblib",
+            "rich",
+            "tqdm",
+            "onnx",
+            "skl2onnx",
+            "lightgbm",
+            "xgboost",
+            "catboost",
+        )
     },
 }
 

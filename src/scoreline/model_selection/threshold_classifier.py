@@ -416,7 +416,9 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         robust = self.threshold != "exact" and isinstance(measure, CountsBasedMeasure) and missed is None
         if robust:
             assert isinstance(measure, CountsBasedMeasure)
-            probabilities = method == "predict_proba"  # their logits have no ends, so a blur of them has one width
+            # Logits of probabilities have no ends, so a blur of them has one width. Boosted trees with an objective of
+            # their own return scores in their place.
+            probabilities = method == "predict_proba" and 0.0 <= rows.scores.min() and rows.scores.max() <= 1.0
             clipped = np.clip(rows.scores, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
             z = logit(clipped) if probabilities else rows.scores
             found = robust_threshold(rows.sign, z, measure, rows.weight).threshold
