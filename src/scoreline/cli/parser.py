@@ -19,7 +19,9 @@ COMMANDS = {
     "convert": "convert a file to a folder that can be larger than memory",
     "info": "describe a data file or a saved model, and point out problems",
     "measures": "list the measures, or the solvers",
+    "doctor": "describe the installation for an issue: versions, threads, caches, devices, what is missing",
 }
+PATHS = ("FILE", "FOLDER", "MODEL", "HTML", "CSV", "FOLDER_OR_MODEL")  # what arguments are called that name a file
 EPILOG = """examples:
   scoreline info payments.csv --label outcome
   scoreline compare payments.csv --label outcome --positive fraud --measure average_precision
@@ -97,19 +99,31 @@ def parse(arguments: Sequence[str]) -> tuple[Any, Parser]:
 
 
 class Completion(argparse.Action):
-    """Prints the completions for a shell, which shtab generates from the parser."""
+    """Prints the completions for a shell."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
         """Print and end."""
         from scoreline.cli.output import write_stdout
-        from scoreline.runtime.optional import require
 
         try:
-            shtab = require("shtab", "cli", "shell completion")
+            text = completion(parser, values)
         except ImportError as error:
             parser.error(str(error))
-        write_stdout(shtab.complete(parser, values) + "\n")
+        write_stdout(text)
         parser.exit()
+
+
+def completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """Return the completions for a shell, which shtab generates from the parser of all commands."""
+    from scoreline.runtime.optional import require
+
+    shtab = require("shtab", "cli", "shell completion")
+    commands = next(each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    for command in commands.values():
+        for action in command._actions:
+            if (action.metavar or action.dest.upper()) in PATHS:
+                action.complete = shtab.FILE
+    return str(shtab.complete(parser, shell)) + "\n"
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -82,10 +82,10 @@ class ProximalSolver(Solver):
         return ProximalState(w=w0, best_w=w0, mu=FIRST_WIDTH / scale if scale > 0.0 else 0.0)
 
     def onward(self, objective: Objective, state: State, alpha: float) -> ProximalState:
-        """Go on from the best point with the smoothing of the end."""
+        """Go on from the best point with the smoothing of the end, and with the model of the risk, which knows no alpha."""
         assert isinstance(state, ProximalState)
         new = self.start(objective, state.best_w)
-        new.mu = state.mu
+        new.mu, new.model = state.mu, state.model
         return new
 
     def resume(self, objective: Objective, state: State) -> None:
