@@ -167,7 +167,7 @@ BEGIN, END = "<!-- begin: written by docs/tables.py -->", "<!-- end -->"
 
 
 def renewed(page):
-    """Return the text of a page with its tables made anew."""
+    """Return the text of a page with its tables recomputed."""
     text = (DOCS / page).read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -123,7 +123,7 @@ def _variables(advice: list[str]) -> Section:
 def _caches(advice: list[str]) -> Section:
     """Say where compiled kernels and downloads are kept, and whether they can be."""
     stored = getattr(getattr(kernels.csr.gather, "stats", None), "cache_path", None)
-    section = {"compiled kernels": "none: each process compiles anew" if stored is None else _place(Path(stored))}
+    section = {"compiled kernels": "none: each process compiles again" if stored is None else _place(Path(stored))}
     if stored is None or not _is_writable(Path(stored)):
         advice.append("compiled kernels are not kept: set NUMBA_CACHE_DIR to a folder that can be written to")
     try:

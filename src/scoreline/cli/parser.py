@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
     def near(self, wrong: Sequence[str]) -> str:
         """Return a hint with the options nearest to the unknown ones."""
         given = [text.partition("=")[0] for text in wrong if text.startswith("--")]
-        near = [name for text in given for name in difflib.get_close_matches(text, self._option_string_actions, n=1)]
+        near = [name for text in given for name in difflib.get_close_matches(text, self._option_string_actions, 1, 0.7)]
         return f"; did you mean {' and '.join(near)}?" if near else ""
 
 
@@ -261,7 +261,7 @@ def pair(text: str) -> tuple[str, Any]:
     """Return NAME=VALUE as a name and a number, or a text if the value is not a number."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE, such as precision=0.9")
     found = _as_number(value, (int, float))
     if isinstance(found, int) and not is_finite(found):
         raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold")

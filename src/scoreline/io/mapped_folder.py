@@ -91,7 +91,7 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
         _check_place(folder, overwrite)
         opened = open_source(source, **options)
         if part.exists():
-            logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
+            logger.info("%s: an earlier conversion was interrupted; starting again", folder)
         _remove(part)
         part.mkdir()
         try:

@@ -89,38 +89,42 @@ class MeasureClassifierCV(MeasureClassifier):
     Parameters
     ----------
     measure, measure_params : as in MeasureClassifier
-        What you report.
+        The measure you report. The folds choose by it, too.
     alphas : sequence of float, default=None
-        Strengths to choose from; None for 13 from 1 to 1e-6. That grid is widened a decade at a time, to at most 1e3 and 1e-9,
-        while the best alpha is at its edge and the measure still grows there by more than the standard error. A list of
-        your own is not widened. With penalties that leave no feature in the model above some alpha, the grid covers three
-        decades below that one (`alpha_max`).
+        Penalty strengths to choose from; None for 13 from 1 to 1e-6. That grid is widened a decade at a time, to at most 1e3
+        and 1e-9, while the best alpha is at its edge and the measure still grows there by more than the standard error. Pass
+        a list of your own to save time; it is not widened. With penalties that leave no feature in the model above some
+        alpha, the grid covers three decades below that one (`alpha_max`).
     l1_ratios : sequence of float, default=None
-        Values of `l1_ratio` to choose from, for penalty="elastic_net" and "group"; None for that of `penalty_params`.
+        Values of `l1_ratio` to choose from, for penalty="elastic_net" and "group"; None for that of `penalty_params`. Pass
+        two or three, such as [0.5, 0.9, 1.0], if you do not know how sparse the model should be.
     cv : int, splitter or iterable, default=5
-        Folds, as scikit-learn's `check_cv` understands them. For a number, the rows of positive weight are split, stratified.
+        Folds, as scikit-learn's `check_cv` understands them. A number means stratified folds of the rows of positive weight.
+        Use a splitter such as GroupKFold if rows belong together, and 10 if positives are few.
     selection : {"best", "one_standard_error"}, default="best"
-        The alpha with the best mean, or the largest one whose mean is within a standard error of it.
+        "best" takes the alpha with the best mean. "one_standard_error" takes the largest alpha whose mean is within a
+        standard error of it: choose it if you prefer the simpler model.
     solver : as in MeasureClassifier
         How J is minimised.
     risk : str or list of str, default="auto"
         As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries three
-        for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge beside ROC area for
-        average_precision and partial_roc_auc, beside PRBEP for prbep.
+        for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge in addition to ROC
+        area for average_precision and partial_roc_auc, and in addition to PRBEP for prbep.
     solver_params, penalty, penalty_params, bounds, monotone, fit_intercept, intercept_scaling, scaling
         As in MeasureClassifier.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
-        As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
+        As in MeasureClassifier, except that "auto" tunes the threshold on the held-out scores of all folds.
     features : {"linear", "additive", "pairs", "auto"}, Additive or Pairs, default="linear"
         As in MeasureClassifier. "auto" chooses among a linear model, an additive one and one with pairs, all on the same bins:
-        the simplest one that the best does not exceed by more than the standard error of the difference. Bins are learnt once
-        from all rows, without labels; pairs are chosen anew on the training rows of each fold. For these features the alphas go
-        from 10 to 0.01, and on to 1e-4 by steps of a decade while the last alpha is the best.
+        the simplest one that the best does not exceed by more than the standard error of the difference. Choose it for a
+        table that you know little about. Bins are learnt once from all rows, without labels; pairs are chosen again on the
+        training rows of each fold. For these features the alphas go from 10 to 0.01, and on to 1e-4 by steps of a decade while
+        the last alpha is the best.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
     probability : bool, default=False
-        Learn a sigmoid from the scores of the held-out rows at the chosen alpha, for `predict_proba`. No further fits, but for
-        amp, cost_search below 1000 features, moments, spade and stamp, which take one more for each fold, with the chosen cost.
+        Calibrate a sigmoid for `predict_proba` on the scores of the held-out rows at the chosen alpha. This needs no further
+        fits, except for amp, cost_search below 1000 features, moments, spade and stamp, which need one more per fold.
 
     Attributes
     ----------
@@ -275,7 +279,7 @@ class MeasureClassifierCV(MeasureClassifier):
             new.l1_ratio_ = getattr(search.penalty_at(chosen.l1_ratio), "l1_ratio", None)
             new.alpha_, new.cv_passes_ = final.alpha, float(sum(fold.passes for fold in folds))
             new.cv_results_ = results_table(self._given_alphas(), candidates)
-        self._tell_edge(chosen, parameters.measure)
+        self._warn_at_edge(chosen, parameters.measure)
         if undefined:
             warn_user(
                 f"{parameters.measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out "
@@ -389,7 +393,7 @@ class MeasureClassifierCV(MeasureClassifier):
     def _given_alphas(self) -> list[float] | None:
         return None if self.alphas is None else [float(a) for a in self.alphas]
 
-    def _tell_edge(self, chosen: Candidate, measure: Measure) -> None:
+    def _warn_at_edge(self, chosen: Candidate, measure: Measure) -> None:
         """Warn if the best alpha is at a limit of the widened grid; log it if it is at the edge of the user's own list."""
         edge = chosen.open_edge(min(DECADE, len(chosen.alphas) - 1)) if len(chosen.alphas) > 1 else None
         if edge is None:

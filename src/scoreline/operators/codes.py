@@ -90,7 +90,8 @@ class PackedCodes(NamedTuple):
     def column(self, j: int, rows: BoundsArray | None = None) -> AnyArray:
         """Return the codes of a column in the listed rows, or in all."""
         line = self.codes[self.line[j]]
-        return np.take(self.own[j], line if rows is None else line[rows])
+        found: AnyArray = self.own[j][line if rows is None else line[rows]]
+        return found
 
     def grouped(self, groups: "Sequence[Group]") -> "list[Group]":
         """Return the same features, in the same order, as groups of the lines; then those of pairs."""
