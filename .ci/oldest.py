@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 COMPANIONS = {"onnx": "1.17.0", "pandas": "2.2.2"}
-EXTRAS = ("cli", "dask", "gpu", "io", "onnx", "plot")
+EXTRAS = ("boost", "cli", "dask", "gpu", "io", "onnx", "plot", "torch")
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 wanted = [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]

@@ -2,6 +2,7 @@
 
 from scoreline.classifier import MeasureClassifier, load_model
 from scoreline.fitting.catalog import list_measures, list_solvers
+from scoreline.fitting.promise import check_promise
 from scoreline.measures import CountMeasure
 from scoreline.model_selection import MeasureClassifierCV, ThresholdClassifier
 
@@ -13,6 +14,7 @@ __all__ = [
     "MeasureClassifierCV",
     "ThresholdClassifier",
     "__version__",
+    "check_promise",
     "list_measures",
     "list_solvers",
     "load_model",

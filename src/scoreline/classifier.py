@@ -13,7 +13,9 @@ from scoreline.features.shapes import ShapeFunction, shape_functions
 from scoreline.fitting.certified import CertifiedFit, with_cost
 from scoreline.fitting.checks import (
     available_if,
+    check_base_scores,
     check_labels,
+    check_same_use,
     check_sample_weight,
     check_string_features,
     check_truth,
@@ -169,6 +171,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         Coefficients in the units of X, or of the features that `feature_map_` makes.
     intercept_ : ndarray of shape (1,)
         Intercept after the threshold was tuned: `predict` is decision_function > 0.
+    uses_base_scores_ : bool
+        Whether scores of an existing model are to be added to those of this one.
     trained_intercept_ : float
         Intercept that objective_ and gap_ belong to, before the threshold was tuned.
     calibration_ : ndarray of shape (2,)
@@ -285,7 +289,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.probability = probability
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MeasureClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, base_scores: Any = None) -> "MeasureClassifier":
         """Train on the rows of X.
 
         Parameters
@@ -296,6 +300,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Two classes; the larger in sorted order is positive. With X in Dask it may be there too.
         sample_weight : array of n weights, optional
             Non-negative; an integer weight equals that many copies of the row.
+        base_scores : array of n numbers, optional
+            Scores of an existing model, to which those of this one are added: it learns what is missing. Predictions then
+            need the base scores of their rows, too.
 
         Returns
         -------
@@ -306,12 +313,12 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
-            rows = GivenRows.of(X, operator, y, sample_weight)
+            rows = GivenRows.of(X, operator, y, sample_weight, base_scores)
             held = rows_of_promise(parameters, rows)
             given = rows if held is None else rows.without(held)
             given = given.mapped(self.scaling, self._names_of(X))
             penalty = parameters.penalty_for(given.operator, self._names_of(X))
-            decided = plan(parameters.request(penalty), parameters.measure, given.shape)
+            decided = plan(parameters.request(penalty, given.base_scores), parameters.measure, given.shape)
             logger.info("plan for %s", decided)
             earlier = self._earlier(given.operator.shape[1])
             job = Job.of(parameters, decided, given, penalty, interim, earlier)
@@ -326,17 +333,19 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             elif self.probability:
                 self._calibrate(job, model, given.y)
             if held is not None:
-                self._promise(job, rows, held)
+                self._promise(job, rows, held, model.left_out)
             self.n_passes_ = job.rows.operator.n_passes - passes_before
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, base_scores: Any = None) -> Any:
         """Return the score of each row: X coef_ + intercept_, positive where `predict` says classes_[1].
 
         Parameters
         ----------
         X : as in `fit`, of shape (m, p)
             Examples in rows.
+        base_scores : array of m numbers, optional
+            Those of these rows, for a model that was trained on base scores.
 
         Returns
         -------
@@ -347,19 +356,23 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if is_dask(X) and getattr(self, "feature_map_", None) is None:
             validate_data(self, feature_source(X), reset=False, skip_check_array=True)
             dask = room_module("blocks", "dask_operator")
-            return dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map)
-        z = self._scored(X)[0]
+            check_same_use(self._uses_base_scores, base_scores)
+            lazy = dask.lazy_scores(X, self.coef_[0], float(self.intercept_[0]), self._column_map)
+            return lazy if base_scores is None else lazy + base_scores
+        z = self._scored(X, base_scores=base_scores)[0]
         if getattr(z, "scores", None) == "device":
             return z.array + float(self.intercept_[0])
         return np.asarray(z) + float(self.intercept_[0])
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, base_scores: Any = None) -> Any:
         """Return the class of each row: classes_[1] where decision_function > 0.
 
         Parameters
         ----------
         X : as in `fit`, of shape (m, p)
             Examples in rows.
+        base_scores : array of m numbers, optional
+            Those of these rows, for a model that was trained on base scores.
 
         Returns
         -------
@@ -367,7 +380,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             The classes; of X in Dask a Dask array, which is not computed yet; of X on a
             device an array there, if they are numbers.
         """
-        decision = self.decision_function(X)
+        decision = self.decision_function(X, base_scores)
         if is_dask(decision):
             return room_module("blocks", "dask_operator").lazy_classes(decision, self.classes_)
         if library_of(decision) is not None:
@@ -378,7 +391,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_.take(decision > 0)
 
     @available_if(has_probabilities)
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any, base_scores: Any = None) -> FloatArray:
         """Return the probabilities of both classes, with `probability=True`.
 
         P(classes_[1]) = 1 / (1 + exp(-(a z + b))), (a, b) = calibration_, a > 0, where z is X coef_ clipped to
@@ -389,29 +402,35 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : as in `fit`, of shape (m, p)
             Examples in rows.
+        base_scores : array of m numbers, optional
+            Those of these rows, for a model that was trained on base scores.
 
         Returns
         -------
         ndarray of shape (m, 2)
             P(classes_[0]) and P(classes_[1]); here, wherever X is.
         """
-        return sigmoid_of(self).probability(np.asarray(self._scored(X)[0], dtype=np.float64))
+        z = self._scored(X, base_scores=base_scores)[0]
+        return sigmoid_of(self).probability(np.asarray(z, dtype=np.float64))
 
     @available_if(has_probabilities)
-    def predict_log_proba(self, X: Any) -> FloatArray:
+    def predict_log_proba(self, X: Any, base_scores: Any = None) -> FloatArray:
         """Return the logarithms of `predict_proba`, which differ also where probabilities round to 1.
 
         Parameters
         ----------
         X : as in `fit`, of shape (m, p)
             Examples in rows.
+        base_scores : array of m numbers, optional
+            Those of these rows, for a model that was trained on base scores.
 
         Returns
         -------
         ndarray of shape (m, 2)
             log P(classes_[0]) and log P(classes_[1]).
         """
-        return sigmoid_of(self).log_probability(np.asarray(self._scored(X)[0], dtype=np.float64))
+        z = self._scored(X, base_scores=base_scores)[0]
+        return sigmoid_of(self).log_probability(np.asarray(z, dtype=np.float64))
 
     def probability_of(self, decision: Any) -> FloatArray:
         """Return P(classes_[1]) of rows whose decision values are known, with `probability=True`.
@@ -430,7 +449,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         raw = np.asarray(decision, dtype=np.float64) - float(self.intercept_[0])
         return sigmoid_of(self).probability(raw.ravel())[:, 1].reshape(raw.shape)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, base_scores: Any = None) -> float:
         """Return the measure on (X, y).
 
         Parameters
@@ -441,19 +460,21 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Their classes.
         sample_weight : array of m weights, optional
             Rows count as often as their weight.
+        base_scores : array of m numbers, optional
+            Those of these rows, for a model that was trained on base scores.
 
         Returns
         -------
         float
             The measure itself, larger is better.
         """
-        z, y, sample_weight = self._scored(X, y, sample_weight)
+        z, y, sample_weight = self._scored(X, y, sample_weight, base_scores=base_scores)
         decision = z + float(self.intercept_[0])
         truth = check_truth(y, self.classes_, len(decision))
         weight = check_sample_weight(sample_weight, len(decision))
         return get_measure(self.measure, self.measure_params).value(truth, decision, weight)
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def objective(self, X: Any, y: Any, sample_weight: Any = None, base_scores: Any = None) -> float:
         """Return J = alpha omega(w) + R of the trained coefficients on (X, y); on the training data it is objective_.
 
         Parameters
@@ -464,13 +485,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Their classes, both of them.
         sample_weight : array of m weights, optional
             As in `fit`; class_weight is applied too.
+        base_scores : array of m numbers, optional
+            Those of these rows, for a model that was trained on base scores.
 
         Returns
         -------
         float
             J of `risk_`, without smoothing; one pass over X.
         """
-        z, y, sample_weight = self._scored(X, y, sample_weight)
+        z, y, sample_weight = self._scored(X, y, sample_weight, base_scores=base_scores)
         z = z + self.trained_intercept_
         check_labels(y, len(z))  # both classes must be there
         rows = self._training_scores(z, y, sample_weight)
@@ -485,6 +508,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         measure: str | Measure | None = None,
         measure_params: dict[str, Any] | None = None,
         sample_weight: Any = None,
+        base_scores: Any = None,
     ) -> "MeasureClassifier":
         """Set the intercept anew: the best threshold on these rows, for the classifier's measure or for another one.
 
@@ -503,13 +527,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Parameters of a measure given by name.
         sample_weight : array of m weights, optional
             As in `fit`; class_weight is applied too.
+        base_scores : array of m numbers, optional
+            Those of these rows, for a model that was trained on base scores.
 
         Returns
         -------
         MeasureClassifier
             The classifier with the new `intercept_`.
         """
-        z, y, sample_weight = self._scored(X, y, sample_weight)
+        z, y, sample_weight = self._scored(X, y, sample_weight, base_scores=base_scores)
         named = (self.measure, self.measure_params) if measure is None else (measure, measure_params)
         target = measure_of_threshold(get_measure(*named), self.class_weight)
         rows = self._training_scores(z + self.trained_intercept_, y, sample_weight)
@@ -524,7 +550,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             warn_user(missed)
         return self
 
-    def shape_functions(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> list[ShapeFunction]:
+    def shape_functions(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, base_scores: Any = None
+    ) -> list[ShapeFunction]:
         """Return what each column, and each pair of columns, adds to the score; the most important first.
 
         Parameters
@@ -534,6 +562,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Without rows it is the standard deviation of the function over the training rows.
         sample_weight : array of m weights, optional
             Rows count as often as their weight.
+        base_scores : array of m numbers, optional
+            Those of these rows, for a model that was trained on base scores.
 
         Returns
         -------
@@ -548,11 +578,13 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         names = [str(name) for name in getattr(self, "_column_names", None) or known]
         found = shape_functions(features, self.coef_[0], names)
         if X is not None:
+            check_same_use(self._uses_base_scores, base_scores)
             operator = self._operator_of(X)
             truth = check_truth(y, self.classes_, operator.shape[0])
             weight = check_sample_weight(sample_weight, operator.shape[0])
             measure, start = get_measure(self.measure, self.measure_params), 0
-            decision = operator.matvec(self.coef_[0]) + float(self.intercept_[0])
+            base = check_base_scores(base_scores, operator.shape[0])
+            decision = operator.matvec(self.coef_[0]) + float(self.intercept_[0]) + (0.0 if base is None else base)
             value = measure.value(truth, decision, weight)
             for k, group in enumerate(features.groups):
                 part = np.zeros(features.n_features)
@@ -625,7 +657,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             return make_scorecard(self, refit, CardRows(X, truth, weight), names, options)
 
     @available_if(can_stream)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "MeasureClassifier":
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, base_scores: Any = None
+    ) -> "MeasureClassifier":
         """Learn from more rows, with a solver for streams: "moments", "spade" or "stamp". `fit` starts again.
 
         "moments": the moments of all rows so far give the same model as one `fit`, in any order of the blocks; memory is two
@@ -649,6 +683,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Needed with the first block unless it has both.
         sample_weight : array of m weights, optional
             Taken as numbers of rows.
+        base_scores : array of m numbers, optional
+            As in `fit`, with every block or with none; for "spade" and "stamp".
 
         Returns
         -------
@@ -657,7 +693,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         """
         no_guarantee(get_measure(self.measure, self.measure_params), "partial_fit")
         with unchanged_on_error(self):  # a block that fails, or Ctrl-C: as if it had not come
-            process_rows(self, X, y, classes, sample_weight)
+            process_rows(self, X, y, classes, sample_weight, base_scores)
         return self
 
     @available_if(can_merge)
@@ -703,7 +739,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         """Set the fitted attributes; raise Ctrl-C again if it has ended the fit, or warn of what there is to warn of."""
         operator = job.rows.operator
         own = {"classes_": job.rows.classes, "plan_": str(job.plan), "n_passes_": operator.n_passes - passes_before}
-        set_model(self, X, operator, own | model.attributes())
+        set_model(self, X, operator, own | model.attributes(), job.rows.base_scores is not None)
         if model.interruption is not None:
             signal, model.interruption, model.finish = model.interruption, None, None
             raise signal  # which the model in the frame of `fit` no longer knows: that circle would keep X alive
@@ -714,10 +750,10 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         """Set the best model of a fit that Ctrl-C has ended before it had one of its own."""
         measure = None if self.threshold == "none" else job.plan.threshold_measure
         operator, rows = job.rows.operator, job.rows
-        model = job.interim.model(operator, rows.sign, rows.weight, measure)
+        model = job.interim.model(operator, rows.sign, rows.weight, measure, rows.base_scores)
         if model is not None:
             own = {"classes_": rows.classes, "plan_": str(job.plan), "n_passes_": operator.n_passes}
-            set_model(self, X, operator, own | model)
+            set_model(self, X, operator, own | model, rows.base_scores is not None)
 
     def _use_validation_rows(self, job: Job) -> None:
         """Take threshold and probabilities from validation rows: leave-one-out scores would need an optimum."""
@@ -734,15 +770,18 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         if validation.held is not None:
             job.rows.operator._count(validation.rows_read / job.rows.operator.shape[0])
 
-    def _promise(self, job: Job, given: GivenRows, held: AnyArray) -> None:
-        """Take the threshold from the rows that were held out for it, and set `promise_`."""
+    def _promise(self, job: Job, given: GivenRows, held: AnyArray, left_out: Any) -> None:
+        """Take the threshold from the rows that were held out for it, and set `promise_`.
+
+        Scores of training rows are too good to say which thresholds will pass, so leave-one-out scores do where there are any.
+        """
         measure = job.parameters.measure
         assert isinstance(measure, OperatingPoint)
-        scores = np.asarray(job.rows.operator.matvec(self.coef_[0])) + self.trained_intercept_
+        scores = np.asarray(job.rows.full_scores(job.rows.operator.matvec(self.coef_[0]))) + self.trained_intercept_
         weight = check_sample_weight(given.sample_weight, len(held))
         tested, design = (
-            ScoredRows(given.sign[part], scores[part], None if weight is None else weight[part])
-            for part in (held, ~held)
+            ScoredRows(given.sign[part], own[part], None if weight is None else weight[part])
+            for part, own in ((held, scores), (~held, scores if left_out is None else left_out))
         )
         self.__dict__.update(promised(measure, tested, self.trained_intercept_, design))
 
@@ -763,10 +802,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     def _column_map(self) -> ColumnMap | None:
         return getattr(self, "column_map_", None)
 
-    def _scored(self, X: Any, *rows: Any) -> tuple[Any, ...]:
-        """Return X coef_, and labels and weights where the rows are."""
+    @property
+    def _uses_base_scores(self) -> bool:
+        return getattr(self, "uses_base_scores_", False)  # files of earlier versions have none
+
+    def _scored(self, X: Any, *rows: Any, base_scores: Any = None) -> tuple[Any, ...]:
+        """Return X coef_ with base scores added, and labels and weights where the rows are."""
         check_is_fitted(self, "coef_")
         check_string_features(self, X)
+        check_same_use(self._uses_base_scores, base_scores)
         with parallel.thread_limit(self.n_jobs), memory_advice():
             if (
                 is_dask(X) and getattr(self, "feature_map_", None) is None
@@ -778,7 +822,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             else:
                 operator = self._operator_of(X)
                 z = checked_scores(X, operator, self.coef_[0])
-            return z, *(operator.aligned(each) for each in rows)
+            base = check_base_scores(operator.aligned(base_scores, "base_scores"), operator.shape[0])
+            return z if base is None else z + base, *(operator.aligned(each) for each in rows)
 
     def _operator_of(self, X: Any) -> Operator:
         """Return rows to be scored as an operator, with the columns mapped or coded as those of the training rows."""

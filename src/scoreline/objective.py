@@ -211,7 +211,7 @@ class Objective:
         def value(score: float) -> float:
             return self.risk.value_at_constant(score, ones) + half_square * score * score
 
-        reach = 1.0 + abs(self.risk.best_constant())
+        reach = 1.0 + abs(self.risk.best_constant()) + self.risk.largest_base_score
         found = minimize_scalar(value, bounds=(-reach, reach), method="bounded", options={"xatol": 1e-9 * reach})
         best = min((found.x, -1.0, 0.0, 1.0), key=value)  # kinks lie at 1 and -1
         return self.operator.shifted(zero, float(best)), value(best)
@@ -226,14 +226,16 @@ class Objective:
         The slope of the risk along the intercept is brought as near to 0 as rounding allows: a bracket, then secants.
         `lower_bound_plane` needs it there.
         """
-        slope = float(point.risk.grad.sum())
-        enough = 4.0 * float(np.finfo(float).eps) * point.risk.mass
+        slope, mass = float(point.risk.grad.sum()), point.risk.mass
+        enough = 4.0 * float(np.finfo(float).eps) * mass
         if self.free_intercept is None or not 0.0 < abs(slope) < math.inf:
             return point
         # (shift, slope) on either side of the root; the slope at `low` has the sign of the first one.
         low: tuple[float, float] = (0.0, slope)
         high: tuple[float, float] | None = None
-        step = -slope / self._bend if self._bend > 0.0 else -math.copysign(min(1.0, 4.0 * abs(slope)), slope)
+        # The logistic loss bends by a quarter of the weights at most, and by no more than the slopes of all rows together.
+        far = min(1.0, max(4.0 * abs(slope), abs(slope) / mass))
+        step = -slope / self._bend if self._bend > 0.0 else -math.copysign(far, slope)
         best, best_shift, best_slope = point, 0.0, slope
         shift = step
         for trial in range(MOST_CENTRING_TRIALS):
@@ -251,7 +253,7 @@ class Objective:
                 best, best_shift, best_slope = Point(point.w, z, point.mu, found, point.penalty), shift, own
             if own == 0.0:
                 break
-            if own * slope > 0.0:
+            if (own > 0.0) == (slope > 0.0):  # the product may underflow
                 before, low = low, (shift, own)
                 if high is None:  # no bracket yet: the secant, at least twice as far and at most ten times
                     bend = (own - before[1]) / (shift - before[0])
@@ -302,14 +304,16 @@ class Objective:
         inside = np.where(self._unit == 0.0, reach, 0.0)  # the intercept is the other side of the inequality
         for side in (1.0, -1.0):
             found = math.inf
-            for extreme in EXTREME_SCORES:
+            for beyond in EXTREME_SCORES:
+                extreme = beyond + self.risk.largest_base_score
                 z = self.space.zeros(labels)
                 z += side * extreme
                 plane = self.risk.evaluate(z)
                 rise = side * float(plane.grad.sum()) - g * plane.mass
                 if not rise > 0.0:
                     continue
-                constant = plane.plane - g * (abs(plane.plane) + plane.value + plane.mass * extreme)
+                size = plane.mass * (extreme + 3.0 * self.risk.largest_base_score)
+                constant = plane.plane - g * (abs(plane.plane) + plane.value + size)
                 if largest is None:
                     v = np.where(self._unit == 0.0, self.operator.rmatvec(plane.grad), 0.0)
                     doubt = g * (np.abs(v) + plane.mass)
@@ -402,11 +406,13 @@ class Objective:
         if self.risk.shift != "invariant":
             return 0.0
         z_max = self.space.max_abs(z, self.risk.labels) if z_max is None else z_max
-        return LEAST_RAMP_ROUNDINGS * float(np.finfo(float).eps) * z_max
+        return LEAST_RAMP_ROUNDINGS * float(np.finfo(float).eps) * (z_max + self.risk.largest_base_score)
 
     def plane_size(self, point: Point, z_max: float | None = None) -> float:
         """Return what rounding of the constant of a plane is relative to: the magnitudes that were added up for it."""
         z_max = self.space.max_abs(point.z, self.risk.labels) if z_max is None else z_max
+        # Base scores are in the constant twice: as part of the scores of the inner plane, and where that is moved by them.
+        z_max = z_max + 3.0 * self.risk.largest_base_score
         size = abs(point.objective) + abs(point.risk.plane) + point.risk.mass * z_max
         return size if self.operator.largest is not None else size + point.risk.mass * z_max
 

@@ -62,9 +62,28 @@ def test_a_sparse_and_signed_model(as_json, folder):
     assert clf.coef_[0, 1] >= -0.01
 
 
+def test_base_scores_are_a_column_whose_coefficient_is_1(as_json, scoreline, folder):
+    data = read_data("payments.csv", label="outcome")
+    column = data.names[0]
+    for more in ((), ("--penalty", "elastic_net", "--sign", f"{data.names[1]}:+"), ("--alpha", "auto")):
+        found = as_json(*TRAIN, "--base-scores", column, *more)
+        assert found["solver"] == "proximal"
+        clf = load_model("model.npz")
+        assert clf.coef_[0, 0] == 1.0
+        assert clf.coef_[0, 1:].any()
+    assert scoreline("predict", "model.npz", "payments.csv")[0] == 0
+    sql = scoreline("export", "model.npz", "--to", "sql", "--table", "payments")[1]
+    assert column in sql
+    code, _, err = scoreline(*TRAIN, "--base-scores", "nothing")
+    assert code == 1
+    assert "--base-scores names column 'nothing'" in err
+
+
 @for_each(
     ("options", "message"),
     [
+        (("--base-scores", "amount", "--scaling", "quantile"), "--base-scores keeps a column as it is"),
+        (("--base-scores", "amount", "--features", "additive"), "--features linear"),
         (("--l1-ratio", "0.5"), "--penalty elastic_net"),
         (("--sign", "amount"), "COLUMN:+"),
         (("--bounds", "nowhere.csv"), "no such file"),

@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 from device_arrays import LIBRARIES, sent
 from sklearn.base import clone
-from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from cases import for_each
+from problems import overlapping_rows
 from scoreline import MeasureClassifier, list_measures, load_model
 from scoreline.gpu.backend import Backend, backend_of
 from scoreline.measures import get_measure
@@ -26,7 +26,7 @@ HAS_TORCH = pytest.mark.skipif("torch" not in LIBRARIES, reason="device= moves d
 
 
 def problem(n=900, p=8, seed=0):
-    return make_classification(n, p, n_informative=4, weights=[0.8], class_sep=0.7, flip_y=0.05, random_state=seed)
+    return overlapping_rows(n, p, seed, 4, 2, share=0.2, separation=0.7, flipped=0.05)
 
 
 def fitted(X, y, weight=None, **options):

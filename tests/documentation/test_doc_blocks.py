@@ -22,6 +22,7 @@ ELSEWHERE = {
         "tests/documentation/test_doc_outputs.py",
     ),
 }
+NEEDS = {"boosting.md": ("lightgbm", "xgboost", "catboost"), "networks.md": ("torch",)}
 PAGES = sorted(page.name for page in DOCS.glob("*.md") if "```python\n" in page.read_text(encoding="utf-8"))
 
 
@@ -29,7 +30,15 @@ def blocks(name):
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(encoding="utf-8"), re.DOTALL)
 
 
-LONG = {"alpha.md", "cutting_planes.md", "extend.md", "rows.md", "stream.md"}  # more than a second each
+LONG = {
+    "alpha.md",
+    "boosting.md",
+    "networks.md",
+    "cutting_planes.md",
+    "extend.md",
+    "rows.md",
+    "stream.md",
+}  # more than a second each
 
 
 @pytest.mark.parametrize(
@@ -37,6 +46,8 @@ LONG = {"alpha.md", "cutting_planes.md", "extend.md", "rows.md", "stream.md"}  #
     [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in PAGES if page not in ELSEWHERE],
 )
 def test_blocks_run(name, tmp_path, monkeypatch):
+    for package in NEEDS.get(name, ()):
+        pytest.importorskip(package)
     import matplotlib
 
     matplotlib.use("Agg")

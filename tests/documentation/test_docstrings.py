@@ -6,7 +6,14 @@ import inspect
 from numpydoc.validate import validate
 
 PUBLIC = ["scoreline", "scoreline.risks", "scoreline.solvers", "scoreline.operators", "scoreline.measures"]
-PUBLIC += ["scoreline.objective", "scoreline.testing", "scoreline.report", "scoreline.io", "scoreline.export"]
+PUBLIC += [
+    "scoreline.objective",
+    "scoreline.testing",
+    "scoreline.report",
+    "scoreline.io",
+    "scoreline.export",
+    "scoreline.objectives",
+]
 # Codes of numpydoc.validate that hold for every public name: there is a one-line summary that ends with a period and
 # does not start with a blank line; parameters that are documented exist, are all there and in order; sections are known
 # and in order.

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold, cross_val_score
 
 from cases import fewer, for_each
+from problems import overlapping_rows
 from scoreline import MeasureClassifier, MeasureClassifierCV, load_model
 from scoreline.measures import best_threshold, get_measure, robust_threshold
 from scoreline.measures.registry import all_measures
@@ -25,9 +25,7 @@ CUT = StratifiedKFold(3)
 
 
 def problem(n=600, p=6, seed=0):
-    X, y = make_classification(
-        n, p, n_informative=3, n_redundant=0, weights=[0.7], flip_y=0.1, class_sep=0.6, random_state=seed
-    )
+    X, y = overlapping_rows(n, p, seed)
     return 10.0 ** np.arange(-1, p - 1) * X, y
 
 

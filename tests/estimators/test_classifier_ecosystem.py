@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cases import for_each
+from problems import overlapping_rows
 from scoreline import MeasureClassifier
 from scoreline.measures import get_scorer
 
@@ -25,7 +26,7 @@ FRAMES |= {"polars": lambda X, names: pl.DataFrame(X, schema=names)} if POLARS e
 
 @pytest.fixture(scope="module")
 def data():
-    return make_classification(200, 5, n_informative=3, n_redundant=0, weights=[0.7], flip_y=0.1, random_state=1)
+    return overlapping_rows(200, 5, seed=1, separation=1.0)
 
 
 @for_each("library", FRAMES)

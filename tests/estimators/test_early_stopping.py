@@ -10,10 +10,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
-from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from cases import fewer, for_each
+from problems import overlapping_rows
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load_model
 from scoreline.fitting.sigmoid import fit_sigmoid
 from scoreline.fitting.threshold import held_out_rows
@@ -30,9 +30,7 @@ every_solver = for_each("solver", fewer(SOLVERS, in_quick=["lbfgs", "smoothed", 
 
 
 def problem(n=500, p=20, seed=0):
-    X, y = make_classification(
-        n, p, n_informative=4, n_redundant=0, weights=[0.7], flip_y=0.2, class_sep=0.7, random_state=seed
-    )
+    X, y = overlapping_rows(n, p, seed, informative=4, separation=0.7, flipped=0.2)
     half = n // 2
     return X[:half], y[:half], X[half:], y[half:]
 

@@ -1,18 +1,19 @@
 """What docs/migrate.md says of other tools' C: the same coefficients for the same problem."""
 
+from functools import partial
+
 import numpy as np
-from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.svm import LinearSVC
 
 from cases import for_each
+from problems import overlapping_rows
 from scoreline import MeasureClassifier
 
 C, N = 0.3, 400
 
 
-def problem():
-    return make_classification(N, 5, n_informative=3, n_redundant=0, flip_y=0.1, random_state=0)
+problem = partial(overlapping_rows, N, 5, share=0.5, separation=1.0)
 
 
 def ours(risk, alpha, X, **options):

@@ -8,9 +8,9 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import make_classification
 
 from cases import fewer, for_each
+from problems import overlapping_rows
 from scoreline import MeasureClassifier, list_measures
 from scoreline.distributed import Layout, Ref
 from scoreline.distributed.cluster import Home, InlineCluster
@@ -42,8 +42,7 @@ def in_parts(X, cuts, workers=2):
 
 
 def problem(n=900, p=8, seed=0):
-    X, y = make_classification(n, p, n_informative=4, weights=[0.8], class_sep=0.7, flip_y=0.05, random_state=seed)
-    return X, y
+    return overlapping_rows(n, p, seed, 4, 2, share=0.2, separation=0.7, flipped=0.05)
 
 
 def same(a, b, digits=7):

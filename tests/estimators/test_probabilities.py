@@ -13,13 +13,14 @@ from scipy.sparse.linalg import aslinearoperator
 from scipy.special import expit, log_expit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, make_classification
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 from cases import fewer, for_each
+from problems import overlapping_rows
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_measures, list_solvers, load_model
 from scoreline.fitting.sigmoid import fit_robust_sigmoid, fit_sigmoid, gain_over_constant
 from scoreline.measures import RankingMeasure, get_measure
@@ -32,10 +33,7 @@ MEASURE = {info.name: "roc_auc" if "roc_auc" in info.measures else info.measures
 
 
 def problem(n=300, p=6, seed=0):
-    X, y = make_classification(
-        n, p, n_informative=3, n_redundant=0, weights=[0.7], flip_y=0.1, class_sep=0.6, random_state=seed
-    )
-    return X, y
+    return overlapping_rows(n, p, seed)
 
 
 def asked(measure="roc_auc", **options):

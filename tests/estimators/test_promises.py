@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from scoreline import MeasureClassifier, MeasureClassifierCV, ThresholdClassifier, load_model
+from scoreline import MeasureClassifier, MeasureClassifierCV, ThresholdClassifier, check_promise, load_model
+from scoreline.fitting import promise as promise_module
 from scoreline.measures import get_measure, promised_threshold
 
 RNG = np.random.default_rng(0)
@@ -14,21 +15,38 @@ POINTS = [
     ("recall_at_precision", {"precision": 0.8, "guarantee": 0.9}),
     ("precision_at_recall", {"recall": 0.7, "guarantee": 0.9}),
     ("tpr_at_fpr", {"fpr": 0.05, "guarantee": 0.9}),
+    ("recall_at_alarms", {"alarms": 0.2, "guarantee": 0.9}),
+    ("recall_at_cost", {"cost": 0.4, "cost_fn": 3.0, "guarantee": 0.9}),
 ]
 
 
-def test_a_promise_is_that_of_the_held_out_rows():
+def test_a_promise_is_that_of_the_held_out_rows(monkeypatch):
+    given = []
+
+    def recorded(measure, *rows, design):
+        given.append((rows, design))
+        return promised_threshold(measure, *rows, design=design)
+
+    monkeypatch.setattr(promise_module, "promised_threshold", recorded)
     for name, params in POINTS:
         clf = MeasureClassifier(name, params, random_state=3, scaling="standard").fit(X, SIGN)
+        order = np.random.RandomState(3).permutation(3000)
+        if name in ("precision_at_recall", "tpr_at_fpr"):  # a rate of one class is proved by rows of this class
+            order = order[SIGN[order] == (1 if name == "precision_at_recall" else -1)]
         held = np.zeros(3000, dtype=bool)
-        held[np.random.RandomState(3).permutation(3000)[:1500]] = True
+        held[order[: len(order) // 2]] = True
         plain = {key: value for key, value in params.items() if key != "guarantee"}
         alone = MeasureClassifier(name, plain, random_state=3, scaling="standard")
         alone.fit(X, SIGN, sample_weight=np.where(held, 0.0, 1.0))
         np.testing.assert_allclose(clf.coef_, alone.coef_, rtol=1e-9)
         raw = X @ clf.coef_[0] + clf.trained_intercept_
-        design = (SIGN[~held], raw[~held], None)
-        expected = promised_threshold(get_measure(name, params), SIGN[held], raw[held], design=design)
+        (sign, scores, _), design = given.pop()
+        np.testing.assert_array_equal(sign, SIGN[held])
+        np.testing.assert_allclose(scores, raw[held], atol=1e-12)
+        np.testing.assert_array_equal(design[0], SIGN[~held])
+        moved = np.abs(design[1] - raw[~held])  # leave-one-out scores of the training rows
+        assert 0.0 < np.median(moved) < 0.05
+        expected = promised_threshold(get_measure(name, params), SIGN[held], raw[held], design=tuple(design))
         assert clf.promise_ == expected.promise, name
         assert clf.promise_.holds, name
         assert clf.intercept_[0] == pytest.approx(clf.trained_intercept_ - expected.threshold, abs=1e-9)
@@ -65,7 +83,7 @@ def test_a_threshold_classifier_keeps_the_model_that_was_tested():
         own = ThresholdClassifier(LogisticRegression(), name, params, cv=0.4, random_state=5).fit(X, SIGN)
         assert own.promise_.holds
         assert not np.array_equal(own.estimator_.coef_, LogisticRegression().fit(X, SIGN).coef_)
-        assert ThresholdClassifier(LogisticRegression(), name).fit(X, SIGN).promise_ is None
+    assert ThresholdClassifier(LogisticRegression(), "tpr_at_fpr").fit(X, SIGN).promise_ is None
 
 
 def test_new_rows_give_a_promise_and_another_threshold_ends_it():
@@ -103,3 +121,27 @@ def test_what_cannot_promise_says_so():
     ):
         with pytest.raises(error, match=message):
             call()
+
+
+def test_new_rows_test_a_promise(tmp_path):
+    shift = np.where(np.random.default_rng(4).random(3000) < 0.5, SIGN, -1)  # half of the positives are gone
+    for name, params in (POINTS[0], POINTS[4]):
+        for clf in (
+            MeasureClassifier(name, params, random_state=0),
+            ThresholdClassifier(LogisticRegression(), name, params, random_state=0),
+        ):
+            clf.fit(X, SIGN)
+            fresh = check_promise(clf, X, SIGN)
+            assert fresh.constraint == clf.promise_.constraint
+            assert not fresh.broken
+        assert check_promise(clf, X, shift).broken
+        twice = check_promise(clf, X, SIGN, np.full(3000, 2))
+        assert twice.rows == 2 * fresh.rows
+        assert twice.value == pytest.approx(fresh.value)
+    clf = MeasureClassifier(*POINTS[0], random_state=0).fit(X, SIGN)
+    clf.save(tmp_path / "model.npz")
+    assert check_promise(load_model(tmp_path / "model.npz"), X, shift).broken
+    with pytest.raises(ValueError, match="no promise"):
+        check_promise(MeasureClassifier("f1").fit(X, SIGN), X, SIGN)
+    with pytest.raises(ValueError, match="must be below 1"):
+        check_promise(clf, X, SIGN, level=1.0)

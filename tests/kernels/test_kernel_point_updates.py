@@ -136,6 +136,8 @@ def test_projections_have_the_reference_values(name, cap, point, expected):
 class Literal:
     """w, the sum of iterates, the projection and the step rules as they are written, in dense vectors."""
 
+    base = None  # scores that are added
+
     def __init__(self, X, constant, paper, radius, old=False):
         X = X.toarray() if sp.issparse(X) else np.asarray(X)
         self.A = np.hstack([X.astype(np.float64), np.full((len(X), 1), constant)])
@@ -143,6 +145,9 @@ class Literal:
         self.paper, self.radius, self.old = paper, radius, old
         self.unit, self.reach, self.squares = np.ones(self.A.shape[1]), 1e-3, 0.0
         self.t, self.projections, self.longest, self.weights, self.horizon = 0.0, 0, 0.0, 0.0, (0.0, np.inf)
+
+    def score(self, i):
+        return self.A[i] @ self.w + (0.0 if self.base is None else self.base[i])
 
     def step(self, x, slope):
         """Move in features divided by the root mean square of their column, or with the paper in features as they are."""
@@ -189,7 +194,7 @@ class LiteralSpade(Literal):
         self.t += s
         self.seen[side] += s
         share = (self.seen[side] + 1.0) / (self.t + 2.0) if self.share is None else self.share[side]
-        margin = y * (self.A[i] @ self.w)
+        margin = y * self.score(i)
         if self.old:
             self.add(s)
         if margin < 1.0 and self.dual[side] > 0.0:
@@ -211,7 +216,7 @@ class LiteralStamp(Literal):
 
     def take(self, i, y, s):
         self.t += s
-        score = self.A[i] @ self.w
+        score = self.score(i)
         self.counts[("tp" if score > 0 else "fn") if y > 0 else ("fp" if score > 0 else "tn")] += s
         positive, negative = {
             FBETA: (1.0 + self.beta2 - self.level, self.level),
@@ -291,7 +296,7 @@ def run_both(literal, X, y, weight, constant, start=((0.5, 0.5), np.inf), beta=1
             scale, projected = state.numbers[point_updates.SCALE], literal.projections
             own = (state.v, state.units, state.behind, state.numbers)
             kernel_options = literal.kind, beta**2, paper, radius
-            point_updates.process_rows(*arrays[:5], chunk, sign, weight, constant, *kernel_options, *own)
+            point_updates.process_rows(*arrays[:5], chunk, sign, weight, literal.base, constant, *kernel_options, *own)
             for i in chunk.astype(int):
                 s = 1.0 if weight is None else float(weight[i])
                 if s > 0.0:
@@ -317,6 +322,19 @@ def close_to(literal, state):
     if not literal.paper:
         assert numbers[point_updates.REACH] == pytest.approx(literal.reach, rel=1e-8)
     np.testing.assert_allclose(state.units, literal.unit**-2, rtol=1e-13)  # sums of some dozen squares
+
+
+@for_each("solver", ["spade", "stamp"])
+def test_base_scores_are_added_to_those_of_the_rows(solver):
+    X, y = data()
+    literal = (
+        LiteralSpade(MIN, X, 1.0, False, LARGE)
+        if solver == "spade"
+        else LiteralStamp(FBETA, 1.0, 20.0, X, 1.0, False, LARGE)
+    )
+    literal.base = np.random.default_rng(6).standard_normal(len(y))
+    start = ((0.5, 0.5), np.inf) if solver == "spade" else (START[FBETA](1.0), 20.0)
+    run_both(literal, X, y, None, 1.0, start)  # which compares
 
 
 def weights_for(kind, n):
@@ -427,7 +445,7 @@ def test_rows_of_zeros_change_nothing_but_the_counts():
         arrays = as_operator(X_stored).row_arrays(0, 6)
         own = (state.v, state.units, state.behind, state.numbers)
         rows = np.arange(6, dtype=np.uint64)
-        point_updates.process_rows(*arrays[:5], rows, y.astype(np.int8), None, 0.0, MIN, 1.0, False, 1.0, *own)
+        point_updates.process_rows(*arrays[:5], rows, y.astype(np.int8), None, None, 0.0, MIN, 1.0, False, 1.0, *own)
         assert not state.v.any()
         assert not state.average().any()
         assert state.numbers[point_updates.TIME] == 6.0
@@ -442,7 +460,7 @@ def stamp_row(sign, kind, beta, counts, epoch):
     arrays, rows = as_operator(np.ones((1, 1))).row_arrays(0, 1), np.zeros(1, dtype=np.uint64)
     own = (state.v, state.units, state.behind, state.numbers)
     label = np.array([sign], dtype=np.int8)
-    point_updates.process_rows(*arrays[:5], rows, label, None, 0.0, kind, beta**2, True, 1e3, *own)
+    point_updates.process_rows(*arrays[:5], rows, label, None, None, 0.0, kind, beta**2, True, 1e3, *own)
     return state.numbers
 
 
@@ -500,7 +518,7 @@ def test_units_of_a_stream_follow_its_rows_and_so_does_the_length_of_w():
         w = state.numbers[point_updates.SCALE] * state.v
         assert state.numbers[point_updates.NORM2] == pytest.approx(np.sum(w**2 / state.units), rel=1e-12)
         arrays = operator.row_arrays(0, len(y))
-        point_updates.process_rows(*arrays[:5], rows, y.astype(np.int8), None, 1.0, MIN, 1.0, False, 1e3, *own())
+        point_updates.process_rows(*arrays[:5], rows, y.astype(np.int8), None, None, 1.0, MIN, 1.0, False, 1e3, *own())
     both = np.vstack([X, 10.0 * X])
     mean_square = np.sum(both**2, axis=0) / np.count_nonzero(both, axis=0)
     np.testing.assert_allclose(state.units, np.append(1.0 / mean_square, 1.0), rtol=1e-13)  # sums of some dozen squares

@@ -41,6 +41,9 @@ REFERENCES = {
     "recall_at_precision": lambda y, p, s: rates(y, p, s)[0] * (precision(y, p, s) >= 0.9),
     "precision_at_recall": lambda y, p, s: precision(y, p, s) * (rates(y, p, s)[0] >= 0.9),
     "tpr_at_fpr": lambda y, p, s: rates(y, p, s)[0] * (1 - rates(y, p, s)[1] <= 0.01),
+    "recall_at_alarms": lambda y, p, s: rates(y, p, s)[0] * (np.average(p, weights=s) <= 0.01),
+    "recall_at_cost": lambda y, p, s: rates(y, p, s)[0] * (np.average(p != y, weights=s) <= 0.1),
+    "savings": lambda y, p, s: 1 - np.average(p != y, weights=s) / (a := np.average(y, weights=s), min(a, 1 - a))[1],
 }
 
 

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from scoreline.measures import PrecisionAtRecall, RecallAtPrecision, TprAtFpr, best_threshold, promised_threshold
+from scoreline.measures import (
+    PrecisionAtRecall,
+    RecallAtAlarms,
+    RecallAtCost,
+    RecallAtPrecision,
+    TprAtFpr,
+    best_threshold,
+    check_counts,
+    promised_threshold,
+)
 from scoreline.measures.promises import FIXED_SEQUENCE, _design_rows, allowed_errors
 
 
@@ -17,12 +26,14 @@ def binomial_cdf(c, n, p):
 
 def test_allowed_errors_have_exact_tails():
     for rows, rate, level in itertools.product((1, 7, 58, 59, 200), (0.01, 0.05, 0.3, 0.9), (0.5, 0.9, 0.95)):
-        c = allowed_errors(rows, rate, level)
+        c = allowed_errors(TprAtFpr(rate, guarantee=level), rows, level)
+        assert c == allowed_errors(PrecisionAtRecall(1.0 - rate, guarantee=level), rows, level)
         assert c < 0 or binomial_cdf(c, rows, rate) <= (1.0 - level) * (1.0 + 1e-12), (rows, rate, level)
         assert binomial_cdf(c + 1, rows, rate) > 1.0 - level, (rows, rate, level)
         assert binomial_cdf(max(c, 0), rows, rate) == pytest.approx(binom.cdf(max(c, 0), rows, rate), rel=1e-10)
-    assert allowed_errors(58, 0.05, 0.95) == -1  # 0.95^58 = 0.051
-    assert allowed_errors(59, 0.05, 0.95) == 0
+    assert allowed_errors(TprAtFpr(0.05, guarantee=0.95), 58, 0.95) == -1  # 0.95^58 = 0.051
+    assert allowed_errors(TprAtFpr(0.05, guarantee=0.95), 59, 0.95) == 0
+    assert TprAtFpr(0.05).rows_for_proof(0.95) == pytest.approx(58.4, abs=0.05)
 
 
 def test_the_order_statistic_keeps_its_level_over_all_outcomes():
@@ -108,7 +119,7 @@ def test_out_of_reach_flags_nothing_and_says_what_is_needed():
         (TprAtFpr(0.05, guarantee=0.95), "at least 59 held-out negatives", np.inf),
         (PrecisionAtRecall(0.95, guarantee=0.95), "at least 59 held-out positives. All rows", -np.inf),
         (RecallAtPrecision(0.9, guarantee=0.95), "No row is flagged", np.inf),
-        (RecallAtPrecision(1.0, guarantee=0.95), "No number of rows proves a precision of 1", np.inf),
+        (RecallAtPrecision(1.0, guarantee=0.95), "No number of rows proves precision >= 1", np.inf),
     ):
         found = promised_threshold(measure, y, z)
         assert not found.promise.holds
@@ -125,3 +136,114 @@ def test_guarantees_are_checked():
     }.items():
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_alarms_among_the_next_rows_keep_their_level_over_all_orders():
+    """Scores of held-out and next rows are ranks in random order: the chance of too many alarms is counted over all sets."""
+    held, after = 9, 4
+    for most in (0, 1, 2):
+        measure = RecallAtAlarms(most, after, guarantee=0.7)
+        broken, total = 0, 0
+        for places in itertools.combinations(range(held + after), after):  # ranks of the next rows
+            new = np.array(places, dtype=float)
+            own = np.setdiff1d(np.arange(held + after), places).astype(float)
+            found = promised_threshold(measure, np.full(held, -1), own)
+            if not found.promise.holds:
+                continue
+            broken += np.count_nonzero(new > found.threshold) > most
+            total += 1
+        assert total in (0, math.comb(held + after, after))
+        if total:
+            assert broken / total <= 0.3 + 1e-12
+            more = allowed_errors(measure, held, 0.7) + 1
+            assert measure.proof(0, more, 0, held - more) > 0.3
+    assert RecallAtAlarms(2, 4, guarantee=0.7).rows_for_proof(0.7) <= held
+
+
+def test_the_test_of_a_mean_cost_keeps_its_level_over_all_counts():
+    """The chance of a small p-value is summed over all multinomial counts, for means at and above the limit."""
+    rows = 25
+    for fp, fn in ((1.0, 4.0), (2.0, 1.0), (1.0, 1.0), (0.0, 3.0)):
+        measure = RecallAtCost(0.5, fp, fn, guarantee=0.8)
+        for share_fn in (0.0, 0.05, 0.1, 0.125):
+            share_fp = (0.5 - fn * share_fn) / fp if fp else 0.0
+            mean = fp * share_fp + fn * share_fn
+            if share_fp + share_fn > 1.0 or share_fp < 0.0:
+                continue
+            small = {"proof": 0.0, "doubt": 0.0}
+            for a in range(rows + 1):
+                for b in range(rows + 1 - a):
+                    ways = math.comb(rows, a) * math.comb(rows - a, b)
+                    chance = ways * share_fp**a * share_fn**b * (1.0 - share_fp - share_fn) ** (rows - a - b)
+                    for name in small:
+                        small[name] += chance * (getattr(measure, name)(3.0, a, b, rows - a - b - 3.0) <= 0.2)
+            if mean >= 0.5 - 1e-12:
+                assert small["proof"] <= 0.2 + 1e-12, (fp, fn, share_fn)
+            if mean <= 0.5 + 1e-12:
+                assert small["doubt"] <= 0.2 + 1e-12, (fp, fn, share_fn)
+
+
+def test_alarms_and_costs_are_promised_or_explained():
+    rng = np.random.default_rng(3)
+    y = np.where(rng.random(2000) < 0.2, 1, -1)
+    z = rng.standard_normal(2000) + 1.5 * y
+    for measure in (
+        RecallAtAlarms(0.1, guarantee=0.95),
+        RecallAtAlarms(30, 200, guarantee=0.95),
+        RecallAtCost(0.2, 1.0, 1.0, guarantee=0.95),
+        RecallAtCost(0.4, 1.0, 5.0, guarantee=0.95),
+    ):
+        found = promised_threshold(measure, y, z)
+        assert found.promise.holds, measure.name
+        tp, fp = (int(np.count_nonzero((z > found.threshold) & (y == side))) for side in (1, -1))
+        counts = (tp, fp, int((y > 0).sum()) - tp, int((y < 0).sum()) - fp)
+        assert measure.is_met(*counts)
+        assert 0 < tp < (y > 0).sum()
+        assert not check_counts(found.promise, *counts).broken
+        assert check_counts(found.promise, 0, 400, 400, 0).broken
+    for measure, words in (
+        (RecallAtAlarms(0.001, guarantee=0.95), "at least 2,995 held-out rows"),
+        (RecallAtAlarms(0, 2000, guarantee=0.95), "held-out rows"),
+        (RecallAtCost(0.01, 1.0, 5.0, guarantee=0.95), "Raise the limit above"),
+    ):
+        found = promised_threshold(measure, y, z)
+        assert not found.promise.holds
+        assert words in found.promise.reason
+        assert found.threshold == np.inf
+
+
+def test_new_operating_points_check_their_parameters():
+    for call, message in (
+        (lambda: RecallAtAlarms(1.5), "at most 1"),
+        (lambda: RecallAtAlarms(0.5, 10), "an integer"),
+        (lambda: RecallAtAlarms(11, 10), "at most rows=10"),
+        (lambda: RecallAtCost(2.0, 1.0, 1.0), "no row costs more"),
+        (lambda: RecallAtCost(0.0), "greater than 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert RecallAtAlarms(50, 10_000).label == "recall with at most 50 alarms in 10,000 rows"
+    assert RecallAtAlarms(0.01).value([1, -1, -1], np.array([1.0, -1.0, -1.0])) == 0.0
+    assert RecallAtCost(0.4).value([1, 1, -1], np.array([1.0, -1.0, -1.0])) == 0.5
+
+
+def test_a_check_is_an_exact_test():
+    promise = promised_threshold(RecallAtPrecision(0.9, guarantee=0.95), *_many_rows()).promise
+    found = check_counts(promise, 80, 20, 30, 500)
+    assert found.rows == 100
+    assert found.value == 0.8
+    assert found.p_value == pytest.approx(binomial_cdf(80, 100, 0.9), rel=1e-10)
+    assert found.broken
+    assert "broken" in str(found)
+    assert not check_counts(promise, 88, 12, 30, 500).broken
+    nothing = check_counts(promise, 0, 0, 30, 500)
+    assert not nothing.broken
+    assert "no row to test it on" in str(nothing)
+    rate = promised_threshold(TprAtFpr(0.05, guarantee=0.95), *_many_rows()).promise
+    assert check_counts(rate, 0, 12, 0, 88).p_value == pytest.approx(1.0 - binomial_cdf(11, 100, 0.05), rel=1e-9)
+
+
+def _many_rows():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(4000) < 0.3, 1, -1)
+    return y, rng.standard_normal(4000) + 1.5 * y

@@ -21,6 +21,7 @@ LAYERS = [
     "classifier",
     "scorecards",
     "fitting",
+    "objectives",
     "distributed",
     "gpu",
     "solvers",
@@ -50,13 +51,26 @@ TYPED_ROOMS = {"solvers", "risks", "scores", "measures", "objective"}
 OPTIONAL = {
     "dask": {"distributed/dask_operator.py"},
     "distributed": {"distributed/dask_operator.py"},
-    "torch": {"gpu/kernels_triton.py"},
+    "torch": {"gpu/kernels_triton.py", "objectives/torch_module.py"},
     "triton": {"gpu/kernels_triton.py"},
     "cupy": set(),
     "array_api_compat": set(),
     **{
         name: set()
-        for name in ("pandas", "polars", "pyarrow", "matplotlib", "joblib", "rich", "tqdm", "onnx", "skl2onnx")
+        for name in (
+            "pandas",
+            "polars",
+            "pyarrow",
+            "matplotlib",
+            "joblib",
+            "rich",
+            "tqdm",
+            "onnx",
+            "skl2onnx",
+            "lightgbm",
+            "xgboost",
+            "catboost",
+        )
     },
 }
 
@@ -182,7 +196,7 @@ def test_the_layers_are_all_there():
 
 
 SHORT_CALLS = ("classifier", "fitting", "model_selection")
-PUBLIC = {"compare"}  # whose parameters are options of the user, like those of estimators
+PUBLIC = {"compare", "scorecard"}  # whose parameters are options of the user, like those of estimators
 
 
 def test_functions_take_at_most_six_arguments():

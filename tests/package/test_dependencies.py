@@ -13,7 +13,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-EXTRAS = ("cli", "dask", "gpu", "io", "onnx", "plot")
+EXTRAS = ("boost", "cli", "dask", "gpu", "io", "onnx", "plot", "torch")
 COPYLEFT = re.compile(r"\b(?:[AL]?GPL|GNU|EUPL|CDDL)\b", re.IGNORECASE)
 
 

@@ -12,11 +12,12 @@ import numpy as np
 import scoreline
 assert "scoreline.solvers" in sys.modules
 assert not {"scoreline.distributed", "scoreline.gpu"} & set(sys.modules)  # rooms on demand
-import scoreline.io, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
+import scoreline.io, scoreline.objectives, scoreline.operators, scoreline.solvers, scoreline.cli.main, scoreline.cli.train
 X = np.random.default_rng(0).standard_normal((200, 3))
 clf = scoreline.MeasureClassifier().fit(X, X[:, 0] > 0)
 clf.score(X, X[:, 0] > 0)
-loaded = {"dask", "distributed", "torch", "triton", "cupy", "array_api_compat"} & set(sys.modules)
+beyond = {"dask", "distributed", "torch", "triton", "cupy", "array_api_compat", "lightgbm", "xgboost", "catboost"}
+loaded = beyond & set(sys.modules)
 print(sorted(loaded))
 """
 
@@ -46,3 +47,11 @@ def test_without_dask_the_install_line(without_distributed, tmp_path, capsys):
         open_on_workers([tmp_path])
     assert main(["train", "demo:fraud", "--dask", "local", "--out", str(tmp_path / "m.npz")]) == 1
     assert "pip install 'scoreline[dask]'" in capsys.readouterr().err
+
+
+def test_without_torch_the_install_line(monkeypatch):
+    from scoreline.objectives import torch_loss
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"pip install 'scoreline\[torch\]'"):
+        torch_loss("roc_auc")

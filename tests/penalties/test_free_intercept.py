@@ -157,3 +157,16 @@ def test_the_bound_is_a_proof_in_exact_arithmetic():
             value = Fraction(alpha) / 2 * sum(v * v for v in exact[:2]) + sum(terms) / len(y)
             assert Fraction(result.lower_bound) <= value
             assert Fraction(tight.lower_bound) <= value
+
+
+@for_each("risk", ["logistic", "squared_hinge"])
+def test_slopes_of_a_deep_tail_do_not_underflow_into_a_bracket(risk):
+    """Products of two slopes of 1e-200 are 0: their signs were compared by it, and the secant divided by 0."""
+    X, y = problem(0)
+    target = objective(X * 1e-3, y, risk, 1e-4)
+    rows = np.where(y > 0, 600.0, -600.0)  # logistic losses of exp(-600)
+    rows[0] = 1.0 if risk == "squared_hinge" else 500.0
+    point = target.at(np.zeros(4), rows)
+    centred = target.centred(point)
+    assert np.isfinite(centred.z).all()
+    assert abs(centred.risk.grad.sum()) <= abs(point.risk.grad.sum())

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from cases import for_each
+from problems import linear_rows
 from scoreline import MeasureClassifier, MeasureClassifierCV, list_solvers, load_model
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, as_operator
@@ -32,11 +33,7 @@ SERVED = sorted(name for name, risk in all_risks().items() if ProximalSolver.ser
 
 
 def problem(seed=0, n=60, p=6):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    y = np.where(X @ rng.standard_normal(p) + 1.5 * rng.standard_normal(n) > 0.5, 1, -1)
-    y[:2] = 1, -1
-    return X, y
+    return linear_rows(n, p, seed, noise=1.5, shift=0.5)
 
 
 def objective(X, y, risk, alpha, penalty, bounds=None, dense=True):

@@ -2,12 +2,14 @@
 
 import itertools
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
 from cases import for_each
+from problems import linear_rows
 from scoreline import CountMeasure, MeasureClassifier
 from scoreline.measures import get_measure
 from scoreline.objective import Objective
@@ -26,10 +28,7 @@ def rows(n, seed, share=0.4):
     return rng.standard_normal(n) * 2.0, y
 
 
-def data(n=150, p=5, seed=3):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    return X, np.where(X @ rng.standard_normal(p) + rng.standard_normal(n) > 1.0, 1, -1)
+data = partial(linear_rows, 150, 5, seed=3, shift=1.0)
 
 
 @for_each("name", [*SHARED, *OWN])

@@ -394,7 +394,7 @@ def best_by_thresholds(measure, params, z, y, weight=None):
     return max(served.value(y, np.where(z > cut, 1.0, -1.0), weight) for cut in cuts)
 
 
-@for_each("measure, params, share, weighted", crossed(MEASURES, [0.2, 0.7], [False, True], strength=1))
+@for_each("measure, params, share, weighted", crossed(MEASURES, [0.1, 0.7], [False, True], strength=1))
 def test_levels_are_the_measure_at_the_best_threshold_and_rise(measure, params, share, weighted, fits):
     rising = 0
     for seed in range(6):

@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from cases import crossed, for_each
+from problems import linear_rows, made_objective
 from scoreline import MeasureClassifier, list_solvers
 from scoreline.io import hard_for_cutting_planes
 from scoreline.objective import Objective
@@ -36,11 +37,7 @@ every_solver = for_each("solver_class", SOLVERS)
 
 
 def data(n=8, p=3, seed=0):
-    rng = np.random.default_rng([seed, n, p])
-    X = rng.standard_normal((n, p))
-    y = np.where(X @ rng.standard_normal(p) + rng.standard_normal(n) > 0.3, 1, -1)
-    y[:2] = 1, -1
-    return X, y
+    return linear_rows(n, p, [seed, n, p], shift=0.3)
 
 
 RISKS = {
@@ -53,8 +50,7 @@ RISKS = {
 
 
 def problem(risk, alpha, n=8, p=3, seed=0):
-    X, y = data(n, p, seed)
-    return Objective(as_operator(X), RISKS[risk].prepare(y), alpha)
+    return made_objective(*data(n, p, seed), RISKS[risk], alpha)
 
 
 def all_planes(risk, X, y):

@@ -8,6 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from cases import for_each
+from problems import linear_rows, made_objective
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
@@ -24,11 +25,8 @@ CASES = [
 ]
 
 
-def problem(risk, alpha=1e-3, seed=2):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((80, 6))
-    y = np.where(X @ rng.standard_normal(6) + rng.standard_normal(80) > 0.5, 1, -1)
-    return Objective(as_operator(X), get_risk(risk).prepare(y), alpha)
+def problem(risk, alpha=1e-3):
+    return made_objective(*linear_rows(80, 6, seed=2, shift=0.5), risk, alpha)
 
 
 @for_each("solver_class, risk", CASES)

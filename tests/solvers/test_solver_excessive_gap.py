@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from cases import crossed, for_each
+from problems import made_objective
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, RandomFourierFeatures, ScaledOperator, as_operator
@@ -22,7 +23,7 @@ def data(n=60, p=4, seed=0, share=0.35):
 
 
 def objective(X, y, alpha, weight=None):
-    return Objective(as_operator(X), FreeInterceptHingeRisk().prepare(y, weight), alpha)
+    return made_objective(X, y, FreeInterceptHingeRisk(), alpha, weight)
 
 
 def reference(X, y, alpha, weight=None):

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from cases import for_each
+from problems import linear_rows, made_objective
 from scoreline.objective import Objective
-from scoreline.operators import InterceptOperator, Operator, as_operator
+from scoreline.operators import Operator, as_operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import SmoothedSolver
 from scoreline.solvers.common.hessian import factored
@@ -109,14 +110,11 @@ def test_without_a_ramp_or_rows_on_it_there_is_no_hessian():
         assert risk.hessian(100.0 * y, 0.1 / max(1.0, risk.ramp_scale)) is None, "every pair is ranked by far"
 
 
-def objective(name, storage=np.asarray, alpha=1e-3, n=200, p=5, seed=3, intercept=False, weighted=False):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    y = np.where(X @ rng.standard_normal(p) + rng.standard_normal(n) > 1.0, 1, -1)
-    operator = as_operator(storage(X))
-    operator = InterceptOperator(operator) if intercept else operator
-    weight = rng.uniform(0.2, 2.0, n) if weighted else None
-    return Objective(operator, get_risk(name).prepare(y, weight), alpha), np.c_[X, np.ones(n)] if intercept else X
+def objective(name, storage=np.asarray, intercept=False, weighted=False):
+    X, y = linear_rows(200, 5, seed=3, shift=1.0)
+    weight = np.random.default_rng(3).uniform(0.2, 2.0, 200) if weighted else None
+    target = made_objective(storage(X), y, name, 1e-3, weight, intercept)
+    return target, np.c_[X, np.ones(200)] if intercept else X
 
 
 @for_each("weighted", [False, True])

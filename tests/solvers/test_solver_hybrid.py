@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.sparse.linalg import aslinearoperator
 
 from cases import crossed, for_each
+from problems import made_objective
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator, ScaledOperator, as_operator
@@ -45,7 +46,7 @@ def data(n=N, p=8, seed=0, signal=3.0):
 def problem(storage="dense", alpha=1e-3, weighted=False, risk="squared_hinge", **options):
     X, y = data(**options)
     weight = np.random.default_rng(1).integers(0, 3, len(y)).astype(float) if weighted else None
-    return Objective(STORAGES[storage](X), get_risk(risk).prepare(y, weight), alpha)
+    return made_objective(X, y, risk, alpha, weight, storage=STORAGES[storage])
 
 
 def heavy(storage="dense"):

@@ -1,14 +1,14 @@
 """Approximate leave-one-out against real refits without the row."""
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.metrics import roc_auc_score
 
 from cases import crossed, for_each
-from scoreline.objective import Objective
-from scoreline.operators import InterceptOperator, as_operator
-from scoreline.risks.registry import get_risk
+from problems import made_objective
 from scoreline.solvers.common.leave_one_out import leave_one_out
 
 RISKS = ["logistic", "squared_hinge"]
@@ -22,9 +22,7 @@ def problem(n=100, p=5, seed=0, shift=0.8):
     return X, y
 
 
-def objective(X, y, risk, alpha, weight=None, intercept=True):
-    operator = as_operator(X)
-    return Objective(InterceptOperator(operator) if intercept else operator, get_risk(risk).prepare(y, weight), alpha)
+objective = partial(made_objective, intercept=True)
 
 
 def losses(m, risk):
@@ -87,11 +85,11 @@ def test_scores_are_close_to_those_of_stratified_refits(risk, intercept, cost, a
     matrix = with_constant(X) if intercept else X
     w = minimum(matrix, y, s, alpha, risk)
     z, exact = matrix @ w, refits(matrix, y, s, alpha, risk, w)
-    found = leave_one_out(objective(X, y, risk, alpha, s, intercept), z)
+    found = leave_one_out(objective(X, y, risk, alpha, s, intercept=intercept), z)
     # One Newton step leaves a share of the correction: measured 1 to 7 % (logistic), up to 11 % where rows cross the kink
     # of the squared hinge's slope.
     assert np.abs(found - exact).mean() < (0.1 if risk == "logistic" else 0.15) * np.abs(exact - z).mean()
-    sparse = leave_one_out(objective(sp.csr_array(X), y, risk, alpha, s, intercept), z)
+    sparse = leave_one_out(objective(sp.csr_array(X), y, risk, alpha, s, intercept=intercept), z)
     np.testing.assert_allclose(
         sparse, found, rtol=0, atol=1e-11
     )  # the same sums in another order, scores of size 1 to 10

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from cases import crossed, for_each
+from problems import made_objective
 from scoreline.objective import Objective
-from scoreline.operators import InterceptOperator, as_operator
+from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.solvers.common.moments_start import ACCURACY, moments_start
 from scoreline.solvers.registry import all_solvers
@@ -20,12 +21,8 @@ def problem(risk, alpha=1e-3, storage=np.asarray, n=400, p=6, weighted=False, se
     X = rng.standard_normal((n, p)) @ rng.standard_normal((p, p)) + 2.0
     score = X @ rng.standard_normal(p) + 2.0 * rng.standard_normal(n)
     y = np.where(score > np.quantile(score, 0.7), 1, -1)
-    operator = as_operator(storage(X))
-    if get_risk(risk).shift == "needed":
-        operator = InterceptOperator(operator)
-    return Objective(
-        operator, get_risk(risk).prepare(y, rng.integers(1, 4, n).astype(float) if weighted else None), alpha
-    )
+    weight = rng.integers(1, 4, n).astype(float) if weighted else None
+    return made_objective(storage(X), y, risk, alpha, weight, intercept=None)
 
 
 @for_each("solver, risk", crossed(PAIRS, strength=1))

@@ -1,6 +1,7 @@
 """Newton's method: the minimum that others find, in fewer passes, with a Hessian that is what it should be."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from cases import crossed, for_each
+from problems import linear_rows, made_objective
 from scoreline import MeasureClassifier
-from scoreline.objective import Objective
-from scoreline.operators import InterceptOperator, Operator, as_operator
+from scoreline.operators import Operator
 from scoreline.risks.registry import get_risk
 from scoreline.solvers import LbfgsSolver, NewtonSolver
 from scoreline.solvers.common.hessian import NEGLIGIBLE_CURVATURE_SHARE, factored, hessian_diagonal
@@ -21,15 +22,11 @@ from scoreline.solvers.common.hessian import NEGLIGIBLE_CURVATURE_SHARE, factore
 STORAGES = [np.asarray, sp.csr_array]
 
 
-def problem(n=300, p=6, seed=0, shift=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    return X, np.where(X @ rng.standard_normal(p) + rng.standard_normal(n) > shift, 1, -1)
+problem = partial(linear_rows, n=300, p=6, shift=1.0)
 
 
 def objective(X, y, alpha, risk="logistic", weight=None, intercept=True):
-    operator = as_operator(X)
-    return Objective(InterceptOperator(operator) if intercept else operator, get_risk(risk).prepare(y, weight), alpha)
+    return made_objective(X, y, risk, alpha, weight, intercept)
 
 
 @for_each("storage, alpha", crossed(STORAGES, [1e-4, 1e-2, 1.0], strength=1))

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_classification
 
 from cases import crossed, for_each
+from problems import overlapping_rows
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import all_risks, get_risk
@@ -24,7 +24,7 @@ PAIRS = [
 
 
 def problem(n=400, p=6):
-    X, y = make_classification(n, p, n_informative=4, n_redundant=0, weights=[0.8], flip_y=0.1, random_state=0)
+    X, y = overlapping_rows(n, p, informative=4, share=0.2, separation=1.0)
     return X, np.where(y, 1, -1)
 
 

@@ -1,12 +1,14 @@
 """The planes of cutting-plane solvers: below J for ever, few enough, merged and dropped without loss, saved and restored."""
 
 import functools
+from functools import partial
 
 import cvxpy as cp
 import numpy as np
 import pytest
 
 from cases import crossed, for_each
+from problems import linear_rows, made_objective
 from scoreline.objective import Objective
 from scoreline.operators import as_operator
 from scoreline.risks.registry import get_risk
@@ -18,16 +20,11 @@ RISKS = ("hinge", "roc_area")
 N, P = 30, 6
 
 
-def data(seed=4):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((N, P))
-    y = np.where(X @ rng.standard_normal(P) + rng.standard_normal(N) > 0.3, 1, -1)
-    return X, y
+data = partial(linear_rows, N, P, seed=4, shift=0.3)
 
 
 def problem(risk, alpha):
-    X, y = data()
-    return Objective(as_operator(X), get_risk(risk).prepare(y), alpha)
+    return made_objective(*data(), risk, alpha)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from cases import crossed, for_each
+from problems import made_objective
 from scoreline import MeasureClassifier
 from scoreline.objective import Objective
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
@@ -52,11 +53,7 @@ def data(n=N, p=4, positive=0.3, seed=0):
 
 
 def problem(risk, storage="dense", alpha=1e-3, weight=None, intercept=None, **options):
-    X, y = data(**options)
-    operator, risk = STORAGES[storage](X), get_risk(risk)
-    if risk.shift == "needed" if intercept is None else intercept:
-        operator = InterceptOperator(operator)
-    return Objective(operator, risk.prepare(y, weight), alpha)
+    return made_objective(*data(**options), risk, alpha, weight, intercept, STORAGES[storage])
 
 
 def rows_of(objective):

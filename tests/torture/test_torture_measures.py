@@ -85,6 +85,13 @@ FORMULAS = {
     "qmean": qmean,
     "precision_at_recall": lambda tp, fp, fn, tn: kept(share(tp, tp + fp), tp, tp + fn, 0.9),
     "recall_at_precision": lambda tp, fp, fn, tn: kept(share(tp, tp + fn), tp, tp + fp, 0.9),
+    "recall_at_alarms": lambda tp, fp, fn, tn: (
+        share(tp, tp + fn) if tp + fp <= Fraction(0.01) * (tp + fp + fn + tn) else Fraction(0)
+    ),
+    "recall_at_cost": lambda tp, fp, fn, tn: (
+        share(tp, tp + fn) if fp + fn <= Fraction(0.1) * (tp + fp + fn + tn) else Fraction(0)
+    ),
+    "savings": lambda tp, fp, fn, tn: 1 - share(fp + fn, low) if (low := min(tp + fn, fp + tn)) else Fraction(0),
     "tpr_at_fpr": lambda tp, fp, fn, tn: share(tp, tp + fn) if fp <= Fraction(0.01) * (fp + tn) else Fraction(0),
 }
 
@@ -171,7 +178,10 @@ def at_limit(measure, rows, threshold):
     """Tell whether the counts lie so close to a constraint that rounding of the sums of weights may decide."""
     if not hasattr(measure, "trials"):
         return False
-    successes, trials, limit = measure.trials(*exact_counts(rows, threshold))
+    counts = exact_counts(rows, threshold)
+    size = max(counts)
+    counts = [each / size for each in counts]  # costs are floats, and weights may be larger
+    successes, trials, limit = (Fraction(each) for each in measure.trials(*counts))
     return abs(successes - Fraction(limit) * trials) <= Fraction(1e-12) * trials
 
 

@@ -27,6 +27,7 @@ from scoreline.io.columns import listed
 from scoreline.measures import get_measure
 from scoreline.model_selection import MeasureClassifierCV
 from scoreline.report.wording import LARGEST_USEFUL_GAP, MORE_PROOF, proof_so_far, relative_gap
+from scoreline.runtime.checks import column_index
 from scoreline.solvers import Checkpoint
 from scoreline.solvers import Progress as Iteration
 from scoreline.solvers.moments import MomentsSolver
@@ -48,6 +49,7 @@ SAME_NAMES = (
     "max_iter",
     "max_time",
 )  # as parameters of the classifier
+COLUMN_MAPS = ("robust", "quantile")  # scalings that replace the values of columns
 FEATURES = ("linear", "additive", "pairs", "auto")
 CONFLICTS_OF_FEATURES = {  # other than linear
     "dask": "bins are learnt from rows of this process",
@@ -121,6 +123,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=direction,
         metavar="COLUMN:-",
         help="the score never falls (COLUMN:+) or never rises (COLUMN:-) with this column; repeat for more",
+    )
+    add(
+        "--base-scores",
+        metavar="COLUMN",
+        help="column with the scores of an existing model, to which this model adds its own",
     )
     add(
         "--early-stopping",
@@ -288,13 +295,19 @@ def _classifier(options: Any, data: Dataset) -> MeasureClassifier | MeasureClass
     if options.checkpoint:
         params["checkpoint"] = Checkpoint(options.checkpoint)
     kind = MeasureClassifierCV if options.alpha == "auto" else functools.partial(MeasureClassifier, alpha=options.alpha)
+    penalty_params: dict[str, Any] = {} if options.l1_ratio is None else {"l1_ratio": options.l1_ratio}
+    bounds = _bounds(options)
+    if options.base_scores is not None:  # a column like others, but that its coefficient is 1 and costs nothing
+        column = column_index(_column(options.base_scores), data.X.shape[1], data.names, "--base-scores")
+        penalty_params["weights"] = [float(k != column) for k in range(data.X.shape[1])]
+        bounds = {**(bounds or {}), _column(options.base_scores): (1.0, 1.0)}
     return kind(
         options.measure,
         dict(options.measure_param) or None,
         solver_params=params or None,
         penalty=options.penalty,
-        penalty_params=None if options.l1_ratio is None else {"l1_ratio": options.l1_ratio},
-        bounds=_bounds(options),
+        penalty_params=penalty_params or None,
+        bounds=bounds,
         monotone=monotone_of(options),
         scaling=scaling_of(options, data.X) if options.features == "linear" else None,
         random_state=options.seed,
@@ -339,7 +352,12 @@ def _bounds(options: Any) -> dict[Any, Any] | None:
                     ) from None
                 found[row["feature"]] = ends
     found |= dict(options.sign or ())
-    return {int(name) if name.isdigit() else name: ends for name, ends in found.items()} or None
+    return {_column(name): ends for name, ends in found.items()} or None
+
+
+def _column(name: str) -> str | int:
+    """Return a column by its number, where that is what was given."""
+    return int(name) if name.isdigit() else name
 
 
 def _watch(clf: Any, update: Callable[[str], None]) -> None:
@@ -411,6 +429,10 @@ def _check_options(options: Any) -> None:
             raise UsageError(str(error)) from None
     if options.l1_ratio is not None and options.penalty != "elastic_net":
         raise UsageError("--l1-ratio belongs to --penalty elastic_net; add it, or leave --l1-ratio out")
+    if options.base_scores is not None and (options.features != "linear" or options.scaling in COLUMN_MAPS):
+        raise UsageError(
+            "--base-scores keeps a column as it is: it goes with --features linear, and not with --scaling robust or quantile"
+        )
     if options.bounds and not Path(options.bounds).is_file():
         raise UsageError(f"--bounds {options.bounds}: there is no such file")
     if options.early_stopping and options.solver == "moments":

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,49 +19,6 @@ from scoreline.scorecards import CardColumn, Scorecard
 OPSET, ML_OPSET, FORMAT = 15, 2, 8
 DOUBLE, STRING, INT64, BOOL = 11, 8, 7, 9  # values of onnx.TensorProto
 OUTPUTS = ("points", "prediction")
-
-SCORER = '''"""Points of a scorecard, without any package: `points(row)` of a dict, or `python {name} rows.csv` for a file.
-
-Written by scoreline. Missing values and categories that are not in the card have points of their own.
-"""
-
-import bisect
-import csv
-import json
-import sys
-
-CARD = json.loads(r"""
-{card}
-""")
-MISSING = ("", "NA", "NaN", "nan", "None", "null", "<NA>")
-
-
-def code(column, value):
-    """Return the code of a value: 0 if it is missing."""
-    if value is None or value != value or (isinstance(value, str) and value in MISSING and value not in column["names"]):
-        return 0
-    if column["kind"] == "number":
-        value = float(value)
-        return 0 if value != value else 1 + bisect.bisect_left(column["edges"], value)
-    return column["names"].get(str(value), len(column["points"]) - 1)
-
-
-def points(row):
-    """Return the points of a row: a dict with a value for each column of the card."""
-    return CARD["base_points"] + sum(column["points"][code(column, row[column["name"]])] for column in CARD["columns"])
-
-
-def predict(row):
-    """Return the class of a row."""
-    found, cutoff = points(row), CARD["cutoff"]
-    return CARD["classes"][int(found <= cutoff if CARD["falls"] else found >= cutoff)]
-
-
-if __name__ == "__main__":
-    with open(sys.argv[1], newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            print(points(row))
-'''
 
 
 def to_python(card: Scorecard, path: Any = None) -> str:
@@ -107,9 +65,9 @@ def to_python(card: Scorecard, path: Any = None) -> str:
     }  # fmt: skip
     name = "card.py" if path is None else os.path.basename(os.fspath(path))
     text = json.dumps(content, indent=1, allow_nan=False).replace('"""', '\\"\\"\\"')
-    program = SCORER.replace("{name}", name if name.isprintable() and '"' not in name else "card.py").replace(
-        "{card}", text
-    )
+    scorer = Path(__file__).with_name("card_scorer.txt").read_text(encoding="utf-8")
+    name = name if name.isprintable() and not set('"\\') & set(name) else "card.py"
+    program = scorer.replace("{{name}}", name).replace("{{card}}", text)
     if path is not None:
         with atomic_file(os.fspath(path)) as file:
             file.write(program.encode())

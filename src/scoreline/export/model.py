@@ -16,6 +16,7 @@ from scoreline.model_selection import MeasureClassifierCV, ThresholdClassifier
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.runtime.types import FloatArray
 
+BASE_SCORES = "base_scores"  # the input of scores that a model was trained on
 ESTIMATORS = (MeasureClassifier, MeasureClassifierCV)
 NULL_TEXTS = ("", "None", "nan", "<NA>")  # onnxruntime in Python turns None, NaN and pandas.NA into the last three
 
@@ -93,6 +94,14 @@ def linear_model(clf: Any, encoding: Encoding | None = None) -> LinearModel:
     known = getattr(clf, "feature_names_in_", None) if encoding is None else encoding.names
     names = [f"x{k}" for k in range(clf.n_features_in_)] if known is None else [str(name) for name in known]
     measure = clf.measure if isinstance(clf.measure, str) else clf.measure.name
+    if getattr(clf, "uses_base_scores_", False):  # one more input, which counts as it is
+        if encoding is not None:
+            raise ValueError(
+                "the classifier was trained on base_scores, which no column of its encoding holds: train with bounds of (1, 1) "
+                "and weight 0 for a column that holds them (docs/base_scores.md)"
+            )
+        coef, names = np.append(coef, 1.0), [*names, BASE_SCORES]
+        knots = None if knots is None else [*knots, None]
     return LinearModel(coef, intercept, _plain_classes(clf.classes_), names, calibration, encoding, measure, knots)
 
 

@@ -95,7 +95,13 @@ class Additive:
                     "replace the categories by numbers."
                 )
         codes = table_codes(table, bins)
-        return with_bases(bins, codes, counted, signs).of_codes(codes)
+        features = with_bases(bins, codes, counted, signs)
+        if features.n_features == 0:
+            raise ValueError(
+                "Every column of X is constant or missing in the rows of positive weight, so there is nothing to learn from. "
+                "Pass columns with two different values or more."
+            )
+        return features.of_codes(codes)
 
     def _bins(self, table: Columns, weight: FloatArray) -> list[ColumnBins]:
         """Return the bins of each column, from a sample of the rows."""
@@ -107,9 +113,8 @@ class Additive:
         declared = self._declared(table)
         found = []
         for j, values in enumerate(table.sample(rows)):
-            texts = table.texts(j)
-            if texts is not None or j in declared:
-                found.append(category_bins(names[j], values, own, texts))
+            if table.is_category(j) or j in declared:
+                found.append(category_bins(names[j], values, own, table.texts(j)))
             else:
                 found.append(number_bins(names[j], values, own, self.max_bins))
         return found

@@ -52,7 +52,7 @@ def number_bins(name: str, values: FloatArray, weight: FloatArray, most: int) ->
     most : int
         Largest number of bins.
     """
-    distinct, upto, sums = _distinct(values, weight)
+    distinct, upto, finite = _distinct(values, weight)
     if len(distinct) <= most:
         last = np.arange(len(distinct))
     else:
@@ -62,8 +62,10 @@ def number_bins(name: str, values: FloatArray, weight: FloatArray, most: int) ->
     inner = last[:-1]
     cuts = _between(distinct[inner], distinct[inner + 1]) if len(inner) else np.empty(0)
     total = np.diff(np.concatenate([[0.0], upto[last]])) if len(last) else np.zeros(1)
-    added = np.diff(np.concatenate([[0.0], np.cumsum(sums)[last]])) if len(last) else np.zeros(1)
-    centers = np.divide(added, total, out=np.zeros_like(added), where=total > 0.0)
+    exponent = np.frexp(np.abs(finite).max(initial=1.0))[1]  # so that sums stay in range
+    sums = np.cumsum(np.diff(np.concatenate([[0.0], upto])) * np.ldexp(finite, -exponent))
+    added = np.diff(np.concatenate([[0.0], sums[last]])) if len(last) else np.zeros(1)
+    centers = np.ldexp(np.divide(added, total, out=np.zeros_like(added), where=total > 0.0), exponent)
     return ColumnBins(name, "number", cuts, centers, None)
 
 
@@ -78,13 +80,13 @@ def category_bins(
 
 
 def _distinct(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the distinct values in increasing order, the weight up to each of them, and weight times finite value."""
+    """Return the distinct values in increasing order, the weight up to each of them, and the nearest finite values."""
     known = ~np.isnan(values)
     found, place = np.unique(values[known], return_inverse=True)
     own = np.bincount(place, weight[known], len(found)) if len(found) else np.empty(0)
     bounded = found[np.isfinite(found)]
     finite = np.clip(found, bounded[0], bounded[-1]) if len(bounded) else np.zeros(len(found))
-    return found, np.cumsum(own), own * finite
+    return found, np.cumsum(own), finite
 
 
 def _between(low: FloatArray, high: FloatArray) -> FloatArray:

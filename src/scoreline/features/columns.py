@@ -10,14 +10,15 @@ from scipy.sparse.linalg import LinearOperator
 
 from scoreline import kernels
 from scoreline.operators import Operator, as_operator
-from scoreline.operators.convert import frame_columns, is_frame
+from scoreline.operators.convert import categorical_columns, frame_columns, is_frame
 from scoreline.runtime import parallel
 from scoreline.runtime.array_types import is_dask, library_of
 from scoreline.runtime.types import AnyArray, FloatArray
 
 SAMPLE_ROWS = 100_000  # that bins are learnt from
 MOST_COLUMNS = 5000  # of a table whose values are coded: a byte each, zeros of a sparse matrix included
-TEXT_KINDS = "OUS"
+TEXT_KINDS = "OUST"
+MISSING_TYPES = ("NAType", "NaTType")  # of pandas
 
 
 class Columns(ABC):
@@ -37,6 +38,10 @@ class Columns(ABC):
     def texts(self, column: int) -> tuple[str, ...] | None:
         """Return the distinct texts of a column of categories, sorted; None for a column of numbers."""
         return None
+
+    def is_category(self, column: int) -> bool:
+        """Tell whether the values of a column are known to be categories."""
+        return False
 
     @abstractmethod
     def sample(self, rows: AnyArray) -> list[FloatArray]:
@@ -79,8 +84,10 @@ class FrameColumns(Columns):
     def __init__(self, X: Any, known: Sequence[tuple[str, ...] | None] | None = None):
         self.names, self.columns = [], []
         self.known: list[tuple[str, ...] | None] = []
+        self.categorical = categorical_columns(X)
         for k, (name, column) in enumerate(frame_columns(X)):
-            numbers, texts = _numbers_of(name, column, None if known is None or k >= len(known) else known[k])
+            trained = known is not None and k < len(known)
+            numbers, texts = _numbers_of(name, column, known[k] if trained else None, trained)  # type: ignore[index]
             self.names.append(name)
             self.columns.append(numbers)
             self.known.append(texts)
@@ -89,6 +96,10 @@ class FrameColumns(Columns):
     def texts(self, column: int) -> tuple[str, ...] | None:
         """Return the distinct texts of a column, if it holds texts."""
         return self.known[column]
+
+    def is_category(self, column: int) -> bool:
+        """Tell whether the values of a column are categories: texts, or values of a type for categories."""
+        return self.known[column] is not None or self.categorical[column]
 
     def sample(self, rows: AnyArray) -> list[FloatArray]:
         """Return the values of each column in the listed rows."""
@@ -159,26 +170,46 @@ def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) ->
     return found
 
 
-def _numbers_of(name: str, column: Any, known: tuple[str, ...] | None) -> tuple[FloatArray, tuple[str, ...] | None]:
-    """Return a column of a frame as numbers; of texts, their positions among the known ones, and these."""
+def _numbers_of(
+    name: str, column: Any, known: tuple[str, ...] | None, trained: bool
+) -> tuple[FloatArray, tuple[str, ...] | None]:
+    """Return a column of a frame as numbers; of texts, their positions among the known ones, and these.
+
+    `trained` says that the type of the column is known: `known` has its texts, or is None for numbers.
+    """
     values = np.asarray(column)
-    text = values.dtype.kind in TEXT_KINDS and any(isinstance(value, str) for value in values.ravel()[:1000])
-    if known is None and not text:
+    texts = known is not None
+    if values.dtype.kind in TEXT_KINDS:
+        entries = values.ravel().tolist()
+        missing = np.array([_is_missing(value) for value in entries], dtype=bool)
+        text = any(isinstance(value, str) for value in entries)
+        if text and trained and not texts:
+            raise ValueError(
+                f"X: column {name!r} holds texts, but it held numbers in the training rows. Convert it to numbers."
+            )
+        if not (text or texts):
+            entries = [np.nan if gone else value for gone, value in zip(missing, entries, strict=True)]
+            values = np.array(entries, dtype=object)
+        texts = text or texts
+    elif texts:
+        entries, missing = values.ravel().tolist(), np.isnan(np.asarray(values, dtype=np.float64))
+    if not texts:
         try:
-            return np.asarray(column, dtype=np.float64), None
+            return np.asarray(values, dtype=np.float64), None
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"X: column {name!r} of type {getattr(column, 'dtype', values.dtype)} holds neither numbers nor texts "
                 f"({error}). Convert it to numbers or to texts, or drop it."
             ) from None
-    missing = np.array([value is None or value != value for value in values.tolist()])  # NaN is not itself
-    words = np.array([str(value) for value in values.tolist()])
+    words = ["" if gone else str(value) for gone, value in zip(missing, entries, strict=True)]
     if known is None:
-        known = tuple(np.unique(words[~missing]).tolist())
-    places = np.searchsorted(np.array(known, dtype=str), words) if known else np.zeros(len(words), dtype=int)
-    found = np.array(
-        [at < len(known) and known[at] == word for at, word in zip(places, words, strict=True)], dtype=bool
-    )
-    numbers = np.where(found, places, len(known)).astype(np.float64)
+        known = tuple(sorted({word for gone, word in zip(missing, words, strict=True) if not gone}))
+    places = {word: float(k) for k, word in enumerate(known)}
+    numbers = np.array([places.get(word, float(len(known))) for word in words])
     numbers[missing] = np.nan
     return numbers, known
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether an entry of a column is None, NaN, NaT or the NA of pandas."""
+    return value is None or type(value).__name__ in MISSING_TYPES or (isinstance(value, float) and value != value)

@@ -2,9 +2,10 @@
 
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import chi2
 
 from scoreline import kernels
 from scoreline.features.additive import Additive
@@ -13,14 +14,15 @@ from scoreline.features.fitted import FittedFeatures
 from scoreline.operators.codes import CODES, CodesOperator, Group
 from scoreline.runtime import parallel
 from scoreline.runtime.checks import check_number
-from scoreline.runtime.types import AnyArray, FloatArray, IntArray
+from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
 
 logger = logging.getLogger("scoreline")
 
 SCORED_CELLS = 8  # of a column, when pairs are compared
 MOST_PAIRS = 60  # by default
-MOST_LOOKUPS = 1e9  # of all pairs that are compared; beyond, a sample of the rows
+MOST_UPDATES = 2e8  # of sums over the cells of all pairs that are compared; beyond, a sample of the rows
 LEAST_SAMPLE = 5000  # rows
+BLOCK_COLUMNS = 32  # whose cells are summed together: the sums of two such blocks stay in the cache
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Pairs(Additive):
 
     An additive model is trained first. The slopes of the risk at its optimum, summed over the cells of a grid for each pair of
     columns, tell how much a function of the pair can lower the objective beyond functions of its columns. Pairs that gain more
-    than any pair does for shuffled slopes are taken, the best first, up to `max_pairs`. Then all are trained together.
+    than noise would are taken, the best first, up to `max_pairs`. Then all are trained together.
 
     Parameters
     ----------
@@ -83,46 +85,95 @@ class Pairs(Additive):
 
 
 def best_pairs(operator: CodesOperator, slopes: FloatArray, weight: FloatArray, most: int) -> list[tuple[int, int]]:
-    """Return the pairs of columns whose cells explain more of the slopes than those of any pair explain of shuffled ones.
+    """Return the pairs of columns whose cells explain more of the slopes than cells of any pair explain of noise.
 
-    All p (p - 1) / 2 pairs are compared, each by one walk over two columns of bytes (eq. pair-gain). Slopes are divided by the
-    weight of their row, so that a weight is as many copies.
+    All p (p - 1) / 2 pairs are compared (eq. pair-gain), on a sample of the rows where these are many. Slopes are divided by
+    the weight of their row, so that a weight is as many copies. The limit is what noise of the same variance exceeds in one of
+    all pairs together (eq. pair-noise).
     """
     features: FittedFeatures = operator.feature_map
     p = features.n_columns
     rows = np.flatnonzero(weight > 0.0)
-    free = [j for j in range(p) if not features.signs[j]]  # a function of a pair would not keep a column monotone
-    pairs = np.array([(j, k) for j in free for k in free if k < j], dtype=np.int64).reshape(-1, 2)[:, ::-1]
-    sample = int(max(LEAST_SAMPLE, MOST_LOOKUPS / max(1, len(pairs))))
+    if p < 2 or most == 0:
+        return []
+    own_counts = features.cell_counts()[:p]
+    listed = sum(1.0 - float(each.max()) / max(float(each.sum()), 1e-300) for each in own_counts)  # cells of a row
+    sample = int(max(LEAST_SAMPLE, MOST_UPDATES / max(0.5 * listed**2, 1.0)))
     if len(rows) > sample:
         rows = rows[np.linspace(0, len(rows) - 1, sample).astype(np.intp)]
-    codes = np.ascontiguousarray(operator.codes[:, rows if operator.lines is None else operator.lines[rows]])
     grids = [
-        pair_grid(column, counts, SCORED_CELLS)
-        for column, counts in zip(features.columns, features.cell_counts(), strict=False)
+        pair_grid(column, counts, SCORED_CELLS) for column, counts in zip(features.columns, own_counts, strict=True)
     ]
+    cells = np.array([int(each.max()) + 1 for each in grids])
+    lines = rows if operator.lines is None else operator.lines[rows]
     own, u = weight[rows], slopes[rows]
-    gains = _gains(codes, grids, pairs, u, own)
-    shuffled = np.random.default_rng(0).permutation(len(rows))
-    noise = _gains(codes, grids, pairs, (u / own)[shuffled] * own, own)
-    order = np.argsort(-gains, kind="stable")
-    limit = noise.max(initial=0.0)
-    chosen = [(int(pairs[t, 0]), int(pairs[t, 1])) for t in order[:most] if gains[t] > limit]
-    logger.info(
-        "pairs: %d of %d gain more than noise, %d are taken", np.count_nonzero(gains > limit), len(pairs), len(chosen)
-    )
-    return chosen
+    gains = pair_gains(operator.codes, lines.astype(np.uint64), grids, u, own)
+    one, other = np.triu_indices(p, 1)
+    variance = max(float(np.square(u) @ (1.0 / own) / own.sum() - (u.sum() / own.sum()) ** 2), 0.0)
+    limit = variance * chi2.isf(1.0 / len(one), np.maximum(1.0, (cells[one] - 1.0) * (cells[other] - 1.0)))
+    found = gains[one, other]
+    free = np.array(features.signs) == 0  # a function of a pair would not keep a column monotone
+    worth = (found > np.maximum(limit, 0.0)) & free[one] & free[other]
+    order = np.argsort(-np.where(worth, found, -np.inf), kind="stable")[: min(most, int(np.count_nonzero(worth)))]
+    logger.info("pairs: %d of %d gain more than noise, %d are taken", np.count_nonzero(worth), len(one), len(order))
+    return [(int(one[t]), int(other[t])) for t in order]
 
 
-def _gains(codes: AnyArray, grids: list[AnyArray], pairs: IntArray, u: FloatArray, weight: FloatArray) -> FloatArray:
-    gains = np.zeros(len(pairs))
-    if len(pairs):
-        grid = np.stack([_padded(each) for each in grids])
-        cells = np.array([int(each.max()) + 1 for each in grids])
-        bounds = parallel.even_bounds(len(pairs), 4.0 * len(u))
-        arguments = (codes, grid, cells, pairs, u, weight, gains, bounds)
-        parallel.run_chunks(kernels.codes.interactions, len(bounds) - 1, *arguments)
+def pair_gains(
+    codes: AnyArray, lines: BoundsArray, grids: list[AnyArray], u: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Return the gain of every pair of columns on the listed rows, in the upper triangle of a matrix (eq. pair-gain).
+
+    Rows are summed over cells other than the most frequent one of a column, whose sums follow from those of all rows. So a
+    pair of columns that are rarely apart from one value, as indicators are, costs next to nothing.
+    """
+    p = len(grids)
+    gains, grid = np.zeros((p, p)), np.stack([_padded(each) for each in grids])
+    blocks = [slice(k, min(k + BLOCK_COLUMNS, p)) for k in range(0, p, BLOCK_COLUMNS)]
+    listed = [BlockCells.of(codes[block], grid[block], lines, u, weight) for block in blocks]
+    tiles = [(g, h) for g in range(len(blocks)) for h in range(g, len(blocks))]
+
+    def work(first: int, last: int) -> None:
+        for g, h in tiles[first:last]:
+            one, other = listed[g], listed[h]
+            sums = np.zeros((one.starts[-1], other.starts[-1], 2))
+            kernels.codes.joint_sums(one.counts, one.cells, other.counts, other.cells, u, weight, sums)
+            kernels.codes.block_interactions(
+                sums, one.sums, other.sums, one.starts, other.starts, one.frequent, other.frequent, g == h,
+                gains[blocks[g], blocks[h]],
+            )  # fmt: skip
+
+    parallel.run_chunks(work, len(tiles))
     return gains
+
+
+class BlockCells(NamedTuple):
+    """The cells of a block of columns: where those of each column start, and which of them each row lists.
+
+    `frequent` is the most frequent cell of each column, which is not listed; `sums` are those of (u, weight) over all cells.
+    """
+
+    starts: IntArray
+    frequent: IntArray
+    counts: AnyArray
+    cells: AnyArray
+    sums: FloatArray
+
+    @classmethod
+    def of(cls, codes: AnyArray, grid: AnyArray, lines: BoundsArray, u: FloatArray, weight: FloatArray) -> "BlockCells":
+        """List the cells of the rows."""
+        sizes = grid.max(axis=1).astype(np.int64) + 1
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        sums, frequent = np.zeros((starts[-1], 2)), np.zeros(len(codes), dtype=np.int64)
+        for j, line in enumerate(codes):
+            cell = grid[j][line[lines]]
+            own = sums[starts[j] : starts[j + 1]]
+            own[:, 0], own[:, 1] = np.bincount(cell, u, sizes[j]), np.bincount(cell, weight, sizes[j])
+            frequent[j] = int(np.argmax(own[:, 1]))
+        counts = np.zeros(len(lines), dtype=np.uint8)
+        cells = np.empty((len(lines), len(codes) + 1), dtype=np.uint16)
+        kernels.codes.list_other_cells(codes, grid, frequent, starts, lines, counts, cells)
+        return cls(starts, frequent, counts, cells, sums)
 
 
 def add_pairs(operator: CodesOperator, pairs: list[tuple[int, int]], grid: int, weight: FloatArray) -> CodesOperator:

@@ -11,12 +11,20 @@ from scoreline.fitting.memory import check_memory
 from scoreline.fitting.model import Model
 from scoreline.fitting.penalty import trained_penalty
 from scoreline.fitting.plan import Choice, ThresholdRule
-from scoreline.fitting.threshold import ScoredRows, careful_threshold, few_flagged, held_out_rows, target_missed
+from scoreline.fitting.threshold import (
+    ScoredRows,
+    careful_threshold,
+    few_flagged,
+    has_guarantee,
+    held_out_rows,
+    target_missed,
+)
 from scoreline.measures import CountsBasedMeasure, best_threshold, robust_threshold
 from scoreline.objective import Objective
 from scoreline.operators import InterceptOperator
 from scoreline.operators.wrappers import linear_scaling, rewrapped, scaled, unwrapped
 from scoreline.risks.base import Risk
+from scoreline.risks.on_base_scores import on_base_scores
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import space_for
@@ -154,7 +162,7 @@ class MethodFit:
             self.interruption = part.interruption  # the search has left a model to keep
             return w0
         held_weight = None if problem.weight is None else problem.weight[held]
-        self.scored = ScoredRows(problem.sign[held], part.z[held], held_weight)
+        self.scored = ScoredRows(problem.sign[held], problem.risk.full_scores(part.z)[held], held_weight)
         self.threshold = careful_threshold(problem.threshold_measure, self.scored)
         return part.w
 
@@ -169,8 +177,8 @@ class MethodFit:
             self.scored = ScoredRows(problem.sign, self.left_out, problem.weight)
             self.threshold = robust_threshold(problem.sign, self.left_out, measure, problem.weight).threshold
         else:
-            self.scored = ScoredRows(problem.sign, result.z, problem.weight)
-            self.threshold = best_threshold(problem.sign, result.z, measure, problem.weight).threshold
+            self.scored = ScoredRows(problem.sign, problem.risk.full_scores(result.z), problem.weight)
+            self.threshold = best_threshold(*self.scored[:2], measure, problem.weight).threshold
 
     def _check_operating_point(self) -> None:
         """Note what to warn of; where no threshold reaches the target, take the one that comes closest."""
@@ -226,13 +234,15 @@ class CertifiedFit:
         job.interim.begin(unwrap, solver_=solver.name, risk_=risk.name)
         rows = job.rows
         problem = Problem(
-            operator, space_for(self.operator.scores), rows.sign, rows.weight, rows.copies, risk, job.parameters.alpha,
+            operator, space_for(self.operator.scores), rows.sign, rows.weight, rows.copies,
+            on_base_scores(risk, rows.base_scores), job.parameters.alpha,
             job.plan.measure, job.plan.threshold_measure, trained_penalty(job.penalty, operator, self.operator, solver),
         )  # fmt: skip
         w0 = None if job.start is None else rewrapped(*job.start, operator, self.operator)
         if control.journal is not None:
             seed = control.journal.seeded(solver, seed)
-        wants_left_out = job.parameters.probability and job.validation is None
+        wanted = job.parameters.probability or has_guarantee(job.parameters.measure)
+        wants_left_out = wanted and job.validation is None
         return MethodFit(problem, solver, control, seed, self._rule(risk), wants_left_out).run(w0, has_fallback)
 
     def _rule(self, risk: Risk) -> ThresholdRule:
@@ -309,7 +319,8 @@ class CertifiedFit:
             raise part.interruption
         if part.status == "max_time":
             return False
-        positive = part.z > best_threshold(sign, part.z, problem.threshold_measure, rest).threshold
+        z = problem.risk.full_scores(part.z)
+        positive = z > best_threshold(sign, z, problem.threshold_measure, rest).threshold
         own = None if weight is None else weight[held]
         gain, error = paired_gain(problem.measure, sign[held], own, second.left_out_positive[held], positive[held])
         logger.info("the cost search is ahead by %.4g on held-out rows, standard error %.4g", gain, error)

@@ -236,6 +236,34 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     return None if (weight == 1.0).all() else safe_weights(weight)
 
 
+def check_base_scores(base_scores: Any, n: int) -> FloatArray | None:
+    """Return the scores of an existing model as finite floats, one for each of n rows; None where there are none."""
+    if base_scores is None:
+        return None
+    try:
+        found = as_vector(base_scores, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"base_scores must be numbers, one per row ({error})") from None
+    if found.shape != (n,):
+        raise ValueError(f"base_scores have shape {found.shape}, expected ({n},), one for each row of X")
+    if not np.isfinite(found).all():
+        raise ValueError("base_scores contain NaN or infinity; drop those rows, or score them by another model")
+    checked: FloatArray = found
+    return checked
+
+
+def check_same_use(uses_base_scores: bool, base_scores: Any) -> None:
+    """Raise if a model that was trained on base scores gets none, or gets some where it was not."""
+    if uses_base_scores and base_scores is None:
+        raise ValueError(
+            "the model was trained on base_scores, which its own scores are added to: pass base_scores of these rows"
+        )
+    if base_scores is not None and not uses_base_scores:
+        raise ValueError(
+            "base_scores were given, and the model was trained without them: leave them out, or fit it with base_scores"
+        )
+
+
 class _ConditionalMethod:
     """A method that raises the AttributeError of its check where it is not available."""
 

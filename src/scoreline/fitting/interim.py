@@ -84,7 +84,9 @@ class Interim(Latest):
         """Whether there is a model that tells rows apart."""
         return bool(self.finished) or self.newest is not None or any(fold.ready for fold in self.folds)
 
-    def model(self, operator: Operator, sign: AnyArray, weight: Any, measure: Measure | None) -> dict[str, Any] | None:
+    def model(
+        self, operator: Operator, sign: AnyArray, weight: Any, measure: Measure | None, base_scores: Any = None
+    ) -> dict[str, Any] | None:
         """Return the attributes of the best model so far, without a proof; None if there is none. One pass.
 
         The threshold serves the measure; without one, the trained intercept stays.
@@ -99,7 +101,9 @@ class Interim(Latest):
             coef, intercept = unwrap(w)
             threshold = 0.0
             if measure is not None:
-                threshold = best_threshold(sign, operator.matvec(coef) + intercept, measure, weight).threshold
+                z = operator.matvec(coef) + intercept
+                z = z if base_scores is None else z + base_scores
+                threshold = best_threshold(sign, z, measure, weight).threshold
         else:
             return None
         model = Model(coef, float(intercept), intercept - threshold, "", "", 0.0, 0, "interrupted", {})

@@ -56,6 +56,10 @@ class Job:
         validation = None
         settings = getattr(solver, "early_stopping", None)
         if settings is not None and settings.share is None:
+            if given.base_scores is not None:
+                raise ValueError(
+                    "early_stopping with rows of your own knows no base_scores of these: pass a share of the rows instead"
+                )
             validation = given_rows(settings, given.classes, given.operator, plan.measure, parameters.device)
             same_columns(given.X, settings.validation[0])
             if control.journal is not None:
@@ -67,7 +71,7 @@ class Job:
             assert validation.held is not None
             given = given.without(validation.held)
         weights = check_weights(given.sample_weight, parameters.class_weight, given.classes, given.sign)
-        rows = TrainingRows(given.operator, given.sign, *weights, given.classes)
+        rows = TrainingRows(given.operator, given.sign, *weights, given.classes, given.base_scores)
         if parameters.probability and validation is None:
             check_enough_rows(rows.sign, rows.copies)
         start = earlier if parameters.warm_start else None

@@ -57,7 +57,9 @@ class Model:
         }  # fmt: skip
 
 
-def set_model(estimator: Any, X: Any, operator: Operator, attributes: dict[str, Any]) -> None:
+def set_model(
+    estimator: Any, X: Any, operator: Operator, attributes: dict[str, Any], uses_base_scores: bool = False
+) -> None:
     """Set all attributes of a fit in one step; a stream and what only some solvers leave behind end with it."""
     with all_at_once(estimator) as new:
         validate_data(new, feature_source(X), skip_check_array=True)
@@ -65,7 +67,7 @@ def set_model(estimator: Any, X: Any, operator: Operator, attributes: dict[str, 
         features = operator.feature_map
         new.n_features_in_ = operator.shape[1] if features is None else features.n_columns
         new.column_map_, new.feature_map_ = operator.column_map, features
-        new.string_features_ = operator.string_features
+        new.string_features_, new.uses_base_scores_ = operator.string_features, uses_base_scores
         new.__dict__.update(attributes)
 
 

@@ -29,7 +29,7 @@ def with_pairs(job: Job, options: Pairs) -> Job:
         raise model.interruption
     job.interim.newest = None  # coefficients without pairs
     rows, operator = job.rows, job.rows.operator
-    z = operator.matvec(model.coef) + model.trained_intercept
+    z = rows.full_scores(operator.matvec(model.coef) + model.trained_intercept)
     risk = get_risk(model.risk, job.plan.measure)
     slopes = risk.prepare(rows.sign, with_cost(rows.weight, rows.sign, model.cost)).value_grad(z)[1]
     assert isinstance(operator, CodesOperator)

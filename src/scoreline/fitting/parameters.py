@@ -15,7 +15,7 @@ from scoreline.penalties.bounded import signed_bounds
 from scoreline.penalties.registry import get_penalty
 from scoreline.runtime.checks import check_choice, check_flag, check_number, column_signs
 from scoreline.runtime.registry import unknown_name
-from scoreline.solvers.common.method import Method
+from scoreline.solvers.common.method import BASE_SCORES, Method
 
 OWN_LIMITS = {"tol", "max_iter", "max_time"}  # parameters of the classifier that solvers take too
 
@@ -80,9 +80,10 @@ class Parameters(NamedTuple):
             bounds = signed_bounds(bounds, column_signs(self.monotone, p, names), names)
         return BoundedPenalty.of(self.penalty, p, names if features is None else None, bounds)
 
-    def request(self, penalty: BoundedPenalty) -> Request:
-        """Return what the plan of a fit with this penalty is made of."""
-        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight, penalty.traits)
+    def request(self, penalty: BoundedPenalty, base_scores: Any = None) -> Request:
+        """Return what the plan of a fit with this penalty, and perhaps with base scores, is made of."""
+        traits = penalty.traits if base_scores is None else penalty.traits | {BASE_SCORES}
+        return Request(self.risk, self.solver, self.threshold, self.options, self.class_weight, traits)
 
     @property
     def threshold_measure(self) -> Measure:

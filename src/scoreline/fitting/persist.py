@@ -52,6 +52,7 @@ KINDS = {  # types of attributes that are printed, compared or computed with
     "calibration_gain_": (NUMBER, "a number"),
     "rejected_": ((str, type(None)), "text or None"),
     "n_iter_": ((int,), "a whole number"),
+    "uses_base_scores_": ((bool,), "True or False"),
     "history_": ((dict,), "a dict"),
 }
 

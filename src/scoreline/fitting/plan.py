@@ -15,13 +15,13 @@ from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.solvers.common.hessian import MAX_FEATURES
-from scoreline.solvers.common.method import Method, When
+from scoreline.solvers.common.method import BASE_SCORES, Method, When
 from scoreline.solvers.registry import all_solvers, get_solver
 
 AMPLE_ROWS_PER_FEATURE = 100  # from here on "auto" takes the solver that is made for F-beta and Jaccard
 FEW_ROWS_PER_FEATURE = 10  # below, training scores say too little about held-out rows
 FEWEST_ROWS_TO_HOLD_OUT = 50  # of the rarer class, before a fifth of them
-SMOOTH_TRAITS = frozenset({"l2", "weights"})  # of penalties that have a gradient everywhere
+SMOOTH_TRAITS = frozenset({"l2", "weights", BASE_SCORES})  # of penalties that have a gradient everywhere
 
 
 class Shape(NamedTuple):
@@ -51,7 +51,7 @@ class ThresholdRule(Enum):
 class Request(NamedTuple):
     """What the user asked for: names of risk and solver or "auto", `threshold`, options of the solver, class weights.
 
-    `traits` are those of the penalty (`BoundedPenalty.traits`).
+    `traits` are those of the penalty (`BoundedPenalty.traits`), and "base_scores" where these are given.
     """
 
     risk: str = "auto"
@@ -166,9 +166,9 @@ def _choice(request: Request, measure: Measure, shape: Shape) -> Choice:
     risk, solver = request.risk, request.solver
     named = None if solver == "auto" else get_solver(solver)
     if named is not None and not named.takes(request.traits):
-        unknown = " and ".join(repr(trait) for trait in sorted(request.traits - set(named.penalties)))
+        unknown = " and ".join(repr(trait) for trait in sorted(request.traits) if not named.takes({trait}))
         raise ValueError(
-            f"solver={solver!r} does not know {unknown} of penalty and bounds. Use solver='auto' or one of "
+            f"solver={solver!r} does not know {unknown} of penalty, bounds and base scores. Use solver='auto' or one of "
             f"{[name for name, each in all_solvers().items() if each.takes(request.traits)]}."
         )
     if named is not None and not named.trains(measure):

@@ -116,8 +116,9 @@ def cross_fitted_scores(
         training[test] = 0.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # told once, below
-            own.fit(operator, y, operator.aligned(training, "sample_weight"))
-        z = np.asarray(with_features(operator, own.feature_map_).matvec(own.coef_[0])) + own.trained_intercept_
+            own.fit(operator, y, operator.aligned(training, "sample_weight"), base_scores=rows.base_scores)
+        z = np.asarray(rows.full_scores(with_features(operator, own.feature_map_).matvec(own.coef_[0])))
+        z = z + own.trained_intercept_
         scores[test] = z[test] - center_of(z, training, risk)
         scored[test] = True
         unproved += own.gap_ is not None and own.status_ in ("max_iter", "max_time", "stalled")
@@ -127,7 +128,8 @@ def cross_fitted_scores(
             "raise max_iter, max_time or tol",
             ConvergenceWarning,
         )
-    z = np.asarray(with_features(operator, clf.feature_map_).matvec(clf.coef_[0])) + clf.trained_intercept_
+    z = np.asarray(rows.full_scores(with_features(operator, clf.feature_map_).matvec(clf.coef_[0])))
+    z = z + clf.trained_intercept_
     counted = counted[scored[counted]]
     found = ScoredRows(np.asarray(rows.sign)[counted], scores[counted], None if weight is None else weight[counted])
     return found, center_of(z, rows.copies, risk)

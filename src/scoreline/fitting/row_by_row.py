@@ -33,6 +33,11 @@ class RowFit:
 
     def __init__(self, job: Job):
         self.job, self.operator = job, job.rows.operator
+        if self.operator.scores == "blocks" and job.rows.base_scores is not None:
+            raise TypeError(
+                f"base_scores with solver={job.solver.name!r} need rows of this process, and X lies on a cluster: use another "
+                "solver (solver='auto')"
+            )
         if self.operator.scores == "device":
             raise TypeError(room_module("device", "operator").ON_DEVICE.format(solver=job.solver.name))
         self.scaled_rows: Any = scaled(self.operator, job.parameters.scaling, job.rows.copies)
@@ -57,7 +62,7 @@ class RowFit:
             job.interim.see(part.w)
             if part.interruption is not None:
                 raise part.interruption
-            z = _finite(self.scaled_rows.matvec(part.w[:-1]) + self.constant * float(part.w[-1]))
+            z = rows.full_scores(_finite(self.scaled_rows.matvec(part.w[:-1]) + self.constant * float(part.w[-1])))
             own = None if rows.weight is None else rows.weight[held]
             threshold = careful_threshold(job.plan.threshold_measure, ScoredRows(rows.sign[held], z[held], own))
         run = self._run(rows.weight, seed, control.within(timer.left()))
@@ -66,7 +71,7 @@ class RowFit:
         job.interim.see(run.w)
         coef, intercept = self._unwrap(run.w)
         if threshold is None and rule is not ThresholdRule.NONE and run.interruption is None:
-            z = _finite(self.operator.matvec(coef) + intercept)
+            z = rows.full_scores(_finite(self.operator.matvec(coef) + intercept))
             threshold = best_threshold(rows.sign, z, job.plan.threshold_measure, rows.weight).threshold
         penalty = 0.5 * job.parameters.alpha * kernels.vectors.dot(run.w, run.w)
         model = Model(
@@ -94,15 +99,14 @@ class RowFit:
         job, sign = self.job, self.job.rows.sign
 
         def judge(w: FloatArray) -> float:
-            return best_threshold(
-                sign, _finite(self.scaled_rows.matvec(w[:-1])), job.plan.threshold_measure, weight
-            ).value
+            z = job.rows.full_scores(_finite(self.scaled_rows.matvec(w[:-1])))
+            return best_threshold(sign, z, job.plan.threshold_measure, weight).value
 
         relative = None
         if weight is not None:  # steps of the class weights follow the size of weights: a mean of 1
             relative = weight / weight[weight > 0.0].mean()
         alpha, measure = job.parameters.alpha, job.plan.measure
-        problem = RowProblem(self.scaled_rows, sign, relative, measure, alpha, self.constant)
+        problem = RowProblem(self.scaled_rows, sign, relative, measure, alpha, self.constant, job.rows.base_scores)
         own = None if job.plan.threshold is ThresholdRule.NONE else judge
         run: RowRun = job.solver.train(problem, seed, own, control)
         return run
@@ -152,8 +156,9 @@ class RowStreaming:
         self.constant = parameters.intercept_scaling if parameters.fit_intercept else 0.0
 
     def process_rows(
-        self, earlier: RowStream | None, operator: Operator, sign: AnyArray, weight: FloatArray | None
-    ) -> tuple[RowStream, Model | None]:
+        self, earlier: RowStream | None, operator: Operator, sign: AnyArray, weight: FloatArray | None,
+        base_scores: FloatArray | None = None,
+    ) -> tuple[RowStream, Model | None]:  # fmt: skip
         """Return the stream after one more block, and its model, or None before both classes have occurred.
 
         The block is read once row by row and once for the scores. `earlier` is not changed.
@@ -171,14 +176,15 @@ class RowStreaming:
         if stream.unit != 1.0:
             relative = np.full(len(sign), 1.0 / stream.unit) if weight is None else weight / stream.unit
         labels = np.ascontiguousarray(sign, dtype=np.int8)
-        problem = RowProblem(operator, labels, relative, measure, parameters.alpha, self.constant)
+        problem = RowProblem(operator, labels, relative, measure, parameters.alpha, self.constant, base_scores)
         stream.state.learn_units(operator, relative, self.constant)
         for block in blocks_in_random_order(operator, rng):
             self.solver.process_block(problem, block, stream.state)
         stream.state.check()
         w = stream.state.average()
         intercept = self.constant * float(w[-1])
-        stream.scores.add(sign, _finite(operator.matvec(w[:-1]) + intercept), weight)
+        z = _finite(operator.matvec(w[:-1]) + intercept)
+        stream.scores.add(sign, z if base_scores is None else z + base_scores, weight)
         stream.class_totals = stream.class_totals[0] + counts[0], stream.class_totals[1] + counts[1]
         stream.blocks += 1
         if min(stream.class_totals) == 0.0:

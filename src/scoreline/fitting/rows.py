@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scoreline.fitting.checks import as_counts, check_labels, check_sample_weight, column_names
+from scoreline.fitting.checks import as_counts, check_base_scores, check_labels, check_sample_weight, column_names
 from scoreline.fitting.plan import Shape
 from scoreline.measures import Measure
 from scoreline.operators import Operator
@@ -22,15 +22,17 @@ class GivenRows(NamedTuple):
     classes: AnyArray
     sign: AnyArray
     sample_weight: Any
+    base_scores: Any = None
 
     @classmethod
-    def of(cls, X: Any, operator: Operator, y: Any, sample_weight: Any) -> "GivenRows":
-        """Check labels and weights, and bring them to where the rows are."""
+    def of(cls, X: Any, operator: Operator, y: Any, sample_weight: Any, base_scores: Any = None) -> "GivenRows":
+        """Check labels, weights and base scores, and bring them to where the rows are."""
         y, sample_weight = operator.aligned(y, "y"), operator.aligned(sample_weight, "sample_weight")
         classes, sign = check_labels(y, operator.shape[0])
         sign = operator.aligned(sign, "y")  # labels that were text
         check_sample_weight(sample_weight, operator.shape[0])
-        return cls(X, operator, y, classes, sign, sample_weight)
+        base_scores = check_base_scores(operator.aligned(base_scores, "base_scores"), operator.shape[0])
+        return cls(X, operator, y, classes, sign, sample_weight, base_scores)
 
     @property
     def copies(self) -> FloatArray | None:
@@ -67,13 +69,25 @@ def mapped_columns(operator: Operator, scaling: str | None, weight: FloatArray |
 
 
 class TrainingRows(NamedTuple):
-    """All rows. `copies` is how often each is there, `weight` is what it weighs, class weights included; None for 1."""
+    """All rows. `copies` is how often each is there, `weight` is what it weighs, class weights included; None for 1.
+
+    `base_scores` are those of an existing model, to which the scores of a fit are added.
+    """
 
     operator: Operator
     sign: AnyArray
     copies: FloatArray | None
     weight: FloatArray | None
     classes: AnyArray
+    base_scores: Any = None
+
+    def full_scores(self, z: Any) -> Any:
+        """Return scores of all rows with the base scores added."""
+        return z if self.base_scores is None else z + self.base_scores
+
+    def base_of(self, rows: AnyArray) -> Any:
+        """Return the base scores of some rows; None where there are none."""
+        return None if self.base_scores is None else self.base_scores[rows]
 
     def counted(self, train: AnyArray) -> FloatArray:
         """Return how often rows are there, 0 for all but those listed."""

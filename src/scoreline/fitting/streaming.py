@@ -6,7 +6,14 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from scoreline.features.registry import is_linear
-from scoreline.fitting.checks import check_labels, check_sample_weight, check_string_features, check_truth
+from scoreline.fitting.checks import (
+    check_base_scores,
+    check_labels,
+    check_same_use,
+    check_sample_weight,
+    check_string_features,
+    check_truth,
+)
 from scoreline.fitting.model import Model, end_stream
 from scoreline.fitting.moments import MomentsStream
 from scoreline.fitting.parameters import Parameters
@@ -40,7 +47,7 @@ def can_merge(estimator: Any) -> None:
         )
 
 
-def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
+def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any, base_scores: Any = None) -> None:
     """Learn from a block of rows, and set the model of all blocks so far."""
     parameters = Parameters.of(clf)
     if not is_linear(parameters.features):
@@ -67,8 +74,11 @@ def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> 
         validate_data(clf, X, reset=first, skip_check_array=True)
         sign = np.where(check_truth(y, known, operator.shape[0]), 1, -1)
         weight = check_sample_weight(sample_weight, len(sign))
+        base = check_base_scores(operator.aligned(base_scores, "base_scores"), operator.shape[0])
+        if not first:
+            check_same_use(clf.uses_base_scores_, base)
         penalty = parameters.penalty_for(operator, clf._names_of(X))
-        decided = plan(parameters.request(penalty), parameters.measure, Shape(*operator.shape))
+        decided = plan(parameters.request(penalty, base), parameters.measure, Shape(*operator.shape))
         for option, instead in (
             ("checkpoint", "save() keeps what partial_fit has learnt"),
             ("device", "pass blocks that are on the device to partial_fit"),
@@ -86,9 +96,10 @@ def process_rows(clf: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> 
             passes = 1.0
         else:
             stream = None if first else clf._stream
-            stream, model = RowStreaming(parameters, solver, risk, known).process_rows(stream, operator, sign, weight)
+            streaming = RowStreaming(parameters, solver, risk, known)
+            stream, model = streaming.process_rows(stream, operator, sign, weight, base)
             if first:
-                _begin_stream(clf, known, operator)
+                _begin_stream(clf, known, operator, base is not None)
             clf._stream = stream
             passes = operator.n_passes - before
         _set_stream_model(clf, model, passes, str(decided))
@@ -140,13 +151,13 @@ def _known_classes(clf: Any, classes: Any, y: Any, n: int, first: bool) -> AnyAr
     return known
 
 
-def _begin_stream(clf: Any, classes: AnyArray, operator: Operator) -> None:
+def _begin_stream(clf: Any, classes: AnyArray, operator: Operator, uses_base_scores: bool = False) -> None:
     """Forget an earlier fit or stream."""
     if hasattr(clf, "coef_"):
         del clf.coef_
     end_stream(clf)
     clf.classes_, clf.n_features_in_, clf.n_passes_, clf.column_map_ = classes, operator.shape[1], 0.0, None
-    clf.string_features_ = operator.string_features
+    clf.string_features_, clf.uses_base_scores_ = operator.string_features, uses_base_scores
 
 
 def _set_stream_model(clf: Any, model: Model | None, passes: float, decided: str) -> None:

@@ -27,10 +27,12 @@ class ValidationRows(NamedTuple):
     weight: FloatArray | None
     measure: Measure
     held: AnyArray | None = None  # mask of the training rows that these are; None for rows of the user
+    base_scores: Any = None
 
     def scores(self, coef: FloatArray, intercept: float) -> Any:
         """Return the scores of these coefficients."""
-        return self.operator.matvec(coef) + intercept
+        z = self.operator.matvec(coef) + intercept
+        return z if self.base_scores is None else z + self.base_scores
 
     def value(self, coef: FloatArray, intercept: float) -> float:
         """Return the measure; that of counts at the best threshold, so that the intercept need not be right yet."""
@@ -105,4 +107,5 @@ def held_rows(settings: EarlyStopping, given: GivenRows, measure: Measure, rando
     part = operator.on_rows(rows)
     own = part.aligned(np.asarray(sign)[rows], "y")
     counted = None if weight is None else part.aligned(np.asarray(weight)[rows], "sample_weight")
-    return ValidationRows(part, own, counted, measure, held)
+    base = None if given.base_scores is None else part.aligned(np.asarray(given.base_scores)[rows], "base_scores")
+    return ValidationRows(part, own, counted, measure, held, base)

@@ -236,40 +236,92 @@ def code_rows(X, values, starts, exact, out, bounds, first, last):
 
 
 @kernel
-def interactions(codes, grid, cells, pairs, u, weight, gains, bounds, first, last):
-    """Write what the cells of each pair explain of u beyond rows and columns of its grid.
+def list_other_cells(codes, grid, frequent, starts, rows, counts, cells):
+    """List for each of the rows the cells of a block of columns, without the most frequent cell of each column.
 
-    U and N are the sums of u and of the weight over the cells. Effects a and b of rows and columns are fitted to U / N by
-    backfitting. The gain is the sum of (U - N (a + b))^2 / (N + 1). `grid` has the cell of every code of a column.
+    Cell k of column j of the block is starts[j] + k. Row r has counts[r] entries in cells[r].
     """
-    most = np.int64(cells.max())
-    sums, weights = np.empty((most, most)), np.empty((most, most))
-    rows, columns = np.empty(most), np.empty(most)
-    for t in range(bounds[first], bounds[last]):
-        one, other = np.uint64(pairs[t, 0]), np.uint64(pairs[t, 1])
-        x, y, here, there = codes[one], codes[other], grid[one], grid[other]
-        height, width = cells[one], cells[other]
-        sums[:], weights[:], rows[:], columns[:] = 0.0, 0.0, 0.0, 0.0
-        for i in range(np.uint64(len(u))):
-            a, b = here[x[i]], there[y[i]]
-            sums[a, b] += u[i]
-            weights[a, b] += weight[i]
-        for _ in range(BACKFITTING_STEPS):
-            for a in range(height):
-                total, mass = 0.0, 1e-300
-                for b in range(width):
-                    total += sums[a, b] - weights[a, b] * columns[b]
-                    mass += weights[a, b]
-                rows[a] = total / mass
-            for b in range(width):
-                total, mass = 0.0, 1e-300
-                for a in range(height):
-                    total += sums[a, b] - weights[a, b] * rows[a]
-                    mass += weights[a, b]
-                columns[b] = total / mass
-        gain = 0.0
+    for j in range(np.uint64(len(codes))):
+        own, line, first, common = codes[j], grid[j], starts[j], frequent[j]
+        for r in range(np.uint64(len(rows))):
+            cell = line[own[rows[r]]]
+            cells[r, np.uint64(counts[r])] = first + cell
+            counts[r] += cell != common
+
+
+@kernel
+def joint_sums(counts, cells, other_counts, other_cells, u, weight, sums):
+    """sums[a, b] += (u, weight) of the rows that list cell a in one block of columns and cell b in the other."""
+    for r in range(np.uint64(len(u))):
+        value, own = u[r], weight[r]
+        for k in range(np.uint64(counts[r])):
+            line = sums[np.uint64(cells[r, k])]
+            for m in range(np.uint64(other_counts[r])):
+                place = line[np.uint64(other_cells[r, m])]
+                place[0] += value
+                place[1] += own
+
+
+@kernel
+def interaction(sums, weights, rows, columns):
+    """Return what the cells of a pair explain of u beyond rows and columns of its grid.
+
+    `sums` and `weights` are the sums U of u and N of the weight over the cells. Effects a and b of rows and columns are fitted
+    to U / N by backfitting. The gain is the sum of (U - N (a + b))^2 / (N + 1).
+    """
+    height, width = sums.shape
+    rows[:height], columns[:width] = 0.0, 0.0
+    for _ in range(BACKFITTING_STEPS):
         for a in range(height):
+            total, mass = 0.0, 1e-300
             for b in range(width):
-                left = sums[a, b] - weights[a, b] * (rows[a] + columns[b])
-                gain += left * left / (weights[a, b] + 1.0)
-        gains[t] = gain
+                total += sums[a, b] - weights[a, b] * columns[b]
+                mass += weights[a, b]
+            rows[a] = total / mass
+        for b in range(width):
+            total, mass = 0.0, 1e-300
+            for a in range(height):
+                total += sums[a, b] - weights[a, b] * rows[a]
+                mass += weights[a, b]
+            columns[b] = total / mass
+    gain = 0.0
+    for a in range(height):
+        for b in range(width):
+            left = sums[a, b] - weights[a, b] * (rows[a] + columns[b])
+            gain += left * left / (weights[a, b] + 1.0)
+    return gain
+
+
+@kernel
+def block_interactions(sums, own, other, starts, other_starts, frequent, other_frequent, same, gains):
+    """gains[j, k] = the interaction of column j of one block and column k of the other, from the sums of their cells.
+
+    `own[j, a]` and `other[k, b]` are the sums of (u, weight) over the rows of a cell; with them the sums of the most frequent
+    cells, which no row lists, are what is left. Of a block with itself (`same`) only j < k is computed.
+    """
+    most = 0
+    for j in range(len(starts) - 1):
+        most = max(most, starts[j + 1] - starts[j])
+    for k in range(len(other_starts) - 1):
+        most = max(most, other_starts[k + 1] - other_starts[k])
+    u, weight, rows, columns = np.empty((most, most)), np.empty((most, most)), np.empty(most), np.empty(most)
+    for j in range(len(starts) - 1):
+        for k in range(j + 1 if same else 0, len(other_starts) - 1):
+            height, width = starts[j + 1] - starts[j], other_starts[k + 1] - other_starts[k]
+            top, left = frequent[j], other_frequent[k]
+            tile = sums[starts[j] : starts[j + 1], other_starts[k] : other_starts[k + 1]]
+            for entry, table in ((0, u), (1, weight)):
+                for b in range(width):
+                    table[top, b] = other[other_starts[k] + b, entry]
+                for a in range(height):
+                    if a == top:
+                        continue
+                    rest = own[starts[j] + a, entry]
+                    for b in range(width):
+                        if b != left:
+                            table[a, b] = tile[a, b, entry]
+                            table[top, b] -= table[a, b]
+                            rest -= table[a, b]
+                    table[a, left] = rest
+                    table[top, left] -= rest
+            gains[j, k] = interaction(u[:height, :width], weight[:height, :width], rows, columns)

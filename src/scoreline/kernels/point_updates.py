@@ -76,8 +76,8 @@ def _level(kind, beta2, tp, fp, fn):
 # Numba count references, which took as long as the work itself.
 @kernel(reorder=True)
 def process_rows(
-    values, indices, starts, row_step, column_step, rows, sign, weight, constant, kind, beta2, paper, radius, v, units, behind,
-    state,
+    values, indices, starts, row_step, column_step, rows, sign, weight, base_scores, constant, kind, beta2, paper, radius, v,
+    units, behind, state,
 ):  # fmt: skip
     """Process rows one by one: a step for w, weighted by the row's class, and then an update of the weights of the classes.
 
@@ -126,18 +126,19 @@ def process_rows(
             score += score_b
             length += length_b
         score *= scale
+        full = score if base_scores is None else score + base_scores[i]
 
         # Its class and its weight.
         time += s
         positive = sign[i] > 0
         if positive:
             plus += s
-            tp += s if score > 0.0 else 0.0
-            margin, gain = score, s * alpha
+            tp += s if full > 0.0 else 0.0
+            margin, gain = full, s * alpha
         else:
             minus += s
-            fp += s if score > 0.0 else 0.0
-            margin, gain = -score, s * beta
+            fp += s if full > 0.0 else 0.0
+            margin, gain = -full, s * beta
         if dual:
             share = ((plus if positive else minus) + 1.0) / (time + 2.0)
             gain /= share

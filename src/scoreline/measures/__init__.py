@@ -4,8 +4,15 @@ from scoreline.measures.averages import class_average
 from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure
 from scoreline.measures.counts import CountMeasure
 from scoreline.measures.intervals import Difference, Interval, compare_scores, interval
-from scoreline.measures.operating_points import OperatingPoint, PrecisionAtRecall, RecallAtPrecision, TprAtFpr
-from scoreline.measures.promises import Promise, PromisedThreshold, promised_threshold
+from scoreline.measures.operating_points import (
+    OperatingPoint,
+    PrecisionAtRecall,
+    RecallAtAlarms,
+    RecallAtCost,
+    RecallAtPrecision,
+    TprAtFpr,
+)
+from scoreline.measures.promises import Promise, PromiseCheck, PromisedThreshold, check_counts, promised_threshold
 from scoreline.measures.ranking import AtKMeasure
 from scoreline.measures.registry import all_measures, get_measure
 from scoreline.measures.scorer import get_scorer
@@ -21,13 +28,17 @@ __all__ = [
     "OperatingPoint",
     "PrecisionAtRecall",
     "Promise",
+    "PromiseCheck",
     "PromisedThreshold",
     "RankingMeasure",
+    "RecallAtAlarms",
+    "RecallAtCost",
     "RecallAtPrecision",
     "TprAtFpr",
     "TunedThreshold",
     "all_measures",
     "best_threshold",
+    "check_counts",
     "class_average",
     "compare_scores",
     "get_measure",

@@ -213,6 +213,35 @@ class Kappa(CountsBasedMeasure):
         return ratio(2.0 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
 
 
+class Savings(CountsBasedMeasure):
+    """Share of the cost that is saved beside the cheaper of flagging no row and flagging all rows.
+
+    Costs that differ by row are weights of the rows: that of a negative is its cost as a false positive, that of a positive its
+    cost if it is missed (`row_costs`).
+
+    Parameters
+    ----------
+    cost_fp, cost_fn : float
+        Cost of a false positive and of a missed positive.
+    """
+
+    name = "savings"
+    summary = "share of the cost that is saved beside flagging no row, or all rows if that costs less"
+    range = (-np.inf, 1.0)
+    risks = COUNT_RISKS
+
+    def __init__(self, cost_fp: float = 1.0, cost_fn: float = 1.0):
+        check_number("cost_fp", cost_fp, above=0)
+        check_number("cost_fn", cost_fn, above=0)
+        self.cost_fp, self.cost_fn = cost_fp, cost_fn
+
+    def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+        """Return 1 - cost / min(cost of flagging nothing, cost of flagging all) (eq. savings), 0 where that is 0."""
+        cost = self.cost_fp * fp + self.cost_fn * fn
+        base = np.minimum(self.cost_fn * (tp + fn), self.cost_fp * (fp + tn))
+        return np.where(np.asarray(base) > 0.0, 1.0 - ratio(cost, base), 0.0)
+
+
 class CountMeasure(CountsBasedMeasure):
     """Any vectorised function of the counts as a measure: a profit matrix, a cost, your own measure.
 

@@ -13,7 +13,7 @@ from scoreline.measures.base import CountsBasedMeasure, Measure, RankingMeasure,
 from scoreline.measures.counts import Accuracy
 from scoreline.measures.ranking import RocAuc
 from scoreline.measures.registry import all_measures, get_measure
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_level, check_number
 from scoreline.runtime.registry import unknown_name
 from scoreline.runtime.types import AnyArray, Counts, FloatArray
 
@@ -247,9 +247,7 @@ def _measure(measure: str | Measure, params: dict[str, Any] | None) -> Measure:
 
 
 def _check_settings(level: float, replicates: int, random_state: int) -> None:
-    check_number("level", level, above=0)
-    if level >= 1:
-        raise ValueError(f"level={level!r} must be below 1; 0.95 is usual.")
+    check_level(level)
     check_number("replicates", replicates, least=100, integer=True)
     check_number("random_state", random_state, least=0, integer=True)
 

@@ -3,18 +3,27 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import beta, binom
+from scipy.stats import beta
 
 from scoreline.measures.base import ratio
-from scoreline.measures.operating_points import OperatingPoint, PrecisionAtRecall, RecallAtPrecision
+from scoreline.measures.operating_points import (
+    OperatingPoint,
+    PrecisionAtRecall,
+    RecallAtCost,
+    RecallAtPrecision,
+    binomial_tail,
+)
+from scoreline.measures.registry import get_measure
 from scoreline.measures.thresholds import SortedScores, best_threshold
+from scoreline.runtime.checks import check_level
 from scoreline.runtime.types import AnyArray, FloatArray
 
-DESIGN_SHARE = 0.25  # of the held-out rows, where precision is promised: they fix the sequence of tests
+DESIGN_SHARE = 0.25  # of the held-out rows, where a sequence is tested: they fix it unless other rows do
 STEP = 1.05  # from one tested threshold to the next, in flagged rows
 MOST_ROWS = 10**9  # beyond which a promise is called out of reach
-ORDER_STATISTICS = "Neyman-Pearson order statistic"
+ORDER_STATISTIC = "Neyman-Pearson order statistic"
 FIXED_SEQUENCE = "fixed sequence of exact binomial tests"
+FIXED_BETS = "fixed sequence of tests by betting"
 
 
 class Promise(NamedTuple):
@@ -31,9 +40,13 @@ class Promise(NamedTuple):
     bound : float
         The limit of the constraint.
     rows : int
-        Held-out rows that the proof is about: flagged ones for precision, those of one class for rates.
+        Held-out rows that the proof is about: flagged ones for precision, those of one class for rates, otherwise all.
     theorem : str
         What proves it.
+    measure : str
+        Name of the operating point.
+    measure_params : dict
+        Its parameters, with which `check_promise` tests the constraint on other rows.
     reason : str
         Without a promise: why, and what would be needed. Otherwise empty.
     """
@@ -44,6 +57,8 @@ class Promise(NamedTuple):
     bound: float
     rows: int
     theorem: str
+    measure: str
+    measure_params: dict[str, Any]
     reason: str = ""
 
     def __str__(self) -> str:
@@ -51,6 +66,42 @@ class Promise(NamedTuple):
         if self.holds:
             return f"{start}: promised by {self.rows:,} held-out rows ({self.theorem})."
         return f"{start}: not promised. {self.reason}"
+
+
+class PromiseCheck(NamedTuple):
+    """What labelled rows say about a constraint that was promised.
+
+    Attributes
+    ----------
+    broken : bool
+        Whether the rows refute the constraint: `p_value` is at most 1 - level.
+    constraint : str
+        The constraint in words.
+    bound : float
+        The limit of the constraint.
+    value : float
+        What the constraint limits, on these rows: precision, say. NaN where no row is of this kind.
+    rows : int
+        Rows that `value` is about: flagged ones for precision, those of one class for rates, otherwise all.
+    p_value : float
+        Largest probability of a result as bad as this if the constraint holds.
+    level : float
+        Level of the test.
+    """
+
+    broken: bool
+    constraint: str
+    bound: float
+    value: float
+    rows: int
+    p_value: float
+    level: float
+
+    def __str__(self) -> str:
+        if self.rows == 0:
+            return f"{self.constraint}: no row to test it on."
+        verdict = "broken" if self.broken else "not refuted"
+        return f"{self.constraint}: {verdict}; {self.value:.4g} on {self.rows:,} rows (p = {self.p_value:.2g})."
 
 
 class PromisedThreshold(NamedTuple):
@@ -70,18 +121,17 @@ def promised_threshold(
 ) -> PromisedThreshold:
     """Return a threshold that keeps the constraint of an operating point with probability `measure.guarantee`.
 
-    The rows must be independent and new to the model. Rates take an order statistic of one class (eq. order-statistic).
-    Precision takes a fixed sequence of exact binomial tests (eq. precision-test), whose thresholds come from other rows, or
-    from a random quarter of these. Where no threshold is proved to keep the constraint, the threshold of precision and of the
-    false positive rate is infinite: nothing is flagged. That of recall is minus infinity: all rows are flagged, which keeps
-    any floor of recall.
+    The rows must be independent and new to the model. Rates and numbers of alarms take an order statistic (eq.
+    order-statistic). Precision and costs take a fixed sequence of tests (eq. precision-test), whose thresholds come from other
+    rows, or from a random quarter of these. Where no threshold is proved to keep the constraint, the threshold is infinite:
+    nothing is flagged. That of recall is minus infinity: all rows are flagged, which keeps any floor of recall.
 
     Parameters
     ----------
     measure : OperatingPoint
-        "recall_at_precision", "precision_at_recall" or "tpr_at_fpr" with `guarantee`.
+        "recall_at_precision", "precision_at_recall", "tpr_at_fpr", "recall_at_alarms" or "recall_at_cost" with `guarantee`.
     y : array of n labels
-        Positive where y > 0.
+        Positive where y > 0. Rows of one class are enough for a rate of that class.
     scores : array of n floats
         Scores of rows that the model has not seen.
     sample_weight : array of n whole numbers, optional
@@ -89,8 +139,8 @@ def promised_threshold(
     random_state : int or RandomState, default=0
         Random seed of the quarter.
     design : (labels, scores, weights or None), optional
-        Rows that fix the thresholds to be tested for precision, for example the training rows. None of them may be among the
-        held-out rows.
+        Rows that fix the thresholds to be tested for precision and costs, for example the training rows. None of them may be
+        among the held-out rows.
 
     Returns
     -------
@@ -110,17 +160,57 @@ def promised_threshold(
     if measure.guarantee is None:
         raise ValueError(f"measure {measure.name!r} has no guarantee; pass guarantee=0.95.")
     weight = _counts(sample_weight)
-    if isinstance(measure, RecallAtPrecision):
-        return _with_precision(measure, (np.asarray(y), np.asarray(scores), weight), design, random_state)
-    return _with_rate(measure, SortedScores(y, scores, weight))
+    rows = (np.asarray(y), np.asarray(scores), weight)
+    if measure.ordered:
+        return _with_order_statistic(measure, *rows)
+    return _with_sequence(measure, rows, design, random_state)
 
 
-def allowed_errors(rows: int, rate: float, level: float) -> int:
-    """Return the largest c with P(Bin(rows, rate) <= c) <= 1 - level, -1 if there is none (eq. order-statistic)."""
-    c = int(binom.ppf(1.0 - level, rows, rate))  # the smallest c that exceeds or reaches it
-    while c >= 0 and binom.cdf(c, rows, rate) > 1.0 - level:
-        c -= 1
-    return c
+def check_counts(promise: Promise, tp: int, fp: int, fn: int, tn: int, level: float = 0.95) -> PromiseCheck:
+    """Test the constraint of a promise on the confusion counts of labelled rows; see `check_promise`.
+
+    Parameters
+    ----------
+    promise : Promise
+        What was promised.
+    tp, fp, fn, tn : int
+        Counts of independent rows that are new to the model.
+    level : float, default=0.95
+        Level of the test.
+
+    Returns
+    -------
+    PromiseCheck
+        broken, constraint, bound, value, rows, p_value, level.
+    """
+    check_level(level)
+    measure = get_measure(promise.measure, promise.measure_params)
+    assert isinstance(measure, OperatingPoint)
+    counts = (float(tp), float(fp), float(fn), float(tn))
+    p_value = float(measure.doubt(*counts))
+    value, rows = float(measure.limited(*counts)), int(measure.trials(*counts)[1])
+    broken = rows > 0 and p_value <= 1.0 - level
+    return PromiseCheck(broken, promise.constraint, promise.bound, value, rows, p_value, level)
+
+
+def allowed_errors(measure: OperatingPoint, rows: int, level: float) -> int:
+    """Return the largest number of errors among the rows that proves the constraint, -1 if there is none."""
+    low, high = -1, rows  # errors = rows proves nothing, unless there is nothing to prove
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _proved(measure, middle, rows, level) else (low, middle)
+    return rows if rows > 0 and _proved(measure, rows, rows, level) else low
+
+
+def _proved(measure: OperatingPoint, errors: int, rows: int, level: float) -> bool:
+    """Tell whether so many errors among the rows of an ordered point prove its constraint (eq. order-statistic)."""
+    right = rows - errors
+    counts = {
+        "positives": (right, 0, errors, 0),
+        "negatives": (0, errors, 0, right),
+        "rows": (0, errors, 0, right),
+    }[measure.proved_on]
+    return bool(measure.proof(*counts) <= 1.0 - level)
 
 
 def _counts(sample_weight: Any) -> FloatArray | None:
@@ -134,58 +224,59 @@ def _counts(sample_weight: Any) -> FloatArray | None:
     return weight
 
 
-def _with_rate(measure: OperatingPoint, scan: SortedScores) -> PromisedThreshold:
-    """Return the least strict threshold with so few held-out errors that the rate is proved (eq. order-statistic)."""
-    level = float(measure.guarantee or 0.0)
+def _promise(measure: OperatingPoint, rows: int, theorem: str, reason: str = "") -> Promise:
+    level, words = float(measure.guarantee or 0.0), measure.constraint()
+    given = (words, measure.limit, rows, theorem, measure.name, measure.parameters())
+    return Promise(not reason, level, *given, reason)
+
+
+def _with_order_statistic(measure: OperatingPoint, y: AnyArray, z: FloatArray, weight: Any) -> PromisedThreshold:
+    """Return the threshold with the most flagged rows (for recall the fewest) whose held-out errors prove the limit."""
     of_recall = isinstance(measure, PrecisionAtRecall)
-    limit = measure.recall if isinstance(measure, PrecisionAtRecall) else measure.fpr  # type: ignore[attr-defined]
-    rate = 1.0 - limit if of_recall else limit
-    rows = int(scan.positive if of_recall else scan.negative)
-    allowed = allowed_errors(rows, rate, level) if rows else -1
-    given = (level, measure.constraint(), float(limit), rows, ORDER_STATISTICS)
+    own = {"positives": y > 0, "negatives": y <= 0, "rows": np.ones(len(y), dtype=bool)}[measure.proved_on]
+    rows = int(np.count_nonzero(own) if weight is None else weight[own].sum())
+    allowed = allowed_errors(measure, rows, float(measure.guarantee or 0.0))
     if allowed < 0:
-        kind = "positives" if of_recall else "negatives"
-        needed = np.log1p(-level) / np.log1p(-rate) if 0.0 < rate < 1.0 else np.inf
+        needed = measure.rows_for_proof(float(measure.guarantee or 0.0))
+        kind = measure.proved_on
         words = f"at least {int(np.ceil(needed)):,} held-out {kind}" if needed < MOST_ROWS else "another limit"
         done = "All rows are flagged" if of_recall else "No row is flagged"
-        return PromisedThreshold(
-            -np.inf if of_recall else np.inf,
-            Promise(False, *given, f"There are {rows:,} held-out {kind}; it needs {words}. {done}."),
-        )
+        reason = f"There are {rows:,} held-out {kind}; it needs {words}. {done}."
+        return PromisedThreshold(-np.inf if of_recall else np.inf, _promise(measure, rows, ORDER_STATISTIC, reason))
 
-    def value_of(tp: Any, fp: Any, fn: Any, tn: Any) -> FloatArray:
-        errors = fn if of_recall else fp
-        return np.where(errors <= allowed, 1.0 + measure.target(tp, fp, fn, tn), 0.0)
+    def reach(tp: Any, fp: Any, fn: Any, tn: Any) -> FloatArray:
+        wanted = fn + tn if of_recall else tp + fp
+        return np.where(measure.errors(tp, fp, fn, tn) <= allowed, 1.0 + wanted, 0.0)
 
-    _, (low, high, *_) = scan.best(lambda block: value_of(*block[2:]), measure)
-    return PromisedThreshold(scan.threshold(low, high), Promise(True, *given))
+    scan = SortedScores(y, z, weight)
+    _, (low, high, *_) = scan.best(lambda block: reach(*block[2:]), measure)
+    return PromisedThreshold(scan.threshold(low, high), _promise(measure, rows, ORDER_STATISTIC))
 
 
-def _with_precision(
-    measure: RecallAtPrecision, rows: tuple[Any, Any, Any], design: tuple[Any, Any, Any] | None, random_state: Any
+def _with_sequence(
+    measure: OperatingPoint, rows: tuple[Any, Any, Any], design: tuple[Any, Any, Any] | None, random_state: Any
 ) -> PromisedThreshold:
     """Return the last threshold of the sequence that passes; nothing is flagged where the first fails."""
-    floor, risk = measure.precision, 1.0 - float(measure.guarantee or 0.0)
+    risk = 1.0 - float(measure.guarantee or 0.0)
     if design is None:
         chosen, given = _design_rows(rows[0], random_state), rows
         design, rows = _part(given, chosen), _part(given, ~chosen)
     positive, z, counts = _counted(*rows)
-    thresholds = _sequence(*_counted(*design), float(counts.sum()), floor, risk)
-    threshold, flagged, first = np.inf, 0, None
-    for each in thresholds:
+    theorem = FIXED_BETS if isinstance(measure, RecallAtCost) and not measure.one_cost else FIXED_SEQUENCE
+    threshold, passed, first = np.inf, None, None
+    for each in _sequence(measure, *_counted(*design), float(counts.sum())):
         above = z > each
-        trials, true = int(counts[above].sum()), int(counts[above & positive].sum())
-        first = (trials, true) if first is None else first
-        if not (floor < 1.0 and trials > 0 and binom.sf(true - 1, trials, floor) <= risk):  # (eq. precision-test)
+        cells = [float(counts[part].sum()) for part in (above & positive, above & ~positive, positive & ~above)]
+        cells.append(float(counts.sum()) - sum(cells))
+        first = cells if first is None else first
+        if not (cells[0] + cells[1] > 0.0 and float(measure.proof(*cells)) <= risk):  # (eq. precision-test)
             break
-        threshold, flagged = each, trials
-    level = float(measure.guarantee or 0.0)
-    given = (level, measure.constraint(), float(floor))
-    if flagged:
-        return PromisedThreshold(threshold, Promise(True, *given, flagged, FIXED_SEQUENCE))
-    trials, true = first or (0, 0)
-    reason = _precision_needs(trials, true, len(z), floor, risk) + " No row is flagged."
-    return PromisedThreshold(np.inf, Promise(False, *given, trials, FIXED_SEQUENCE, reason))
+        threshold, passed = each, cells
+    if passed is not None:
+        return PromisedThreshold(threshold, _promise(measure, int(measure.trials(*passed)[1]), theorem))
+    tested = 0 if first is None else int(measure.trials(*first)[1])
+    reason = _needs(measure, first, len(z), risk) + " No row is flagged."
+    return PromisedThreshold(np.inf, _promise(measure, tested, theorem, reason))
 
 
 def _part(rows: tuple[Any, Any, Any], chosen: AnyArray) -> tuple[Any, Any, Any]:
@@ -209,19 +300,19 @@ def _design_rows(positive: AnyArray, random_state: Any) -> AnyArray:
     return design
 
 
-def _sequence(y: AnyArray, z: FloatArray, counts: FloatArray, tested: float, floor: float, risk: float) -> list[float]:
+def _sequence(measure: OperatingPoint, y: AnyArray, z: FloatArray, counts: FloatArray, tested: float) -> list[float]:
     """Return the thresholds to be tested in turn, from the one that most likely passes down, as the design rows say."""
-    if not (counts.sum() > 0.0 and (np.asarray(y) > 0).any() and floor < 1.0):
+    if not (counts.sum() > 0.0 and (np.asarray(y) > 0).any() and measure.rows_for_proof(0.5) < np.inf):
         return []
     scale = tested / float(counts.sum())
 
-    def power(tp: Any, fp: Any, fn: Any, tn: Any) -> FloatArray:
-        flagged = np.maximum(np.floor(scale * (tp + fp)), 0.0)
-        precision = (tp + floor) / (tp + fp + 1.0)  # one row more, of the floor's precision
-        needed = binom.isf(risk, np.maximum(flagged, 1.0), floor) + 1.0  # least number of true ones that passes
-        return np.where(flagged > 0.0, binom.sf(needed - 1.0, flagged, precision), 0.0)
+    def evidence(tp: Any, fp: Any, fn: Any, tn: Any) -> FloatArray:
+        successes, trials, limit = measure.trials(tp, fp, fn, tn)
+        expected = scale * trials * (successes + limit) / (trials + 1.0)  # one row more, at the limit
+        tail = np.maximum(binomial_tail(expected, scale * trials, limit), np.finfo(float).tiny)
+        return np.where(tp + fp > 0, -np.log(tail), 0.0)
 
-    start = best_threshold(y, z, power, counts).threshold
+    start = best_threshold(y, z, evidence, counts).threshold
     flagged = float(counts[z > start].sum())
     levels, place = np.unique(-z[z <= start], return_inverse=True)  # those below the start, from the highest
     sums = flagged + np.cumsum(np.bincount(place, counts[z <= start], len(levels)))
@@ -232,18 +323,27 @@ def _sequence(y: AnyArray, z: FloatArray, counts: FloatArray, tested: float, flo
     return [float(start), *(-0.5 * levels[ends] - 0.5 * levels[ends + 1]).tolist()]
 
 
-def _precision_needs(trials: int, true: int, rows: int, floor: float, risk: float) -> str:
-    """Say what would make a promise of precision possible, as far as the first test tells."""
-    if floor >= 1.0:
-        return "No number of rows proves a precision of 1; lower the floor."
-    if trials == 0:
-        return f"The {rows:,} held-out rows have nothing to test; give more rows, or lower the floor."
-    reached = float(beta.ppf(risk, true, trials - true + 1)) if true else 0.0
-    words = f"{true:,} of {trials:,} held-out rows above the first threshold are positive, which proves {reached:.3g}."
-    share = float(ratio(true, trials))
-    if share <= floor:
-        return f"{words} Lower the floor below {share:.3g}, or improve the model."
+def _needs(measure: OperatingPoint, first: list[float] | None, rows: int, risk: float) -> str:
+    """Say what would make a promise possible, as far as the first test tells."""
+    if measure.rows_for_proof(0.5) == np.inf:
+        return f"No number of rows proves {measure.constraint()}; change the limit."
+    if first is None or measure.trials(*first)[1] == 0:
+        return f"The {rows:,} held-out rows have nothing to test; give more rows, or change the limit."
+    successes, trials, limit = measure.trials(*first)
+    value = float(measure.limited(*first))
+    if isinstance(measure, RecallAtPrecision):
+        reached = float(beta.ppf(risk, successes, trials - successes + 1.0)) if successes else 0.0
+        words = (
+            f"{successes:,.0f} of {trials:,.0f} held-out rows above the first threshold are positive, which proves "
+            f"{reached:.3g}."
+        )
+        change = f"Lower the floor below {value:.3g}"
+    else:
+        words = f"At the first threshold, the mean cost of {trials:,.0f} held-out rows is {value:.3g}."
+        change = f"Raise the limit above {value:.3g}"
+    if float(ratio(successes, trials)) <= limit:
+        return f"{words} {change}, or improve the model."
     factor = 1
-    while factor * trials < MOST_ROWS and binom.sf(factor * true - 1, factor * trials, floor) > risk:
+    while factor * trials < MOST_ROWS and float(measure.proof(*(factor * each for each in first))) > risk:
         factor *= 2
     return f"{words} With the same share, up to {factor * rows:,} held-out rows would be needed."

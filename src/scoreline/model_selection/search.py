@@ -16,13 +16,13 @@ from scoreline.features.additive import linear_part
 from scoreline.features.fitted import with_features
 from scoreline.features.registry import AUTO, feature_kinds, feature_options
 from scoreline.fitting.certified import with_cost
-from scoreline.fitting.checks import available_if, check_labels, check_weights, feature_source
+from scoreline.fitting.checks import available_if, check_base_scores, check_labels, check_weights, feature_source
 from scoreline.fitting.interim import Interim, fitting
 from scoreline.fitting.job import on_device
 from scoreline.fitting.model import CALIBRATION, all_at_once, set_model
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.penalty import trained_penalty
-from scoreline.fitting.plan import Choice, Shape, contenders
+from scoreline.fitting.plan import Choice, Request, Shape, contenders
 from scoreline.fitting.probabilities import calibration, center_of, cross_fitted_scores
 from scoreline.fitting.promise import no_guarantee
 from scoreline.fitting.rows import TrainingRows, mapped_columns
@@ -44,6 +44,7 @@ from scoreline.operators import InterceptOperator, Operator
 from scoreline.operators.codes import CodesOperator
 from scoreline.operators.wrappers import scaled, unwrapped
 from scoreline.penalties import BoundedPenalty, Penalty
+from scoreline.risks.on_base_scores import on_base_scores
 from scoreline.runtime.checks import check_choice, check_flag, check_number
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
@@ -190,7 +191,9 @@ class MeasureClassifierCV(MeasureClassifier):
         self.verbose = verbose
         self.probability = probability
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "MeasureClassifierCV":
+    def fit(  # type: ignore[override]  # groups of rows come before the base scores
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, base_scores: Any = None
+    ) -> "MeasureClassifierCV":
         """Choose alpha and train on all rows.
 
         Ctrl-C leaves the best model so far, with status_ "interrupted": the final one, or that of a fold, which was trained
@@ -206,6 +209,8 @@ class MeasureClassifierCV(MeasureClassifier):
             Used for training, scaling and the measure on held-out rows.
         groups : array of n labels, optional
             For splitters that keep groups together.
+        base_scores : array of n numbers, optional
+            Scores of an existing model, to which those of this one are added, as in MeasureClassifier.
 
         Returns
         -------
@@ -228,7 +233,7 @@ class MeasureClassifierCV(MeasureClassifier):
         with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             operator.require("rows", "cross-validation: products restricted to rows")
-            rows = self._rows(operator, y, sample_weight)
+            rows = self._rows(operator, y, sample_weight, base_scores)
             splits = make_splits(self.cv, rows.sign, groups, rows.copies, rows.classes)
             if self.selection == "one_standard_error" and len(splits) < 2:
                 raise ValueError(
@@ -242,7 +247,7 @@ class MeasureClassifierCV(MeasureClassifier):
             interim.keep = lambda: self._keep_interim(X, final, search)
             candidates, chosen = search.run(alphas)
             best = search.chosen_alpha(chosen)
-            self._train(final, search, chosen, best, (y, sample_weight))
+            self._train(final, search, chosen, best, (y, sample_weight, base_scores))
         folds = [fold for each in candidates for fold in each.folds]
         undefined = undefined_folds(candidates)
         with all_at_once(self) as new:
@@ -269,21 +274,22 @@ class MeasureClassifierCV(MeasureClassifier):
             )
         return self
 
-    def _rows(self, operator: Operator, y: Any, sample_weight: Any) -> TrainingRows:
+    def _rows(self, operator: Operator, y: Any, sample_weight: Any, base_scores: Any) -> TrainingRows:
         """Return all rows, their labels and weights in the memory of this process."""
         classes, sign = check_labels(operator.aligned(y, "y"), operator.shape[0])
         sign = np.asarray(sign)
         if sample_weight is not None:
             sample_weight = np.asarray(operator.aligned(sample_weight, "sample_weight"))
         weights = check_weights(sample_weight, self.class_weight, classes, sign)
-        return TrainingRows(operator, sign, *weights, classes)
+        base = check_base_scores(operator.aligned(base_scores, "base_scores"), operator.shape[0])
+        return TrainingRows(operator, sign, *weights, classes, None if base is None else np.asarray(base))
 
     def _train(
-        self, final: MeasureClassifier, search: "Search", chosen: Candidate, best: int, labels: tuple[Any, Any]
+        self, final: MeasureClassifier, search: "Search", chosen: Candidate, best: int, given: tuple[Any, Any, Any]
     ) -> None:
         """Train the final model on all rows, with threshold and probabilities from the scores of the folds if they have any."""
         rows, parameters = search.rows, search.parameters
-        operator, (y, sample_weight) = rows.operator, labels
+        operator, (y, sample_weight, base_scores) = rows.operator, given
         out_of_fold = chosen.along and self.threshold == "auto"
         final.alpha = chosen.alphas[best]
         # What the folds have judged is named: "auto" might take another for all rows.
@@ -293,13 +299,13 @@ class MeasureClassifierCV(MeasureClassifier):
             final.set_params(solver_params={**parameters.options, "cost": chosen.cost})
         if out_of_fold:
             final.threshold = "none"
-        final.fit(operator, y, sample_weight)
+        final.fit(operator, y, sample_weight, base_scores)
         if chosen.along:
             scores, left_out_rows = pooled(chosen.folds, search.splits, best)
             center = 0.0
             if chosen.risk.shift != "needed":
                 scored = with_features(operator, final.feature_map_)
-                own = np.asarray(scored.matvec(final.coef_[0])) + final.trained_intercept_
+                own = rows.full_scores(np.asarray(scored.matvec(final.coef_[0]))) + final.trained_intercept_
                 center = center_of(own, rows.weight, chosen.risk)
             if out_of_fold:
                 threshold = threshold_of(parameters.threshold_measure, rows, scores, left_out_rows)
@@ -349,15 +355,16 @@ class MeasureClassifierCV(MeasureClassifier):
             model = {k: v for k, v in vars(final).items() if _is_fitted(k)} | {"alpha_": final.alpha}
             if final.threshold == "none" != self.threshold:  # the threshold of the folds may have been still to come
                 z = np.asarray(with_features(rows.operator, final.feature_map_).matvec(final.coef_[0]))
+                z = rows.full_scores(z)
                 model["intercept_"] = -np.array([threshold_of(measure, rows, z, np.arange(len(z)))])
         else:
-            model = search.interim.model(rows.operator, rows.sign, rows.weight, measure)
+            model = search.interim.model(rows.operator, rows.sign, rows.weight, measure, rows.base_scores)
         if model is not None:
             self.__dict__.pop("cv_results_", None)
             own = {"classes_": rows.classes, "n_passes_": 0.0, "cv_passes_": rows.operator.n_passes}
             own["features_"] = search.kind or "linear"
             features = model.pop("feature_map_", None)
-            set_model(self, X, with_features(rows.operator, features), model | own)
+            set_model(self, X, with_features(rows.operator, features), model | own, rows.base_scores is not None)
 
     def _given_alphas(self) -> list[float] | None:
         return None if self.alphas is None else [float(a) for a in self.alphas]
@@ -460,7 +467,7 @@ class Search:
         risks = None if isinstance(self.cv.risk, str) else list(self.cv.risk)
         rows, measure = self.rows, self.parameters.measure
         shape = Shape.of(rows.sign, rows.copies, rows.operator.shape[1])
-        plans = contenders(self.parameters.request(self._penalty_of(rows.operator)), risks, measure, shape)
+        plans = contenders(self._request(rows), risks, measure, shape)
         spare = plans[0].fallback
         queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
         candidates: list[Candidate] = []
@@ -551,7 +558,12 @@ class Search:
             sign = part.aligned(rows.sign[train])
             weight = None if weights is None else part.aligned(weights[train], "sample_weight")
             penalty = trained_penalty(self._penalty_of(operator), features, operator, choice.solver)
-            objective = Objective(part, risk.prepare(sign, weight, space), alphas[0], penalty)
+            base, base_left = (
+                None if rows.base_scores is None else each.aligned(rows.base_of(own), "base_scores")
+                for each, own in ((part, train), (left, test))
+            )
+            own_risk = on_base_scores(risk, base).prepare(sign, weight, space)
+            objective = Objective(part, own_risk, alphas[0], penalty)
 
             def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
                 return unwrapped(w, features, operator)
@@ -569,8 +581,9 @@ class Search:
                     if result.interruption is not None:
                         raise result.interruption
                     ends = [*ends[:1], result.w]
-                    shift = objective.risk.intercept(result.z) - center_of(result.z, weight, risk)
-                    scores[k] = np.asarray(left.matvec(result.w)) + shift
+                    shift = own_risk.intercept(result.z) - center_of(own_risk.full_scores(result.z), weight, risk)
+                    z = left.matvec(result.w)
+                    scores[k] = np.asarray(z if base_left is None else z + base_left) + shift
                     coef, intercept = unwrap(result.w)
                     judge = partial(_held_out_value, rows, measure, test, scores[k])
                     if self.kind != "pairs":
@@ -584,6 +597,10 @@ class Search:
             return run
 
         return prepare
+
+    def _request(self, rows: TrainingRows) -> Request:
+        """Return what the plans are made of."""
+        return self.parameters.request(self._penalty_of(rows.operator), rows.base_scores)
 
     def _penalty_of(self, operator: Operator) -> BoundedPenalty:
         """Return the penalty of the columns of an operator."""
@@ -600,7 +617,9 @@ class Search:
                 features = InterceptOperator(operator, parameters.intercept_scaling)
             weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
             own = None if weights is None else weights[train]
-            prepared = risk.prepare(rows.sign[train], own, space_for(operator.scores))
+            prepared = on_base_scores(risk, rows.base_of(train)).prepare(
+                rows.sign[train], own, space_for(operator.scores)
+            )
             solver = parameters.make_solver(choice.solver)
             penalty = trained_penalty(self._penalty_of(operator), features, operator, choice.solver)
             result = solver.solve(Objective(features.on_rows(train), prepared, self.additive_alpha, penalty))
@@ -643,13 +662,16 @@ class Search:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # told once, at the end
                         try:
-                            clf.fit(part, labels[train], None if weight is None else weight[train])
+                            own = None if weight is None else weight[train]
+                            clf.fit(part, labels[train], own, rows.base_of(train))
                         except KeyboardInterrupt:
                             if hasattr(clf, "solver_"):  # a start from another fit sets coef_ alone
                                 note(-np.inf)
                             raise
                     scored = with_features(left, clf.feature_map_)
                     decision = np.asarray(scored.matvec(clf.coef_[0])) + float(clf.intercept_[0])
+                    if rows.base_scores is not None:
+                        decision = decision + rows.base_scores[test]
                     values[k] = rows.value(measure, test, decision)
                     note(values[k])
                     ends = [*ends[:1], {name: getattr(clf, name) for name in ("coef_", "trained_intercept_")}]

@@ -7,13 +7,14 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from scoreline.fitting.checks import available_if, check_labels, check_sample_weight, check_truth
+from scoreline.fitting.promise import PROMISE_SHARE, random_rows
 from scoreline.fitting.threshold import ScoredRows, few_flagged, has_guarantee, target_missed
 from scoreline.measures import (
     CountsBasedMeasure,
@@ -29,6 +30,7 @@ from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
 
 RESPONSES = ("predict_proba", "decision_function")
+DESIGN_FOLDS = 5  # of the training rows, whose scores fix the thresholds to be tested, where cv is no number of folds
 LEAST_PROBABILITY = 1e-12  # and 1 less it: the ends of probabilities whose logits are blurred
 
 
@@ -65,11 +67,11 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     cv : int, float, splitter, iterable or "prefit", default=5
         Folds of the cross-fitting. A float is the share of rows in a single held-out set. "prefit" takes the estimator as it
         is, and the rows must be new to it.
-        With `guarantee`, the rows of a single split are held out: a random share of 1 / cv, or `cv` itself if it is a float.
+        With `guarantee`, a random half of the rows is held out to prove it, or the share `cv` if it is a float; for a rate of
+        one class, of that class only. Folds of the other rows fix the thresholds to be tested.
     refit : bool, default=True
         Train the final model on all rows. False needs a single split, and keeps its model. It means nothing with "prefit".
-        With `guarantee` the model
-        of the single split is kept, because the promise is about that model.
+        With `guarantee` the model of the single split is kept, because the promise is about that model.
     n_jobs : int, default=None
         Number of folds that are trained at the same time.
     random_state : int, RandomState or None, default=None
@@ -84,7 +86,7 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     best_threshold_ : float
         `predict` returns classes_[1] where the response is larger.
     best_score_ : float
-        The measure of the rows that the threshold was chosen on.
+        The measure of the rows that the threshold was chosen on; NaN if a promise rests on rows of one class.
     promise_ : Promise or None
         With `guarantee` in measure_params: what is promised. Where it does not hold, a warning says why, and `predict` returns
         classes_[0] for every row (for a floor of recall classes_[1], which keeps it).
@@ -149,6 +151,7 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             The fitted classifier.
         """
         measure = self._checked_measure()
+        design: list[_Scored] = []
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: pass one label per row.")
         X, y, sample_weight = indexable(X, y, sample_weight)
@@ -169,22 +172,28 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             classes, sign = check_labels(y, len(y))
             truth = sign > 0
             y = np.asarray(y)
-            splits = self._splits(X, y, routed, has_guarantee(measure))
+            splits = self._splits(X, y, sign, routed, measure)
             refit = self.refit and not has_guarantee(measure)  # a promise is about the model that was tested
             model = self._trained(X, y, routed, None if refit else splits[0][0])
             method = self._method_of(model)
             rows = self._cross_fitted(X, y, routed, splits, method, None if refit else model)
+            if isinstance(measure, OperatingPoint) and has_guarantee(measure) and not measure.ordered:
+                training = splits[0][0]
+                folds = check_cv(self.cv if _is_count(self.cv) else DESIGN_FOLDS, y[training], classifier=True)
+                inner = [(training[a], training[b]) for a, b in folds.split(np.zeros(len(training)), y[training])]
+                design = self._cross_fitted(X, y, routed, inner, method, None)
         weight = check_sample_weight(sample_weight, len(truth))
-        places = np.concatenate([each.places for each in rows])
-        scores = np.concatenate([each.scores for each in rows])
-        scored = ScoredRows(np.where(truth[places], 1, -1), scores, None if weight is None else weight[places])
+        scored = _joined(rows, truth, weight)
         promise = None
         if isinstance(measure, OperatingPoint) and measure.guarantee is not None:
-            threshold, promise = promised_threshold(measure, *scored, self.random_state)
+            fixed = _joined(design, truth, weight) if design else None
+            threshold, promise = promised_threshold(measure, *scored, self.random_state, design=fixed)
         else:
             threshold = self._chosen(measure, scored, method)
         self.estimator_, self.classes_, self.response_method_ = model, classes, method
-        self.best_threshold_, self.best_score_ = threshold, _value(measure, scored, threshold)
+        of_one_class = (scored.sign == scored.sign[0]).all()  # where a rate of this class is promised
+        self.best_threshold_ = threshold
+        self.best_score_ = float("nan") if of_one_class else _value(measure, scored, threshold)
         self.promise_ = promise
         if promise is not None and not promise.holds:
             warn_user(str(promise))
@@ -334,19 +343,23 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         takes = sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight")
         return Bunch(estimator=Bunch(fit={"sample_weight": sample_weight} if takes else {}), splitter=Bunch(split={}))
 
-    def _splits(self, X: Any, y: AnyArray, routed: Bunch, promised: bool) -> list[tuple[AnyArray, AnyArray]]:
-        """Return the training rows and the held-out rows of each fold."""
+    def _splits(
+        self, X: Any, y: AnyArray, sign: AnyArray, routed: Bunch, measure: Measure
+    ) -> list[tuple[AnyArray, AnyArray]]:
+        """Return the training rows and the held-out rows of each fold; for a promise a single pair."""
+        if isinstance(self.cv, float) and not 0.0 < self.cv < 1.0:
+            raise ValueError(f"cv={self.cv!r} must be a share between 0 and 1, or a whole number of folds.")
+        if has_guarantee(measure) and (isinstance(self.cv, float) or _is_count(self.cv)):
+            assert isinstance(measure, OperatingPoint)
+            share = self.cv if isinstance(self.cv, float) else PROMISE_SHARE
+            held = random_rows(measure, sign, share, self.random_state)
+            return [(np.flatnonzero(~held), np.flatnonzero(held))]
         if isinstance(self.cv, float):
-            if not 0.0 < self.cv < 1.0:
-                raise ValueError(f"cv={self.cv!r} must be a share between 0 and 1, or a whole number of folds.")
-            kind = ShuffleSplit if promised else StratifiedShuffleSplit
-            cv: Any = kind(1, test_size=self.cv, random_state=self.random_state)
-        elif promised and isinstance(self.cv, (int, np.integer)) and self.cv >= 2:
-            cv = ShuffleSplit(1, test_size=1.0 / self.cv, random_state=self.random_state)
+            cv: Any = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
         else:
             cv = check_cv(self.cv, y, classifier=True)
         splits = list(cv.split(X, y, **routed.splitter.split))
-        if promised:
+        if has_guarantee(measure):
             return splits[:1]
         if not self.refit and len(splits) > 1:
             raise ValueError(
@@ -402,7 +415,9 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         robust = self.threshold != "exact" and isinstance(measure, CountsBasedMeasure) and missed is None
         if robust:
             assert isinstance(measure, CountsBasedMeasure)
-            probabilities = method == "predict_proba"  # their logits have no ends, so a blur of them has one width
+            # Logits of probabilities have no ends, so a blur of them has one width. Boosted trees with an objective of
+            # their own return scores in their place.
+            probabilities = method == "predict_proba" and 0.0 <= rows.scores.min() and rows.scores.max() <= 1.0
             clipped = np.clip(rows.scores, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
             z = logit(clipped) if probabilities else rows.scores
             found = robust_threshold(rows.sign, z, measure, rows.weight).threshold
@@ -425,6 +440,18 @@ class _Scored(NamedTuple):
 def _value(measure: Measure, rows: ScoredRows, threshold: float) -> float:
     decision = rows.scores if measure.uses_order else np.where(rows.scores > threshold, 1.0, -1.0)
     return measure.value(rows.sign, decision, rows.weight)
+
+
+def _joined(folds: list[_Scored], truth: AnyArray, weight: FloatArray | None) -> ScoredRows:
+    """Return the rows of all folds with their labels and weights."""
+    places = np.concatenate([each.places for each in folds])
+    scores = np.concatenate([each.scores for each in folds])
+    return ScoredRows(np.where(truth[places], 1, -1), scores, None if weight is None else weight[places])
+
+
+def _is_count(cv: Any) -> bool:
+    """Tell whether `cv` is a number of folds."""
+    return cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool))
 
 
 def _is_per_row(given: Any, count: int) -> bool:

@@ -35,7 +35,7 @@ class Drift(NamedTuple):
 
 
 class Reference:
-    """Counts of rows in ten bins of each column and of the scores, kept with a model as `clf.reference_`.
+    """Counts of rows in ten bins of each column and of the scores, occurs with a model as `clf.reference_`.
 
     `scoreline train` sets it for tables. In Python, `clf.reference_ = Reference.of(X, clf.decision_function(X))` before `save`.
 
@@ -70,7 +70,7 @@ class Reference:
         Parameters
         ----------
         X : array, frame, sparse matrix or mapped folder of shape (n, p)
-            The rows; of more than 20,000 a sample is taken. Beyond 5000 columns only scores are kept.
+            The rows; of more than 20,000 a sample is taken. Beyond 5000 columns only scores are occurs.
         scores : array of n numbers
             What `decision_function` returns for them.
         names : list of str, optional
@@ -110,8 +110,8 @@ class Reference:
                 raise ValueError(f"X has {table.shape[1]} columns, the reference has {len(self.columns)}")
             for column, own, codes in zip(self.columns, self.counts, table_codes(table, self.columns), strict=True):
                 counts = np.bincount(codes, minlength=column.size).astype(np.float64)
-                kept = (own > 0.0) | (counts > 0.0)
-                found[column.name] = population_stability(own[kept], counts[kept])
+                occurs = (own > 0.0) | (counts > 0.0)
+                found[column.name] = population_stability(own[occurs], counts[occurs])
         index = population_stability(self.score_counts, _in_bins(scores, self.score_edges))
         ordered = dict(sorted(found.items(), key=lambda each: -each[1]))
         return Drift(ordered, index, len(scores), int(self.score_counts.sum()))

@@ -21,6 +21,7 @@ from scoreline.runtime.types import AnyArray, FloatArray
 
 logger = logging.getLogger("scoreline")
 MOST_NAMED = 5  # columns that an error names
+CATEGORY_TYPES = ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")  # of pandas, polars and pyarrow
 
 
 def as_operator(X: Any, *, check_finite: bool = True) -> Operator:
@@ -160,6 +161,11 @@ def frame_columns(X: Any) -> list[tuple[str, Any]]:
         if _is_temporal(dtype):
             raise _temporal(name, dtype)
     return [(name, _column(X, k)) for k, (name, _) in enumerate(_columns(X))]
+
+
+def categorical_columns(X: Any) -> list[bool]:
+    """Tell for each column of a frame whether its type is one for categories."""
+    return [type(getattr(dtype, "pyarrow_dtype", dtype)).__name__ in CATEGORY_TYPES for _, dtype in _columns(X)]
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:

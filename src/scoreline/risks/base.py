@@ -84,6 +84,7 @@ class Risk(ABC):
 
     space: ScoreSpace
     labels: Labels
+    largest_base_score: float = 0.0  # magnitude, see RiskOnBaseScores
 
     def prepare(self, y: Any, sample_weight: Any = None, space: ScoreSpace | None = None) -> Self:
         """Return a copy with labels and weights in `space`, after all work that depends only on y.
@@ -109,6 +110,14 @@ class Risk(ABC):
         if not self.real_weights:
             check_copies(self.title(), sample_weight)
         return prepared
+
+    def on_rows(self, rows: AnyArray) -> "Risk":
+        """Return the risk of some of the rows, which is still to be prepared with their labels."""
+        return self
+
+    def full_scores(self, z: Scores) -> Scores:
+        """Return the scores that labels are compared with: z, with base scores added where there are some."""
+        return z
 
     def title(self) -> str:
         """Return the name of the risk in errors."""

@@ -30,6 +30,13 @@ def check_rate(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be a rate of at most 1")
 
 
+def check_level(level: Any, name: str = "level") -> None:
+    """Raise unless level is a probability in (0, 1)."""
+    check_number(name, level, above=0)
+    if level >= 1:
+        raise ValueError(f"{name}={level!r} must be below 1; 0.95 is usual.")
+
+
 def check_bool(name: str, value: Any) -> None:
     """Raise unless value is True or False itself."""
     if not isinstance(value, bool):

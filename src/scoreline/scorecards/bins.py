@@ -87,7 +87,7 @@ def readable(low: float, high: float, near: float) -> float:
 def readable_cuts(cuts: FloatArray) -> FloatArray:
     """Return for every cut point the most readable number that is nearer to it than half-way to its neighbours.
 
-    Rows with values up to a cut point lie below it, so that of integers the cut 24.5 becomes 24. The bins of the first fit
+    An edge belongs to the bin below it, so that 24.5 becomes 24 between integers. The bins of the first fit
     are fine, and half a bin holds few rows.
     """
     if len(cuts) == 0:

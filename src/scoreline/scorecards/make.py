@@ -110,7 +110,7 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
     measure = get_measure(clf.measure, clf.measure_params)
     total, cutoff = card.cutoff(points, base_points, measure_of_threshold(measure, clf.class_weight), clf.class_weight)
     events = [
-        np.bincount(own, rows.counts * rows.positive, column.size)
+        np.bincount(own, np.where(rows.positive, rows.counts, 0.0), column.size).astype(np.float64)
         for own, column in zip(operator.codes, operator.feature_map.columns, strict=True)
     ]
     population, positives = float(rows.counts.sum()), float(rows.counts[rows.positive].sum())
@@ -123,7 +123,7 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
     sign = -1.0 if options.pdo > 0 else 1.0
     decided = sign * total - (sign * cutoff - 0.5)
 
-    def value(scores: FloatArray) -> float:
+    def value(scores: Any) -> float:
         return float(measure.value(rows.positive, scores, rows.weight))
 
     loss = {
@@ -208,9 +208,9 @@ def _grouped(
     columns = []
     for place, column in enumerate(bins):
         if column.kind == "number":
-            kept = column._replace(centers=np.arange(len(column.values) + 1.0))
-            columns.append(kept)
-            basis = column_basis(kept, counts[place], monotone=True)
+            ordinal = column._replace(centers=np.arange(len(column.values) + 1.0))
+            columns.append(ordinal)
+            basis = column_basis(ordinal, counts[place], monotone=True)
             basis[:, : len(column.values)] *= _step_factor(fine[place], len(column.values))
             found.append(Group.of_column(place, basis))
             continue
@@ -328,10 +328,10 @@ class _Rounding:
         z = np.asarray(self.operator.matvec(coef))
         penalty = 0.5 * self.refit.alpha * float(coef @ coef)
         if self.risk.shift == "invariant":
-            return penalty + float(self.risk.value(z))
+            return float(penalty + self.risk.value(z))
         middle = self.refit.trained_intercept_
         found = minimize_scalar(lambda shift: float(self.risk.value(z + shift)), bracket=(middle - 0.1, middle + 0.1))
-        return penalty + min(float(found.fun), float(self.risk.value(z + middle)))
+        return float(penalty + min(found.fun, self.risk.value(z + middle)))
 
     def cutoff(self, points: list[IntArray], base_points: int, measure: Any, class_weight: Any) -> tuple[IntArray, int]:
         """Return the points of all rows, and the last number of points that is classified as positive."""
@@ -355,7 +355,7 @@ def _coefficients(basis: FloatArray, table: FloatArray, counts: FloatArray, sign
     present = counts > 0.0
     rows, wanted = basis[present], (table - share @ table)[present]
     if not sign:
-        return np.linalg.lstsq(rows, wanted, rcond=1e-12)[0]
+        return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-12)[0], dtype=np.float64)
     free = np.ptp(basis[1:], axis=0) == 0.0
     own = np.hstack([sign * rows[:, ~free], rows[:, free], -rows[:, free]])
     scale = LEAST_SQUARES_WEIGHT / max(float(np.abs(own).max()), 1e-300)

@@ -2,30 +2,11 @@
 
 import html
 import math
+import re
+from pathlib import Path
 
 from scoreline.scorecards.card import CardColumn, Scorecard
 
-STYLE = """
-@page { size: A4; margin: 12mm; }
-* { box-sizing: border-box; }
-body { font: 13px/1.35 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 1000px;
-  margin: 1.5rem auto; padding: 0 1rem; }
-h1 { font-size: 1.5em; margin: 0 0 .2em; }
-p { margin: .3em 0; }
-.cards { columns: 2 24em; column-gap: 1.6em; margin-top: 1em; }
-table { border-collapse: collapse; width: 100%; margin: 0 0 1em; break-inside: avoid; }
-caption { text-align: left; font-weight: 600; padding: .15em 0; }
-th, td { padding: .12em .4em; text-align: right; border-top: 1px solid #ccc; font-weight: normal; }
-thead th { color: #555; border-top: 1px solid #333; }
-tbody th { text-align: left; overflow-wrap: anywhere; }
-td.points { font-weight: 600; }
-tr.empty { color: #767676; }
-@media print {
-  body { font-size: DENSEpt; line-height: 1.2; margin: 0; padding: 0; max-width: none; }
-  .cards { columns: COLUMNS; }
-  table { margin-bottom: .6em; }
-}
-"""
 LINES_OF_A_SHEET = 58  # in two columns at 9 points
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -36,14 +17,11 @@ SPECIAL = {
 def html_page(card: Scorecard, title: str) -> str:
     """Return a page with the card, its scale, and what bins and rounding cost. It loads nothing."""
     columns, points = _density(card)
-    style = STYLE.replace("DENSE", f"{points:g}").replace("COLUMNS", str(columns))
-    words = "".join(f"<p>{html.escape(text)}</p>\n" for text in sentences(card))
-    head = html.escape(title)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{head}</title>\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>{style}</style>\n</head>\n<body>\n<h1>{head}</h1>\n{words}{html_tables(card)}\n</body>\n</html>\n"
-    )
+    template = Path(__file__).with_name("card.html").read_text(encoding="utf-8")
+    words = "\n".join(f"<p>{html.escape(text)}</p>" for text in sentences(card))
+    parts = {"columns": str(columns), "points": f"{points:g}", "title": html.escape(title), "words": words}
+    parts["tables"] = html_tables(card)
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
 def html_tables(card: Scorecard) -> str:

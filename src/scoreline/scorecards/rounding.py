@@ -7,7 +7,7 @@ from scoreline.runtime.types import AnyArray, FloatArray, IntArray
 MOST_SWEEPS = 50
 MOST_PAIR_MOVES = 100
 MOST_PAIRED = 400  # integers: beyond, moves of two are not worth their time
-LOOKED_AT = 20  # moves of two, the best first, until one keeps the order
+CANDIDATE_MOVES = 20  # moves of two, the best first, until one keeps the order
 
 
 def rounded_points(
@@ -64,7 +64,7 @@ def _move_pairs(
                 other = second * gradient[movable] + half
                 gain = one[:, None] + other[None, :] + first * second * own
                 np.fill_diagonal(gain, np.inf)
-                few = np.argpartition(gain, min(LOOKED_AT, gain.size - 1), axis=None)[:LOOKED_AT]
+                few = np.argpartition(gain, min(CANDIDATE_MOVES, gain.size - 1), axis=None)[:CANDIDATE_MOVES]
                 few = few[np.argsort(gain.ravel()[few])]
                 for i, j in zip(*(side.tolist() for side in np.unravel_index(few, gain.shape)), strict=True):
                     a, b = int(movable[i]), int(movable[j])

@@ -77,7 +77,7 @@ class AmpSolver(CostMethod, SmoothedSolver):
             return Trial(cost, 0.0, fit)
 
         def level_of(trial: Trial) -> float:
-            z = trial.result.z
+            z = problem.risk.full_scores(trial.result.z)
             if self.level == "measure":
                 return float(best_threshold(sign, z, measure, weight).value)
             return Losses.of(sign, z, base, sums, problem.objective(weight).penalty_value(trial.result.w)).level(
@@ -120,7 +120,8 @@ class AmpSolver(CostMethod, SmoothedSolver):
         operator, objective = problem.operator, problem.objective(problem.weight)
         w = operator.shifted(np.zeros(operator.shape[1]), 1.0)
         w *= min(1.0, 0.5 / max(1e-300, objective.penalty_value(w)))  # beyond, the penalty grows faster than the reward
-        return Losses.of(problem.sign, operator.matvec(w), base, sums, objective.penalty_value(w)).level(measure)
+        z = problem.risk.full_scores(operator.matvec(w))
+        return Losses.of(problem.sign, z, base, sums, objective.penalty_value(w)).level(measure)
 
 
 def weights_at(measure: CountsBasedMeasure, level: float) -> tuple[float, float]:

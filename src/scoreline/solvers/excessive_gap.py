@@ -51,6 +51,7 @@ class ExcessiveGapSolver(Solver):
     """
 
     name = "excessive_gap"
+    takes_base_scores = False
     automatic = "never"
     research = True
     needs = "hinge_free_intercept"

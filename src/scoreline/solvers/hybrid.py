@@ -72,6 +72,7 @@ class HybridSolver(Solver):
     """
 
     name = "hybrid"
+    takes_base_scores = False
     automatic = "never"
     research_options = ("shrink",)
     needs = "curved"

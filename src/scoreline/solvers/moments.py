@@ -78,6 +78,7 @@ class MomentsSolver(Method):
     """
 
     name = "moments"
+    takes_base_scores = False
     feature_vectors = 200.0  # of conjugate gradients and L-BFGS on wide data
     automatic = "never"
     certified = False

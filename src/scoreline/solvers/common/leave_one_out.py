@@ -49,7 +49,7 @@ REFIT_STEPS, REFIT_TOLERANCE = 50, 1e-4  # Newton steps at most; error of the co
 def leave_one_out(
     objective: Objective, z: FloatArray, copies: FloatArray | None = None, random_state: Any = None
 ) -> FloatArray:
-    """Return the leave-one-out scores at the optimum with scores z = Xw of all rows.
+    """Return the leave-one-out scores at the optimum with scores z = Xw of all rows; base scores are added to them.
 
     Parameters
     ----------
@@ -110,7 +110,9 @@ def leave_one_out(
     usable = np.isfinite(unseen) & (leverage >= 0.0) & (left > -1e-6)
     scores = np.where(usable & (weight > 0.0), unseen, z)
     reliable = usable & (left >= 1.0 - MOST_LEVERAGE) & (np.abs(unseen - z) <= MOST_MOVE)
-    return _refit_unreliable(objective, z, scores, share, ~reliable & model_exists & (weight > 0.0))
+    unreliable = ~reliable & model_exists & (weight > 0.0)
+    found: FloatArray = objective.risk.full_scores(_refit_unreliable(objective, z, scores, share, unreliable))
+    return found
 
 
 def _refit_unreliable(

@@ -10,6 +10,8 @@ from scoreline.risks.base import Risk
 from scoreline.runtime.checks import check_number
 from scoreline.solvers.common.loop import Control
 
+BASE_SCORES = "base_scores"  # a trait beside those of penalties
+
 
 class When(StrEnum):
     """When solver="auto" may choose a method."""
@@ -41,6 +43,8 @@ class Method:
     penalties : tuple of str
         What it knows of penalties: "l2" (alpha/2 |w|^2), "weights" (a weight per feature, and a free intercept), "elastic_net",
         "group", "bounds".
+    takes_base_scores : bool
+        Whether it can add to the scores of an existing model (`fit(base_scores=...)`).
     certified : bool
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
     streams : bool
@@ -61,6 +65,7 @@ class Method:
     reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
     measures: ClassVar[tuple[str, ...]] = ()
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
+    takes_base_scores: ClassVar[bool] = True
     certified: ClassVar[bool] = True
     streams: ClassVar[bool] = False
     research: ClassVar[bool] = False
@@ -100,8 +105,8 @@ class Method:
 
     @classmethod
     def takes(cls, traits: Collection[str]) -> bool:
-        """Tell whether it knows everything about a penalty that these traits say (`BoundedPenalty.traits`)."""
-        return set(traits) <= set(cls.penalties)
+        """Tell whether it knows everything that these traits say: of a penalty (`BoundedPenalty.traits`), of base scores."""
+        return set(traits) <= {*cls.penalties, *(BASE_SCORES,) * cls.takes_base_scores}
 
     @classmethod
     def trains(cls, measure: Measure | type[Measure]) -> bool:

@@ -114,7 +114,8 @@ class RowMethod(Method):
         first = arrays.first
         order = kernels.shuffle.shuffled(np.uint64(start - first), stop - start, np.uint64(seed))
         own = None if rows.weight is None else rows.weight[first:]
-        arguments = (*arrays[:5], order, rows.sign[first:], own, rows.constant)
+        base = None if rows.base_scores is None else np.ascontiguousarray(rows.base_scores[first:])
+        arguments = (*arrays[:5], order, rows.sign[first:], own, base, rows.constant)
         self.process_rows(arguments, rows.measure, float(np.sqrt(2.0 / rows.alpha)), state)
 
     def control(self) -> Control:

@@ -20,7 +20,10 @@ SEEDS = 1 << 62
 
 @dataclass
 class RowProblem:
-    """What a row method trains on: rows, labels +1 and -1, relative weights, the measure, alpha and the constant feature."""
+    """What a row method trains on: rows, labels +1 and -1, relative weights, the measure, alpha and the constant feature.
+
+    `base_scores` are added to the scores of the rows.
+    """
 
     operator: LinearMap
     sign: AnyArray
@@ -28,6 +31,7 @@ class RowProblem:
     measure: Measure
     alpha: float
     constant: float
+    base_scores: FloatArray | None = None
 
     def passing(self, method: Any) -> "RowPasses":
         """Return what makes passes over these rows, here or on the workers that have them."""
@@ -54,7 +58,7 @@ class RowPasses:
     def checksum(self) -> int:
         """Return a checksum of labels and weights."""
         sign, weight = self.problem.sign, self.problem.weight
-        parts = [sign] if weight is None else [sign, weight]
+        parts = [part for part in (sign, weight, self.problem.base_scores) if part is not None]
         return zlib.crc32(b"".join(zlib.crc32(np.ascontiguousarray(part).data).to_bytes(4, "big") for part in parts))
 
     def learn_units(self, state: RowState) -> None:

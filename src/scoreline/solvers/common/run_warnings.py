@@ -32,8 +32,10 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
 
 def is_degenerate(result: Result, objective: Objective) -> bool:
     """Tell whether a run ended with a model that gives all rows the same score, up to rounding (eq. ties)."""
-    labels, space = objective.risk.labels, objective.space
-    return result.z is not None and space.span(result.z, labels) <= TIE * space.max_abs(result.z, labels)
+    if result.z is None:
+        return False
+    labels, space, z = objective.risk.labels, objective.space, objective.risk.full_scores(result.z)
+    return space.span(z, labels) <= TIE * space.max_abs(z, labels)
 
 
 def warn_if_degenerate(result: Result, objective: Objective) -> None:

@@ -83,7 +83,7 @@ class Samples:
         if objective.risk.real_weights:
             share = np.array([a / len(t) for a, t in zip(available, taken, strict=True)])
             weight = share[(labels.sign[rows] < 0).astype(np.intp)] * (1.0 if weight is None else weight)
-        risk = objective.risk.prepare(labels.sign[rows], weight, objective.space)
+        risk = objective.risk.on_rows(rows).prepare(labels.sign[rows], weight, objective.space)
         return Objective(objective.operator.on_rows(rows), risk, max(objective.alpha, PENALTY / m), objective.penalty)
 
 
