@@ -1,10 +1,12 @@
 # Every target makes .venv and installs what it needs into it; a bare clone, python3 (3.11+) and make are enough.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo test test-all test-extras soak test-oldest test-cpus test-busy coverage mutants fuzz lint format bench bench-compare rivals reproduce docs clean
+.PHONY: help setup demo doctor test test-all test-extras soak soak-tests test-oldest test-cpus test-busy coverage mutants fuzz lint check-texts format \
+  bench bench-compare rivals reproduce docs dist release clean
 
 help:
 	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
@@ -19,11 +21,15 @@ help:
 	@echo "make mutants    which changes of risks and measures each tier notices (hours; ARGS=\"--sample 100\")"
 	@echo "make fuzz       hostile files and arguments, coverage-guided (ARGS=--seconds 600)"
 	@echo "make lint       ruff, mypy"
+	@echo "make check-texts  sentences, links and tables of the pages (a minute)"
 	@echo "make bench      the figures of the README and the docs"
 	@echo "make bench-compare  is the working tree slower than BASE (origin/main)? fails if so"
 	@echo "make rivals     other libraries on the same splits; needs SCORELINE_DATA, and hours with all sets (ARGS=...)"
 	@echo "make reproduce NAME=zhang2012  a paper's tables and figures (ARGS=--quick: seconds instead of hours)"
 	@echo "make docs       HTML documentation in docs/_build"
+	@echo "make doctor     versions, threads, caches and devices, to paste into an issue"
+	@echo "make dist       the wheel and the source archive in dist, the same bytes for the same commit"
+	@echo "make release VERSION=0.1.0  check everything, set version and dates, commit, tag (MAINTAINERS.md)"
 
 $(VENV)/made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -48,6 +54,9 @@ demo: $(VENV)/core $(VENV)/cli
 	@$(BIN)/scoreline compare demo:fraud --measure roc_auc --report demo-output/fraud.html
 	@$(BIN)/scoreline compare demo:breast-cancer --measure f1 --report demo-output/breast-cancer.html
 
+doctor: $(VENV)/core $(VENV)/cli
+	@$(BIN)/scoreline doctor
+
 # Two processes on two cores: more threads of BLAS would wait for each other, busily. Targets that run the quick tests give it one
 # thread, test-all leaves it all of them.
 test: $(VENV)/core $(VENV)/test
@@ -66,20 +75,22 @@ $(VENV)/extras: $(VENV)/core $(VENV)/test
 test-extras: $(VENV)/extras
 	@SCORELINE_TIER=all $(BIN)/python -m pytest -n 2 --dist worksteal tests/objectives tests/documentation/test_doc_blocks.py
 
-soak: $(VENV)/core $(VENV)/test fuzz
-	@SCORELINE_TIER=soak $(BIN)/python -m pytest -n 2 --dist worksteal
+soak: fuzz soak-tests
 	@$(MAKE) test-busy test-cpus
+
+soak-tests: $(VENV)/core $(VENV)/test
+	@SCORELINE_TIER=soak $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The lower limits of pyproject.toml; tools of tests are the newest. What the documentation prints is that of the newest versions.
 $(VENV)-oldest/made: pyproject.toml .ci/oldest.py
 	@$(PYTHON) -m venv $(VENV)-oldest
 	@$(PYTHON) .ci/oldest.py > $(VENV)-oldest/limits.txt
 	@echo "installing the oldest versions into $(VENV)-oldest ..."
-	@$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-oldest/limits.txt --editable ".[test]"
+	@$(VENV)-oldest/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-oldest/limits.txt --editable ".[test]"
 	@touch $@
 
 test-oldest: $(VENV)-oldest/made
-	@OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n 2 --dist worksteal tests
+	@OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/$(SCRIPTS)/python -m pytest -n 2 --dist worksteal tests
 
 test-cpus: $(VENV)/core $(VENV)/test
 	@$(BIN)/python .ci/cpus.py $(if $(CPUS),--cpus $(CPUS)) -- $(TESTS)
@@ -100,6 +111,12 @@ lint: $(VENV)/core $(VENV)/test
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+# Lengths of sentences, words, links, and tables that are made from the code: what a change of a page can break.
+check-texts: $(VENV)/core $(VENV)/test
+	@SCORELINE_TIER=quick $(BIN)/python -m pytest -q -n 2 tests/documentation/test_prose.py tests/documentation/test_source_prose.py \
+	  tests/documentation/test_doc_links.py tests/documentation/test_api_page.py tests/documentation/test_reference_tables.py \
+	  tests/documentation/test_docstrings.py tests/package/test_architecture.py
 
 format: $(VENV)/core $(VENV)/test
 	@$(BIN)/ruff check --fix .
@@ -123,5 +140,14 @@ docs: $(VENV)/core $(VENV)/doc
 	@$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+# The date in the archives is that of the commit, so that anybody can build the same bytes again.
+dist: $(VENV)/core $(VENV)/test
+	@$(if $(TAG),$(BIN)/python .ci/release.py --tag "$(TAG)")
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist
+
+release: $(VENV)/core $(VENV)/test
+	@$(BIN)/python .ci/release.py $(VERSION) $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(VENV)-oldest mutants build dist src/*.egg-info docs/_build docs/gallery docs/notebooks demo-output bench-output
+	rm -rf $(VENV) $(VENV)-oldest mutants build dist docs/_build docs/gallery docs/notebooks demo-output bench-output

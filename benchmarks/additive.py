@@ -45,7 +45,7 @@ def load(name, rows):
 
 
 def gap_share(clf):
-    """Return the proved gap relative to what tol is relative to; J(0) of the ROC area risk is 1."""
+    """Return the duality gap relative to what tol is relative to; J(0) of the ROC area risk is 1."""
     return clf.gap_ / max(clf.lower_bound_, 1e-3)
 
 
@@ -181,7 +181,7 @@ def table(path):
               f"{np.exp(np.mean(np.log(ratio))):.1f} (geometric mean)")  # fmt: skip
     gaps = [r["gap"] for r in rows if "gap" in r]
     if gaps:
-        print(f"- largest proved gap of a fit, relative to what tol is relative to: {max(gaps):.4f}")
+        print(f"- largest duality gap of a fit, relative to what tol is relative to: {max(gaps):.4f}")
 
 
 def passes():

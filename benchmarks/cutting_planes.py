@@ -1,4 +1,4 @@
-"""Cutting planes: what the oracles cost, that they are right at near ties, F1 and ROC area to a proved gap, what pays.
+"""Cutting planes: what the oracles cost, that they are right at near ties, F1 and ROC area to a duality gap, what pays.
 
     SCORELINE_DATA=folder python benchmarks/cutting_planes.py [--parts oracle,near_ties,f1,ocas,default] [--cap 600] [--long 60]
         [--problems 40000] [--sets a9a,letter] [--splits 3] [--resume] [--out bench-output/cutting_planes.json]
@@ -32,7 +32,10 @@ from scoreline.solvers import BundleOcasSolver, BundleSolver, SmoothedSolver
 from smoothing import arrival, ours, words
 from smoothing_data import VARIABLE, load, narrow, read
 
-NAME, TITLE = "cutting_planes", "cutting planes: oracles, exactness at near ties, time to a proved gap; ratios as named"
+NAME, TITLE = (
+    "cutting_planes",
+    "cutting planes: oracles, exactness at near ties, time to a duality gap; ratios as named",
+)
 PARTS = ("oracle", "near_ties", "f1", "ocas", "default")
 N, SHARES = 1_000_000, (0.05, 0.5)
 MEASURES = "f1 fbeta jaccard gmean hmean qmean min_tpr_tnr gower_legendre precision_at_k".split()

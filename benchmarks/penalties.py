@@ -130,7 +130,7 @@ def main():
         "",
         *(f"- {key}: {value}" for key, value in header().items()),
         "",
-        "| data | shape | problem | status | scoreline | LIBLINEAR | saga | L-BFGS-B | proved gap | features | passes |",
+        "| data | shape | problem | status | scoreline | LIBLINEAR | saga | L-BFGS-B | duality gap | features | passes |",
         "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
         *lines,
     ]

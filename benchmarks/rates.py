@@ -6,7 +6,7 @@ Zhang, Saha and Vishwanathan (2010), Table 1, measured. On their counter-example
 line search has a single one, of four rows), counted is the first of w_1, w_2, ... with J(w_k) - min J <= eps from the start of
 the theorem, whose tie rule the cutting planes take. The hinge has a free intercept for `excessive_gap`; 0 is its best value. F1
 is also smoothed by entropy to within eps / 2, for `lbfgs`. On a9a, the support vector machine with a free intercept, every
-solver begins at w = 0, and its own proved gap counts.
+solver begins at w = 0, and its own duality gap counts.
 
 The exponent of 1/eps is 1 at the rate of cutting planes, 1/2 at that of the optimal methods, 0 at a linear rate.
 """
@@ -46,7 +46,7 @@ SOLVERS = PLANES | {"smoothed": SmoothedSolver, "accelerated": AcceleratedSolver
 SMOOTHED_F1 = "lbfgs, F1 smoothed by entropy"
 RISKS = {"prbep": PrbepRisk, "roc_area": RocAreaRisk, "hinge": HingeRisk}
 TITLES = {"prbep": "break-even", "roc_area": "ROC area", "hinge": "hinge", "contingency": "F1"}
-LEVELS = 10.0 ** -np.arange(1.0, 5.1, 0.5)  # of the proved gap on a9a
+LEVELS = 10.0 ** -np.arange(1.0, 5.1, 0.5)  # of the duality gap on a9a
 SIZES = (10, 32, 100, 316, 1000)  # rows of the counter-examples, even, so that the classes of the hinge are equal
 LOOKS = {
     "bundle": ("#e7968c", 5.0),

@@ -1,4 +1,4 @@
-"""Time and passes to a proved gap of 1 % and 0.1 %, on files from SCORELINE_DATA and on one set made on the spot."""
+"""Time and passes to a duality gap of 1 % and 0.1 %, on files from SCORELINE_DATA and on one set made on the spot."""
 
 import lzma
 import os
@@ -17,7 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from common import SEED, SPIN, Report, standalone
 from scoreline import MeasureClassifier
 
-NAME, TITLE = "solvers", "seconds and passes to a proved gap, maxabs-scaled, no intercept"
+NAME, TITLE = "solvers", "seconds and passes to a duality gap, maxabs-scaled, no intercept"
 VARIABLE = "SCORELINE_DATA"
 SETS = ("a9a", "letter", "mnist")
 TRAININGS = (("roc_auc", "roc_area", "smoothed"), ("accuracy", "hinge", "smoothed"), ("accuracy", "logistic", "lbfgs"))
@@ -48,7 +48,7 @@ def load(name: str):
 
 
 def reached(history, floor: float, gap: float):
-    """Return (seconds, passes) at which the proved gap was reached, or None."""
+    """Return (seconds, passes) at which the duality gap was reached, or None."""
     for seconds, passes, value, bound in zip(
         *(history[k] for k in ("seconds", "passes", "objective", "lower_bound")), strict=True
     ):

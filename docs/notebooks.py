@@ -1,6 +1,6 @@
 """The tutorials as notebooks: `python docs/notebooks.py` writes docs/notebooks/*.ipynb from the Markdown pages.
 
-Blocks of Python and commands become cells, and their printed output is left out: running the notebook makes it anew.
+Blocks of Python and commands become cells, and their printed output is left out: running the notebook makes it again.
 `make docs` writes them as well and offers them for download.
 """
 

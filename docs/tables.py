@@ -1,13 +1,14 @@
-"""Tables of the reference pages, made from the code: options of the command line, measures, solvers.
+"""What is made from the code: tables of the reference pages, the man page, and the completions for shells.
 
-`python docs/tables.py` writes them into the pages, between the comments that mark them; a test compares.
+`python docs/tables.py` writes the tables into the pages, between the comments that mark them, and the other files into
+`packaging/share`, from where the wheel installs them. Tests compare.
 """
 
 import argparse
 import inspect
 from pathlib import Path
 
-from scoreline.cli.parser import COMMANDS, make_parser
+from scoreline.cli.parser import COMMANDS, EPILOG, completion, make_parser
 from scoreline.measures import AtKMeasure, CountsBasedMeasure, OperatingPoint, RankingMeasure, all_measures
 from scoreline.measures.registry import get_measure
 from scoreline.solvers.registry import all_solvers
@@ -62,7 +63,7 @@ def command_line():
                 shared[group].setdefault(row, []).append(name)
             else:
                 rows.append(row)
-        parts += [f"## {name}", command.description, grid(["argument", "meaning"], rows)]
+        parts += [f"## {name}", command.description, *([grid(["argument", "meaning"], rows)] if rows else [])]
     for group, options in shared.items():
         rows = [(*row, "all" if len(names) == len(commands) else ", ".join(names)) for row, names in options.items()]
         parts += [f"## {group.capitalize()}", grid(["option", "meaning", "commands"], rows)]
@@ -122,11 +123,51 @@ def solvers():
 
 
 MADE = {"cli.md": command_line, "measures.md": measures, "solvers.md": solvers}
+SHARE = DOCS.parent / "packaging" / "share"
+COMPLETIONS = {"bash": "bash-completion/completions/scoreline", "zsh": "zsh/site-functions/_scoreline"}
+MAN_PAGE = "man/man1/scoreline.1"
+
+
+def roff(text):
+    """Return a text for `man`: its backslashes and hyphens, and lines that would be commands, are quoted."""
+    quoted = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\n".join("\\&" + line if line.startswith((".", "'")) else line for line in quoted.splitlines())
+
+
+def man_options(parser):
+    """Return the arguments of a command for `man`."""
+    lines = []
+    for _, action in options_of(parser):
+        lines += [".TP", ".B " + roff(spelling(action).replace("`", "")), roff(action.help or "")]
+    return lines
+
+
+def man_page():
+    """Return the man page: every command with its options and its examples."""
+    parser = make_parser(list(COMMANDS))
+    commands = next(each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    examples, _, codes = EPILOG.partition("exit codes: ")
+    examples = "\n".join(line.strip() for line in examples.splitlines()[1:])
+    lines = [
+        f'.\\" Written by docs/{Path(__file__).name}.',
+        '.TH SCORELINE 1 "" "scoreline" "User Commands"',
+        *(".SH NAME", "scoreline \\- " + roff(parser.description[0].lower() + parser.description[1:].rstrip("."))),
+        *(".SH SYNOPSIS", ".B scoreline", "COMMAND [options]", ".br", ".B scoreline", roff("--version | --help")),
+        *(".SH DESCRIPTION", roff("Each command has its own --help.")),
+        ".SH COMMANDS",
+    ]
+    for name, command in commands.items():
+        lines += [f".SS {name}", roff(command.description), *man_options(command)]
+        lines += [".PP", ".EX", roff("\n".join(line.strip() for line in command.epilog.splitlines()[1:])), ".EE"]
+    lines += [".SH EXAMPLES", ".EX", roff(examples.strip()), ".EE", ".SH EXIT STATUS", roff(codes)]
+    return "\n".join(lines) + "\n"
+
+
 BEGIN, END = "<!-- begin: written by docs/tables.py -->", "<!-- end -->"
 
 
 def renewed(page):
-    """Return the text of a page with its tables made anew."""
+    """Return the text of a page with its tables recomputed."""
     text = (DOCS / page).read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
@@ -136,3 +177,10 @@ def renewed(page):
 if __name__ == "__main__":
     for name in MADE:
         (DOCS / name).write_text(renewed(name), encoding="utf-8")
+    written = {
+        MAN_PAGE: man_page(),
+        **{path: completion(make_parser(["--completion"]), shell) for shell, path in COMPLETIONS.items()},
+    }
+    for name, text in written.items():
+        (SHARE / name).parent.mkdir(parents=True, exist_ok=True)
+        (SHARE / name).write_text(text, encoding="utf-8")

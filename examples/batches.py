@@ -55,6 +55,6 @@ ax.axhline(0.01, color="black", linewidth=1.0, linestyle=":", label="requested: 
 ax.set(yscale="log", xlim=(0, None))
 tidy(ax)
 plain_log_ticks(ax.yaxis, *ax.get_ylim())
-label(ax, "passes over the rows", "proved gap in % of the bound, logarithmic")
+label(ax, "passes over the rows", "duality gap in % of the bound, logarithmic")
 ax.legend(frameon=False)
 plt.show()

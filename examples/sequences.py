@@ -37,7 +37,7 @@ for motif, (word, place) in places.items():
     for kind, chosen in options.items():
         clf = models[motif, kind] = MeasureClassifier("roc_auc", alpha=1e-2).fit(StringOperator(rows, **chosen), y)
         auc = clf.score(StringOperator(test_rows, **clf.string_features_), y_test)
-        print(f"{motif}, {kind}: test AUC {auc:.3f}, proved gap {clf.gap_ / clf.lower_bound_:.1%}")
+        print(f"{motif}, {kind}: test AUC {auc:.3f}, duality gap {clf.gap_ / clf.lower_bound_:.1%}")
 
 # %%
 # What a model has learnt

@@ -18,6 +18,10 @@ HOME_MADE = {
     r"\bhangs? on\b": "depend on",
     r"\bRead it soberly\b": "Caveats",
     r"\bwhat was proved\b": "certificate",
+    r"\bproved gap\b": "duality gap",
+    r"\banew\b": "again",
+    r"\bof everything random\b": "random seed",
+    r"\bclass to find\b": "positive class",
     r"\b(?:rows?|iteration|second|worker|label|column)s? an? (?:row|second|worker|iteration)\b": "per",
 }
 ANY_HOME_MADE = re.compile("|".join(HOME_MADE), re.IGNORECASE)

@@ -35,7 +35,7 @@ from scoreline.fitting.promise import no_guarantee, promised, rows_of_promise
 from scoreline.fitting.row_by_row import RowFit
 from scoreline.fitting.rows import GivenRows
 from scoreline.fitting.streaming import can_merge, can_stream, merge, process_rows
-from scoreline.fitting.threshold import ScoredRows, careful_threshold, target_missed
+from scoreline.fitting.threshold import ScoredRows, target_missed, threshold_with_margin
 from scoreline.io.encoding import Encoding
 from scoreline.measures import CountsBasedMeasure, Measure, OperatingPoint, get_measure, robust_threshold
 from scoreline.operators import Operator, as_operator
@@ -62,24 +62,26 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
     """Linear classifier trained for a measure, with a certificate of how close to optimal the training is.
 
     Minimises J(w) = alpha omega(w) + R(Xw), where R is a convex surrogate of the measure's error and omega(w) = |w|^2 / 2 by
-    default, without the intercept. Training stops when the
-    duality gap objective_ - lower_bound_ is at most tol times the larger of lower_bound_ and J(0)/1000. Then the
-    intercept is set so that `predict` serves the measure. The certificate is about J on the training rows: no linear
-    classifier has a smaller J. It does not say that none has a better measure on new rows.
+    default, without the intercept. Training stops when the duality gap objective_ - lower_bound_ is at most tol times the
+    larger of lower_bound_ and J(0)/1000. Then the decision threshold is tuned for the measure. The certificate is about J on
+    the training rows: no linear classifier has a smaller J. It does not say that none has a better measure on new rows.
 
     Parameters
     ----------
     measure : str or Measure, default="roc_auc"
-        What you report. `list_measures()` returns the names; docs/choose.md helps you choose.
+        The measure you report. Choose "roc_auc" for rankings, "f1" or "mcc" for decisions about rare positives, and
+        "recall_at_precision" if you need a precision. `list_measures()` returns all names.
     measure_params : dict, default=None
-        Parameters of a measure given by name, for example {"beta": 2.0} for "fbeta".
+        Parameters of a measure given by name, for example {"beta": 2.0} for "fbeta" or {"precision": 0.9} for
+        "recall_at_precision".
     solver : str, default="auto"
-        The algorithm that minimises J. "auto" is right for most users; `list_solvers()` returns the names.
+        The algorithm that minimises J. Keep "auto", except for streams ("spade", "stamp", "moments") and experiments.
+        `list_solvers()` returns the names.
     risk : str, default="auto"
-        The convex surrogate R. "auto" takes the one that served the measure best in benchmarks (docs/choose.md). The one used
-        is `risk_`.
+        The convex surrogate R. Keep "auto", which takes the one that served the measure best in benchmarks. Name one to
+        reproduce another tool, such as "logistic" or "squared_hinge". The one used is `risk_`.
     solver_params : dict, default=None
-        Options of the solver.
+        Options of the solver. Most fits need none.
 
         - For all: "abs_tol" (stop at an absolute gap), "callbacks" (functions of a Progress), "checkpoint" (a file to resume
           from, see `scoreline.solvers.Checkpoint`), "init" ("moments": start at the class moments).
@@ -90,24 +92,27 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         - spade, stamp: "passes", "step", "weights", "first_epoch". amp: "level", "level_tol", "rounds".
         - cost_search: "cost" (a fixed weight of positives).
     alpha : float, default=1e-4
-        Strength of the penalty. Choose it by `MeasureClassifierCV`. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
+        Strength of the penalty. Larger values give simpler models and suit few rows: 1 to 0.01 for hundreds of rows, 1e-4 to
+        1e-6 for many. `MeasureClassifierCV` chooses it. scikit-learn's C is 1 / (n alpha) for LogisticRegression.
     penalty : {"l2", "elastic_net", "group"} or Penalty, default="l2"
-        What alpha multiplies: 1/2 |w|^2, the elastic net for sparse models, or the group lasso.
+        What alpha multiplies. Keep "l2" unless you need a sparse model: "elastic_net" selects features, and "group" selects
+        groups of features together.
     penalty_params : dict, default=None
-        Parameters of a penalty given by name. "weights": what the coefficient of each feature costs (1). "l1_ratio": share of
-        the absolute values, or of the norms of groups (0.5). "groups": list of lists of columns, by name or number.
+        Parameters of a penalty given by name. "weights": the cost of each feature (default 1; less for features you trust).
+        "l1_ratio": share of the L1 or group part (default 0.5; 1 is the lasso). "groups": list of lists of columns, by name
+        or number.
     bounds : tuple or dict, default=None
-        Bounds of coef_: (lower, upper), each a number or one for each feature, or {column: (lower, upper)} with names or
-        numbers; None for no bound. (0, None) asks for coefficients that are not negative.
+        Lower and upper bounds of coef_, if you know signs or limits: (0, None) for coefficients of at least 0, or
+        {column: (lower, upper)} with names or numbers. None is no bound.
     monotone : dict, default=None
-        {column: +1} for a column whose increase may never lower the score, {column: -1} for one whose increase may never raise
-        it; columns by name or number. It holds exactly, and the certificate is about all such models. With features="pairs"
-        these columns are in no pair. Missing values and categories have no order.
+        Use it if the score must not fall ({column: +1}) or not rise ({column: -1}) with a column, given by name or number. It
+        holds exactly, and the certificate is about all such models. With features="pairs" these columns are in no pair.
+        Missing values and categories have no order.
     fit_intercept : bool, default=True
-        Train an intercept where the risk needs one. It has no penalty unless the solver needs one: see intercept_scaling.
+        Train an intercept where the risk needs one. Use False if the rows are centred and the model must pass through 0.
     intercept_scaling : float, default=1.0
-        For the solvers that penalise the intercept (bundle, bundle_ls, bundle_ocas, hybrid, accelerated, spade, stamp): value
-        of the constant feature whose coefficient it is. Larger values penalise it less.
+        Only for solvers that penalise the intercept (bundle, bundle_ls, bundle_ocas, hybrid, accelerated, spade, stamp): the
+        value of the constant feature. Use a larger value to penalise the intercept less.
     scaling : {None, "maxabs", "standard", "robust", "quantile"}, default=None
         How features are scaled before the penalty applies. Use "standard" for dense data, "maxabs" for sparse data, and
         "robust" or "quantile" for columns with heavy tails.
@@ -122,48 +127,50 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         The last two standardise the mapped columns if X is dense and divide them by max|x| if it is sparse. They make a
         float64 copy of X in memory, map rows on disk when they are read, and keep zeros of sparse X.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
-        How `intercept_` is set. `tune_threshold` sets it again on other rows.
+        How the decision threshold is tuned. Keep "auto" unless you have a reason. `tune_threshold` sets it again on other rows.
 
         - "auto": for count-based measures trained with the logistic or squared hinge loss, a robust threshold on leave-one-out
           scores, without a further fit. With early stopping it uses the validation rows. For other risks it does as "holdout"
-          where there are fewer than ten rows per feature (and fifty of each class), otherwise as "train". For ranking measures
-          it does as "train".
-        - "train": the best threshold for the measure on the training scores.
-        - "holdout": the best threshold on a stratified fifth of the rows that a first fit did not see (one more fit).
-        - "none": the trained intercept stays.
+          with fewer than ten rows per feature (and at least fifty rows of each class), otherwise as "train". For ranking
+          measures it does as "train".
+        - "train": the best threshold for the measure on the training scores. Choose it with very many rows.
+        - "holdout": the best threshold on a stratified fifth of the rows, held out of a first fit. Choose it with many
+          positives and a flexible model. It costs one more fit.
+        - "none": the trained intercept stays. Choose it for log-odds, or to set the threshold yourself.
     features : {"linear", "additive", "pairs"}, Additive or Pairs, default="linear"
-        What the score is a linear function of.
+        What the score is a linear function of. Try "additive" on tables of numbers and categories.
 
-        - "linear": the columns of X.
+        - "linear": the columns of X. Choose it for text, sparse or very many features.
         - "additive": a smooth function of each column, made of bins that are learnt from X alone, see
           `scoreline.features.Additive`. Missing values (NaN) and columns of text in a frame are allowed. Choose alpha by
           `MeasureClassifierCV`: the best values lie between 0.001 and 10.
-        - "pairs": functions of pairs of columns, too. An additive model is trained first, and tells which pairs can lower J,
-          see `scoreline.features.Pairs`. The certificate is about the model with the chosen pairs.
+        - "pairs": functions of pairs of columns, too. An additive model is trained first and finds the pairs that can lower J,
+          see `scoreline.features.Pairs`. Choose it if effects depend on each other. The certificate is about the model with
+          the chosen pairs.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the two classes, multiplied with sample_weight. They cancel out of the ROC area and then move only the
-        threshold, which maximises the class-weighted accuracy.
+        Weights of the two classes, multiplied with sample_weight. Leave it out for rare positives: the threshold is tuned
+        anyway. For the ROC area the weights cancel and move only the threshold.
     tol : float, default=1e-2
-        Stop when gap_ <= tol * max(lower_bound_, J(0) / 1000). 1e-2 means certified within 1 % of the optimum, or within
-        J(0) / 100000 where the optimum is below J(0) / 1000.
+        Stop when gap_ <= tol * max(lower_bound_, J(0) / 1000). The default certifies the model within 1 % of the optimum.
+        Choose 1e-3 or less to compare objectives that are nearly equal.
     max_iter : int, default=5000
-        Largest number of iterations.
+        Iteration budget.
     max_time : float, default=None
         Time limit in seconds, checked after every iteration. Fits of folds (`probability`) have the same limit each.
     warm_start : bool, default=False
-        Start from the coefficients of the last fit. It has no effect for "spade" and "stamp".
+        Start from the coefficients of the last fit, to fit a path of alphas quickly. No effect for "spade" and "stamp".
     random_state : int, RandomState or None, default=None
         Random seed of the order of rows (spade, stamp), of held-out rows, and of probes of leave-one-out beyond 1000 features.
+        Pass an integer for reproducible results.
     n_jobs : int, default=None
         Number of threads. None means all that this process may use: cores, limits of containers, of joblib, `OMP_NUM_THREADS`
         and `NUMBA_NUM_THREADS` are respected, and a worker of `multiprocessing.Pool` or Dask uses one. Results have the same
         bits for any number. BLAS has one thread during a fit, because its bits depend on how many it has.
     verbose : int, default=0
-        1 reports what was done, 2 every iteration, through the logger "scoreline".
+        1 logs what was done, 2 logs every iteration, to the logger "scoreline".
     probability : bool, default=False
-        Learn a sigmoid for `predict_proba` from scores of rows that the model has not seen. Logistic and squared hinge losses
-        near their optimum have leave-one-out scores at the cost of a few passes, and early stopping has validation rows. Other
-        risks and solvers take five more fits.
+        Calibrate a sigmoid for `predict_proba` on held-out or leave-one-out scores. Use it only if you need probabilities:
+        risks other than the logistic and the squared hinge loss take five more fits, unless early stopping has validation rows.
 
     Attributes
     ----------
@@ -510,7 +517,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         base_scores: Any = None,
     ) -> "MeasureClassifier":
-        """Set the intercept anew: the best threshold on these rows, for the classifier's measure or for another one.
+        """Set the intercept again: the best threshold on these rows, for the classifier's measure or for another one.
 
         The coefficients stay. Rows that the fit has not seen give a threshold that is less optimistic; another operating point
         (`measure="recall_at_precision", measure_params={"precision": 0.95}`) costs one pass over X and no training.
@@ -544,7 +551,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             self.__dict__.update(promised(target, rows, self.trained_intercept_))
             return self
         self.__dict__.pop("promise_", None)
-        self.intercept_ = np.array([self.trained_intercept_ - careful_threshold(target, rows)])
+        self.intercept_ = np.array([self.trained_intercept_ - threshold_with_margin(target, rows)])
         missed = target_missed(target, rows)
         if missed is not None:
             warn_user(missed)

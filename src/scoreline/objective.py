@@ -74,7 +74,7 @@ class Objective:
         self._known: tuple[FloatArray, Scores] | None = None
         self._plain: BoundedPenalty | None = None
         self._unit = operator.shifted(np.zeros(operator.shape[1]), 1.0)
-        self._bend = 0.0  # of the risk along the intercept, from the last search for it
+        self._shift_curvature = 0.0  # of the risk along the intercept, from the last search for it
         self._limits: tuple[float, FloatArray] | None = None
 
     def with_alpha(self, alpha: float, w: FloatArray | None = None, z: Scores = None) -> "Objective":
@@ -164,7 +164,7 @@ class Objective:
 
     def forget(self) -> None:
         """Forget what speeds up later calls: a run that goes on from its record knows nothing of them."""
-        self._bend, self._limits = 0.0, None
+        self._shift_curvature, self._limits = 0.0, None
 
     def nearest(self, w: FloatArray) -> FloatArray:
         """Return the point nearest to w that the bounds allow."""
@@ -235,7 +235,8 @@ class Objective:
         high: tuple[float, float] | None = None
         # The logistic loss bends by a quarter of the weights at most, and by no more than the slopes of all rows together.
         far = min(1.0, max(4.0 * abs(slope), abs(slope) / mass))
-        step = -slope / self._bend if self._bend > 0.0 else -math.copysign(far, slope)
+        curvature = self._shift_curvature
+        step = -slope / curvature if curvature > 0.0 else -math.copysign(far, slope)
         best, best_shift, best_slope = point, 0.0, slope
         shift = step
         for trial in range(MOST_CENTRING_TRIALS):
@@ -248,7 +249,7 @@ class Objective:
             if not math.isfinite(own):
                 break
             if trial == 0 and own != slope:
-                self._bend = (own - slope) / shift
+                self._shift_curvature = (own - slope) / shift
             if abs(own) < abs(best_slope) and found.value <= point.risk.value + 1e-12 * abs(point.risk.value):
                 best, best_shift, best_slope = Point(point.w, z, point.mu, found, point.penalty), shift, own
             if own == 0.0:
@@ -256,8 +257,8 @@ class Objective:
             if (own > 0.0) == (slope > 0.0):  # the product may underflow
                 before, low = low, (shift, own)
                 if high is None:  # no bracket yet: the secant, at least twice as far and at most ten times
-                    bend = (own - before[1]) / (shift - before[0])
-                    wanted = shift - own / bend if bend > 0.0 else math.inf * step
+                    curvature = (own - before[1]) / (shift - before[0])
+                    wanted = shift - own / curvature if curvature > 0.0 else math.inf * step
                     least, most = sorted((shift + 0.1 * (shift - before[0]), shift + 9.0 * (shift - before[0])))
                     shift = min(max(wanted, least), most)
                     continue
@@ -279,7 +280,7 @@ class Objective:
         The penalty gives those of all coefficients that it knows. That of a free intercept comes from the planes of two
         constant scores: one falls as the intercept rises, the other as it falls (eq. intercept-reach). No pass where the
         largest magnitudes of the columns are known, two otherwise. The limits of an earlier, higher level stay true, and are
-        computed anew only where the level has halved.
+        computed again only where the level has halved.
         """
         assert self.penalty is not None
         if self._limits is not None and level >= 0.5 * self._limits[0]:
@@ -316,12 +317,12 @@ class Objective:
                 constant = plane.plane - g * (abs(plane.plane) + plane.value + size)
                 if largest is None:
                     v = np.where(self._unit == 0.0, self.operator.rmatvec(plane.grad), 0.0)
-                    doubt = g * (np.abs(v) + plane.mass)
+                    uncertainty = g * (np.abs(v) + plane.mass)
                 else:
-                    v, doubt = np.zeros_like(reach), plane.mass * (1.0 + g) * largest
-                doubt = np.where(self._unit == 0.0, doubt, 0.0)
+                    v, uncertainty = np.zeros_like(reach), plane.mass * (1.0 + g) * largest
+                uncertainty = np.where(self._unit == 0.0, uncertainty, 0.0)
                 for t in 4.0 ** -np.arange(0.0, 40.0):
-                    least = self.penalty.least(t * v, self.alpha, t * doubt, inside)
+                    least = self.penalty.least(t * v, self.alpha, t * uncertainty, inside)
                     value = (level - t * constant - least) / (t * rise)
                     if value > 2.0 * found:
                         break
@@ -357,14 +358,14 @@ class Objective:
         penalty = self.bounded_penalty
         g = 1.01 * summation_error(self.operator.shape[0] + 64)  # a mixture of mixtures adds a few roundings each time
         largest = self.operator.largest
-        doubt = float(np.finfo(float).eps) * np.abs(slope) if largest is None else g * mass * largest
+        uncertainty = float(np.finfo(float).eps) * np.abs(slope) if largest is None else g * mass * largest
         constant_feature = self.free_intercept
         if constant_feature is not None:
             precise = g * mass * abs(1.0 / self._unit[constant_feature])
-            doubt = doubt.copy()
-            doubt[constant_feature] = precise
+            uncertainty = uncertainty.copy()
+            uncertainty[constant_feature] = precise
         reach = self.limits(level) if self.penalty is not None else penalty.reach(level, self.alpha)
-        return constant - g * (size + abs(constant)) + penalty.least(slope, self.alpha, doubt, reach)
+        return constant - g * (size + abs(constant)) + penalty.least(slope, self.alpha, uncertainty, reach)
 
     def on_features(self, features: AnyArray) -> "Objective":
         """Return the objective of some features, the others 0, with a copy of their columns; one pass."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from scoreline.distributed import BlockVector, Layout
-from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.cluster import InlineCluster, Placement
 from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.scores import HostSpace
 
@@ -21,7 +21,7 @@ class CountingCluster(InlineCluster):
 
 
 def layout_of(spans, workers=2):
-    return Layout(CountingCluster(), [Home(f"worker-{k % workers}", 1) for k in range(len(spans))], spans)
+    return Layout(CountingCluster(), [Placement(f"worker-{k % workers}", 1) for k in range(len(spans))], spans)
 
 
 def between(edges):

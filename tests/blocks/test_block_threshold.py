@@ -122,7 +122,7 @@ def functions_of(name):
     measure = get_measure(name)
     yield measure.threshold_objective
     if isinstance(measure, OperatingPoint):
-        yield measure.careful_value
+        yield measure.value_with_margin
         yield measure.chance
         for confidence in (0.5, 0.95):
             yield type(measure)(confidence=confidence).threshold_objective

@@ -80,10 +80,10 @@ def in_parts(X, spans, make):
     """Return the operator; a part with several spans is stacked of pieces, as blocks of Dask are."""
     layout = layout_of(spans)
     refs = []
-    for group, home in zip(layout.spans, layout.homes, strict=True):
+    for group, placement in zip(layout.spans, layout.placements, strict=True):
         pieces = [make(X[a:b]) for a, b in group]
         part = pieces[0] if len(pieces) == 1 else StackedOperator(pieces)
-        refs.append(Ref(layout.cluster.submit(lambda part=part: part, home=home)))
+        refs.append(Ref(layout.cluster.submit(lambda part=part: part, placement=placement)))
     return PartsOperator(layout, refs)
 
 
@@ -358,7 +358,7 @@ def test_blocks_of_a_worker_become_few_parts_that_share_its_threads(blocks):
     groups, layout = arranged(InlineCluster(), [10] * blocks, [5e8] * blocks, ["a"] * blocks, {"a": 16})
     assert sorted(k for group in groups for k in group) == list(range(blocks))
     assert len(groups) == min(4, blocks)
-    assert {home.threads for home in layout.homes} == {16 // len(groups)}
+    assert {placement.threads for placement in layout.placements} == {16 // len(groups)}
 
 
 def test_small_and_empty_blocks_make_one_part_a_worker():

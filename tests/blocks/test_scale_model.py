@@ -12,7 +12,7 @@ from block_layouts import between
 from cases import for_each
 from scoreline.distributed import Layout, Ref
 from scoreline.distributed.balance import Kinks
-from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.cluster import InlineCluster, Placement
 from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.distributed.selection import Inside
@@ -41,9 +41,9 @@ class Recorded(InlineCluster):
         super().__init__()
         self.replies, self.tasks = [], 0
 
-    def submit(self, function, *arguments, home):
+    def submit(self, function, *arguments, placement):
         self.tasks += 1
-        return super().submit(function, *arguments, home=home)
+        return super().submit(function, *arguments, placement=placement)
 
     def collect(self, futures):
         self.replies.append(super().collect(futures))
@@ -59,9 +59,9 @@ def operator_of(shape):
 
 
 def in_parts(shape, edges, parts):
-    homes = [Home(f"worker-{k // shape.each}", 1) for k in range(shape.parts)]
+    placements = [Placement(f"worker-{k // shape.each}", 1) for k in range(shape.parts)]
     refs = [Ref(InlineCluster.Done(as_operator(X))) for X in parts]
-    return PartsOperator(Layout(Recorded(), homes, between(edges)), refs)
+    return PartsOperator(Layout(Recorded(), placements, between(edges)), refs)
 
 
 def counted(operator, call):

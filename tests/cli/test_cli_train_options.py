@@ -27,7 +27,7 @@ def test_the_choice_is_told(scoreline):
     code, out, _ = scoreline(*TRAIN, "--measure", "average_precision", "--alpha", "auto", "--report", "page.html")
     assert code == 0
     assert out.startswith("alpha ")
-    assert "by the average_precision of held-out rows, 0." in out.splitlines()[0]
+    assert "has the best average_precision in cross-validation: 0." in out.splitlines()[0]
 
 
 def test_predictions_have_probabilities_where_the_model_has(scoreline, as_json):

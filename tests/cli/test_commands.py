@@ -80,7 +80,7 @@ def test_train_saves_what_it_says(as_json, model):
 
 
 def test_info_of_a_model_has_numbers(scoreline, as_json, model):
-    assert "proved" in scoreline("info", model)[1]
+    assert "certificate" in scoreline("info", model)[1]
     found = as_json("info", model)
     assert (found["features"], found["alpha"], found["classes"]) == (5, 1e-4, ["fine", "fraud"])
 

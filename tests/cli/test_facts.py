@@ -12,7 +12,7 @@ from cases import for_each
 from scoreline import MeasureClassifier
 from scoreline.io import convert, open_mapped
 from scoreline.report.facts import describe
-from scoreline.report.wording import certificate, fit_facts, proof_so_far
+from scoreline.report.wording import certificate, fit_facts, gap_in_words
 
 
 def counted(X, y):
@@ -105,13 +105,13 @@ def test_advice_states_the_accuracy_of_a_constant_where_classes_differ(positives
     assert not any("balanced enough" in text for text in advice)
 
 
-def test_a_gap_above_its_bound_is_not_called_a_proof():
+def test_a_gap_above_its_bound_is_not_called_a_certificate():
     X, y = np.random.default_rng(0).standard_normal((200, 3)), np.arange(200) % 2
     with pytest.warns(ConvergenceWarning):
         clf = MeasureClassifier("roc_auc", alpha=1e-3, max_iter=1, solver="bundle", tol=1e-6).fit(X, y)
     clf.lower_bound_ = 0.4 * clf.objective_
     clf.gap_ = clf.objective_ - clf.lower_bound_
-    assert certificate(clf).startswith("There is no useful proof yet")
+    assert certificate(clf).startswith("The certificate is not useful yet")
     assert "max_iter" in certificate(clf)
-    assert dict(fit_facts(clf))["gap"].endswith("no useful proof")
-    assert [proof_so_far(gap) for gap in (0.012, 1.2, np.inf)] == ["proved within 1.2 %", *2 * ["no useful proof yet"]]
+    assert dict(fit_facts(clf))["gap"].endswith("more than the bound itself")
+    assert [gap_in_words(gap) for gap in (0.012, 1.2, np.inf)] == ["gap 1.2 %", *2 * ["gap above 100 %"]]

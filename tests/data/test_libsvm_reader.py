@@ -67,7 +67,7 @@ def test_decimals_are_the_nearest_floats_or_known_to_be_unsure():
         value, end, state = decimal(text)
         assert end == len(text)
         assert state != libsvm_kernels.NOT_A_NUMBER
-        if state == libsvm_kernels.UNSURE:
+        if state == libsvm_kernels.INEXACT:
             unsure += 1
             continue
         expected = float(text)

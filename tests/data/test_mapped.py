@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -313,6 +314,24 @@ def test_a_folder_lost_between_two_names_is_brought_back(tmp_path):
 def test_two_conversions_to_one_folder_do_not_meet(tmp_path):
     with mapped._lock(tmp_path / "set"), pytest.raises(ValueError, match="another process"):
         convert(problem(), tmp_path / "set")
+
+
+def test_conversions_lock_each_other_out_on_windows(tmp_path, monkeypatch):
+    """With a stand-in for `msvcrt`, made of the locks of this system."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def locking(handle, mode, size):
+        assert (mode, size) == ("LK_NBLCK", 1)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PermissionError(13, "Permission denied") from error
+
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK="LK_NBLCK"))
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    with mapped._lock(tmp_path / "set"), pytest.raises(ValueError, match="another process"):
+        convert(problem(), tmp_path / "set")
+    open_mapped(convert(problem(), tmp_path / "set"), verify=True)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Pages that show outputs print what stands there, Python and commands.
 
-`python tests/documentation/test_doc_outputs.py` writes the outputs anew, with what differs between machines elided.
+`python tests/documentation/test_doc_outputs.py` writes the outputs again, with what differs between machines elided.
 """
 
 import contextlib

@@ -70,7 +70,7 @@ def test_every_equation_is_cited_by_the_code_or_referred_to_by_a_page():
 
 
 def test_a_reference_to_another_page_names_it():
-    # Numbers begin anew on every page: a reader must be told which page is meant, in the same paragraph.
+    # Numbers begin again on every page: a reader must be told which page is meant, in the same paragraph.
     home = dict(LABELS)
     for page, text in PAGES.items():
         for paragraph in re.split(r"\n\n|\n(?=\| )", text):

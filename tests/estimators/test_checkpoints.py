@@ -277,7 +277,7 @@ def test_a_larger_max_time_goes_on(solver, tmp_path, monkeypatch):
 
 # ------------------------------------------------------------------------------------------------------------- another fit
 
-REPAIR = r"checkpoint '.*own' .*; delete it to begin anew, or give another path"
+REPAIR = r"checkpoint '.*own' .*; delete it to start again, or give another path"
 
 
 def refused(path, solver, X=None, y=None, weight=None, **parameters):

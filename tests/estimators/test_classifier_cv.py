@@ -77,6 +77,7 @@ def test_the_table_and_the_choice():
             "alpha",
             "cost",
             "features",
+            "l1_ratio",
             "mean_test_score",
             "std_test_score",
             "rank_test_score",

@@ -13,7 +13,7 @@ from cases import fewer, for_each
 from problems import overlapping_rows
 from scoreline import MeasureClassifier, list_measures
 from scoreline.distributed import Layout, Ref
-from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.cluster import InlineCluster, Placement
 from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.distributed.score_space import Space as BlockSpace
 from scoreline.measures import get_measure
@@ -30,11 +30,11 @@ def in_parts(X, cuts, workers=2):
     """Rows cut at `cuts`, the last part first: parts need not come in the order of the rows."""
     cluster, edges = InlineCluster(), [0, *cuts, X.shape[0]]
     spans = list(pairwise(edges))[::-1]
-    homes = [Home(f"worker-{k % workers}", 1) for k in range(len(spans))]
-    layout = Layout(cluster, homes, [(span,) for span in spans])
+    placements = [Placement(f"worker-{k % workers}", 1) for k in range(len(spans))]
+    layout = Layout(cluster, placements, [(span,) for span in spans])
     parts = [
-        Ref(cluster.submit(lambda rows: as_operator(rows, check_finite=False), X[a:b], home=home))
-        for (a, b), home in zip(spans, homes, strict=True)
+        Ref(cluster.submit(lambda rows: as_operator(rows, check_finite=False), X[a:b], placement=placement))
+        for (a, b), placement in zip(spans, placements, strict=True)
     ]
     operator = PartsOperator(layout, parts)
     assert operator.inspect() is None

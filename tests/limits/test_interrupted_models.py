@@ -29,12 +29,12 @@ PHASES = {
     "fit on held-out rows": (
         {"measure": "f1", "threshold": "holdout", "solver": "smoothed", "risk": "hinge"},
         certified,
-        "careful_threshold",
+        "threshold_with_margin",
         1,
     ),
     "threshold": ({}, certified, "best_threshold", 1),
     "leave-one-out": ({"measure": "f1", "risk": "logistic"}, certified, "leave_one_out", 1),
-    "two methods, before the second": ({"measure": "f1", "alpha": 1.0}, certified, "is_doubtful", 1),
+    "two methods, before the second": ({"measure": "f1", "alpha": 1.0}, certified, "is_weak", 1),
     "two methods, in the second": ({"measure": "f1", "alpha": 1.0}, cost_search, "leave_one_out", 1),
     "two methods compared": ({"measure": "f1", "alpha": 1.0}, certified, "paired_gain", 1),
     "attributes": ({}, classifier_module, "set_model", 1),
@@ -42,7 +42,7 @@ PHASES = {
     "rows one by one, held out": (
         {"measure": "gmean", "solver": "spade", "threshold": "holdout"},
         "row_by_row",
-        "careful_threshold",
+        "threshold_with_margin",
         1,
     ),
 }

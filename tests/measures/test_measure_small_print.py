@@ -5,7 +5,7 @@ import pytest
 
 from cases import for_each
 from scoreline.distributed import BlockVector, Layout
-from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.cluster import InlineCluster, Placement
 from scoreline.measures import best_threshold, get_measure
 from scoreline.measures.operating_points import OperatingPoint
 from scoreline.measures.registry import all_measures
@@ -15,7 +15,9 @@ POINTS = sorted(name for name, measure in all_measures().items() if issubclass(m
 
 def in_blocks(*vectors):
     n = len(vectors[0])
-    layout = Layout(InlineCluster(), [Home("worker-0", 1), Home("worker-1", 1)], [((0, n // 2),), ((n // 2, n),)])
+    layout = Layout(
+        InlineCluster(), [Placement("worker-0", 1), Placement("worker-1", 1)], [((0, n // 2),), ((n // 2, n),)]
+    )
     return [None if v is None else BlockVector.of(layout, np.asarray(v)) for v in vectors]
 
 
@@ -84,7 +86,7 @@ def test_the_careful_value_puts_kept_thresholds_first(name, confidence):
     rng = np.random.default_rng(0)
     tp, fp = rng.integers(0, 30, 200).astype(float), rng.integers(0, 30, 200).astype(float)
     counts = tp, fp, 30.0 - tp, 30.0 - fp
-    careful, robust = np.asarray(measure.careful_value(*counts)), np.asarray(measure.robust_value(*counts))
+    careful, robust = np.asarray(measure.value_with_margin(*counts)), np.asarray(measure.robust_value(*counts))
     if confidence is not None:
         assert np.array_equal(careful, robust)
         return

@@ -166,7 +166,7 @@ def test_scorers_take_objects_and_refuse_what_does_not_fit():
         get_scorer("rocauc")
     with pytest.raises(ValueError, match=r"measure_params=\{'beta': 2\} does not fit measure 'roc_auc'"):
         get_scorer("roc_auc", beta=2)
-    with pytest.raises(ValueError, match="the Measure object has its own"):
+    with pytest.raises(ValueError, match="a Measure object has its own"):
         get_scorer(measure, beta=2)
 
 

@@ -13,6 +13,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LARGE = {"boost", "torch"}  # gigabytes, which `all` leaves out
 EXTRAS = ("boost", "cli", "dask", "gpu", "io", "onnx", "plot", "torch")
 COPYLEFT = re.compile(r"\b(?:[AL]?GPL|GNU|EUPL|CDDL)\b", re.IGNORECASE)
 
@@ -58,7 +59,15 @@ def test_licences_are_those_of_the_packages():
 
 
 def test_every_extra_is_of_a_user_or_of_a_developer():
-    assert set(PROJECT["optional-dependencies"]) - set(EXTRAS) == {"test", "doc", "rivals", "bench", "fuzz", "quality"}
+    assert PROJECT["optional-dependencies"]["all"] == [f"scoreline[{','.join(sorted({*EXTRAS} - LARGE))}]"]
+    assert set(PROJECT["optional-dependencies"]) - {*EXTRAS, "all"} == {
+        "test",
+        "doc",
+        "rivals",
+        "bench",
+        "fuzz",
+        "quality",
+    }
 
 
 @cache

@@ -20,18 +20,30 @@ def run(*line, **options):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Build both from a copy of what git has or would take: a build leaves files in the source folder."""
-    folder = tmp_path_factory.mktemp("made")
+def build(folder):
+    """Build the wheel and the source archive from a copy of what git has or would take; return their paths."""
     files = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
     for name in files:
         if (ROOT / name).is_file():
             (folder / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "clone" / name).write_bytes((ROOT / name).read_bytes())
-    run(sys.executable, "-m", "build", "--outdir", folder / "dist", folder / "clone")
+    date = os.environ | {"SOURCE_DATE_EPOCH": "1700000000"}
+    run(sys.executable, "-m", "build", "--outdir", folder / "dist", folder / "clone", env=date)
     wheel, source = sorted((folder / "dist").iterdir(), key=lambda path: path.suffix != ".whl")
     return wheel, source
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("made"))
+
+
+def test_the_same_files_give_the_same_bytes(made, tmp_path):
+    """In another folder, with other dates of the files."""
+    again = build(tmp_path)
+    assert [path.name for path in again] == [path.name for path in made]
+    for first, second in zip(made, again, strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(made):
@@ -42,10 +54,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(made):
     assert (ROOT / "studies/zhang2012.py").is_file()
     assert not [name for name in names if "zhang2012" in name], "the studies stay in the repository"
     assert {"scoreline/py.typed", "scoreline/report/page.html", "scoreline/io/named_sets.csv"} <= set(names)
-    assert any(name.endswith("licenses/LICENSE") for name in names)
-    own = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/scoreline").rglob("*.py")}
-    assert {name for name in names if name.endswith(".py")} == own
-    assert not [name for name in names if name.endswith((".pyc", ".nbi", ".nbc"))]
+    tracked = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "src", "packaging/share", cwd=ROOT)
+    version = made[0].name.split("-")[1]
+    own = {f"scoreline-{version}.dist-info/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt")}
+    own.add(f"scoreline-{version}.dist-info/licenses/LICENSE")
+    own |= {name.replace("packaging/share", f"scoreline-{version}.data/data/share") for name in tracked.split()}
+    assert set(names) == {name.removeprefix("src/") for name in own}
 
 
 def test_the_source_archive_can_be_built_from(made, tmp_path):
@@ -86,6 +100,10 @@ def test_the_wheel_works_in_an_empty_environment(made, tmp_path):
     program = tmp_path / "empty/bin/scoreline"
     run(program, "train", "demo:breast-cancer", "--measure", "f1", "--out", "model.npz", cwd=tmp_path, env=clean)
     run(program, "info", "model.npz", cwd=tmp_path, env=clean)
+    assert "missing: pip install 'scoreline[cli]'" in run(program, "doctor", cwd=tmp_path, env=clean)
+    share = tmp_path / "empty/share"
+    assert (share / "man/man1/scoreline.1").is_file()
+    assert (share / "bash-completion/completions/scoreline").is_file()
     (tmp_path / "rows.csv").write_text("a,label\n1,yes\n2,no\n")
     line = [str(program), "info", "rows.csv", "--label", "label"]
     done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=clean, check=False)

@@ -78,14 +78,14 @@ def test_least_is_below_every_point_in_exact_arithmetic_and_sharp(kind, bounds):
     rng, penalty = np.random.default_rng(2), prepared(kind, bounds)
     for _ in range(2):
         v, alpha = rng.standard_normal(P) * 10.0 ** rng.uniform(-2, 1), float(10.0 ** rng.uniform(-2, 1))
-        doubt, reach = 10.0 ** rng.uniform(-6, -1) * rng.random(P), np.full(P, 3.0)
-        bound = penalty.least(v, alpha, doubt, reach)
+        uncertainty, reach = 10.0 ** rng.uniform(-6, -1) * rng.random(P), np.full(P, 3.0)
+        bound = penalty.least(v, alpha, uncertainty, reach)
         exactly = penalty.least(v, alpha, np.zeros(P), reach)
         assert bound <= exactly + 1e-13 * (1.0 + abs(exactly))
         low, high = np.maximum(penalty.lower, -reach), np.minimum(penalty.upper, reach)
         best = penalty._minimum(v, alpha * penalty.quadratic, alpha, low, high)
         for w in [best, *np.clip(points(penalty, rng, 30), low, high)]:
-            for slope in (v, v - doubt, v + doubt, v + doubt * rng.choice([-1.0, 1.0], P)):
+            for slope in (v, v - uncertainty, v + uncertainty, v + uncertainty * rng.choice([-1.0, 1.0], P)):
                 assert Fraction(bound) <= exact_terms(penalty, alpha, slope, w)
         # The minimum is attained: 1e-13 is the rounding of a few sums of numbers of this size.
         assert float(v @ best) + penalty.value(best, alpha) == pytest.approx(

@@ -30,7 +30,7 @@ from torture_data import (
 
 from cases import for_each
 from scoreline.distributed import Layout, Ref
-from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.cluster import InlineCluster, Placement
 from scoreline.distributed.parts_operator import PartsOperator
 from scoreline.operators import BlockOperator, InterceptOperator, ScaledOperator, as_operator
 from scoreline.operators.mapped import MappedCsr, MappedDense
@@ -198,11 +198,11 @@ class MadeRows(BlockOperator):
 def rows_in_parts(X):
     """Return X as parts of a cluster in this process."""
     spans = [[(0, len(X) // 2)], [(len(X) // 2, len(X))]]
-    layout = Layout(InlineCluster(), [Home(f"worker-{k}", 1) for k in range(2)], spans)
+    layout = Layout(InlineCluster(), [Placement(f"worker-{k}", 1) for k in range(2)], spans)
     refs = []
-    for ((a, b),), home in zip(spans, layout.homes, strict=True):
+    for ((a, b),), placement in zip(spans, layout.placements, strict=True):
         part = as_operator(X[a:b])
-        refs.append(Ref(layout.cluster.submit(lambda part=part: part, home=home)))
+        refs.append(Ref(layout.cluster.submit(lambda part=part: part, placement=placement)))
     return PartsOperator(layout, refs)
 
 

@@ -17,7 +17,7 @@ from torture_data import LARGEST, WEIGHTS, labels, scores, weights
 from cases import for_each
 from risk_variants import RISKS
 from scoreline.distributed import Layout
-from scoreline.distributed.cluster import Home, InlineCluster
+from scoreline.distributed.cluster import InlineCluster, Placement
 from scoreline.risks.balanced import project_balanced
 from scoreline.risks.contingency import ContingencyRisk
 from scoreline.risks.marginals import label_marginals
@@ -324,7 +324,9 @@ def in_blocks(layout, rows):
 @given(data=st.data())
 def test_rows_in_blocks_have_the_same_risk(risk, data):
     y, z, weight, width, _ = data.draw(cases(risk))
-    layout = Layout(InlineCluster(), [Home("a", 1), Home("b", 1)], [[(0, len(z) // 2)], [(len(z) // 2, len(z))]])
+    layout = Layout(
+        InlineCluster(), [Placement("a", 1), Placement("b", 1)], [[(0, len(z) // 2)], [(len(z) // 2, len(z))]]
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         here = prepared_quietly(risk, y, weight)

@@ -12,6 +12,7 @@ from scoreline.cli.parser import add_reading
 from scoreline.cli.reading import labels_of, read
 from scoreline.measures import Interval, Measure, OperatingPoint, all_measures, get_measure
 from scoreline.measures.intervals import RATES, intervals_of
+from scoreline.report.wording import joined
 
 EXAMPLES = """examples:
   scoreline evaluate model.npz holdout.csv --label outcome
@@ -70,6 +71,13 @@ def run(options: Any, output: Output) -> None:
     if isinstance(own, OperatingPoint) and not own.is_met(**counts):
         output.text(f"the target is missed: {own.constraint()} does not hold on these rows, so {own.name} is 0")
     output.table([("other measures", *head), *table[3:]], right=(1,))
+    missed = [
+        each.label
+        for name, each in measures.items()
+        if name != own.name and isinstance(each, OperatingPoint) and not each.is_met(**counts)
+    ]
+    if missed:
+        output.text(f"At this threshold, the targets of {joined(missed)} are missed, so their values are 0.")
 
 
 def _intervals(measures: dict[str, Measure], truth: Any, scores: Any) -> dict[str, Interval]:

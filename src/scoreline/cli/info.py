@@ -45,17 +45,17 @@ def _is_model(path: Path) -> bool:
 
 
 def _data(options: Any, output: Output) -> None:
-    lacking = []
+    problems = []
     try:
         data = read(options, output)
     except ValueError as error:  # missing values are a finding, not a reason to stop
         if not isinstance(error.__cause__, MissingValuesError):
             raise
-        lacking = [as_options(str(error))]
+        problems = [as_options(str(error))]
         options.impute = "mean"
         data = read(options, output)
     facts = describe(data.X, data.y, data.names, data.class_names)
-    facts.warnings[:0] = lacking
+    facts.warnings[:0] = problems
     output.results(**facts.numbers)
     output.results(warnings=output.content.get("warnings", []) + facts.warnings, advice=facts.advice)
     output.table([("", options.file), *facts.lines])
@@ -77,16 +77,22 @@ def _model(options: Any, output: Output) -> None:
         "nonzero_weights": used, "objective": clf.objective_, "lower_bound": clf.lower_bound_, "gap": clf.gap_,
     }  # fmt: skip
     rows = [
-        ("measure", own.label), ("threshold", f"{threshold:.6g} (for the score without intercept; rows above it are flagged)"),
+        ("measure", own.label),
+        ("threshold", f"{threshold:.6g}; predict subtracts it, so a score above 0 means {clf.classes_[1]}"),
         ("classes", ", ".join(map(str, clf.classes_.tolist()))), ("features", f"{clf.n_features_in_:,}"),
         ("solver", f"{clf.solver_}, risk {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("scaling", str(clf.scaling)),
         ("status", clf.status_), ("non-zero weights", f"{used:,}"),
     ]  # fmt: skip
     if clf.gap_ is not None:
-        rows.append(("proved", f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"))
+        rows.append(("certificate", f"objective {clf.objective_:.6g}, lower bound {clf.lower_bound_:.6g}"))
     gain = getattr(clf, "calibration_gain_", None)
     if gain is not None:
         numbers["calibration_gain"] = gain
-        rows.append(("probabilities", f"log loss {gain:.4g} below that of the share of positives, on held-out rows"))
+        rows.append(
+            (
+                "probabilities",
+                f"log loss on held-out rows is {gain:.4g} lower than with the share of positives for every row",
+            )
+        )
     output.results(**numbers)
     output.table([("", options.file), *rows])

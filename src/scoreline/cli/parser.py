@@ -19,7 +19,9 @@ COMMANDS = {
     "convert": "convert a file to a folder that can be larger than memory",
     "info": "describe a data file or a saved model, and point out problems",
     "measures": "list the measures, or the solvers",
+    "doctor": "describe the installation for an issue: versions, threads, caches, devices, what is missing",
 }
+PATHS = ("FILE", "FOLDER", "MODEL", "HTML", "CSV", "FOLDER_OR_MODEL")  # what arguments are called that name a file
 EPILOG = """examples:
   scoreline info payments.csv --label outcome
   scoreline compare payments.csv --label outcome --positive fraud --measure average_precision
@@ -43,7 +45,7 @@ class Parser(argparse.ArgumentParser):
     def near(self, wrong: Sequence[str]) -> str:
         """Return a hint with the options nearest to the unknown ones."""
         given = [text.partition("=")[0] for text in wrong if text.startswith("--")]
-        near = [name for text in given for name in difflib.get_close_matches(text, self._option_string_actions, n=1)]
+        near = [name for text in given for name in difflib.get_close_matches(text, self._option_string_actions, 1, 0.7)]
         return f"; did you mean {' and '.join(near)}?" if near else ""
 
 
@@ -97,19 +99,31 @@ def parse(arguments: Sequence[str]) -> tuple[Any, Parser]:
 
 
 class Completion(argparse.Action):
-    """Prints the completions for a shell, which shtab generates from the parser."""
+    """Prints the completions for a shell."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
         """Print and end."""
         from scoreline.cli.output import write_stdout
-        from scoreline.runtime.optional import require
 
         try:
-            shtab = require("shtab", "cli", "shell completion")
+            text = completion(parser, values)
         except ImportError as error:
             parser.error(str(error))
-        write_stdout(shtab.complete(parser, values) + "\n")
+        write_stdout(text)
         parser.exit()
+
+
+def completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """Return the completions for a shell, which shtab generates from the parser of all commands."""
+    from scoreline.runtime.optional import require
+
+    shtab = require("shtab", "cli", "shell completion")
+    commands = next(each.choices for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    for command in commands.values():
+        for action in command._actions:
+            if (action.metavar or action.dest.upper()) in PATHS:
+                action.complete = shtab.FILE
+    return str(shtab.complete(parser, shell)) + "\n"
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -247,7 +261,7 @@ def pair(text: str) -> tuple[str, Any]:
     """Return NAME=VALUE as a name and a number, or a text if the value is not a number."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} must be NAME=VALUE, such as precision=0.9")
     found = _as_number(value, (int, float))
     if isinstance(found, int) and not is_finite(found):
         raise argparse.ArgumentTypeError(f"{text!r:.100} must be a number that 64 bits hold")

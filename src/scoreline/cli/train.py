@@ -24,9 +24,9 @@ from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, l
 from scoreline.fitting.plan import Request, Shape, plan
 from scoreline.io import Dataset
 from scoreline.io.columns import listed
-from scoreline.measures import get_measure
+from scoreline.measures import OperatingPoint, get_measure
 from scoreline.model_selection import MeasureClassifierCV
-from scoreline.report.wording import LARGEST_USEFUL_GAP, MORE_PROOF, proof_so_far, relative_gap
+from scoreline.report.wording import LARGEST_USEFUL_GAP, SMALLER_GAP, gap_in_words, relative_gap
 from scoreline.runtime.checks import column_index
 from scoreline.solvers import Checkpoint
 from scoreline.solvers import Progress as Iteration
@@ -52,17 +52,17 @@ SAME_NAMES = (
 COLUMN_MAPS = ("robust", "quantile")  # scalings that replace the values of columns
 FEATURES = ("linear", "additive", "pairs", "auto")
 CONFLICTS_OF_FEATURES = {  # other than linear
-    "dask": "bins are learnt from rows of this process",
-    "device": "codes are multiplied on the host",
+    "dask": "these features are not supported on a cluster",
+    "device": "these features are not supported on a GPU",
 }
 CONFLICTS_OF_PAIRS = {
-    "checkpoint": "the pairs come from a fit before, which has no record",
-    "early_stopping": "pairs are chosen at a certified optimum",
+    "checkpoint": "pairs need two fits, and a checkpoint covers one",
+    "early_stopping": "pairs are chosen at the optimum, which early stopping does not reach",
 }
 CONFLICTS_OF_ALPHA_AUTO = {
     "dask": "cross-validation is not supported on a cluster; give a number",
-    "checkpoint": "a checkpoint is the file of one fit, and a search makes many",
-    "early_stopping": "a search looks for the best penalty, and early stopping takes its place",
+    "checkpoint": "a checkpoint covers one fit, and cross-validation makes many",
+    "early_stopping": "both limit overfitting, and only one is needed",
 }
 
 
@@ -202,7 +202,7 @@ def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
         if clf.status_ == "interrupted":
             output.note(f"interrupted: the best model so far is saved in {options.out}")
             return 130
-        output.text(f"{clf.measure} on the training rows: {reached:.4f}")
+        _print_value(output, clf, "the training rows", reached)
         _evaluate(options, output, clf, data, tested)
         return 0
     except KeyboardInterrupt:
@@ -227,10 +227,13 @@ def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: f
         if options.features == "auto":
             output.results(kind_of_features=clf.features_)
             output.text(f"{clf.features_} features by cross-validation")
-        output.text(f"alpha {clf.alpha:g} by the {clf.measure} of held-out rows, {left_out:.4f}")
-    output.text(_sentence(clf, seconds))
+        output.text(f"alpha {clf.alpha:g} has the best {clf.measure} in cross-validation: {left_out:.4f}")
+    output.text(
+        f"trained by {clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {seconds:.2f} s"
+    )
     if clf.rejected_ is not None:
         output.text(f"{clf.solver_} was kept: {clf.rejected_}")
+    output.text(f"certificate: {_certificate(clf)}")
 
 
 def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dataset | None) -> None:
@@ -240,12 +243,25 @@ def _evaluate(options: Any, output: Output, clf: Any, data: Dataset, tested: Dat
         in_words = y.dtype == bool and clf.classes_.dtype != bool
         value = clf.score(tested.X, clf.classes_[y.astype(int)] if in_words else y)
         output.results(test=value)
-        output.text(f"{clf.measure} on {options.test}: {value:.4f}")
+        _print_value(output, clf, options.test, value)
     output.text(f"saved in {options.out}")
     if options.report:
         from scoreline.cli.pages import training_page
 
         training_page(options, output, clf, data, tested)
+
+
+def _print_value(output: Output, clf: Any, rows: str, value: float | None) -> None:
+    """Print the measure, and why it is 0 if the target of an operating point is missed."""
+    if value is None:
+        return
+    output.text(f"{clf.measure} on {rows}: {value:.4f}")
+    measure = get_measure(clf.measure, clf.measure_params)
+    if isinstance(measure, OperatingPoint) and value == 0.0:
+        output.text(
+            f"It is 0 because {measure.constraint()} does not hold on these rows. "
+            "`scoreline evaluate` prints precision and recall."
+        )
 
 
 def _update_if_ready(progress: Progress, clf: Any, text: str) -> None:
@@ -361,13 +377,13 @@ def _column(name: str) -> str | int:
 
 
 def _watch(clf: Any, update: Callable[[str], None]) -> None:
-    """Show the proved gap of every iteration, if the solver has callbacks."""
+    """Show the duality gap of every iteration, if the solver has callbacks."""
     if clf.solver != "auto" and issubclass(get_solver(clf.solver), MomentsSolver):
         return
 
     def show(now: Iteration) -> None:
         gap = (now.objective - now.lower_bound) / max(now.lower_bound, 1e-300)
-        update(f"iteration {now.iteration}, {now.passes:.0f} passes, {proof_so_far(gap)}")
+        update(f"iteration {now.iteration}, {now.passes:.0f} passes over the data, {gap_in_words(gap)}")
 
     clf.solver_params = {**(clf.solver_params or {}), "callbacks": [show]}
 
@@ -378,14 +394,12 @@ def name_classes(clf: Any, data: Dataset) -> None:
         clf.classes_ = np.array(data.class_names)
 
 
-def _sentence(clf: Any, seconds: float) -> str:
-    head = f"{clf.solver_} with risk {clf.risk_}: {clf.status_} after {clf.n_iter_} iterations, {seconds:.2f} s"
+def _certificate(clf: Any) -> str:
     if clf.gap_ is None:
-        return f"{head} (no certificate)"
-    proved = f"{clf.lower_bound_:.6g} <= min J <= {clf.objective_:.6g}"
-    if relative_gap(clf) > LARGEST_USEFUL_GAP:
-        return f"{head}; no useful proof yet ({proved}). {as_options(MORE_PROOF)}"
-    return f"{head}; proved: {proved}"
+        return f"none, the solver {clf.solver_} gives no lower bound"
+    gap = relative_gap(clf)
+    text = f"objective {clf.objective_:.6g}, lower bound {clf.lower_bound_:.6g} ({gap_in_words(gap)})"
+    return f"{text}. {as_options(SMALLER_GAP)}" if gap > LARGEST_USEFUL_GAP else text
 
 
 def _check_options(options: Any) -> None:
@@ -410,7 +424,8 @@ def _check_options(options: Any) -> None:
             raise UsageError(str(error)) from None
         if options.solver != "auto" and options.checkpoint and "checkpoint" not in solver.options():
             raise UsageError(
-                f"--checkpoint: the solver {solver.name} takes none; leave it out, or choose another solver"
+                f"--checkpoint: the solver {solver.name} does not support checkpoints; "
+                "leave the option out, or choose another solver"
             )
     if options.device:
         if options.dask:
@@ -447,7 +462,7 @@ def _check_options(options: Any) -> None:
     check_outputs(options, ("out", "report", "checkpoint"), ("file", "test"))
     if options.dask and options.report:
         raise UsageError(
-            "--report draws all rows here, and --dask leaves them on the workers; evaluate a sample: see evaluate"
+            "--report is not supported with --dask. Leave --report out, and run scoreline evaluate on a sample"
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from scoreline import kernels
-from scoreline.distributed.cluster import Cluster, Future, Home, size_of
+from scoreline.distributed.cluster import Cluster, Future, Placement, size_of
 from scoreline.distributed.tasks import Call, Input, Listed, Node, Program, Rows, Value, added, pick, run, same
 from scoreline.runtime.types import AnyArray
 from scoreline.runtime.vectors import RemoteVector, checked_mask
@@ -72,13 +72,13 @@ class Task:
 
 
 class Layout:
-    """The place of all rows: part k has the rows of `spans[k]`, in this order, at `homes[k]`.
+    """The place of all rows: part k has the rows of `spans[k]`, in this order, at `placements[k]`.
 
     `spans` is None for a selection of rows, for which only the parts are known.
     """
 
-    def __init__(self, cluster: Cluster, homes: Sequence[Home], spans: Sequence[Spans] | None):
-        self.cluster, self.homes = cluster, tuple(homes)
+    def __init__(self, cluster: Cluster, placements: Sequence[Placement], spans: Sequence[Spans] | None):
+        self.cluster, self.placements = cluster, tuple(placements)
         self.spans = None if spans is None else tuple(tuple(s) for s in spans)
         self.anchors: list[Ref] | None = None  # results on the workers, next to which new vectors are placed
         self._selection: Layout | None = None
@@ -89,12 +89,12 @@ class Layout:
     @property
     def n_parts(self) -> int:
         """Number of parts."""
-        return len(self.homes)
+        return len(self.placements)
 
     @property
     def n_workers(self) -> int:
         """Number of workers that hold parts."""
-        return len({home.worker for home in self.homes})
+        return len({placement.worker for placement in self.placements})
 
     @property
     def lengths(self) -> list[int]:
@@ -108,12 +108,12 @@ class Layout:
         if self.spans is None:
             return self
         if self._selection is None:
-            self._selection = Layout(self.cluster, self.homes, None)
+            self._selection = Layout(self.cluster, self.placements, None)
         return self._selection
 
     def fits(self, other: "Layout") -> bool:
         """Tell whether vectors of both have the same rows in the same parts."""
-        return self is other or (self.homes == other.homes and self.spans == other.spans)
+        return self is other or (self.placements == other.placements and self.spans == other.spans)
 
     def split(self, rows: AnyArray) -> Parts:
         """Split an array with one entry per row of X into pieces for the parts, and count their bytes."""
@@ -147,11 +147,11 @@ class Layout:
         literal = sum(size_of(a) for a in single if not isinstance(a, (BlockVector, Parts, Every, Ref)))
         self.cluster.count(literal * self.n_parts)
         futures = []
-        for k, home in enumerate(self.homes):
+        for k, placement in enumerate(self.placements):
             task = Task(k)
             nodes = [task.node(a) for a in arguments]
-            program = Program(function, nodes, [task.node(vector) for vector in stored], home.threads)
-            futures.append(self.cluster.submit(run, program, *task.inputs, home=home))
+            program = Program(function, nodes, [task.node(vector) for vector in stored], placement.threads)
+            futures.append(self.cluster.submit(run, program, *task.inputs, placement=placement))
         if not stored:
             for vector in lazy:  # the next task with `keep` stores them
                 self._read[id(vector)] = weakref.ref(vector, partial(_forget, self._read, id(vector)))
@@ -183,7 +183,7 @@ class Layout:
         if value.nbytes <= MAX_TASK_BYTES or self.n_parts == 1:
             return value
         self.cluster.count(value.nbytes * self.n_workers)
-        return Ref(self.cluster.submit(same, value, home=self.homes[0]))
+        return Ref(self.cluster.submit(same, value, placement=self.placements[0]))
 
     def total(self, size: float, function: Callable[..., AnyArray], *arguments: Any) -> AnyArray:
         """Return the sum of the function's results for all parts, `size` bytes each, added in a tree if there are many."""
@@ -196,8 +196,8 @@ class Layout:
         """Return items of results as separate results, so that the remaining items need not be moved."""
         submit = self.cluster.submit
         return [
-            Ref(submit(pick, ref.future, (*ref.path, *path), home=home))
-            for ref, home in zip(refs, self.homes, strict=True)
+            Ref(submit(pick, ref.future, (*ref.path, *path), placement=placement))
+            for ref, placement in zip(refs, self.placements, strict=True)
         ]
 
     def folded(
@@ -209,8 +209,8 @@ class Layout:
         """
         assert not any(ref.path for ref in refs), "only complete results can be combined"
         by_worker: dict[str, list[_Sized]] = {}
-        for ref, home in zip(refs, self.homes, strict=True):
-            by_worker.setdefault(home.worker, []).append(_Sized(ref, home, size))
+        for ref, placement in zip(refs, self.placements, strict=True):
+            by_worker.setdefault(placement.worker, []).append(_Sized(ref, placement, size))
         groups = list(by_worker.values())
         while True:
             level = [self._combined(group, combine, grows) for group in groups]
@@ -219,17 +219,17 @@ class Layout:
             groups = [level[i : i + fan_in] for i in range(0, len(level), fan_in)]
 
     def _combined(self, group: "list[_Sized]", combine: Callable[..., Any], grows: bool) -> "_Sized":
-        home = group[0].home
+        placement = group[0].placement
         if len(group) == 1:
             return group[0]
-        self.cluster.count(sum(each.size for each in group if each.home.worker != home.worker))
-        future = self.cluster.submit(combine, *[each.ref.future for each in group], home=home)
-        return _Sized(Ref(future), home, sum(each.size for each in group) if grows else group[0].size)
+        self.cluster.count(sum(each.size for each in group if each.placement.worker != placement.worker))
+        future = self.cluster.submit(combine, *[each.ref.future for each in group], placement=placement)
+        return _Sized(Ref(future), placement, sum(each.size for each in group) if grows else group[0].size)
 
 
 class _Sized(NamedTuple):
     ref: Ref
-    home: Home
+    placement: Placement
     size: float
 
 
@@ -272,8 +272,10 @@ class BlockVector(RemoteVector):
         """Return an array of the driver as a vector in blocks."""
         pieces, submit = layout.split(np.asarray(rows)), layout.cluster.submit
         anchors = [[ref.future] for ref in layout.anchors] if layout.anchors else [[] for _ in pieces]
-        calls = zip(pieces, anchors, layout.homes, strict=True)
-        return cls(layout, [Ref(submit(same, piece, *anchor, home=home)) for piece, anchor, home in calls])
+        calls = zip(pieces, anchors, layout.placements, strict=True)
+        return cls(
+            layout, [Ref(submit(same, piece, *anchor, placement=placement)) for piece, anchor, placement in calls]
+        )
 
     def like(self, rows: Any) -> "BlockVector":
         """Return an array of the driver as a vector in the same blocks."""

@@ -11,7 +11,7 @@ from scoreline.runtime.vectors import ClusterError as ClusterError
 Future: TypeAlias = Any  # of Dask, or a result in this process
 
 
-class Home(NamedTuple):
+class Placement(NamedTuple):
     """The worker of a part of the rows, and the number of threads that work on the part."""
 
     worker: str
@@ -34,8 +34,8 @@ class Cluster(ABC):
         self.bytes = 0.0
 
     @abstractmethod
-    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Future:
-        """Call function(*arguments) at `home`; futures among the arguments stand for their results."""
+    def submit(self, function: Callable[..., Any], *arguments: Any, placement: Placement) -> Future:
+        """Call function(*arguments) at `placement`; futures among the arguments stand for their results."""
 
     @abstractmethod
     def collect(self, futures: Sequence[Future]) -> list[Any]:
@@ -60,7 +60,7 @@ class InlineCluster(Cluster):
 
         value: Any
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Done:
+    def submit(self, function: Callable[..., Any], *arguments: Any, placement: Placement) -> Done:
         """Call the function now."""
         return self.Done(function(*[a.value if isinstance(a, self.Done) else a for a in arguments]))
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import numpy as np
 
 from scoreline.distributed.blocks import BlockVector, Layout, Ref
-from scoreline.distributed.cluster import Cluster, ClusterError, Future, Home
+from scoreline.distributed.cluster import Cluster, ClusterError, Future, Placement
 from scoreline.distributed.parts_operator import PartsOperator, stacked
 from scoreline.distributed.tasks import run, same
 from scoreline.operators.base import Operator
@@ -49,7 +49,7 @@ class DaskCluster(Cluster):
                 client = distributed.get_client()
             except ValueError:
                 raise ValueError(
-                    "X lives in Dask, and there is no Dask client to work on it: start one first, with "
+                    "X is a Dask collection, but no Dask client is connected. Start one first, with "
                     "`from distributed import Client; client = Client()` on this machine or Client('ADDRESS') on a cluster"
                 ) from None
         self.client, self._numbers, self._name = client, count(), uuid4().hex[:8]
@@ -66,8 +66,8 @@ class DaskCluster(Cluster):
         """Submit a call that may run on any worker."""
         return self.client.submit(function, *arguments, pure=False)
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, home: Home) -> Future:
-        """Submit a call; it runs where its arguments are, which is `home` as long as that worker is alive."""
+    def submit(self, function: Callable[..., Any], *arguments: Any, placement: Placement) -> Future:
+        """Submit a call; it runs where its arguments are, which is `placement` as long as that worker is alive."""
         called = arguments[0].function if function is run else function
         name = getattr(called, "__name__", "call").strip("_")
         # With a tuple as its key, every task is its own group. Dask takes large groups for sources of data and spreads
@@ -129,8 +129,8 @@ class DaskOperator(PartsOperator):
         if lengths != self.chunk_lengths:
             pieces = _rechunked(cluster, pieces, lengths, self.chunk_lengths)
         refs = [
-            Ref(cluster.submit(_joined, part.future, *[pieces[k] for k in own], home=home))
-            for part, own, home in zip(self.parts, self.chunks, self.layout.homes, strict=True)
+            Ref(cluster.submit(_joined, part.future, *[pieces[k] for k in own], placement=placement))
+            for part, own, placement in zip(self.parts, self.chunks, self.layout.placements, strict=True)
         ]
         return BlockVector(self.layout, refs)
 
@@ -185,11 +185,11 @@ def operator_of_chunks(
     if sum(lengths) == 0:
         raise ValueError(f"X has 0 sample(s) (shape={(0, p)}) while a minimum of 1 is required.")
     threads, where = cluster.threads, cluster.client.who_has(chunks)
-    homes = [next((w for w in where.get(chunk.key, ()) if w in threads), next(iter(threads))) for chunk in chunks]
-    groups, layout = arranged(cluster, lengths, [size for _, size in sizes], homes, threads)
+    placements = [next((w for w in where.get(chunk.key, ()) if w in threads), next(iter(threads))) for chunk in chunks]
+    groups, layout = arranged(cluster, lengths, [size for _, size in sizes], placements, threads)
     refs = [
-        Ref(cluster.submit(_part, *[chunks[k] for k in group], home=home))
-        for group, home in zip(groups, layout.homes, strict=True)
+        Ref(cluster.submit(_part, *[chunks[k] for k in group], placement=placement))
+        for group, placement in zip(groups, layout.placements, strict=True)
     ]
     return DaskOperator(layout, refs, groups, lengths)
 
@@ -215,7 +215,7 @@ def arranged(
     other workers can take over if it dies.
     """
     starts = np.concatenate([[0], np.cumsum(lengths)]).tolist()
-    groups, homes, spans = [], [], []
+    groups, placements, spans = [], [], []
     for worker in dict.fromkeys(workers):
         own = [k for k, w in enumerate(workers) if w == worker and lengths[k] > 0]
         total = sum(sizes[k] for k in own)
@@ -226,9 +226,9 @@ def arranged(
         shared = [group.tolist() for group in np.split(np.array(own, dtype=int), edges) if len(group)]
         for group in shared:
             groups.append(group)
-            homes.append(Home(worker, max(1, threads.get(worker, 1) // len(shared))))
+            placements.append(Placement(worker, max(1, threads.get(worker, 1) // len(shared))))
             spans.append(tuple((starts[k], starts[k + 1]) for k in group))
-    return groups, Layout(cluster, homes, spans)
+    return groups, Layout(cluster, placements, spans)
 
 
 def _check_columns(X: Collection) -> None:

@@ -76,13 +76,18 @@ def open_on_workers(folders: str | Path | Sequence[str | Path], client: Client =
 
     def on_workers(function: Callable[..., Any], *options: Any) -> list[Ref]:
         submit = cluster.submit
-        return [Ref(submit(function, own, *options, home=home)) for own, home in zip(owned, layout.homes, strict=True)]
+        return [
+            Ref(submit(function, own, *options, placement=placement))
+            for own, placement in zip(owned, layout.placements, strict=True)
+        ]
 
     operator = PartsOperator(layout, on_workers(_rows, features))
     operator.inspect()  # reads the largest magnitudes from the folders
     operator.string_features = facts[0].string_features
     y = None if facts[0].classes is None else BlockVector(layout, on_workers(_labels))
-    names, encoding, class_names = cluster.collect([cluster.submit(_described, paths[0], home=layout.homes[0])])[0]
+    names, encoding, class_names = cluster.collect(
+        [cluster.submit(_described, paths[0], placement=layout.placements[0])]
+    )[0]
     return Dataset(operator, y, names, encoding, class_names)  # type: ignore[arg-type]  # y is a vector in blocks
 
 

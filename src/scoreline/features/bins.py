@@ -60,13 +60,13 @@ def number_bins(name: str, values: FloatArray, weight: FloatArray, most: int) ->
         last = np.unique(np.minimum(np.searchsorted(upto, levels * (1.0 - 1e-12)), len(distinct) - 1))
         last = np.unique(np.append(last, len(distinct) - 1))
     inner = last[:-1]
-    cuts = _between(distinct[inner], distinct[inner + 1]) if len(inner) else np.empty(0)
+    boundaries = _between(distinct[inner], distinct[inner + 1]) if len(inner) else np.empty(0)
     total = np.diff(np.concatenate([[0.0], upto[last]])) if len(last) else np.zeros(1)
     exponent = np.frexp(np.abs(finite).max(initial=1.0))[1]  # so that sums stay in range
     sums = np.cumsum(np.diff(np.concatenate([[0.0], upto])) * np.ldexp(finite, -exponent))
     added = np.diff(np.concatenate([[0.0], sums[last]])) if len(last) else np.zeros(1)
     centers = np.ldexp(np.divide(added, total, out=np.zeros_like(added), where=total > 0.0), exponent)
-    return ColumnBins(name, "number", cuts, centers, None)
+    return ColumnBins(name, "number", boundaries, centers, None)
 
 
 def category_bins(

@@ -13,11 +13,11 @@ from scoreline.fitting.penalty import trained_penalty
 from scoreline.fitting.plan import Choice, ThresholdRule
 from scoreline.fitting.threshold import (
     ScoredRows,
-    careful_threshold,
     few_flagged,
     has_guarantee,
     held_out_rows,
     target_missed,
+    threshold_with_margin,
 )
 from scoreline.measures import CountsBasedMeasure, best_threshold, robust_threshold
 from scoreline.objective import Objective
@@ -38,7 +38,7 @@ from scoreline.solvers.common.run_warnings import is_degenerate, warn_if_degener
 logger = logging.getLogger("scoreline")
 # Share of J at the best constant score. Over 27 data sets and two alphas (docs/choose.md), cost_search was better than amp by
 # more than 0.003 in F1 only if the hinge of amp had stayed above 0.84 of that J. On generated data the limit was 0.75.
-DOUBTFUL_SHARE_OF_CONSTANT = 0.7
+WEAK_SHARE_OF_CONSTANT = 0.7
 FEWEST_ROWS_TO_COMPARE = 25  # of a class: from here on two methods are compared on a fifth of them
 
 
@@ -163,7 +163,7 @@ class MethodFit:
             return w0
         held_weight = None if problem.weight is None else problem.weight[held]
         self.scored = ScoredRows(problem.sign[held], problem.risk.full_scores(part.z)[held], held_weight)
-        self.threshold = careful_threshold(problem.threshold_measure, self.scored)
+        self.threshold = threshold_with_margin(problem.threshold_measure, self.scored)
         return part.w
 
     def _choose_threshold(self, objective: Objective, result: Result, intercept: float, degenerate: bool) -> None:
@@ -210,8 +210,8 @@ class CertifiedFit:
         job, plan = self.job, self.job.plan
         if plan.risk.shift == "linear" and linear_scaling(self.operator, job.parameters.scaling) != "standard":
             warn_user(
-                f"risk {plan.risk.name!r} for measure {plan.measure.name!r} falls as all scores rise or fall together, which "
-                "features of a mean other than 0 allow without ranking: use scaling='standard', or risk='logistic'"
+                f"risk {plan.risk.name!r} for measure {plan.measure.name!r} is unbounded under a common "
+                "shift of all scores. Centre the features with scaling='standard', or use risk='logistic'."
             )
         trained = self._train(plan.risk, job.solver, job.control, job.seed, plan.fallback is not None)
         rejected = None
@@ -261,7 +261,7 @@ class CertifiedFit:
 
     def _needs_fallback(self, trained: Trained) -> bool:
         """Tell whether a fit is degenerate, or has found so little that its rival may serve the measure better."""
-        return trained.degenerate or (self.job.plan.rival and is_doubtful(trained))
+        return trained.degenerate or (self.job.plan.rival and is_weak(trained))
 
     def _with_fallback(self, first: Trained, fallback: Choice) -> tuple[Trained, str | None]:
         """Train the fallback too; return the method to keep, and why the first one is not kept if it is not."""
@@ -354,11 +354,11 @@ def with_cost(weight: FloatArray | None, sign: AnyArray, cost: float) -> FloatAr
     return np.where(sign > 0, cost, 1.0) * (1.0 if weight is None else weight)
 
 
-def is_doubtful(trained: Trained) -> bool:
+def is_weak(trained: Trained) -> bool:
     """Tell whether a fit has found so little that another method may serve the measure better."""
     objective = _weighted(trained.problem, trained.problem.weight, trained.cost)
     _, constant = objective.best_constant(trained.result.z)
-    return trained.result.objective > DOUBTFUL_SHARE_OF_CONSTANT * constant
+    return trained.result.objective > WEAK_SHARE_OF_CONSTANT * constant
 
 
 def _weighted(problem: Problem, weight: FloatArray | None, cost: float) -> Objective:

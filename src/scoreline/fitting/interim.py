@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scoreline.features.registry import featured
-from scoreline.fitting.model import Model, interruption_noted
+from scoreline.fitting.model import Model, interruption_recorded
 from scoreline.measures import Measure, best_threshold
 from scoreline.operators import Operator
 from scoreline.operators.convert import own_operator
@@ -118,10 +118,10 @@ def fitting(estimator: Any, X: Any, sample_weight: Any) -> Iterator[tuple[Operat
     (`estimator._interim.ready`). At Ctrl-C, `Interim.keep` sets the best model so far where the fit has set none.
     """
     interim = Interim()
-    threads, noted = parallel.thread_limit(estimator.n_jobs), interruption_noted(estimator, interim.keep_if_known)
+    threads, recorded = parallel.thread_limit(estimator.n_jobs), interruption_recorded(estimator, interim.keep_if_known)
     estimator._interim = interim
     try:
-        with verbosity(estimator.verbose), threads, memory_advice(), noted:
+        with verbosity(estimator.verbose), threads, memory_advice(), recorded:
             names = getattr(estimator, "_column_names", None)
             made = featured(estimator.features, X, sample_weight, estimator.monotone, names)
             with own_operator(made) as operator:

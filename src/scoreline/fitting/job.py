@@ -82,7 +82,7 @@ class Job:
 def _resumed(control: Control, plan: Plan, random_state: Any) -> tuple[Control, Any]:
     """Return control and random_state, or the seed of a checkpoint that the fallback has left.
 
-    The first method is then trained anew, without a record.
+    The first method is then trained again, without a record.
     """
     journal = control.journal
     left = None if journal is None or plan.fallback is None else journal.left_by(plan.fallback.solver.name)

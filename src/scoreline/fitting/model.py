@@ -100,7 +100,7 @@ def unchanged_on_error(estimator: Any) -> Iterator[None]:
 
 
 @contextmanager
-def interruption_noted(estimator: Any, keep: Callable[[], None]) -> Iterator[None]:
+def interruption_recorded(estimator: Any, keep: Callable[[], None]) -> Iterator[None]:
     """Give a model that was set before Ctrl-C came, or because of it, the status "interrupted"; errors leave all as it was.
 
     Where none was set yet, `keep` sets the best so far, if there is one. An error may come when the model is set already: of a

@@ -226,9 +226,9 @@ def _check_trained(clf: Any) -> None:
     if hasattr(clf, "coef_") and not (_is_vector(clf.coef_, (1, width)) and _is_vector(clf.intercept_, (1,))):
         raise ValueError(f"coef_ or intercept_ does not hold finite numbers for {width} features")
     if hasattr(clf, "coef_"):
-        lacking = [name for name in ALWAYS if not hasattr(clf, name)]
-        if lacking:
-            raise ValueError(f"{lacking[0]} is not there")
+        absent = [name for name in ALWAYS if not hasattr(clf, name)]
+        if absent:
+            raise ValueError(f"{absent[0]} is not there")
     for name, (kinds, words) in KINDS.items():
         value = getattr(clf, name, None)
         if hasattr(clf, name) and (type(value) not in kinds or (type(value) is float and np.isnan(value))):

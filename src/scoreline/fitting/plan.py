@@ -43,7 +43,7 @@ class ThresholdRule(Enum):
 
     NONE = "the threshold stays that of the trained intercept"
     TRAINING_SCORES = "the threshold is the best one on the training scores"
-    HELD_OUT_ROWS = "the threshold comes from a fifth of the rows that a first fit does not see"
+    HELD_OUT_ROWS = "the threshold comes from a fifth of the rows, held out of a first fit"
     LEAVE_ONE_OUT = "the threshold comes from leave-one-out scores"
     VALIDATION_ROWS = "the threshold comes from the validation rows of early stopping"
 
@@ -95,7 +95,7 @@ class Plan(NamedTuple):
         text = f"{self.measure.name}: {self.solver.name} {certified} the {self.risk.name} risk because {self.reason}; "
         text += self.threshold.value
         if self.fallback is not None:
-            case = "has found little or is degenerate" if self.rival else "is degenerate"
+            case = "is weak or degenerate" if self.rival else "is degenerate"
             text += (
                 f"; if that fit {case}, {self.fallback.solver.name} with the {self.fallback.risk.name} risk is tried"
             )
@@ -117,7 +117,7 @@ def plan(request: Request, measure: Measure, shape: Shape) -> Plan:
     threshold_measure = measure_of_threshold(measure, request.class_weight)
     fallback = _fallback(request, measure, choice, shape.features)
     rival = fallback is not None and measure.name in choice.solver.ample
-    reason = "it was asked for" if request.solver != "auto" else choice.solver.reason
+    reason = "it was requested" if request.solver != "auto" else choice.solver.reason
     rule = _threshold_rule(request, choice, threshold_measure, shape)
     return Plan(measure, threshold_measure, choice.risk, choice.solver, rule, fallback, rival, reason)
 

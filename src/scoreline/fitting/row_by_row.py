@@ -14,7 +14,7 @@ from scoreline.fitting.job import Job
 from scoreline.fitting.model import Model
 from scoreline.fitting.parameters import Parameters
 from scoreline.fitting.plan import ThresholdRule
-from scoreline.fitting.threshold import ScoredRows, careful_threshold, held_out_rows
+from scoreline.fitting.threshold import ScoredRows, held_out_rows, threshold_with_margin
 from scoreline.measures import best_threshold
 from scoreline.measures.score_sketch import RecentScores
 from scoreline.operators import Operator
@@ -64,7 +64,7 @@ class RowFit:
                 raise part.interruption
             z = rows.full_scores(_finite(self.scaled_rows.matvec(part.w[:-1]) + self.constant * float(part.w[-1])))
             own = None if rows.weight is None else rows.weight[held]
-            threshold = careful_threshold(job.plan.threshold_measure, ScoredRows(rows.sign[held], z[held], own))
+            threshold = threshold_with_margin(job.plan.threshold_measure, ScoredRows(rows.sign[held], z[held], own))
         run = self._run(rows.weight, seed, control.within(timer.left()))
         if run.interruption is not None and run.rows == 0.0 and (job.interim.ready or job.earlier_model):
             raise run.interruption  # nothing learnt: the run without the held-out rows, or the earlier model, stays

@@ -20,9 +20,9 @@ class ScoredRows(NamedTuple):
     weight: FloatArray | None
 
 
-def careful_threshold(measure: Measure, rows: ScoredRows) -> float:
+def threshold_with_margin(measure: Measure, rows: ScoredRows) -> float:
     """Return the best threshold on scores of rows that the model has not seen, for operating points with their margin."""
-    value = measure.careful_value if isinstance(measure, OperatingPoint) else measure
+    value = measure.value_with_margin if isinstance(measure, OperatingPoint) else measure
     return best_threshold(rows.sign, rows.scores, value, rows.weight, rises=True).threshold
 
 

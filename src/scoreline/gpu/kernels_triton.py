@@ -22,12 +22,12 @@ SORTED_ROWS = 1 << 21  # keys from which on rows are looked up in the order of t
 
 @triton.jit
 def _row_dots(
-    X, w, z, n, p, row_step, column_step, share, CUT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+    X, w, z, n, p, row_step, column_step, share, SPLIT: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     part = tl.program_id(1).to(tl.int64)
     first, last = 0, p
-    if CUT:
+    if SPLIT:
         first, last = part * share, tl.minimum(part * share + share, p)
     total = tl.zeros([ROWS, COLUMNS], tl.float64)
     for start in range(first, last, COLUMNS):
@@ -267,7 +267,7 @@ def _dots_of_rows(X: Tensor, w: Tensor) -> Tensor:
     out = torch.empty((parts, n), dtype=torch.float64, device=X.device)
     with torch.cuda.device(X.device):
         _row_dots[(triton.cdiv(n, 32), parts)](
-            X, w, out, n, p, *X.stride(), triton.cdiv(p, parts), CUT=parts > 1, ROWS=32, COLUMNS=64, num_warps=4
+            X, w, out, n, p, *X.stride(), triton.cdiv(p, parts), SPLIT=parts > 1, ROWS=32, COLUMNS=64, num_warps=4
         )
     return out[0] if parts == 1 else out.sum(0)
 

@@ -169,9 +169,9 @@ def _blocks(url: str, timeout: float) -> Iterator[bytes]:
         raise
     except urllib.error.HTTPError as error:
         error.close()
-        said = f"the server answered {error.code} {error.reason}"
+        reason = f"the server answered {error.code} {error.reason}"
         if error.code >= 500:
-            raise _BrokenError(said) from error
-        raise _RefusedError(f"{url} could not be fetched: {said}") from error
+            raise _BrokenError(reason) from error
+        raise _RefusedError(f"{url} could not be fetched: {reason}") from error
     except (OSError, http.client.HTTPException) as error:
         raise _BrokenError(f"{failure} ({getattr(error, 'reason', None) or repr(error)})") from error

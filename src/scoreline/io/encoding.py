@@ -449,19 +449,19 @@ class Survey:
 
     def _note_missing(self, columns: list[Column]) -> None:
         """Say what was done about missing values."""
-        lacking = [column for column in columns if self.summaries[column.name].missing]
-        if not lacking:
+        with_gaps = [column for column in columns if self.summaries[column.name].missing]
+        if not with_gaps:
             return
         done = []
-        if any(column.kind == "number" for column in lacking):
+        if any(column.kind == "number" for column in with_gaps):
             value = "the mean" if self.impute == "mean" else "0"
             marked = ", and marked by an indicator feature" if self.indicators else ""
             done.append(f"numbers are filled with {value}{marked}")
-        if any(column.kind == "category" for column in lacking):
+        if any(column.kind == "category" for column in with_gaps):
             done.append("missing text is a category of its own")
-        counts = [(column.name, self.summaries[column.name].missing) for column in lacking]
+        counts = [(column.name, self.summaries[column.name].missing) for column in with_gaps]
         shown = [f"{name!r} ({count:,} row{'' if count == 1 else 's'})" for name, count in counts]
-        have = "1 column has" if len(lacking) == 1 else f"{len(lacking)} columns have"
+        have = "1 column has" if len(with_gaps) == 1 else f"{len(with_gaps)} columns have"
         note("%s missing values: %s: %s", have, "; ".join(done), cells.first_twenty(shown))
 
     def _number(self, name: str, summary: Summary) -> Column:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 STALE_SECONDS = 3600.0
 PART_NUMBERS = itertools.count()  # distinct names for the writers of one process
@@ -80,6 +80,21 @@ def _remove_stale(path: Path) -> None:
                     os.kill(int(part.name.split(".")[-3]), 0)
                 except ProcessLookupError:
                     part.unlink()
+
+
+def lock_file(file: IO[Any]) -> None:
+    """Lock an open file for this process until it is closed; raise BlockingIOError if another process has locked it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        except OSError as error:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def sync_folder(folder: Path) -> None:

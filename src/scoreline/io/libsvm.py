@@ -200,9 +200,9 @@ def _read_text(text: AnyArray, edges: AnyArray, path: Path, line: int) -> Piece:
     info, room = np.zeros((chunks, 6), dtype=np.int64), 64
     kind: Any = np.int32
     while True:
-        indices, unsure = np.empty(entries, dtype=kind), np.empty((chunks, room, 3), dtype=np.int64)
+        indices, inexact = np.empty(entries, dtype=kind), np.empty((chunks, room, 3), dtype=np.int64)
         most = INT32_MAX if kind is np.int32 else 2**60 - 1
-        arrays = (labels, indptr, indices, data, module.FIVE_POWERS, unsure, info, most)
+        arrays = (labels, indptr, indices, data, module.FIVE_POWERS, inexact, info, most)
         parallel.run_chunks(module.read_chunks, chunks, text, edges, starts, counts, *arrays)
         failed = np.flatnonzero(info[:, module.CODE])
         if len(failed) and info[failed[0], module.CODE] == module.WIDE_INDEX and kind is np.int32:
@@ -210,11 +210,11 @@ def _read_text(text: AnyArray, edges: AnyArray, path: Path, line: int) -> Piece:
             continue
         if len(failed):
             raise ValueError(_message(text, path, line, *map(int, info[failed[0], : module.PLACE + 1])))
-        if info[:, module.UNSURES].max(initial=0) <= room:
+        if info[:, module.INEXACTS].max(initial=0) <= room:
             break
-        room = int(info[:, module.UNSURES].max())
+        room = int(info[:, module.INEXACTS].max())
     for c in range(chunks):  # Python converts numbers that the kernel could not round: one in a thousand of 20 digits
-        for target, begin, end in unsure[c, : info[c, module.UNSURES]]:
+        for target, begin, end in inexact[c, : info[c, module.INEXACTS]]:
             value = float(bytes(text[begin:end]))
             if not np.isfinite(value):
                 code = module.BAD_VALUE if target >= 0 else module.BAD_LABEL

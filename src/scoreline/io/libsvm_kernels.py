@@ -22,12 +22,12 @@ from scoreline.runtime.compile import kernel
 FINE, BAD_LABEL, BAD_INDEX, BAD_VALUE, WIDE_INDEX, CHANGED = 0, 1, 2, 3, 4, 5
 # Columns of `info`, which has one row per chunk: the error code and its place, the count of numbers that the caller converts,
 # the smallest and largest index, and the count of skipped qids.
-CODE, PLACE, UNSURES, LOWEST, HIGHEST, QIDS = 0, 1, 2, 3, 4, 5
+CODE, PLACE, INEXACTS, LOWEST, HIGHEST, QIDS = 0, 1, 2, 3, 4, 5
 HASH, COLON, SMALL_Q = 35, 58, 113
 MAY_WRAP = 2.0**62  # an index beyond this, of more than 18 digits, may have overflowed its integer
 SMALLEST, LARGEST = -342, 308  # powers of ten beyond which every number of 19 digits is 0 or infinite
 POWERS = np.array([10.0**k for k in range(23)])  # exact
-NOT_A_NUMBER, UNSURE, EXACT = -1, 0, 1
+NOT_A_NUMBER, INEXACT, EXACT = -1, 0, 1
 ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 LOW = np.uint64(0xFFFFFFFF)
 EXACT_INTEGERS = np.uint64(1 << 53)
@@ -210,7 +210,7 @@ def short_decimal(text, i, stop):
 
 @kernel
 def decimal(text, i, stop, tables, bits):
-    """Read the number at text[i:stop]; return (value, where it ends, EXACT or UNSURE or NOT_A_NUMBER)."""
+    """Read the number at text[i:stop]; return (value, where it ends, EXACT or INEXACT or NOT_A_NUMBER)."""
     negative = False
     if i < stop and (text[i] == 45 or text[i] == 43):
         negative, i = text[i] == 45, i + 1
@@ -253,7 +253,7 @@ def decimal(text, i, stop, tables, bits):
     if sure and dropped:
         above, sure = scaled(w + np.uint64(1), q, tables, bits)
         sure = sure and above == value
-    return (-value if negative else value), i, EXACT if sure else UNSURE
+    return (-value if negative else value), i, EXACT if sure else INEXACT
 
 
 @kernel
@@ -322,24 +322,24 @@ def count_lines(text, i, stop):
 
 
 @kernel
-def read_chunks(text, edges, starts, counts, labels, indptr, indices, data, tables, unsure, info, most, first, last):
+def read_chunks(text, edges, starts, counts, labels, indptr, indices, data, tables, inexact, info, most, first, last):
     """Read chunks into the arrays from row starts[c, 0] and entry starts[c, 1] on, at most counts[c] rows and entries.
 
     There can be more only if another process changes the memory-mapped file after it was counted; they are not written.
-    unsure[c] receives (entry or -1 - row, first byte, one past the last) of numbers that the caller converts, as many as
+    inexact[c] receives (entry or -1 - row, first byte, one past the last) of numbers that the caller converts, as many as
     fit. `most` is the largest allowed index.
     """
     for c in range(first, last):
         info[c, :] = 0
         code, place = read_lines(
             text, edges[c], edges[c + 1], starts[c, 0], starts[c, 1], counts[c, 0], counts[c, 1], labels, indptr, indices, data,
-            tables, unsure[c], info[c], most,
+            tables, inexact[c], info[c], most,
         )  # fmt: skip
         info[c, CODE], info[c, PLACE] = code, place
 
 
 @kernel
-def read_lines(text, i, stop, row, entry, rows, entries, labels, indptr, indices, data, tables, unsure, info, most):
+def read_lines(text, i, stop, row, entry, rows, entries, labels, indptr, indices, data, tables, inexact, info, most):
     """Read complete lines, at most `rows` rows and `entries` entries; return (FINE, stop), or an error code and its place."""
     bits = np.empty(1, dtype=np.uint64)
     row_end, entry_end = row + rows, entry + entries
@@ -357,8 +357,8 @@ def read_lines(text, i, stop, row, entry, rows, entries, labels, indptr, indices
             value, end, state = decimal(text, i, stop, tables, bits)
             if state == NOT_A_NUMBER or not math.isfinite(value):
                 return BAD_LABEL, i
-            if state == UNSURE:
-                note(unsure, info, -1 - row, i, end)
+            if state == INEXACT:
+                note(inexact, info, -1 - row, i, end)
         if not ends_word(byte_at(text, end, stop)):
             return BAD_LABEL, i
         if row >= row_end:
@@ -396,8 +396,8 @@ def read_lines(text, i, stop, row, entry, rows, entries, labels, indptr, indices
                 value, end, state = decimal(text, i, stop, tables, bits)
                 if state == NOT_A_NUMBER or not math.isfinite(value):
                     return BAD_VALUE, i
-                if state == UNSURE:
-                    note(unsure, info, entry, i, end)
+                if state == INEXACT:
+                    note(inexact, info, entry, i, end)
             if not ends_word(byte_at(text, end, stop)):
                 return BAD_VALUE, i
             if entry >= entry_end:
@@ -464,9 +464,9 @@ def end_of_line(text, i, stop):
 
 
 @kernel
-def note(unsure, info, target, begin, end):
+def note(inexact, info, target, begin, end):
     """Leave the conversion of a number to the caller."""
-    k = info[UNSURES]
-    if k < len(unsure):
-        unsure[k, 0], unsure[k, 1], unsure[k, 2] = target, begin, end
-    info[UNSURES] = k + 1
+    k = info[INEXACTS]
+    if k < len(inexact):
+        inexact[k, 0], inexact[k, 1], inexact[k, 2] = target, begin, end
+    info[INEXACTS] = k + 1

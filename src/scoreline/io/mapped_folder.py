@@ -6,7 +6,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from scoreline.io.encoding import Encoding
-from scoreline.io.files import atomic_file, check_plain, sync_folder
+from scoreline.io.files import atomic_file, check_plain, lock_file, sync_folder
 from scoreline.io.libsvm import INT32_MAX
 from scoreline.io.model_archive import read_json
 from scoreline.io.sources import Dataset, SequenceSource, Source, UnfitError, open_source
@@ -91,7 +91,7 @@ def convert(source: Any, folder: Any, *, dtype: str = "float64", overwrite: bool
         _check_place(folder, overwrite)
         opened = open_source(source, **options)
         if part.exists():
-            logger.info("%s: an earlier conversion was interrupted; it is begun anew", folder)
+            logger.info("%s: an earlier conversion was interrupted; starting again", folder)
         _remove(part)
         part.mkdir()
         try:
@@ -154,7 +154,7 @@ def _fill(part: Path, opened: Source, dtype: str) -> None:
     header["files"] = {}
     for path in sorted(part.glob("*.npy")):
         header["files"][path.name] = {"bytes": path.stat().st_size, "crc32": checksum(path)}
-        with path.open("rb") as file:
+        with path.open("r+b") as file:  # Windows flushes only files that are open for writing
             os.fsync(file.fileno())
     with atomic_file(part / HEADER) as file:
         file.write(json.dumps({"format": FORMAT, "version": VERSION, **header}, indent=1).encode())
@@ -163,21 +163,17 @@ def _fill(part: Path, opened: Source, dtype: str) -> None:
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
     """Hold a lock against other conversions to the same folder; the lock ends with the process."""
-    try:
-        import fcntl
-    except ImportError as error:
-        raise ImportError("convert needs file locks as Linux and macOS have them (fcntl)") from error
-
     path = folder.with_name(f".{folder.name}.lock")
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
     while True:
         try:  # without following a link or emptying a file that another user put there
-            lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+")
+            lock = os.fdopen(os.open(path, flags, 0o666), "r+")
         except OSError as error:
             raise OSError(
                 error.errno, f"cannot write {path}: {error.strerror}; remove it, or choose another folder"
             ) from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(lock)
             if path.exists() and path.stat().st_ino == os.fstat(lock.fileno()).st_ino:
                 break
         except BlockingIOError:
@@ -189,7 +185,8 @@ def _lock(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(PermissionError):  # Windows keeps a file that is open; the next conversion uses it
+            path.unlink(missing_ok=True)
         lock.close()
 
 

@@ -175,10 +175,10 @@ def from_frame(source: Any) -> Any:
         try:
             return pa.Table.from_pandas(source, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            said = "; ".join(map(str, error.args))
-            found = re.search(r"Conversion failed for column (.*) with type", said, re.S)
+            message = "; ".join(map(str, error.args))
+            found = re.search(r"Conversion failed for column (.*) with type", message, re.S)
             where = f"column {found[1]!r}" if found else "the frame"
-            raise ValueError(f"{where} mixes types or holds objects ({said}); convert it with astype") from error
+            raise ValueError(f"{where} mixes types or holds objects ({message}); convert it with astype") from error
     hint = "; call collect() first" if type(source).__name__ == "LazyFrame" else ""
     raise ValueError(
         f"source is a {type(source).__name__}, expected a path, a pandas or polars frame, or a pyarrow table{hint}"
@@ -452,11 +452,11 @@ class CsvTable(Table):
                     raise
                 raise ValueError(message) from error
 
-    def _message(self, said: str) -> str | None:
+    def _message(self, message: str) -> str | None:
         """Return a plain message for an error of pyarrow, or None if there is none."""
-        ragged = re.search(r"Expected (\d+) columns, got (\d+)", said)
-        if "UTF8" in said or "codec" in said or (ragged and not self._is_utf8()):
-            return f"{self.path} is not UTF-8 text ({said:.200}); save it as UTF-8"
+        ragged = re.search(r"Expected (\d+) columns, got (\d+)", message)
+        if "UTF8" in message or "codec" in message or (ragged and not self._is_utf8()):
+            return f"{self.path} is not UTF-8 text ({message:.200}); save it as UTF-8"
         if ragged:
             line = None
             with contextlib.suppress(csv.Error, UnicodeDecodeError):
@@ -466,9 +466,9 @@ class CsvTable(Table):
                 f"{where}: got {ragged[2]} values, expected {ragged[1]} as in the header; put values that contain the "
                 f"separator {self.separator!r} into double quotes, or pass separator=..."
             )
-        if "mpty CSV" in said and ("block" not in said or self.path.stat().st_size < CSV_BLOCK_BYTES):
+        if "mpty CSV" in message and ("block" not in message or self.path.stat().st_size < CSV_BLOCK_BYTES):
             return f"{self.path} is empty, expected a line with the names of the columns, then rows"
-        if "straddling" in said or "Empty CSV file or block" in said:
+        if "straddling" in message or "Empty CSV file or block" in message:
             length = f"a value is longer than {CSV_BLOCK_BYTES} bytes"
             return f"{self.path}: {length}; a double quote that is not closed is the usual cause"
         return None

@@ -44,19 +44,19 @@ def minimum(v, quadratic, absolute, lower, upper, out):
 
 
 @kernel
-def least(v, doubt, quadratic, absolute, lower, upper):
-    """Return the sum of least terms for slopes anywhere in v +- doubt, and the sum of magnitudes. O(p).
+def least(v, uncertainty, quadratic, absolute, lower, upper):
+    """Return the sum of least terms for slopes anywhere in v +- uncertainty, and the sum of magnitudes. O(p).
 
     The least of a coordinate is concave in its slope, so it is smallest at an end of the interval.
     """
     total, size = 0.0, 0.0
     for j in range(len(v)):
-        first = v[j] - doubt[j]
+        first = v[j] - uncertainty[j]
         value, magnitude = _term(
             first, _coordinate(first, quadratic[j], absolute[j], lower[j], upper[j]), quadratic[j], absolute[j]
         )
-        if doubt[j] > 0.0:
-            second = v[j] + doubt[j]
+        if uncertainty[j] > 0.0:
+            second = v[j] + uncertainty[j]
             other, its_magnitude = _term(
                 second, _coordinate(second, quadratic[j], absolute[j], lower[j], upper[j]), quadratic[j], absolute[j]
             )

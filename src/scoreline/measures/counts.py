@@ -46,7 +46,7 @@ class Accuracy(CountsBasedMeasure):
     """Share of rows predicted right."""
 
     name = "accuracy"
-    summary = "share of rows predicted right"
+    summary = "share of rows predicted correctly"
     risks = ("hinge", "logistic", "hinge_free_intercept", "contingency", "contingency_entropy")
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -70,7 +70,7 @@ class FBeta(CountsBasedMeasure):
     """F-beta: harmonic mean of precision and recall, recall counting beta^2 times."""
 
     name = "fbeta"
-    summary = "F-beta: harmonic mean of precision and recall, recall counting beta² times"
+    summary = "F-beta: harmonic mean of precision and recall, where recall has the weight beta²"
     risks = ALL_RISKS
 
     def __init__(self, beta: float = 1.0):
@@ -101,7 +101,7 @@ class Jaccard(CountsBasedMeasure):
     """Jaccard index of the true and the predicted positives."""
 
     name = "jaccard"
-    summary = "Jaccard: true positives over all that are or are called positive"
+    summary = "Jaccard: true positives divided by all rows that are positive or predicted positive"
     risks = ALL_RISKS
 
     def from_counts(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
@@ -120,7 +120,7 @@ class GowerLegendre(CountsBasedMeasure):
 
     name = "gower_legendre"
     research = True
-    summary = "Gower-Legendre: right over right plus sigma times wrong"
+    summary = "Gower-Legendre: correct predictions divided by correct plus sigma times wrong ones"
     risks = ALL_RISKS
 
     def __init__(self, sigma: float = 0.5):
@@ -214,7 +214,7 @@ class Kappa(CountsBasedMeasure):
 
 
 class Savings(CountsBasedMeasure):
-    """Share of the cost that is saved beside the cheaper of flagging no row and flagging all rows.
+    """Share of the cost saved, compared with the cheaper of flagging no row and flagging all rows.
 
     Costs that differ by row are weights of the rows: that of a negative is its cost as a false positive, that of a positive its
     cost if it is missed (`row_costs`).
@@ -226,7 +226,7 @@ class Savings(CountsBasedMeasure):
     """
 
     name = "savings"
-    summary = "share of the cost that is saved beside flagging no row, or all rows if that costs less"
+    summary = "share of the cost saved, compared with flagging no row, or all rows if that is cheaper"
     range = (-np.inf, 1.0)
     risks = COUNT_RISKS
 

@@ -88,7 +88,7 @@ class OperatingPoint(CountsBasedMeasure):
         """Return the p-value of the hypothesis that the constraint is broken: small means that the counts prove it."""
         return binomial_tail(*self.trials(tp, fp, fn, tn))
 
-    def doubt(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    def p_value_if_met(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the p-value of the hypothesis that the constraint holds: small means that the counts refute it."""
         successes, trials, limit = self.trials(tp, fp, fn, tn)
         return binomial_tail(np.asarray(trials) - np.asarray(successes), trials, 1.0 - limit)
@@ -161,7 +161,7 @@ class OperatingPoint(CountsBasedMeasure):
             return target * chance
         return np.where(chance >= self.confidence, 1.0 + target, chance)
 
-    def careful_value(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    def value_with_margin(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the objective of a threshold on held-out rows: `robust_value` where the constraint is met."""
         if self.confidence is not None:
             return self.robust_value(tp, fp, fn, tn)
@@ -445,10 +445,10 @@ class RecallAtCost(OperatingPoint):
             return super().proof(tp, fp, fn, tn)
         return self._bet(1.0, fp, fn, tp + tn)
 
-    def doubt(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
+    def p_value_if_met(self, tp: Counts, fp: Counts, fn: Counts, tn: Counts) -> Counts:
         """Return the p-value of a mean cost within the limit (eq. cost-test)."""
         if self.one_cost:
-            return super().doubt(tp, fp, fn, tn)
+            return super().p_value_if_met(tp, fp, fn, tn)
         return self._bet(-1.0, fp, fn, tp + tn)
 
     @property

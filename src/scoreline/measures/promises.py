@@ -187,7 +187,7 @@ def check_counts(promise: Promise, tp: int, fp: int, fn: int, tn: int, level: fl
     measure = get_measure(promise.measure, promise.measure_params)
     assert isinstance(measure, OperatingPoint)
     counts = (float(tp), float(fp), float(fn), float(tn))
-    p_value = float(measure.doubt(*counts))
+    p_value = float(measure.p_value_if_met(*counts))
     value, rows = float(measure.limited(*counts)), int(measure.trials(*counts)[1])
     broken = rows > 0 and p_value <= 1.0 - level
     return PromiseCheck(broken, promise.constraint, promise.bound, value, rows, p_value, level)

@@ -47,7 +47,7 @@ class PartialRocAuc(RankingMeasure):
     """ROC area up to a false positive rate, standardised by McClish as scikit-learn's roc_auc_score does."""
 
     name = "partial_roc_auc"
-    summary = "area under the ROC curve up to false positive rate max_fpr, standardised to 0.5 for chance"
+    summary = "area under the ROC curve up to false positive rate max_fpr, rescaled so that chance is 0.5"
     risks = ("roc_area", "partial_roc", "roc_area_squared", "logistic")
     contenders = ("roc_area", "logistic", "squared_hinge")
 
@@ -78,7 +78,7 @@ class AveragePrecision(RankingMeasure):
     """Mean over the positives of the precision at their place, the same for tied rows."""
 
     name = "average_precision"
-    summary = "average precision: mean of the precision at the place of each positive"
+    summary = "average precision: mean of the precision at the rank of each positive"
     risks = ("roc_area", "roc_area_squared", "logistic", "average_precision")
     contenders = ("roc_area", "logistic", "squared_hinge")
 

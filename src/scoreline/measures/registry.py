@@ -8,6 +8,21 @@ from scoreline import measures
 from scoreline.measures.base import Measure
 from scoreline.runtime.registry import discover, unknown_name
 
+# What users of other libraries call a measure, or the name that a bare rate most likely stands for.
+OTHER_NAMES = {
+    "ap": "average_precision",
+    "auc": "roc_auc",
+    "aucpr": "average_precision",
+    "auroc": "roc_auc",
+    "f1_score": "f1",
+    "matthews_corrcoef": "mcc",
+    "pr_auc": "average_precision",
+    "precision": "recall_at_precision",
+    "recall": "precision_at_recall",
+    "sensitivity": "precision_at_recall",
+    "specificity": "tpr_at_fpr",
+}
+
 
 @cache
 def all_measures() -> dict[str, type[Measure]]:
@@ -32,12 +47,14 @@ def get_measure(measure: str | Measure, params: dict[str, Any] | None = None) ->
     """
     if isinstance(measure, Measure):
         if params:
-            raise ValueError(f"measure_params={params!r} goes with a measure's name; the Measure object has its own")
+            raise ValueError(
+                f"measure_params={params!r} is only for a measure given by name; a Measure object has its own parameters"
+            )
         return measure
     try:
         factory = all_measures()[measure]
     except (KeyError, TypeError):
-        raise unknown_name("measure", measure, all_measures()) from None
+        raise unknown_name("measure", measure, all_measures(), OTHER_NAMES) from None
     try:
         return factory(**(params or {}))
     except TypeError:

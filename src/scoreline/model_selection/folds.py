@@ -145,6 +145,7 @@ class Candidate(NamedTuple):
     values: FloatArray
     cost: float | None = None
     features: str = "linear"
+    l1_ratio: float | None = None
 
     def open_edge(self, decade: int) -> str | None:
         """Return "strong" or "weak" where the best alpha is the first or the last and the measure still grows there, else None.
@@ -209,6 +210,7 @@ def results_table(given: list[float] | None, candidates: list[Candidate]) -> dic
         "alpha": np.concatenate([np.take(each.alphas, order) for each, order in zip(candidates, orders, strict=True)]),
         "risk": np.repeat([each.risk.name for each in candidates], sizes),
         "features": np.repeat([each.features for each in candidates], sizes),
+        "l1_ratio": np.repeat([np.nan if each.l1_ratio is None else each.l1_ratio for each in candidates], sizes),
         "cost": np.repeat([np.nan if each.cost is None else each.cost for each in candidates], sizes),
         "mean_test_score": means, "std_test_score": deviations, "rank_test_score": ranks, **splits,
     }  # fmt: skip

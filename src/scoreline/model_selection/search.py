@@ -44,6 +44,8 @@ from scoreline.operators import InterceptOperator, Operator
 from scoreline.operators.codes import CodesOperator
 from scoreline.operators.wrappers import scaled, unwrapped
 from scoreline.penalties import BoundedPenalty, Penalty
+from scoreline.penalties.elastic_net import check_ratio
+from scoreline.penalties.registry import get_penalty
 from scoreline.risks.on_base_scores import on_base_scores
 from scoreline.runtime.checks import check_choice, check_flag, check_number
 from scoreline.runtime.messages import warn_user
@@ -54,7 +56,7 @@ from scoreline.solvers.common.cost_method import CostMethod
 from scoreline.solvers.common.hessian import MAX_FEATURES
 from scoreline.solvers.common.loop import Control
 from scoreline.solvers.common.method import Method
-from scoreline.solvers.common.path import solve_path
+from scoreline.solvers.common.path import alpha_max, solve_path
 from scoreline.solvers.common.run_warnings import is_degenerate
 from scoreline.solvers.cost_search import CostSearchSolver, costs_to_try
 
@@ -63,7 +65,9 @@ DECADE = 2  # alphas of the grid per factor of ten
 FEATURE_ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(1, -4, 5 * DECADE + 1))  # of additive features and pairs
 ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 6 * DECADE + 1))
 STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
-OWN = ("alphas", "cv", "selection")  # parameters that MeasureClassifier has not
+PATH_DECADES = 3  # of the grid below the smallest alpha without any feature, where the penalty has such
+WITH_RATIO = ("elastic_net", "group")  # penalties with an l1_ratio
+OWN = ("alphas", "l1_ratios", "cv", "selection")  # parameters that MeasureClassifier has not
 
 
 def _no_stream(estimator: Any) -> None:
@@ -82,44 +86,53 @@ class MeasureClassifierCV(MeasureClassifier):
     Parameters
     ----------
     measure, measure_params : as in MeasureClassifier
-        What you report.
+        The measure you report. The folds choose by it, too.
     alphas : sequence of float, default=None
-        Strengths to choose from; None for 13 from 1 to 1e-6. That grid is widened a decade at a time, to at most 1e3 and 1e-9,
-        while the best alpha is at its edge and the measure still grows there by more than the standard error. A list of
-        your own is not widened.
+        Penalty strengths to choose from; None for 13 from 1 to 1e-6. That grid is widened a decade at a time, to at most 1e3
+        and 1e-9, while the best alpha is at its edge and the measure still grows there by more than the standard error. Pass
+        a list of your own to save time; it is not widened. With penalties that leave no feature in the model above some
+        alpha, the grid covers three decades below that one (`alpha_max`).
+    l1_ratios : sequence of float, default=None
+        Values of `l1_ratio` to choose from, for penalty="elastic_net" and "group"; None for that of `penalty_params`. Pass
+        two or three, such as [0.5, 0.9, 1.0], if you do not know how sparse the model should be.
     cv : int, splitter or iterable, default=5
-        Folds, as scikit-learn's `check_cv` understands them. For a number, the rows of positive weight are split, stratified.
+        Folds, as scikit-learn's `check_cv` understands them. A number means stratified folds of the rows of positive weight.
+        Use a splitter such as GroupKFold if rows belong together, and 10 if positives are few.
     selection : {"best", "one_standard_error"}, default="best"
-        The alpha with the best mean, or the largest one whose mean is within a standard error of it.
+        "best" takes the alpha with the best mean. "one_standard_error" takes the largest alpha whose mean is within a
+        standard error of it: choose it if you prefer the simpler model.
     solver : as in MeasureClassifier
         How J is minimised.
     risk : str or list of str, default="auto"
         As in MeasureClassifier, or several to choose among by the same folds; the one chosen is `risk_`. "auto" tries three
-        for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge beside ROC area for
-        average_precision and partial_roc_auc, beside PRBEP for prbep.
+        for the measures of the top of a ranking, where none is always ahead: logistic and squared hinge in addition to ROC
+        area for average_precision and partial_roc_auc, and in addition to PRBEP for prbep.
     solver_params, penalty, penalty_params, bounds, monotone, fit_intercept, intercept_scaling, scaling
         As in MeasureClassifier.
     threshold : {"auto", "train", "holdout", "none"}, default="auto"
-        As in MeasureClassifier, but for "auto", which takes the threshold of the held-out rows.
+        As in MeasureClassifier, except that "auto" tunes the threshold on the held-out scores of all folds.
     features : {"linear", "additive", "pairs", "auto"}, Additive or Pairs, default="linear"
         As in MeasureClassifier. "auto" chooses among a linear model, an additive one and one with pairs, all on the same bins:
-        the simplest one that the best does not exceed by more than the standard error of the difference. Bins are learnt once
-        from all rows, without labels; pairs are chosen anew on the training rows of each fold. The grid of alphas reaches from
-        10 to 1e-4 for additive features and pairs.
+        the simplest one that the best does not exceed by more than the standard error of the difference. Choose it for a
+        table that you know little about. Bins are learnt once from all rows, without labels; pairs are chosen again on the
+        training rows of each fold. The grid of alphas reaches from 10 to 1e-4 for additive features and pairs.
     class_weight, tol, max_iter, max_time, random_state, n_jobs, verbose : as in MeasureClassifier
         max_time is that of a single fit.
     probability : bool, default=False
-        Learn a sigmoid from the scores of the held-out rows at the chosen alpha, for `predict_proba`. No further fits, but for
-        amp, cost_search below 1000 features, moments, spade and stamp, which take one more for each fold, with the chosen cost.
+        Calibrate a sigmoid for `predict_proba` on the scores of the held-out rows at the chosen alpha. This needs no further
+        fits, except for amp, cost_search below 1000 features, moments, spade and stamp, which need one more per fold.
 
     Attributes
     ----------
     alpha_ : float
         The alpha chosen.
+    l1_ratio_ : float or None
+        The share of absolute values that was chosen, or that of `penalty`; None for penalties without one.
     cv_results_ : dict of arrays
-        One entry for each risk, cost and alpha, in the order given, else from strong to weak: risk, cost (weight of a
-        positive, NaN where each fit has its own), alpha, mean_test_score, std_test_score (with n - 1), rank_test_score, and
-        split0_test_score, split1_test_score, ... Folds without a value are left out of means.
+        One entry for each l1_ratio, risk, cost and alpha, in the order given, else from strong to weak: l1_ratio (NaN without
+        l1_ratios), risk, cost (weight of a positive, NaN where each fit has its own), alpha, mean_test_score,
+        std_test_score (with n - 1), rank_test_score, and split0_test_score, split1_test_score, ... Folds without a value
+        are left out of means.
     features_ : str
         The kind of features that was trained: "linear", "additive" or "pairs".
     cv_passes_ : float
@@ -142,6 +155,7 @@ class MeasureClassifierCV(MeasureClassifier):
         measure: str | Measure = "roc_auc",
         measure_params: dict[str, Any] | None = None,
         alphas: Sequence[float] | None = None,
+        l1_ratios: Sequence[float] | None = None,
         cv: Any = 5,
         selection: str = "best",
         solver: str = "auto",
@@ -168,6 +182,7 @@ class MeasureClassifierCV(MeasureClassifier):
         self.measure = measure
         self.measure_params = measure_params
         self.alphas = alphas
+        self.l1_ratios = l1_ratios
         self.cv = cv
         self.selection = selection
         self.solver = solver
@@ -218,6 +233,7 @@ class MeasureClassifierCV(MeasureClassifier):
             The fitted classifier.
         """
         alphas = self._checked_alphas()
+        self._check_l1_ratios()
         check_choice("selection", self.selection, ("best", "one_standard_error"))
         check_flag("probability", self.probability)
         final = self._classifier(alphas[0])
@@ -256,9 +272,10 @@ class MeasureClassifierCV(MeasureClassifier):
                 new.__dict__.pop(name, None)
             new.__dict__.update({k: v for k, v in vars(final).items() if _is_fitted(k)})
             new.features_ = chosen.features
+            new.l1_ratio_ = getattr(search.penalty_at(chosen.l1_ratio), "l1_ratio", None)
             new.alpha_, new.cv_passes_ = final.alpha, float(sum(fold.passes for fold in folds))
             new.cv_results_ = results_table(self._given_alphas(), candidates)
-        self._tell_edge(chosen, parameters.measure)
+        self._warn_at_edge(chosen, parameters.measure)
         if undefined:
             warn_user(
                 f"{parameters.measure.name} is not defined on the rows that fold {', '.join(map(str, undefined))} leaves out "
@@ -294,6 +311,7 @@ class MeasureClassifierCV(MeasureClassifier):
         final.alpha = chosen.alphas[best]
         # What the folds have judged is named: "auto" might take another for all rows.
         final.set_params(risk=chosen.risk.name, solver=chosen.solver)
+        final.set_params(penalty_params=self._penalty_params(chosen.l1_ratio))
         final.set_params(features=self._features_for(chosen.features))
         if chosen.cost is not None:
             final.set_params(solver_params={**parameters.options, "cost": chosen.cost})
@@ -340,10 +358,12 @@ class MeasureClassifierCV(MeasureClassifier):
         final = self._classifier(self.alpha_)
         final.set_params(probability=self.probability, risk=self.risk_, solver=self.solver_)
         final.set_params(features=self._features_for(self.features_))
+        if self.l1_ratios is not None:
+            final.set_params(penalty_params=self._penalty_params(getattr(self, "l1_ratio_", None)))
         if self.folds_chose_cost:
             final.set_params(solver_params={**(self.solver_params or {}), "cost": self.cost_})
         final.__dict__.update({k: v for k, v in vars(self).items() if _is_fitted(k)})
-        for name in ("alpha_", "features_", "cv_results_", "cv_passes_"):
+        for name in ("alpha_", "l1_ratio_", "features_", "cv_results_", "cv_passes_"):
             final.__dict__.pop(name, None)
         final.save(path, encoding)
 
@@ -369,7 +389,7 @@ class MeasureClassifierCV(MeasureClassifier):
     def _given_alphas(self) -> list[float] | None:
         return None if self.alphas is None else [float(a) for a in self.alphas]
 
-    def _tell_edge(self, chosen: Candidate, measure: Measure) -> None:
+    def _warn_at_edge(self, chosen: Candidate, measure: Measure) -> None:
         """Warn if the best alpha is at a limit of the widened grid; log it if it is at the edge of the user's own list."""
         edge = chosen.open_edge(min(DECADE, len(chosen.alphas) - 1)) if len(chosen.alphas) > 1 else None
         if edge is None:
@@ -395,8 +415,29 @@ class MeasureClassifierCV(MeasureClassifier):
             raise ValueError(f"alphas={given!r} has a number twice")
         return sorted(map(float, given), reverse=True)
 
+    def _check_l1_ratios(self) -> None:
+        """Raise unless these are shares that the penalty takes."""
+        given = self.l1_ratios
+        if given is None:
+            return
+        if np.ndim(given) != 1 or len(given) == 0 or len(set(given)) != len(given):
+            raise ValueError(f"l1_ratios={given!r} must be a list of one or more different numbers from 0 to 1")
+        if not isinstance(self.penalty, str) or self.penalty not in WITH_RATIO:
+            raise ValueError(
+                f"l1_ratios={given!r} goes with a penalty by name, one of {', '.join(map(repr, WITH_RATIO))}, got "
+                f"penalty={self.penalty!r:.100}"
+            )
+        for ratio in given:
+            check_ratio(ratio)
+
+    def _penalty_params(self, l1_ratio: float | None) -> dict[str, Any] | None:
+        """Return the parameters of the penalty with this share; as they are for None."""
+        return self.penalty_params if l1_ratio is None else {**(self.penalty_params or {}), "l1_ratio": l1_ratio}
+
     def _classifier(self, alpha: float) -> MeasureClassifier:
         options = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
+        if self.l1_ratios is not None:
+            options["penalty_params"] = self._penalty_params(float(self.l1_ratios[0]))
         if not isinstance(self.risk, str):
             options["risk"] = "auto"  # until one of them is chosen
         options["probability"] = False  # the scores of the folds give them
@@ -422,6 +463,7 @@ class Search:
     ):
         self.cv, self.parameters, self.rows, self.splits, self.interim = cv, parameters, rows, splits, interim
         self.names = names
+        self.l1_ratio: float | None = None  # in use; None for that of the parameters
         self.kind: str | None = None  # of the features in use; None for the columns of X
         self.additive_alpha = 0.0
         self._paired: dict[Any, CodesOperator] = {}
@@ -464,6 +506,14 @@ class Search:
 
     def _of_kind(self, alphas: list[float]) -> tuple[list[Candidate], Candidate]:
         """Return what was tried for the features in use, and the best of it."""
+        found = [(self._of_ratio(ratio, alphas)) for ratio in self.cv.l1_ratios or (None,)]
+        best = max((each for _, each in found), key=self._merit)  # the first of equal ones
+        return [each if each is best else each.without_scores() for own, _ in found for each in own], best
+
+    def _of_ratio(self, l1_ratio: float | None, alphas: list[float]) -> tuple[list[Candidate], Candidate]:
+        """Return the same for one `l1_ratio`."""
+        self.l1_ratio = None if l1_ratio is None else float(l1_ratio)
+        self.parameters = self.parameters._replace(penalty=self.penalty_at(self.l1_ratio))
         risks = None if isinstance(self.cv.risk, str) else list(self.cv.risk)
         rows, measure = self.rows, self.parameters.measure
         shape = Shape.of(rows.sign, rows.copies, rows.operator.shape[1])
@@ -472,7 +522,7 @@ class Search:
         queue = [(Choice(each.risk, each.solver), cost) for each in plans for cost in self._costs(each.solver)]
         candidates: list[Candidate] = []
         for choice, cost in queue:  # which may grow below
-            candidates.append(self._candidate(choice, cost, alphas))
+            candidates.append(self._candidate(choice, cost, self._grid(choice, alphas)))
             best = max(candidates, key=self._merit)  # the first of equal ones
             candidates = [each if each is best else each.without_scores() for each in candidates]
             if spare is not None and best.degenerate[self.chosen_alpha(best)]:
@@ -481,6 +531,25 @@ class Search:
         if len(undefined_folds(candidates)) == len(self.splits):
             raise ValueError(f"{measure.name} is not defined on the rows that any fold leaves out; use fewer folds")
         return candidates, best
+
+    def penalty_at(self, l1_ratio: float | None) -> Penalty:
+        """Return the penalty with this share of the absolute values; the user's own for None."""
+        return get_penalty(self.cv.penalty, self.cv._penalty_params(l1_ratio))
+
+    def _grid(self, choice: Choice, alphas: list[float]) -> list[float]:
+        """Return the alphas to try: below the one from which on no feature is in the model, if there is such."""
+        rows, risk = self.rows, choice.risk
+        certain = risk.smooth or risk.name in ("hinge", "roc_area", "partial_roc")  # others have a kink at w = 0
+        if self.cv.alphas is not None or not certain or self.kind not in (None, "linear"):
+            return alphas
+        if self._penalty_of(rows.operator).smooth:
+            return alphas
+        everything = np.arange(len(rows.sign)) if rows.copies is None else np.flatnonzero(rows.copies > 0.0)
+        _, _, objective = self._problem(choice, rows.operator, rows.weight, everything, alphas[0])
+        largest = alpha_max(objective)
+        if not 0.0 < largest < np.inf:
+            return alphas
+        return [float(f"{a:.3g}") for a in 0.999 * largest * 10.0 ** (-np.arange(PATH_DECADES * DECADE + 1) / DECADE)]
 
     def chosen_alpha(self, candidate: Candidate) -> int:
         """Return which alpha is taken; of equal means the strongest penalty."""
@@ -524,8 +593,9 @@ class Search:
 
         def candidate(alphas: list[float], folds: list[Fold]) -> Candidate:
             return Candidate(
-                choice.risk, solver.name, along, alphas, folds, self._values(folds), cost, self.kind or "linear"
-            )
+                choice.risk, solver.name, along, alphas, folds, self._values(folds), cost, self.kind or "linear",
+                self.l1_ratio,
+            )  # fmt: skip
 
         found = candidate(alphas, run(alphas, [None] * len(self.splits)))
         edge = None if given else found.open_edge(DECADE)
@@ -543,27 +613,16 @@ class Search:
         self, choice: Choice, cost: float | None, alphas: list[float], stop: Event
     ) -> Callable[[AnyArray, AnyArray, Any], Callable[[], Fold]]:
         """Return a function that prepares a fold and returns its fits. Folds are prepared in turn, and fits run in parallel."""
-        rows, risk, parameters = self.rows, choice.risk, self.parameters
-        space, measure = space_for(rows.operator.scores), parameters.measure
+        rows, risk, parameters, measure = self.rows, choice.risk, self.parameters, self.parameters.measure
         weights = rows.weight if cost is None else with_cost(rows.weight, rows.sign, cost)
 
         def prepare(train: AnyArray, test: AnyArray, start: Any) -> Callable[[], Fold]:
             operator = rows.operator
             if self.kind == "pairs":
                 operator = self._with_pairs(choice, cost, train)
-            features = scaled(operator, parameters.scaling, rows.counted(train))
-            if parameters.fit_intercept and risk.shift == "needed":
-                features = InterceptOperator(features, parameters.intercept_scaling)
-            part, left = features.on_rows(train), features.on_rows(test)
-            sign = part.aligned(rows.sign[train])
-            weight = None if weights is None else part.aligned(weights[train], "sample_weight")
-            penalty = trained_penalty(self._penalty_of(operator), features, operator, choice.solver)
-            base, base_left = (
-                None if rows.base_scores is None else each.aligned(rows.base_of(own), "base_scores")
-                for each, own in ((part, train), (left, test))
-            )
-            own_risk = on_base_scores(risk, base).prepare(sign, weight, space)
-            objective = Objective(part, own_risk, alphas[0], penalty)
+            features, part, objective = self._problem(choice, operator, weights, train, alphas[0])
+            left, own_risk, weight = features.on_rows(test), objective.risk, objective.risk.labels.weight
+            base_left = left.aligned(rows.base_of(test), "base_scores")
 
             def unwrap(w: FloatArray) -> tuple[FloatArray, float]:
                 return unwrapped(w, features, operator)
@@ -597,6 +656,22 @@ class Search:
             return run
 
         return prepare
+
+    def _problem(
+        self, choice: Choice, operator: Operator, weights: FloatArray | None, train: AnyArray, alpha: float
+    ) -> tuple[Operator, Operator, Objective]:
+        """Return the features of all rows, scaled by those to train on, these rows of them, and the objective there."""
+        rows, risk, parameters = self.rows, choice.risk, self.parameters
+        features = scaled(operator, parameters.scaling, rows.counted(train))
+        if parameters.fit_intercept and risk.shift == "needed":
+            features = InterceptOperator(features, parameters.intercept_scaling)
+        part = features.on_rows(train)
+        sign = part.aligned(rows.sign[train])
+        weight = None if weights is None else part.aligned(weights[train], "sample_weight")
+        base = part.aligned(rows.base_of(train), "base_scores")
+        prepared = on_base_scores(risk, base).prepare(sign, weight, space_for(rows.operator.scores))
+        penalty = trained_penalty(self._penalty_of(operator), features, operator, choice.solver)
+        return features, part, Objective(part, prepared, alpha, penalty)
 
     def _request(self, rows: TrainingRows) -> Request:
         """Return what the plans are made of."""
@@ -644,6 +719,7 @@ class Search:
                 clf = self.cv._classifier(alphas[0])
                 clf._column_names = self.names
                 clf.set_params(warm_start=True, risk=choice.risk.name, solver=choice.solver.name)
+                clf.set_params(penalty_params=self.cv._penalty_params(self.l1_ratio))
                 clf.set_params(features=self.cv._features_for(self.kind or "linear"))
                 if self.kind == "additive":  # of pairs, the additive part
                     clf.set_params(features="additive")

@@ -55,23 +55,24 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier
         With `predict_proba` or `decision_function`: a scikit-learn classifier, a pipeline, LightGBM, XGBoost.
     measure : str or Measure, default="f1"
-        What the threshold is to serve. Ranking measures have no threshold of their own: theirs is that of the balanced
-        accuracy.
+        The measure that the threshold maximises. Choose the one you report. Ranking measures do not depend on a threshold, so
+        they take that of the balanced accuracy.
     measure_params : dict, default=None
         Parameters of a measure given by name, for example {"precision": 0.9} for "recall_at_precision".
     threshold : {"auto", "robust", "exact"}, default="auto"
-        "robust" blurs the scores, so that the threshold does not depend on individual rows. "exact" is the best threshold of
-        the cross-fitted scores. "auto" is "robust" for count-based measures and "exact" for ranking measures.
+        "robust" blurs the scores, so that the threshold does not depend on individual rows: choose it with few positives.
+        "exact" is the best threshold of the cross-fitted scores: choose it with many. "auto" is "robust" for count-based
+        measures and "exact" for ranking measures.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-        What the threshold applies to. "auto" takes the first that the estimator has.
+        The response that the threshold applies to. "auto" takes the first one that the estimator has.
     cv : int, float, splitter, iterable or "prefit", default=5
-        Folds of the cross-fitting. A float is the share of rows in a single held-out set. "prefit" takes the estimator as it
-        is, and the rows must be new to it.
+        Folds of the cross-fitting. A float is the share of rows in a single held-out set: choose it if fits are slow. "prefit"
+        keeps an estimator that is already fitted, and needs rows that it was not trained on.
         With `guarantee`, a random half of the rows is held out to prove it, or the share `cv` if it is a float; for a rate of
         one class, of that class only. Folds of the other rows fix the thresholds to be tested.
     refit : bool, default=True
-        Train the final model on all rows. False needs a single split, and keeps its model. It means nothing with "prefit".
-        With `guarantee` the model of the single split is kept, because the promise is about that model.
+        Train the final model on all rows. False needs a single split, and keeps its model, which saves a fit. It has no effect
+        with "prefit". With `guarantee`, the model of the single split is kept, because the promise is about that model.
     n_jobs : int, default=None
         Number of folds that are trained at the same time.
     random_state : int, RandomState or None, default=None

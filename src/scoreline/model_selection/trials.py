@@ -233,14 +233,14 @@ def compare(
     trial = Trial(chosen, alphas, scaling, random_state)
     total = len(contenders) * splits
 
-    def tell(done: int, name: str) -> None:
+    def notify(done: int, name: str) -> None:
         if progress is not None:
             progress(done, total, name)
 
     if note is not None:
         for line in notes:
             note(line)
-        tell(0, "estimating the time")
+        notify(0, "estimating the time")
         estimate = splits * _seconds_per_split(trial, contenders, matrix, truth, test_share)
         if estimate >= LONG:
             note(f"This will take {_about(estimate)}: {splits} splits of {len(contenders)} models.")
@@ -251,7 +251,7 @@ def compare(
                 note(notes[-1])
             break
         part = Part(random_state + split, *_split(matrix, truth, test_share, rng))
-        models, decisions = _run_split(trial, contenders, part, split * len(contenders), tell)
+        models, decisions = _run_split(trial, contenders, part, split * len(contenders), notify)
     test_rows, train_rows = len(part.y_test), len(part.y)
     _set_differences(contenders, test_rows / train_rows)
     verdict, kind = _verdict(chosen, contenders)
@@ -301,18 +301,18 @@ def _contenders(
 
 
 def _run_split(
-    trial: "Trial", contenders: list[Contender], part: "Part", done: int, tell: Callable[[int, str], None]
+    trial: "Trial", contenders: list[Contender], part: "Part", done: int, notify: Callable[[int, str], None]
 ) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Train every contender on one split; return models and test decision values by name."""
     models: dict[str, Any] = {}
     decisions: dict[str, FloatArray] = {}
     for k, contender in enumerate(contenders):
-        tell(done + k, contender.name)
+        notify(done + k, contender.name)
         try:
             models[contender.name], decisions[contender.name] = trial.run(contender, part)
         except (ValueError, TypeError, MemoryError) as error:
             contender.failure = str(error)
-        tell(done + k + 1, contender.name)
+        notify(done + k + 1, contender.name)
     return models, decisions
 
 

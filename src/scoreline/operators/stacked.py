@@ -30,11 +30,11 @@ class StackedOperator(Operator):
         known = [piece.largest for piece in self.pieces if piece.largest is not None]
         return np.asarray(np.max(known, axis=0)) if len(known) == len(self.pieces) else None
 
-    def _cut(self, rows: Any) -> list[Any]:
+    def _split_rows(self, rows: Any) -> list[Any]:
         return [rows[a:b] for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
 
     def _paired(self, rows: Any) -> Any:
-        parts = [None] * len(self.pieces) if rows is None else self._cut(rows)
+        parts = [None] * len(self.pieces) if rows is None else self._split_rows(rows)
         return zip(self.pieces, parts, strict=True)
 
     def _matvec(self, w: FloatArray) -> Scores:

@@ -138,14 +138,14 @@ class BoundedPenalty:
             kernels.penalties.group_minimum(v, quadratic, norms, lower, upper, self._order, self._starts, out)
         return out
 
-    def least(self, v: FloatArray, alpha: float, doubt: FloatArray, reach: FloatArray) -> float:
-        """Return a lower bound of <v', w> + Omega(w) over all |v' - v| <= doubt and all w with |w| <= reach (eq. least).
+    def least(self, v: FloatArray, alpha: float, uncertainty: FloatArray, reach: FloatArray) -> float:
+        """Return a lower bound of <v', w> + Omega(w) over all |v' - v| <= uncertainty and all w with |w| <= reach (eq. least).
 
         It is the minimum itself but for an allowance for rounding. O(p), O(100 p) with groups.
 
         Parameters
         ----------
-        v, doubt : array of p numbers
+        v, uncertainty : array of p numbers
             A slope, and what it may be off by.
         alpha : float
             Strength of the penalty.
@@ -158,9 +158,9 @@ class BoundedPenalty:
             norms = alpha * self.norms
             w, moved = self._minimum(v, quadratic, alpha, lower, upper), np.empty_like(v)
             kernels.penalties.group_slopes(v, w, norms, lower, upper, self._order, self._starts, moved)
-            doubt = doubt + 4.0 * EPS * (np.abs(v) + norms[self.groups])
+            uncertainty = uncertainty + 4.0 * EPS * (np.abs(v) + norms[self.groups])
             v = moved
-        total, size = kernels.penalties.least(v, doubt, quadratic, absolute, lower, upper)
+        total, size = kernels.penalties.least(v, uncertainty, quadratic, absolute, lower, upper)
         return float(total - (len(v) + 8.0 * math.sqrt(len(v)) + 16.0) * EPS * size)
 
     def reach(self, level: float, alpha: float) -> FloatArray:

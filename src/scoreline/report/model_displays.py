@@ -34,7 +34,7 @@ class ConvergenceDisplay(Display):
     history : dict of ndarray
         The history as arrays.
     gap : ndarray
-        The proved gap as a share of the lower bound; infinite as long as nothing is proved.
+        The duality gap as a share of the lower bound; infinite as long as nothing is proved.
     has_certificate : bool
         Whether there is a certificate that can be drawn; without one, `plot` shows a note.
     ax_, figure_ : matplotlib Axes and Figure
@@ -113,7 +113,7 @@ class ConvergenceDisplay(Display):
 
 
 class GapDisplay(ConvergenceDisplay):
-    """The proved gap of a fit in percent of the lower bound, and the requested gap.
+    """The duality gap of a fit in percent of the lower bound, and the requested gap.
 
     Parameters, attributes and the option `x` of `plot` are those of ConvergenceDisplay.
     """

@@ -172,7 +172,7 @@ def _proof_section(content: PageContent) -> str:
     if bounds.has_certificate:
         gap = GapDisplay.from_estimator(clf)
         drawn = parts.side_by_side(
-            _figure("convergence", "Objective and lower bound", bounds), _figure("gap", "Proved gap", gap)
+            _figure("convergence", "Objective and lower bound", bounds), _figure("gap", "Duality gap", gap)
         )
     heading = "Certificate" if wording.has_certificate(clf) else "No certificate"
     words = parts.paragraph(wording.certificate(clf)) + parts.paragraph(wording.open_questions(clf), "small")

@@ -331,8 +331,8 @@ class ThresholdDisplay(ScoreDisplay):
         picked = np.append(first, inside[inside > first]).astype(np.intp)
         entries: LegendEntries = []
         heights: list[float] = []
-        looks = ((MODELS[1], (5.0, 1.6)), (MODELS[2], (1.4, 1.4)), (MODELS[0], None))[-len(self.values) :]
-        for (name, values), (colour, dashes) in zip(self.values.items(), looks, strict=True):
+        styles = ((MODELS[1], (5.0, 1.6)), (MODELS[2], (1.4, 1.4)), (MODELS[0], None))[-len(self.values) :]
+        for (name, values), (colour, dashes) in zip(self.values.items(), styles, strict=True):
             x, y = np.maximum(self.thresholds[picked], low), values[picked]
             x, y = x[np.isfinite(y)], y[np.isfinite(y)]  # a user's own measure may be infinite
             if len(x) == 0:

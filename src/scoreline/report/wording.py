@@ -7,7 +7,7 @@ import numpy as np
 from scoreline.measures import get_measure
 
 LARGEST_USEFUL_GAP = 1.0  # as a share of the lower bound
-MORE_PROOF = "Raise max_iter or max_time, raise alpha, or scale the features for a closer one."
+SMALLER_GAP = "Raise max_iter or max_time, raise alpha, or scale the features for a smaller gap."
 ENDINGS = {
     "max_iter": "it was stopped by max_iter",
     "max_time": "it was stopped by max_time",
@@ -92,32 +92,32 @@ def relative_gap(clf: Any) -> float:
     return float(clf.gap_ / clf.lower_bound_) if clf.lower_bound_ > 0.0 else np.inf
 
 
-def proof_so_far(gap: float) -> str:
-    """Return the meaning of the gap of a running fit, given as a share of the lower bound."""
-    return f"proved within {percent(gap)}" if gap <= LARGEST_USEFUL_GAP else "no useful proof yet"
+def gap_in_words(gap: float) -> str:
+    """Return a gap that is given as a share of the lower bound."""
+    return f"gap {percent(gap)}" if gap <= LARGEST_USEFUL_GAP else "gap above 100 %"
 
 
 def certificate(clf: Any) -> str:
     """Return the certificate of a fitted classifier in words."""
     if not has_certificate(clf):
         return (
-            f"Nothing was proved: the solver {clf.solver_} does not minimise one objective, so it has no lower bound. "
+            f"There is no certificate: the solver {clf.solver_} gives no lower bound of an objective. "
             "The results below show how good the model is."
         )
     gap = relative_gap(clf)
     if not np.isfinite(gap):
-        return f"The model found has J = {number(clf.objective_)}, and no lower bound above 0 was proved."
+        return f"This model has the objective J = {number(clf.objective_)}, and no lower bound above 0 was found."
     low, high = distinct_digits(clf.lower_bound_, clf.objective_)
     if gap > LARGEST_USEFUL_GAP:
         text = (
-            f"There is no useful proof yet: the model found has J = {high}, and the best possible J is only known to be at "
-            f"least {low}. {MORE_PROOF}"
+            f"The certificate is not useful yet: this model has the objective J = {high}, and the lower bound is only {low}. "
+            f"{SMALLER_GAP}"
         )
     else:
         text = (
-            f"Proved for the training rows: no linear model has an objective J below {low}. The model found has "
-            f"J = {high}, so it is at most {percent(max(gap, 1e-5))} above the best possible value. Neither another "
-            "solver nor more time can gain more than that."
+            f"On the training rows, no model of this kind has an objective J below {low}. This model has J = {high}, "
+            f"which is at most {percent(max(gap, 1e-5))} above the best possible value. Neither another solver nor more "
+            "time can gain more than that."
         )
     if clf.status_ != "converged":
         why = ENDINGS.get(clf.status_, f"its status is {clf.status_}")
@@ -143,7 +143,7 @@ def fit_facts(clf: Any) -> list[tuple[str, str]]:
         low, high = distinct_digits(clf.lower_bound_, clf.objective_)
         facts += [("objective J", high), ("lower bound", low)]
         gap = relative_gap(clf)
-        share = f", {percent(gap)} of the bound" if gap <= LARGEST_USEFUL_GAP else ", no useful proof"
+        share = f", {percent(gap)} of the bound" if gap <= LARGEST_USEFUL_GAP else ", more than the bound itself"
         facts.append(("gap", f"{number(clf.gap_)}{share}"))
     facts.append(("work", f"{count(clf.n_iter_, 'iteration')}, {count(clf.n_passes_, 'pass', 'passes')} over the data"))
     cost = getattr(clf, "cost_", 1.0)

@@ -75,8 +75,8 @@ def column_index(column: Any, p: int, names: Any, what: str) -> int:
     if isinstance(column, str):
         if known is not None and column in known:
             return known.index(column)
-        told = "X has no column names; use numbers" if known is None else f"columns are {', '.join(known[:10])}"
-        raise ValueError(f"{what} names column {column!r}, which X does not have: {told}")
+        hint = "X has no column names; use numbers" if known is None else f"columns are {', '.join(known[:10])}"
+        raise ValueError(f"{what} names column {column!r}, which X does not have: {hint}")
     if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < p:
         return int(column)
     raise ValueError(f"{what} names column {column!r}, expected a name or a number from 0 to {p - 1}")

@@ -43,7 +43,7 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": REORDER if reorder else False}
     try:
         return _guarded(numba.njit(cache=True, **options)(function))
-    except RuntimeError as error:  # without a directory for the cache each process compiles anew
+    except RuntimeError as error:  # without a directory for the cache each process compiles again
         logger.debug("kernel %s is not cached: %s", function.__name__, error)
         return numba.njit(**options)(function)
 

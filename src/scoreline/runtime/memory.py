@@ -104,8 +104,8 @@ def memory_advice() -> Iterator[None]:
     except AdvisedMemoryError:
         raise
     except MemoryError as error:
-        said = f" ({error})" if str(error) else ""
-        raise AdvisedMemoryError(f"not enough memory{said}; {in_words(memory_left())} are left. {ADVICE}") from error
+        reason = f" ({error})" if str(error) else ""
+        raise AdvisedMemoryError(f"not enough memory{reason}; {in_words(memory_left())} are left. {ADVICE}") from error
     except Exception as error:
         if not is_out_of_memory(error):
             raise

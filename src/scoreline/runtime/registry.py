@@ -4,8 +4,8 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterable
-from types import ModuleType
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, ModuleType
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -24,9 +24,12 @@ def discover(package: ModuleType, base: type[T]) -> dict[str, type[T]]:
     return dict(sorted(found.items()))
 
 
-def unknown_name(argument: str, got: object, choices: Iterable[str]) -> ValueError:
-    """Return the error for a name that is not in `choices`, with the nearest ones."""
+def unknown_name(
+    argument: str, got: object, choices: Iterable[str], hints: Mapping[str, str] = MappingProxyType({})
+) -> ValueError:
+    """Return the error for a name that is not in `choices`, with the choice in `hints`, or else with the nearest ones."""
     names = list(choices)
-    near = difflib.get_close_matches(str(got), names, n=2, cutoff=0.5)
+    word = str(got).lower().partition("=")[0]
+    near = [hints[word]] if word in hints else difflib.get_close_matches(str(got), names, n=2, cutoff=0.5)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return ValueError(f"{argument}={got!r} is unknown; expected one of {', '.join(map(repr, names))}.{hint}")

@@ -162,7 +162,7 @@ class AcceleratedSolver(Solver):
         return MU_FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(self._z)
 
     def _restart(self, state: AcceleratedState) -> None:
-        """Begin the estimate sequence anew at x: the function has changed."""
+        """Begin the estimate sequence again at x: the function has changed."""
         state.weight, state.constants, state.allowances = 0.0, 0.0, 0.0
         state.center, self._z_center = state.w.copy(), self._z
         state.slopes = np.zeros_like(state.w)

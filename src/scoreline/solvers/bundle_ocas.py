@@ -11,9 +11,9 @@ from scoreline.solvers.bundle import BundleSolver, BundleState
 from scoreline.solvers.common.base import State
 
 SHARE_AHEAD = 0.1  # of the way from the best point to the minimum of the planes, where the next plane is added
-LINE_GAP_SHARE = 0.02  # the search on the line ends within this share of the proved gap
+LINE_GAP_SHARE = 0.02  # the search on the line ends within this share of the duality gap
 MOST_IDLE_STEPS = 20  # iterations without a better point or bound after which rounding is all there is
-REFRESH_ITERATIONS = 50  # iterations after which the scores of the best point are computed anew: rounding adds up
+REFRESH_ITERATIONS = 50  # iterations after which the scores of the best point are computed again: rounding adds up
 MOST_TRIALS = 25
 WIDENING = 4.0  # while J still falls at a trial, the next lies so many times as far
 SLOW_SHRINKING = 0.7  # bisect if the bracket has not shrunk to this share
@@ -23,7 +23,7 @@ class BundleOcasSolver(BundleSolver):
     """Optimised cutting planes (OCAS; Franc and Sonnenburg 2009), for every risk.
 
     The minimum of the planes is a target, not the next point. J is minimised on the line from the best point so far to the
-    target, within 2 % of the proved gap or 25 trials. This needs evaluations of the risk on scores but no pass over X. The
+    target, within 2 % of the duality gap or 25 trials. This needs evaluations of the risk on scores but no pass over X. The
     next plane is added a little beyond that point. The objective never increases, and far fewer planes are needed than with
     `bundle`. An iteration costs two passes.
 
@@ -128,7 +128,7 @@ class LineMinimum:
         for _ in range(MOST_TRIALS):
             z = space.combine(1.0, self._z, trial, self._z_d, z_trial)
             result = self._objective.risk.evaluate(z, out=grad_trial)
-            grad_trial = result.grad  # what cannot be written to is made anew
+            grad_trial = result.grad  # what cannot be written to is recomputed
             end = self._end(trial, result.hard, space.dot(result.grad, self._z_d))
             if end.value < best.value:
                 best, grad_best, grad_trial = end, grad_trial, grad_best

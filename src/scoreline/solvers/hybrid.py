@@ -19,7 +19,7 @@ from scoreline.solvers.common.sample_start import PENALTY
 from scoreline.solvers.shrinking import SHRINKINGS
 
 LEAST_BATCH_ROWS, BATCH_ROWS_PER_FEATURE = 500, 10  # rows of the first batch
-BATCH_GROWTH = 4.0  # of a batch that is too noisy; a Hessian is made anew when the batch has grown by as much
+BATCH_GROWTH = 4.0  # of a batch that is too noisy; a Hessian is recomputed when the batch has grown by as much
 ARMIJO_DECREASE, ALLOWED_RISE = 1e-4, 1e-15  # Armijo's constant; what J may rise by because of rounding, relative
 MOST_TRIALS = 30
 MOST_IDLE_STEPS = 3  # steps on all rows that improve neither J nor the bound: rounding is all that is left
@@ -45,8 +45,8 @@ class HybridSolver(Solver):
     Early steps need no more rows than it takes to tell their direction from noise (Friedlander and Schmidt 2012). A batch is
     a prefix of one permutation of the rows; X is read where it lies. The pair (s, y) of a step is taken on the batch of that
     step, the new rows of the next batch are then added to its gradient: a step costs two products with the batch. The search is
-    Armijo's, on scores. Up to 1000 features a Hessian of the batch is the starting matrix, made anew as the batch grows. On all
-    rows every gradient gives a plane below the risk, and the gap is proved as in `lbfgs`.
+    Armijo's, on scores. Up to 1000 features a Hessian of the batch is the starting matrix and follows its growth. On all
+    all rows every gradient gives a plane below the risk, and the gap is proved as in `lbfgs`.
 
     With the squared hinge, rows beyond the margin have no part in value and slope. `shrink` skips those whose margin provably
     is still beyond 1, by the distance that w has gone since they were looked at: their product is not taken. Skipping changes
@@ -220,8 +220,8 @@ class HybridSolver(Solver):
         if not self._curvature.empty:
             return self._curvature.direction(gradient)
         z_g, square = part.scores(gradient), kernels.vectors.dot(gradient, gradient)
-        bend = part.space.dot(part.risk.curvature(self._point.z) * z_g, z_g) + part.alpha * square
-        return -gradient * (square / bend if bend > 0.0 else 1.0)
+        second_derivative = part.space.dot(part.risk.curvature(self._point.z) * z_g, z_g) + part.alpha * square
+        return -gradient * (square / second_derivative if second_derivative > 0.0 else 1.0)
 
     def _search(self, part: Objective, gradient: FloatArray, d: FloatArray) -> tuple[Point | None, float]:
         """Return the point w + a d with enough decrease, None if there is none, and the share of rows skipped."""
@@ -244,8 +244,12 @@ class HybridSolver(Solver):
                 near = _scores(part, point.w, ~self._exact if needed is None else needed & ~self._exact, near)
             along = far - near
             for _ in range(MOST_TRIALS):
-                bend = new.value - point.value - a * slope
-                a *= min(0.5, max(0.1, -0.5 * a * slope / bend)) if math.isfinite(bend) and bend > 0.0 else 0.1
+                second_derivative = new.value - point.value - a * slope
+                a *= (
+                    min(0.5, max(0.1, -0.5 * a * slope / second_derivative))
+                    if math.isfinite(second_derivative) and second_derivative > 0.0
+                    else 0.1
+                )
                 new = part.at(point.w + a * d, part.space.combine(1.0, near, a, along))
                 if _enough(new.value, point.value, a * slope):
                     break

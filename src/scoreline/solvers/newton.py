@@ -41,7 +41,7 @@ class NewtonSolver(LbfgsSolver):
         return super().start(objective, w0)
 
     def adjust(self, objective: Objective, state: LbfgsState) -> None:
-        """Make the Hessian, or its diagonal, anew if it is due."""
+        """Make the Hessian, or its diagonal, again if it is due."""
         operator, risk = objective.operator, objective.risk
         if "row_blocks" not in operator.capabilities:
             return

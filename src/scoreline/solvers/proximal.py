@@ -28,7 +28,7 @@ GRADIENT_STEPS = 500  # on one model with groups
 DECREASE = 1e-4  # share of the decrease that the model promises
 HALVINGS = 30  # of a step
 MOST_LEVEL_STEPS = 5  # without a decrease of J beyond rounding: they still lower the gradient
-RENEWALS = 2.0, 3.0  # a Hessian is made anew after so many times the passes that it cost: smooth risks, ramps
+RENEWALS = 2.0, 3.0  # a Hessian is recomputed after so many times the passes that it cost: smooth risks, ramps
 LEAST_INTERVALS = 4.0, 12.0  # passes
 
 
@@ -82,10 +82,10 @@ class ProximalSolver(Solver):
         return ProximalState(w=w0, best_w=w0, mu=FIRST_WIDTH / scale if scale > 0.0 else 0.0)
 
     def onward(self, objective: Objective, state: State, alpha: float) -> ProximalState:
-        """Go on from the best point with the smoothing of the end."""
+        """Go on from the best point with the smoothing of the end, and with the model of the risk, which knows no alpha."""
         assert isinstance(state, ProximalState)
         new = self.start(objective, state.best_w)
-        new.mu = state.mu
+        new.mu, new.model = state.mu, state.model
         return new
 
     def resume(self, objective: Objective, state: State) -> None:
@@ -195,7 +195,7 @@ class ProximalSolver(Solver):
         """Return the point after several steps on the working set, whose columns are copied (one pass)."""
         part, model = objective.on_features(features), _Model()
         now = Point(point.w[features], point.z, point.mu, point.risk, point.penalty)
-        slope, aim = self._slope[features], SMALLER_VIOLATION * float(violation[features].max(initial=0.0))
+        slope, allowed = self._slope[features], SMALLER_VIOLATION * float(violation[features].max(initial=0.0))
         enough = self._enough(part, state)
         for _ in range(WORKING_SET_STEPS):
             moved = model.step(part, now, slope, enough)
@@ -203,7 +203,7 @@ class ProximalSolver(Solver):
                 break
             now = part.centred(moved)
             slope = part.slope(now)
-            if part.bounded_penalty.violation(now.w, slope, part.alpha).max(initial=0.0) <= aim:
+            if part.bounded_penalty.violation(now.w, slope, part.alpha).max(initial=0.0) <= allowed:
                 break
         w = np.zeros_like(point.w)
         w[features] = now.w
@@ -393,8 +393,8 @@ def _searched(objective: Objective, point: Point, slope: FloatArray, target: Flo
         if found.value <= point.value + DECREASE * step * promised + _noise(point):
             return found
         # The parabola through both values with the promised slope at the start.
-        bend = found.value - point.value - step * promised
-        step = min(0.5 * step, max(0.1 * step, -0.5 * step * step * promised / bend if bend > 0.0 else 0.0))
+        excess = found.value - point.value - step * promised
+        step = min(0.5 * step, max(0.1 * step, -0.5 * step * step * promised / excess if excess > 0.0 else 0.0))
     return None
 
 

@@ -1,4 +1,4 @@
-"""L-BFGS on the smoothed risk, with the smoothing chosen and lowered by the proved gap of the risk itself."""
+"""L-BFGS on the smoothed risk, with the smoothing chosen and lowered by the duality gap of the risk itself."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class SmoothedSolver(LbfgsSolver):
 
     R_mu is a ramp of width mu * ramp_scale away from R. The gap at a point splits into two parts that are both known:
     slack (how far the plane lies below R there, which shrinks with mu) and |grad J_mu|^2 / (2 alpha) (which shrinks as
-    L-BFGS converges). When the slack is a large part of the proved gap, mu is lowered: one more product X'u, no Xw. Up to 1000
+    L-BFGS converges). When the slack is a large part of the duality gap, mu is lowered: one more product X'u, no Xw. Up to 1000
     features L-BFGS starts from a factored Hessian, which makes it far less sensitive to alpha and to the scale of features.
 
     Parameters
@@ -106,9 +106,9 @@ class SmoothedSolver(LbfgsSolver):
         """
         point = super().first_point(objective, state, z)
         if not self._fixed and state.iteration == 0 and state.w.any():
-            aim = SLACK_SHARE * (self.tol * point.objective if self.abs_tol is None else self.abs_tol)
+            allowed = SLACK_SHARE * (self.tol * point.objective if self.abs_tol is None else self.abs_tol)
             for _ in range(MOST_REDUCTIONS):
-                if objective.slack(point) <= aim or not self._wide(objective, state, z):
+                if objective.slack(point) <= allowed or not self._wide(objective, state, z):
                     break
                 state.mu *= MU_FACTOR
                 point = objective.at(state.w, z, state.mu, out=point.risk.grad)
@@ -129,7 +129,7 @@ class SmoothedSolver(LbfgsSolver):
         return MU_FACTOR * state.mu * objective.risk.ramp_scale > objective.least_width(z)
 
     def _precondition(self, objective: Objective, state: LbfgsState) -> None:
-        """Make the Hessian anew if it is due (see NewtonSolver), of a ramp that is wide enough to hold more than a few rows."""
+        """Make the Hessian again if it is due (see NewtonSolver), of a ramp wide enough to hold more than a few rows."""
         # As the ramp narrows, the Hessian of the smoothed risk becomes that of the few rows on it; what L-BFGS needs is the
         # density of rows around the margin. At w = 0 all rows are on a ramp of width 2: their covariance within the classes.
         # Only for PRBEP with less than a fifth of positives these are not, and then the Hessian has to wait.

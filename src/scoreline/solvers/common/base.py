@@ -219,7 +219,7 @@ class Solver(Method, ABC):
         now.problem = problem
         clock.add(now.seconds)
         run = _Run(self, objective, now, passes_before - now.passes)
-        run.fresh, run.noted = state is None, given is not None and bool(now.history["iteration"])
+        run.fresh, run.has_history = state is None, given is not None and bool(now.history["iteration"])
         run.interruption = interruption
         if saved is not None and saved.status != RUNNING:
             return self._finish(run, saved.status, None)
@@ -324,8 +324,8 @@ class Solver(Method, ABC):
         result = Result(w, z, value, bound, state.iteration, state.passes, state.history, status, state, interruption)
         logger.log(
             self.log_level,
-            "%s: %s after %d iterations and %.1f passes, objective %.8g, proved gap %s",
-            self.name, status, state.iteration, state.passes, value, result.gap,
+            "%s: %s after %d iterations and %.1f passes, objective %.6g, duality gap %s",
+            self.name, status, state.iteration, state.passes, value, "unknown" if result.gap is None else f"{result.gap:.3g}",
         )  # fmt: skip
         return result
 
@@ -346,7 +346,7 @@ class _Run(Steps):
         self.solver, self.objective, self.state, self.passes_before = solver, objective, state, passes_before
         self.floor = 1e-3 * state.problem["value_at_zero"]
         self.interruption: BaseException | None = None  # on the way to the start
-        self.fresh = self.noted = False  # begun by this call; the history has its start already
+        self.fresh = self.has_history = False  # begun by this call; the history has its start already
         traffic = objective.operator.traffic
         if traffic is not None and state.history.get("bytes"):
             traffic -= state.history["bytes"][-1]
@@ -355,7 +355,7 @@ class _Run(Steps):
     def begin(self) -> bool:
         """Rebuild what the steps need beyond the state."""
         self.solver._resumed(self.objective, self.state)
-        return not self.noted
+        return not self.has_history
 
     def ended(self) -> str | None:
         """Tell whether the proof is good enough, or the iterations are used up."""

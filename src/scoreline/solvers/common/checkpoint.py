@@ -151,7 +151,7 @@ class Journal:
 
     def mismatch(self, what: str) -> ValueError:
         """Return the error for a file that does not belong to this fit."""
-        return ValueError(f"checkpoint {str(self.path)!r} {what}; delete it to begin anew, or give another path")
+        return ValueError(f"checkpoint {str(self.path)!r} {what}; delete it to start again, or give another path")
 
     @contextmanager
     def complete(self) -> Iterator[None]:

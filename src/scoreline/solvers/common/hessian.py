@@ -86,10 +86,10 @@ class Preconditioner:
     def __init__(self, patience: float = 2.0) -> None:
         self.patience = patience
         self.factor: FloatArray | None = None  # lower triangle
-        self.due = 0.0  # passes of the operator at which it is to be made anew
+        self.due = 0.0  # passes of the operator at which it is to be recomputed
 
     def renew(self, objective: Objective, curvature: CurvatureMemory, hessian: Callable[[], Hessian | None]) -> None:
-        """Make the Hessian anew if it is due, and hand it to the curvature memory, whose pairs it replaces."""
+        """Make the Hessian again if it is due, and hand it to the curvature memory, whose pairs it replaces."""
         operator = objective.operator
         if operator.n_passes < self.due:
             return
@@ -101,7 +101,7 @@ class Preconditioner:
             curvature.initial = self.solve
 
     def interval(self, objective: Objective) -> float:
-        """Return the passes after which it is made anew."""
+        """Return the passes after which it is recomputed."""
         return max(LEAST_INTERVAL_PASSES, self.patience * objective.operator.gram_passes())
 
     def solve(self, v: FloatArray) -> FloatArray:

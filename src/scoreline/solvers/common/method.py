@@ -62,7 +62,7 @@ class Method:
     automatic: ClassVar[str] = When.ALWAYS
     ample: ClassVar[tuple[str, ...]] = ()
     prefers: ClassVar[tuple[str, ...]] = ()
-    reason: ClassVar[str] = "it was asked for"  # why solver="auto" takes it
+    reason: ClassVar[str] = "it was requested"  # why solver="auto" takes it
     measures: ClassVar[tuple[str, ...]] = ()
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
     takes_base_scores: ClassVar[bool] = True

@@ -17,6 +17,7 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
     }
     if result.status not in advice:
         return
+    stopped = "No further progress" if result.status == "stalled" else f"Stopped by {result.status}"
     gap = "unknown" if result.gap is None else f"{result.gap:.3g}"
     goal = (
         f"tol={solver.tol:g} of the lower bound (or of J(0)/1000)"
@@ -24,8 +25,8 @@ def warn_if_not_converged(result: Result, solver: Solver) -> None:
         else f"abs_tol={solver.abs_tol:g}"
     )
     warn_user(
-        f"Stopped by {result.status} after {result.n_iter} iterations: objective {result.objective:.6g}, proved gap {gap}, "
-        f"asked for {goal}. {advice[result.status]}",
+        f"{stopped} after {result.n_iter} iterations: objective {result.objective:.6g}, duality gap {gap}, "
+        f"requested {goal}. {advice[result.status]}",
         ConvergenceWarning,
     )
 
@@ -44,6 +45,6 @@ def warn_if_degenerate(result: Result, objective: Objective) -> None:
         return
     warn_user(
         f"Degenerate fit: all rows have the same score. For risk {objective.risk.name!r} and alpha={objective.alpha:g} no "
-        f"better model was found within the proved gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or "
+        f"better model was found within the duality gap of {result.gap:.3g} (objective {result.objective:.6g}). Lower tol or "
         "alpha, scale the features, or choose another risk, such as risk='logistic'."
     )
