@@ -104,7 +104,7 @@ def number_edges(
 ) -> FloatArray:
     """Return readable edges for a column of numbers; `values` and `counts` have an entry for each code, missing ones first."""
     cuts = readable_cuts(bins.values)
-    costs = bin_cost * DIGIT_COST * np.array([digits(cut) for cut in cuts.tolist()])
+    costs = bin_cost * DIGIT_COST * np.array([digits(edge) for edge in cuts.tolist()])
     starts = segments(values[1:], counts[1:], least=least, most=most, bin_cost=bin_cost, edge_costs=costs)
     return np.unique(cuts[starts[1:] - 1])
 
