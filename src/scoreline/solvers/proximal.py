@@ -25,6 +25,7 @@ WIDEST_WORKING_SET = 2000  # features: its Hessian takes 32 MB
 SWEEPS, ROUNDS = 10, 20  # of coordinate descent between two Newton steps, and of both on one model
 NEWTON_SHARES = (1.0, 0.3, 0.1, 0.01)
 GRADIENT_STEPS = 500  # on one model with groups
+STRAIGHT = 1e-3  # share of the curvature that a model keeps along a step without any
 DECREASE = 1e-4  # share of the decrease that the model promises
 HALVINGS = 30  # of a step
 MOST_LEVEL_STEPS = 5  # without a decrease of J beyond rounding: they still lower the gradient
@@ -145,17 +146,20 @@ class ProximalSolver(Solver):
         state.lower_bound = self._bound.add(point, self._slope, state.best_objective)
 
     def _lower_mu(self, objective: Objective, state: ProximalState, force: bool = False) -> bool:
-        """Lower mu where smoothing makes a large part of the gap, or where nothing else is left; tell whether it was."""
-        scale, lowered = objective.risk.ramp_scale, False
-        while state.mu > 0.0 and MU_FACTOR * state.mu * scale > objective.least_width(self._point.z):
-            gap = state.best_objective - state.lower_bound
-            if not (force or objective.slack(self._point) >= SLACK_SHARE * gap) or MU_FACTOR * state.mu * scale < 1e-12:
-                break
-            state.mu *= MU_FACTOR
-            self._point = objective.at(self._point.w, self._point.z, state.mu)
-            self._arrive(objective, state)
-            force, lowered = False, True
-        return lowered
+        """Lower mu where smoothing makes a large part of the gap, or where nothing else is left; tell whether it was.
+
+        Once a step: another point may need no narrower ramp, and narrow ramps are slow.
+        """
+        lower = MU_FACTOR * state.mu
+        if not lower * objective.risk.ramp_scale > max(objective.least_width(self._point.z), 1e-12):
+            return False
+        gap = state.best_objective - state.lower_bound
+        if not (force or objective.slack(self._point) >= SLACK_SHARE * gap):
+            return False
+        state.mu = lower
+        self._point = objective.at(self._point.w, self._point.z, lower)
+        self._arrive(objective, state)
+        return True
 
     def _violation(self, objective: Objective, point: Point, slope: FloatArray) -> FloatArray:
         return self._penalty.violation(point.w, slope, objective.alpha)
@@ -302,6 +306,10 @@ class _Model:
             s, y = point.w - before[0], slope - before[1]
             product, moved = float(s @ y), self.matrix @ s
             curvature = float(s @ moved)
+            if 0.0 < curvature and not product > 1e-8 * curvature:
+                # No row is on its ramp any more, for one: the model keeps a thousandth of its curvature (damped, Powell).
+                share = (1.0 - STRAIGHT) * curvature / (curvature - product)
+                y, product = share * y + (1.0 - share) * moved, STRAIGHT * curvature
             if product > 1e-10 * float(s @ s) * 1e-6 and product > 1e-8 * curvature > 0.0:
                 self.matrix = self.matrix + np.outer(y, y) / product - np.outer(moved, moved) / curvature
 
