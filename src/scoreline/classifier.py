@@ -1,6 +1,7 @@
 """MeasureClassifier: train a linear classifier for the measure you report."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ from scoreline.runtime.memory import memory_advice
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import RemoteVector, room_module
+from scoreline.scorecards.card import Scorecard
+from scoreline.scorecards.make import CardOptions, CardRows, make_scorecard
 from scoreline.scores import space_of
 from scoreline.solvers import MomentsSolver
 from scoreline.solvers.common.row_method import RowMethod
@@ -597,6 +600,68 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
                 without = measure.value(truth, decision - operator.matvec(part), weight)
                 found[k] = found[k]._replace(importance=float(value - without))
         return sorted(found, key=lambda shape: -shape.importance)
+
+    def scorecard(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        points: float = 600.0,
+        pdo: float = 20.0,
+        base: float = 50.0,
+        max_bins: int = 12,
+        min_share: float = 0.02,
+        edges: Mapping[Any, Any] | None = None,
+    ) -> Scorecard:
+        """Return the model as a scorecard: integer points for a few bins of each column.
+
+        Needs features="additive". The function of each column is cut into the few bins that lose least of it, at edges with
+        few digits. A certified fit on these bins gives the points before rounding. Coordinate descent over whole numbers then
+        minimises the quadratic model of the objective, penalty included. The card says what bins and rounding cost (`loss`).
+        Columns of `monotone` stay monotone.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+            The training rows, or others like them.
+        sample_weight : array of m weights, optional
+            As in `fit`.
+        points, base : float, default=600, 50
+            A row with these points has odds of `base` to 1 for the negative class.
+        pdo : float, default=20
+            Points that double these odds. A negative number lets points rise with the positive class.
+        max_bins : int, default=12
+            Largest number of bins of a column, apart from those of missing and unseen values.
+        min_share : float, default=0.02
+            Least share of the rows in a bin.
+        edges : dict, default=None
+            Edges of the bins of a column of numbers, by name or number: {"age": [25, 30, 35]}. Others are found.
+
+        Returns
+        -------
+        Scorecard
+            The card: `predict` returns points, `to_html`, `to_markdown`, `to_latex`, `to_json` and `to_frame` write it.
+        """
+        check_is_fitted(self, "coef_")
+        features = getattr(self, "feature_map_", None)
+        if features is None or features.kind == "pairs":
+            raise ValueError(
+                f"scorecard needs features='additive', got features={self.features!r}: a card has one table per column. "
+                "Train with features='additive'."
+            )
+        truth = np.asarray(check_truth(y, self.classes_, len(y)))
+        weight = check_sample_weight(sample_weight, len(truth))
+        known = getattr(self, "feature_names_in_", [column.name for column in features.columns])
+        names = [str(name) for name in getattr(self, "_column_names", None) or known]
+        refit = MeasureClassifier(
+            self.measure, self.measure_params, risk=self.risk_, alpha=self.alpha, class_weight=self.class_weight,
+            fit_intercept=self.fit_intercept, threshold="train", features="additive", tol=self.tol, max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+        )  # fmt: skip
+        options = CardOptions(points, pdo, base, max_bins, min_share, edges)
+        with parallel.thread_limit(self.n_jobs):
+            return make_scorecard(self, refit, CardRows(X, truth, weight), names, options)
 
     @available_if(can_stream)
     def partial_fit(

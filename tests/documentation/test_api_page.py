@@ -40,6 +40,7 @@ def test_groups_and_their_order():
     names = [
         "Measures",
         "Features",
+        "Scorecards and monitoring",
         "Thresholds for other classifiers",
         "Objectives for other libraries",
         "Risks",

@@ -19,6 +19,7 @@ LAYERS = [
     "export",
     "model_selection",
     "classifier",
+    "scorecards",
     "fitting",
     "objectives",
     "distributed",
@@ -29,6 +30,7 @@ LAYERS = [
     "risks",
     "measures",
     "scores",
+    "monitoring",
     "io",
     "features",
     "operators",
@@ -194,7 +196,7 @@ def test_the_layers_are_all_there():
 
 
 SHORT_CALLS = ("classifier", "fitting", "model_selection")
-PUBLIC = {"compare"}  # whose parameters are options of the user, like those of estimators
+PUBLIC = {"compare", "scorecard"}  # whose parameters are options of the user, like those of estimators
 
 
 def test_functions_take_at_most_six_arguments():

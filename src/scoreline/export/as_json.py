@@ -8,6 +8,7 @@ from typing import Any
 from scoreline.export.model import CategoryTerm, NumberTerm, column_terms, feature_terms, linear_model
 from scoreline.io.encoding import Encoding
 from scoreline.io.files import atomic_file
+from scoreline.scorecards import Scorecard
 
 FORMAT, VERSION = "scoreline linear classifier", 2  # version 1 had another calibration offset, and no `other`
 FORMULA = {
@@ -31,8 +32,8 @@ def to_json(clf: Any, path: Any = None, *, encoding: Encoding | None = None) -> 
 
     Parameters
     ----------
-    clf : MeasureClassifier or MeasureClassifierCV
-        A trained classifier.
+    clf : MeasureClassifier, MeasureClassifierCV or Scorecard
+        A trained classifier, or its scorecard, whose `to_json` is then called.
     path : path, optional
         The file to write, for example "model.json".
     encoding : Encoding, optional
@@ -55,6 +56,8 @@ def to_json(clf: Any, path: Any = None, *, encoding: Encoding | None = None) -> 
     >>> document["classes"], document["features"][0]["name"]
     ([0, 1], 'mean radius')
     """
+    if isinstance(clf, Scorecard):
+        return clf.to_json(path)
     model = linear_model(clf, encoding)
     kind, terms = ("features", feature_terms(model)) if model.encoding is None else ("columns", column_terms(model))
     document: dict[str, Any] = {

@@ -25,6 +25,7 @@ from scoreline.io.encoding import Encoding
 from scoreline.io.files import atomic_file
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.optional import require
+from scoreline.scorecards import Scorecard
 
 OPSET, ML_OPSET, FORMAT = 15, 2, 8  # old enough for every runtime in use
 ML_DOMAIN = "ai.onnx.ml"
@@ -61,8 +62,8 @@ def to_onnx(
 
     Parameters
     ----------
-    clf : MeasureClassifier or MeasureClassifierCV
-        A trained classifier.
+    clf : MeasureClassifier, MeasureClassifierCV or Scorecard
+        A trained classifier, or its scorecard: one input per column of the card, and the outputs points and prediction.
     path : path, optional
         The file to write, for example "model.onnx".
     dtype : {"float32", "float64"}, optional
@@ -88,6 +89,10 @@ def to_onnx(
     >>> [output.name for output in to_onnx(clf).graph.output]
     ['label', 'score', 'valid']
     """
+    if isinstance(clf, Scorecard):
+        from scoreline.export.cards import card_onnx
+
+        return card_onnx(clf, path)
     model = linear_model(clf, encoding)
     check_choice("inputs", inputs, (None, "columns", "features"))
     if inputs == "columns" and model.encoding is None:

@@ -22,6 +22,7 @@ from scoreline.export.model import (
 from scoreline.io.columns import names_of, twice
 from scoreline.io.encoding import Encoding
 from scoreline.runtime.checks import check_choice
+from scoreline.scorecards import Scorecard
 
 TERMS_PER_SUM = 50  # databases limit the depth of an expression (SQLite: 1000)
 MAX_COLUMNS = 32_767  # the highest limit of the supported databases
@@ -126,8 +127,8 @@ def to_sql(
 
     Parameters
     ----------
-    clf : MeasureClassifier or MeasureClassifierCV
-        A trained classifier.
+    clf : MeasureClassifier, MeasureClassifierCV or Scorecard
+        A trained classifier, or its scorecard: then the results are points, a whole number, and prediction.
     table : str or sequence of str
         Name of the table; ("sales", "payments") for a table in a schema.
     columns : sequence of str, optional
@@ -170,6 +171,11 @@ def to_sql(
       FROM "visits" AS src
     ) AS scored
     """
+    if isinstance(clf, Scorecard):
+        from scoreline.export.cards import card_sql
+
+        own = {} if tuple(outputs) == OUTPUTS else {"outputs": outputs}
+        return card_sql(clf, table, keep=keep, dialect=dialect, **own)
     model = linear_model(clf, encoding)
     check_choice("dialect", dialect, tuple(DIALECTS))
     words = DIALECTS[dialect]
@@ -190,7 +196,7 @@ def to_sql(
     score, prediction = words.name(results[0]), words.name(results[1])
     inner = ["src.*"] if others is None else [f"src.{words.name(name)}" for name in others]
     outer = ["scored.*"] if others is None else [f"scored.{words.name(name)}" for name in (*others, results[0])]
-    total = words.as_double(_sum([("+", number(model.intercept)), *terms], "    "))
+    total = words.as_double(sql_sum([("+", number(model.intercept)), *terms], "    "))
     no, yes = (words.value(value) for value in model.classes)
     lines = [
         f"SELECT {', '.join(outer)},",
@@ -205,13 +211,14 @@ def to_sql(
         "FROM (",
         f"  SELECT {', '.join(inner)}," if inner else "  SELECT",
         f"    {total} AS {score}",
-        f"  FROM {_table(table, words)} AS src",
+        f"  FROM {sql_table(table, words)} AS src",
         ") AS scored",
     ]
     return "\n".join(lines)
 
 
-def _table(table: Any, words: Dialect) -> str:
+def sql_table(table: Any, words: Dialect) -> str:
+    """Return the name of a table, quoted."""
     parts = [table] if isinstance(table, str) else names_of("table", table)
     if not parts:
         raise ValueError(f"table={table!r} must be the name of a table, or several, like ['schema', 'table']")
@@ -316,11 +323,11 @@ def _category(term: CategoryTerm, place: str, marks: Sequence[str], words: Diale
     return "\n      ".join([f"{head} CASE {text}", *lines, f"  ELSE {number(term.other)} END END"])
 
 
-def _sum(terms: list[tuple[str, str]], indent: str) -> str:
+def sql_sum(terms: list[tuple[str, str]], indent: str) -> str:
     """Return the sum of terms; more than TERMS_PER_SUM become a sum of sums, so that the expression is never deep."""
     while len(terms) > TERMS_PER_SUM:
         groups = [terms[at : at + TERMS_PER_SUM] for at in range(0, len(terms), TERMS_PER_SUM)]
-        terms = [("+", f"({_sum(group, indent + '  ')})") for group in groups]
+        terms = [("+", f"({sql_sum(group, indent + '  ')})") for group in groups]
     (sign, first), *rest = terms
     return ("-" if sign == "-" else "") + first + "".join(f"\n{indent}  {sign} {text}" for sign, text in rest)
 

@@ -18,6 +18,7 @@ from scoreline.io.model_archive import read_archive, write_archive
 from scoreline.measures import CountsBasedMeasure, Measure
 from scoreline.measures.promises import Promise
 from scoreline.measures.registry import all_measures, get_measure
+from scoreline.monitoring import Reference
 from scoreline.operators import StringFeatures
 from scoreline.operators.column_maps import ColumnMap
 from scoreline.operators.moments import ClassMoments
@@ -127,6 +128,8 @@ def restored_model(classifier: Any, path: Any, measure: Measure | None) -> Any:
             clf.__dict__["column_map_"] = ColumnMap.restored(trained["column_map_"], clf.n_features_in_)
         if trained.get("feature_map_") is not None:
             clf.__dict__["feature_map_"] = FittedFeatures.restored(trained["feature_map_"])
+        if trained.get("reference_") is not None:
+            clf.__dict__["reference_"] = Reference.restored(trained["reference_"])
         if trained.get("promise_") is not None:
             clf.__dict__["promise_"] = Promise(**trained["promise_"])
         if trained.get("string_features_") is not None:
@@ -162,7 +165,7 @@ def _versions() -> dict[str, str]:
 
 def _plain(value: Any) -> Any:
     """Return a fitted attribute as what an archive holds."""
-    if isinstance(value, (ColumnMap, FittedFeatures)):
+    if isinstance(value, (ColumnMap, FittedFeatures, Reference)):
         return value.record()
     return value._asdict() if isinstance(value, Promise) else value
 
