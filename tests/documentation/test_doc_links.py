@@ -110,6 +110,8 @@ def broken_links(page, text):
         path = (here / name).resolve() if name else ROOT / page
         if not (path.exists() or is_generated(path)):
             yield f"{target}: no such file"
+        elif path.suffix == ".md" and here.is_relative_to(DOCS) and not path.is_relative_to(DOCS):
+            yield f"{target}: `make docs` builds no page from it, so name the file without a link"
         elif anchor and path.suffix == ".md" and anchor not in anchors(path):
             yield f"{target}: no such heading or label; there are {sorted(anchors(path))}"
 
@@ -188,6 +190,7 @@ WRONG_LINES = {
         "[a](no-such-page.md)",
         "[a](choose.md#no-such-heading)",
         "![a picture](figures/no-such-picture.png)",
+        "[a](../README.md)",
         "[see][a]\n\n[a]: no-such-page.md",
     ),
     broken_roles_and_inclusions: (
