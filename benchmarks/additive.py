@@ -1,37 +1,52 @@
-"""Test AUC and seconds of linear, additive and pair features against LightGBM, XGBoost and EBM, on the same splits.
+"""Test values and seconds of linear, additive and pair features against LightGBM, XGBoost and EBM, on the same splits.
 
-For every data set: at most ROWS rows, stratified splits with 30 % test rows. "linear" is MeasureClassifierCV with
-scaling="standard", "auto" is features="auto", both with three folds. "additive" and "pairs" are fits on all training rows with
-the alphas that the folds of "auto" found best for them. LightGBM and XGBoost stop early on a fifth of the training rows (at
-most 2000 rounds, learning rate 0.05, otherwise their defaults). EBM has its defaults. Rivals that are not installed are left
-out. Every result is a line of the output file, which is read again so that a run can be continued.
-
-With --measures, scoreline is trained for each measure with features="auto", and LightGBM, stopped early as before, gets the
-threshold that is best on the rows it was stopped on; the value on the test rows is in the column "value". `cpu` are the seconds
-of the processor, which other work on the machine changes less than `seconds`.
-
-    SCORELINE_DATA=folder python benchmarks/additive.py [--sets magic04,poker] [--splits 2] [--rows 20000] [--jobs 1]
-        [--ebm magic04] [--measures f1,average_precision,min_tpr_tnr] [--out FILE.jsonl]
-    python benchmarks/additive.py --table FILE.jsonl
+    SCORELINE_DATA=folder python benchmarks/additive.py [--sets magic04,poker] [--splits 5] [--rows 20000] [--jobs 16]
+        [--what ours,trees,ebm] [--limit 540] [--out FILE.jsonl]
+    python benchmarks/additive.py --join FILE.jsonl [FILE.jsonl ...]
     python benchmarks/additive.py --passes
+    python benchmarks/additive.py --large [--threads 2] [--rows 1000000] [--columns 50]
+
+For every data set: at most ROWS rows, stratified splits with 30 % test rows. A cell is what is trained on a split:
+
+- ours: "linear" is MeasureClassifierCV with scaling="standard", "auto" is features="auto", both with three folds.
+  "additive" and "pairs" are fits on all training rows with the alphas that the folds of "auto" found best for them.
+- trees: LightGBM and XGBoost stop early on a fifth of the training rows (at most 2000 rounds, learning rate 0.05, otherwise
+  their defaults).
+- ebm: ExplainableBoostingClassifier of interpret-core with its defaults.
+- f1, average_precision, min_tpr_tnr: scoreline is trained for the measure with features="auto", and LightGBM, stopped
+  early as before, gets the threshold that is best on the rows it was stopped on.
+
+Cells are worked on split by split in the order of `--what`, those of EBM last, by `--jobs` processes of one thread each.
+After `--limit` seconds all of them are stopped. Each finished cell adds its lines to the output file, which is read again so
+that a run can be continued. Rivals that are not installed are left out. `cpu` are the seconds of the processor, which other
+work on the machine changes less than `seconds`.
+
+`--large` is the whole path of alphas of an additive model of a table that is made, its bins included, against 500 rounds of
+LightGBM, on the same threads. Run it with `taskset` on as many cores.
 """
 
 import argparse
 import json
 import lzma
+import multiprocessing
 import os
 import time
+import traceback
 import warnings
 from pathlib import Path
 
 import numpy as np
 
+# In the order in which they are trained: the ones that take longest first, so that no process is left alone at the end.
 SETS = (
-    "diabetes german.numer svmguide3 yeast4 svmguide1 satimage page-blocks0 annthyroid abalone19 magic04 letter poker cod-rna "
-    "ijcnn1 shuttle skin cover-4v2 campaign adult-raw covtype sylva census-income"
+    "census-income adult-raw magic04 ijcnn1 page-blocks0 covtype sylva satimage cod-rna campaign skin svmguide3 annthyroid "
+    "shuttle abalone19 letter poker cover-4v2 yeast4 svmguide1 diabetes german.numer"
 ).split()
+MEASURES = ("f1", "average_precision", "min_tpr_tnr")
+WHAT = ("ours", "trees", "ebm", *MEASURES)
 ROUNDS, PATIENCE, RATE = 2000, 50, 0.05
-OURS, RIVALS = ("linear", "additive", "pairs", "auto"), ("lightgbm", "xgboost", "ebm")
+METHODS = ("linear", "additive", "pairs", "auto", "lightgbm", "xgboost", "ebm")
+LARGE_ROUNDS, LARGE_ALPHAS = 500, 11  # as many alphas as the widest path of additive features, from 10 to 1e-4
 
 
 def load(name, rows):
@@ -66,15 +81,16 @@ class Stopwatch:
         }
 
 
-def ours(X, y, X_test, jobs):
+def ours(X, y, X_test):
     """Yield (method, scores of the test rows, facts)."""
     from scoreline import MeasureClassifier, MeasureClassifierCV
 
     watch = Stopwatch()
-    clf = MeasureClassifierCV("roc_auc", scaling="standard", cv=3, n_jobs=jobs).fit(X, y)
-    yield "linear", clf.decision_function(X_test), {**watch(), "alpha": clf.alpha_}
+    clf = MeasureClassifierCV("roc_auc", scaling="standard", cv=3).fit(X, y)
+    facts = {**watch(), "alpha": clf.alpha_, "gap": gap_share(clf)}
+    yield "linear", clf.decision_function(X_test), facts
     watch = Stopwatch()
-    auto = MeasureClassifierCV("roc_auc", features="auto", cv=3, n_jobs=jobs).fit(X, y)
+    auto = MeasureClassifierCV("roc_auc", features="auto", cv=3).fit(X, y)
     facts = {**watch(), "alpha": auto.alpha_, "features": auto.features_, "gap": gap_share(auto)}
     yield "auto", auto.decision_function(X_test), facts
     table = auto.cv_results_
@@ -82,23 +98,30 @@ def ours(X, y, X_test, jobs):
         watch = Stopwatch()
         own = np.flatnonzero(table["features"] == kind)
         alpha = float(table["alpha"][own[np.argmax(table["mean_test_score"][own])]])
-        clf = MeasureClassifier("roc_auc", features=kind, alpha=alpha, n_jobs=jobs).fit(X, y)
+        clf = MeasureClassifier("roc_auc", features=kind, alpha=alpha).fit(X, y)
         facts = {**watch(), "alpha": alpha, "gap": gap_share(clf), "pairs": len(clf.feature_map_.pairs)}
         yield kind, clf.decision_function(X_test), facts
 
 
-def rivals(X, y, X_test, jobs, with_ebm):
-    """Yield the same for the rivals that are installed."""
+def lightgbm_model(X, y):
+    """Return LightGBM stopped early, and the rows it was stopped on with their labels."""
+    import lightgbm
     from sklearn.model_selection import train_test_split
 
-    inner = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
-    try:
-        import lightgbm
+    X_fit, X_stop, y_fit, y_stop = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
+    model = lightgbm.LGBMClassifier(n_estimators=ROUNDS, learning_rate=RATE, verbose=-1, n_jobs=1)
+    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+    model.fit(X_fit, y_fit, eval_set=[(X_stop, y_stop)], eval_metric="auc", callbacks=[stop])
+    return model, X_stop, y_stop
 
+
+def trees(X, y, X_test):
+    """Yield the same for the boosted trees that are installed."""
+    from sklearn.model_selection import train_test_split
+
+    try:
         watch = Stopwatch()
-        model = lightgbm.LGBMClassifier(n_estimators=ROUNDS, learning_rate=RATE, verbose=-1, n_jobs=jobs)
-        stop = lightgbm.early_stopping(PATIENCE, verbose=False)
-        model.fit(inner[0], inner[2], eval_set=[(inner[1], inner[3])], eval_metric="auc", callbacks=[stop])
+        model = lightgbm_model(X, y)[0]
         facts = {**watch(), "rounds": model.best_iteration_}
         yield "lightgbm", model.predict_proba(X_test)[:, 1], facts
     except ImportError:
@@ -106,128 +129,212 @@ def rivals(X, y, X_test, jobs, with_ebm):
     try:
         import xgboost
 
+        X_fit, X_stop, y_fit, y_stop = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
         watch = Stopwatch()
         model = xgboost.XGBClassifier(
-            n_estimators=ROUNDS, learning_rate=RATE, early_stopping_rounds=PATIENCE, eval_metric="auc", n_jobs=jobs
+            n_estimators=ROUNDS, learning_rate=RATE, early_stopping_rounds=PATIENCE, eval_metric="auc", n_jobs=1
         )
-        model.fit(inner[0], inner[2], eval_set=[(inner[1], inner[3])], verbose=False)
+        model.fit(X_fit, y_fit, eval_set=[(X_stop, y_stop)], verbose=False)
         facts = {**watch(), "rounds": model.best_iteration}
         yield "xgboost", model.predict_proba(X_test)[:, 1], facts
     except ImportError:
         pass
-    if with_ebm:
+
+
+def ebm(X, y, X_test):
+    """Yield the same for EBM, if it is installed."""
+    try:
         from interpret.glassbox import ExplainableBoostingClassifier
+    except ImportError:
+        return
+    watch = Stopwatch()
+    model = ExplainableBoostingClassifier(n_jobs=1).fit(X, y)
+    yield "ebm", model.predict_proba(X_test)[:, 1], watch()
 
-        watch = Stopwatch()
-        model = ExplainableBoostingClassifier(n_jobs=jobs).fit(X, y)
-        yield "ebm", model.predict_proba(X_test)[:, 1], watch()
 
-
-def for_measure(name, X, y, X_test, y_test, jobs):
-    """Yield (method, value of the measure on the test rows, facts) for scoreline and for LightGBM with a tuned threshold."""
-    import lightgbm
-    from sklearn.model_selection import train_test_split
-
+def for_measure(name, X, y, X_test):
+    """Yield the same for scoreline trained for a measure, and for LightGBM with a tuned threshold: scores less thresholds."""
     from scoreline import MeasureClassifierCV
     from scoreline.measures import best_threshold, get_measure
 
-    measure, watch = get_measure(name), Stopwatch()
-    clf = MeasureClassifierCV(name, features="auto", cv=3, n_jobs=jobs).fit(X, y)
-    facts = {**watch(), "alpha": clf.alpha_, "features": clf.features_}
-    yield "auto", measure.value(y_test > 0, clf.decision_function(X_test)), facts
-    X_fit, X_stop, y_fit, y_stop = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
     watch = Stopwatch()
-    model = lightgbm.LGBMClassifier(n_estimators=ROUNDS, learning_rate=RATE, verbose=-1, n_jobs=jobs)
-    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
-    model.fit(X_fit, y_fit, eval_set=[(X_stop, y_stop)], eval_metric="auc", callbacks=[stop])
-    threshold = best_threshold(y_stop, model.predict_proba(X_stop)[:, 1], measure).threshold
-    yield "lightgbm", measure.value(y_test > 0, model.predict_proba(X_test)[:, 1] - threshold), watch()
+    clf = MeasureClassifierCV(name, features="auto", cv=3).fit(X, y)
+    facts = {**watch(), "alpha": clf.alpha_, "features": clf.features_}
+    yield "auto", clf.decision_function(X_test), facts
+    try:
+        watch = Stopwatch()
+        model, X_stop, y_stop = lightgbm_model(X, y)
+    except ImportError:
+        return
+    threshold = best_threshold(y_stop, model.predict_proba(X_stop)[:, 1], get_measure(name)).threshold
+    yield "lightgbm", model.predict_proba(X_test)[:, 1] - threshold, watch()
+
+
+def lines_of(cell, rows):
+    """Train what a cell names, and return a line per method."""
+    from sklearn.model_selection import train_test_split
+
+    from scoreline.measures import get_measure
+
+    what, name, split = cell
+    X, y = load(name, rows)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
+    measure = what if what in MEASURES else "roc_auc"
+    make = {"ours": ours, "trees": trees, "ebm": ebm}
+    results = for_measure(what, X_train, y_train, X_test) if what in MEASURES else make[what](X_train, y_train, X_test)
+    facts = {"what": what, "set": name, "split": split, "rows": len(y), "columns": X.shape[1], "measure": measure}
+    return [
+        {**facts, "method": method, "value": float(get_measure(measure).value(y_test > 0, np.asarray(scores))), **own}
+        for method, scores, own in results
+    ]
+
+
+def work(cells, taken, out, rows):
+    """Take cells until none is left, and add their lines to the file."""
+    warnings.simplefilter("ignore")
+    warm_up()
+    while True:
+        with taken.get_lock():
+            k, taken.value = taken.value, taken.value + 1
+        if k >= len(cells):
+            return
+        try:
+            found = lines_of(cells[k], rows)
+        except Exception:  # the other cells are still worth their time
+            print(f"{cells[k]} failed:\n{traceback.format_exc()}", flush=True)
+            continue
+        with open(out, "a") as file:  # one write, so that lines of processes do not mix
+            file.write("".join(json.dumps(each) + "\n" for each in found))
+        for each in found:
+            print(f"{each['set']:14s} {each['split']} {each['measure']} {each['method']:9s} {each['value']:.4f} "
+                  f"{each['seconds']:.1f} s", flush=True)  # fmt: skip
+
+
+def warm_up():
+    """Compile kernels, so that no time includes it."""
+    from scoreline import MeasureClassifierCV
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 4))
+    for measure in ("roc_auc", *MEASURES):
+        MeasureClassifierCV(measure, features="auto", alphas=[0.1, 0.01], cv=3).fit(X, X[:, 0] * X[:, 1] > 0)
+    MeasureClassifierCV("roc_auc", scaling="standard", alphas=[0.1], cv=3).fit(X, X[:, 0] > 0)
 
 
 def run(options):
-    from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import train_test_split
-
-    warnings.simplefilter("ignore")
-    out = Path(options.out)
-    done = {(r["set"], r["split"]) for r in read(out)}
-    ebm = set(options.ebm.split(",")) if options.ebm else set()
-    for name in options.sets.split(",") if options.sets else SETS:
-        X, y = load(name, options.rows)
-        for split in range(options.splits):
-            if (name, split) in done:
-                continue
-            X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
-            found = []
-            for measure in options.measures.split(",") if options.measures else ():
-                for method, value, facts in for_measure(measure, X_train, y_train, X_test, y_test, options.jobs):
-                    found.append({"set": name, "split": split, "rows": len(y), "columns": X.shape[1], "method": method,
-                                  "measure": measure, "value": float(value), **facts})  # fmt: skip
-                    print(f"{name:14s} {split} {method:9s} {measure} {value:.4f}", facts, flush=True)
-            for make in (
-                ()
-                if options.measures
-                else (
-                    ours(X_train, y_train, X_test, options.jobs),
-                    rivals(X_train, y_train, X_test, options.jobs, name in ebm and split == 0),
-                )
-            ):
-                for method, scores, facts in make:
-                    auc = float(roc_auc_score(y_test, scores))
-                    found.append({"set": name, "split": split, "rows": len(y), "columns": X.shape[1], "method": method,
-                                  "auc": auc, **facts})  # fmt: skip
-                    print(f"{name:14s} {split} {method:9s} {auc:.4f}", facts, flush=True)
-            with out.open("a") as file:
-                file.writelines(json.dumps(each) + "\n" for each in found)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"  # of the processes that are started below
+    start, out = time.monotonic(), Path(options.out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    done = {(r["what"], r["set"], r["split"]) for r in read([out])}
+    sets = options.sets.split(",") if options.sets else SETS
+    # Of EBM, as many cells as there is time for, small sets first.
+    last = [what for what in options.what.split(",") if what == "ebm"]
+    first = [what for what in options.what.split(",") if what != "ebm"]
+    splits = range(options.splits)
+    cells = [(what, name, split) for split in splits for what in first for name in sets]
+    cells += [(what, name, split) for split in splits for what in last for name in sets[::-1]]
+    cells = [cell for cell in cells if cell not in done]
+    warm_up()  # kernels are compiled once, and the other processes read them from the cache
+    context = multiprocessing.get_context("spawn")
+    taken = context.Value("i", 0)
+    jobs = [context.Process(target=work, args=(cells, taken, out, options.rows)) for _ in range(options.jobs)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join(max(0.0, options.limit - (time.monotonic() - start)))
+    for job in jobs:
+        if job.is_alive():
+            job.kill()
+            job.join()
+    finished = {(r["what"], r["set"], r["split"]) for r in read([out])}
+    print(f"{len(finished & set(cells))} of {len(cells)} cells in {time.monotonic() - start:.0f} s")
 
 
-def read(path):
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def read(paths):
+    return [json.loads(line) for path in paths if Path(path).exists() for line in Path(path).read_text().splitlines()]
 
 
-def table(path):
-    """Print one line per set and the mean differences, in Markdown."""
-    rows = read(Path(path))
-    sets = list(dict.fromkeys(row["set"] for row in rows))
-    methods = [*OURS, *RIVALS]
+class Results:
+    """The lines of files, by measure, set and method."""
 
-    def mean(name, method, what="auc", splits=None):
-        found = [r[what] for r in rows if r["set"] == name and r["method"] == method
-                 and (splits is None or r["split"] in splits)]  # fmt: skip
+    def __init__(self, paths):
+        self.rows = read(paths)
+        self.sets = [name for name in SETS[::-1] if any(r["set"] == name for r in self.rows)]
+
+    def by_split(self, name, method, measure="roc_auc", key="value"):
+        """Return {split: entry} of a method on a set."""
+        return {
+            r["split"]: r[key]
+            for r in self.rows
+            if (r["set"], r["method"], r["measure"]) == (name, method, measure) and key in r
+        }
+
+    def mean(self, name, method, measure="roc_auc", key="value"):
+        found = list(self.by_split(name, method, measure, key).values())
         return float(np.mean(found)) if found else np.nan
 
-    print(f"| set | rows | columns | {' | '.join(methods)} | auto took | seconds: auto, lightgbm, xgboost, ebm |")
-    print("|" + " --- |" * (len(methods) + 5))
-    for name in sets:
-        first = next(r for r in rows if r["set"] == name)
-        kinds = [r["features"] for r in rows if r["set"] == name and r["method"] == "auto"]
-        cells = [f"{mean(name, m):.4f}" for m in methods]
-        times = ", ".join(f"{mean(name, m, 'seconds'):.1f}" for m in ("auto", "lightgbm", "xgboost", "ebm"))
-        took = ", ".join(dict.fromkeys(kinds))
-        print(
-            f"| {name} | {first['rows']} | {first['columns']} | {' | '.join(cells)} | {took} | {times} |".replace(
-                "nan", "-"
-            )
+    def difference(self, name, one, others, measure="roc_auc"):
+        """Return the mean over splits of one method less the best of others (by its mean over the same splits)."""
+        mine = self.by_split(name, one, measure)
+        theirs = [self.by_split(name, other, measure) for other in others]
+        common = set(mine).intersection(*[each for each in theirs if each])
+        theirs = [each for each in theirs if each]
+        if not common or not theirs:
+            return np.nan
+        best = max(np.mean([each[s] for s in common]) for each in theirs)
+        return float(np.mean([mine[s] for s in common]) - best)
+
+
+def join(paths):
+    """Print one line per set and the mean differences, in Markdown."""
+    found = Results(paths)
+    sizes = {r["set"]: (r["rows"], r["columns"]) for r in found.rows}
+    print(f"| set | rows | columns | {' | '.join(METHODS)} | auto took | seconds: auto, lightgbm, xgboost, ebm |")
+    print("|" + " --- |" * (len(METHODS) + 5))
+    for name in found.sets:
+        cells = [f"{found.mean(name, method):.4f}" for method in METHODS]
+        times = ", ".join(
+            f"{found.mean(name, method, key='seconds'):.1f}" for method in ("auto", "lightgbm", "xgboost", "ebm")
         )
-    auto = np.array([mean(name, "auto") for name in sets])
-    trees = np.array([np.nanmax([mean(name, m) for m in ("lightgbm", "xgboost")]) for name in sets])
-    pairs = {"linear": np.array([mean(name, "linear") for name in sets]), "the better of LightGBM and XGBoost": trees}
-    small = np.array([next(r for r in rows if r["set"] == name)["rows"] < 5000 for name in sets])
+        took = ", ".join(dict.fromkeys(found.by_split(name, "auto", key="features").values()))
+        rows, columns = sizes[name]
+        print(f"| {name} | {rows} | {columns} | {' | '.join(cells)} | {took} | {times} |".replace("nan", "-"))
     print()
-    for label, other in pairs.items():
-        d = auto - other
-        worst = sets[int(np.nanargmin(d))]
-        print(f"- auto less {label}: mean {np.nanmean(d):+.4f}, median {np.nanmedian(d):+.4f}, lowest {np.nanmin(d):+.4f} "
-              f"({worst}); below 5,000 rows {np.nanmean(d[small]) if small.any() else np.nan:+.4f}")  # fmt: skip
-    with_ebm = [name for name in sets if not np.isnan(mean(name, "ebm"))]
-    if with_ebm:
-        d = [mean(name, "auto", splits={0}) - mean(name, "ebm") for name in with_ebm]
-        ratio = [mean(name, "ebm", "seconds") / mean(name, "auto", "seconds", {0}) for name in with_ebm]
-        print(f"- auto less EBM, {len(d)} sets, one split: mean {np.mean(d):+.4f}; ratio of seconds, EBM to auto: "
-              f"{np.exp(np.mean(np.log(ratio))):.1f} (geometric mean)")  # fmt: skip
-    gaps = [r["gap"] for r in rows if "gap" in r]
+    for title, others in (
+        ("linear", ["linear"]), ("EBM", ["ebm"]), ("LightGBM", ["lightgbm"]),
+        ("the better of LightGBM and XGBoost", ["lightgbm", "xgboost"]),
+    ):  # fmt: skip
+        told(f"auto less {title}", found, others, "roc_auc", sizes)
+    for measure in MEASURES:
+        told(f"{measure}: auto less LightGBM with a tuned threshold", found, ["lightgbm"], measure, sizes)
+    ratios = [
+        seconds / auto[split]
+        for name in found.sets
+        for auto in [found.by_split(name, "auto", key="seconds")]
+        for split, seconds in found.by_split(name, "ebm", key="seconds").items()
+        if split in auto
+    ]
+    if ratios:
+        print(f"- seconds of EBM over those of auto, {len(ratios)} fits: {np.exp(np.mean(np.log(ratios))):.1f} (geometric "
+              f"mean), lowest {min(ratios):.1f}, median {np.median(ratios):.1f}")  # fmt: skip
+    gaps = [r["gap"] for r in found.rows if "gap" in r]
     if gaps:
-        print(f"- largest duality gap of a fit, relative to what tol is relative to: {max(gaps):.4f}")
+        print(f"- largest duality gap of {len(gaps)} fits, relative to what tol is relative to: {max(gaps):.4f}")
+
+
+def told(title, found, others, measure, sizes):
+    """Print the mean, median and extremes of the differences of sets."""
+    each = {name: found.difference(name, "auto", others, measure) for name in found.sets}
+    each = {name: value for name, value in each.items() if not np.isnan(value)}
+    if not each:
+        return
+    d = np.array(list(each.values()))
+    small = [value for name, value in each.items() if sizes[name][0] < 5000]
+    worst = ", ".join(f"{name} {each[name]:+.4f}" for name in sorted(each, key=each.get)[:3])
+    below = f"; below 5,000 rows {np.mean(small):+.4f}" if small else ""
+    print(f"- {title}, {len(d)} sets: mean {d.mean():+.4f}, median {np.median(d):+.4f}, higher on {(d > 0.002).sum()}, lower "
+          f"on {(d < -0.002).sum()}; lowest {worst}{below}")  # fmt: skip
 
 
 def passes():
@@ -244,30 +351,94 @@ def passes():
         found = interleave({
             "codes Xw": lambda c=codes, w=w: c.matvec(w), "dense Xw": lambda d=dense, v=v: d.matvec(v),
             "codes X'u": lambda c=codes, u=u: c.rmatvec(u), "dense X'u": lambda d=dense, u=u: d.rmatvec(u),
-        })  # fmt: skip
+        }, repeats=15)  # fmt: skip
         for name, timing in found.items():
             print(
                 f"{n} x {p}, {codes.shape[1]} features: {name} best {1e3 * timing.best:.1f} ms, "
                 f"median {1e3 * timing.median:.1f} ms"
             )
+        print(f"bytes per value: {codes.packed.codes.nbytes / (n * p):.2f}")
+
+
+def large_table(n, p, rng):
+    """Return a table whose classes depend on curves of ten columns, two products and noise; a tenth of the rows is positive."""
+    X = rng.standard_normal((n, p), dtype=np.float32).astype(np.float64)
+    risk = np.abs(X[:, 0]) - X[:, 1] ** 2 + np.sin(3.0 * X[:, 2]) + X[:, 3]
+    risk += 0.5 * X[:, 4] * X[:, 5] + X[:, 6] * X[:, 7] + sum(np.tanh(3.0 * X[:, j]) for j in (8, 9, 10))
+    risk += rng.logistic(0.0, 1.0, n)
+    return X, risk > np.quantile(risk, 0.9)
+
+
+def large(options):
+    """Print seconds and test AUC of the whole path of alphas of an additive model, and of LightGBM."""
+    from scoreline import MeasureClassifier, MeasureClassifierCV
+    from scoreline.features import Additive
+    from scoreline.measures import get_measure
+
+    auc = get_measure("roc_auc").value
+    n, rng = options.rows or 1_000_000, np.random.default_rng(0)
+    X, y = large_table(n, options.columns, rng)
+    X_test, y_test = large_table(n // 5, options.columns, rng)
+    warnings.simplefilter("ignore")
+    warm_up()
+    watch = Stopwatch()
+    operator = Additive().learn(X)
+    say(f"additive: bins of {n} x {options.columns} in {watch()['seconds']:.1f} s, {operator.shape[1]} features")
+    clf, fits = MeasureClassifier("roc_auc", warm_start=True, n_jobs=options.threads), []
+    for alpha in np.logspace(1, -4, LARGE_ALPHAS):
+        clf.set_params(alpha=float(alpha)).fit(operator, y)
+        fits.append((clf.n_passes_, clf.coef_[0]))
+        gap, seconds = gap_share(clf), watch()["seconds"]
+        say(f"  alpha {alpha:.1e}: {clf.n_passes_:.0f} passes, gap {gap:.4f}, {seconds:.1f} s so far")
+    features = clf.feature_map_.operator(X_test)
+    values = [auc(y_test, features.matvec(coef)) for _, coef in fits]
+    say(
+        f"additive: whole path of {LARGE_ALPHAS} alphas {seconds:.1f} s, {sum(count for count, _ in fits):.0f} passes, best "
+        f"test AUC {max(values):.4f}"
+    )
+    watch = Stopwatch()
+    split = [(np.arange(n // 5, n), np.arange(n // 5))]
+    cv = MeasureClassifierCV("roc_auc", features="additive", cv=split, n_jobs=options.threads).fit(X, y)
+    seconds, value = watch()["seconds"], auc(y_test, cv.decision_function(X_test))
+    say(
+        f"additive: search on one split and a fit on all rows {seconds:.1f} s, alpha {cv.alpha_:g}, test AUC {value:.4f}"
+    )
+    import lightgbm
+
+    watch = Stopwatch()
+    model = lightgbm.LGBMClassifier(n_estimators=LARGE_ROUNDS, learning_rate=RATE, verbose=-1, n_jobs=options.threads)
+    model.fit(X, y)
+    seconds, value = watch()["seconds"], auc(y_test, model.predict_proba(X_test)[:, 1])
+    say(f"LightGBM {lightgbm.__version__}: {LARGE_ROUNDS} rounds {seconds:.1f} s, test AUC {value:.4f}")
+
+
+def say(text):
+    print(text, flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets")
-    parser.add_argument("--splits", type=int, default=2)
-    parser.add_argument("--rows", type=int, default=60_000)
-    parser.add_argument("--jobs", type=int, default=2, help="threads of every side")
-    parser.add_argument("--ebm", default="")
-    parser.add_argument("--measures", default="", help="in place of AUC: names with commas")
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument(
+        "--rows", type=int, help="at most as many of a set (20,000); of the table of --large (1,000,000)"
+    )
+    parser.add_argument("--columns", type=int, default=50, help="of the table of --large")
+    parser.add_argument("--jobs", type=int, default=2, help="processes of one thread each")
+    parser.add_argument("--threads", type=int, default=2, help="of both sides of --large")
+    parser.add_argument("--what", default="ours,trees,ebm", help=f"of {', '.join(WHAT)}")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds after which everything is stopped")
     parser.add_argument("--out", default="bench-output/additive.jsonl")
-    parser.add_argument("--table")
+    parser.add_argument("--join", nargs="+")
     parser.add_argument("--passes", action="store_true")
+    parser.add_argument("--large", action="store_true")
     given = parser.parse_args()
     if given.passes:
         passes()
-    elif given.table:
-        table(given.table)
+    elif given.large:
+        large(given)
+    elif given.join:
+        join(given.join)
     else:
-        Path(given.out).parent.mkdir(parents=True, exist_ok=True)
+        given.rows = given.rows or 20_000
         run(given)
