@@ -613,6 +613,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         max_bins: int = 12,
         min_share: float = 0.02,
         edges: Mapping[Any, Any] | None = None,
+        max_features: int | None = None,
     ) -> Scorecard:
         """Return the model as a scorecard: integer points for a few bins of each column.
 
@@ -637,6 +638,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Least share of the rows in a bin.
         edges : dict, default=None
             Edges of the bins of a column of numbers, by name or number: {"age": [25, 30, 35]}. Others are found.
+        max_features : int, default=None
+            Largest number of columns. A path of certified fits, with a penalty on whole columns, chooses them (`path`).
 
         Returns
         -------
@@ -659,7 +662,7 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             fit_intercept=self.fit_intercept, threshold="train", features="additive", tol=self.tol, max_iter=self.max_iter,
             n_jobs=self.n_jobs,
         )  # fmt: skip
-        options = CardOptions(points, pdo, base, max_bins, min_share, edges)
+        options = CardOptions(points, pdo, base, max_bins, min_share, edges, max_features)
         with parallel.thread_limit(self.n_jobs):
             return make_scorecard(self, refit, CardRows(X, truth, weight), names, options)
 

@@ -84,6 +84,9 @@ class Scorecard:
         What bins and rounding cost on the training rows: "measure" and "objective" of the "model", of the refit on the card's
         "bins", and of the "card"; "lower_bound" of the objective on these bins; "naive", the objective with each number rounded
         on its own.
+    path : tuple of dict
+        With `max_features`, the certified fits that chose the columns: "alpha", "columns", "objective", "lower_bound", and
+        "measure" on the training rows. Their objective has a penalty on whole columns. Empty without `max_features`.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Scorecard:
     event_rate: float
     named: bool = False
     loss: dict[str, Any] = field(default_factory=dict)
+    path: tuple[dict[str, Any], ...] = ()
 
     def predict(self, X: Any) -> IntArray:
         """Return the points of each row, whole numbers.
@@ -208,6 +212,7 @@ class Scorecard:
         document = {
             "format": FORMAT, "version": VERSION, **plain,
             "classes": [value.item() if isinstance(value, np.generic) else value for value in self.classes],
+            "path": list(self.path),
             "columns": columns,
             "formula": "points of a row = base_points + the points of one code per column. Code 0: the value is missing. "
             "Numbers: 1 + how many of values are below it. Categories: 1 + its place among values, or the last code for "
@@ -240,8 +245,8 @@ class Scorecard:
                 for line in each["lines"]
             ]
             columns.append(CardColumn(each["name"], each["position"], bins, points, tuple(lines)))
-        own = {name: document[name] for name in cls.__dataclass_fields__ if name not in ("columns", "classes")}
-        return cls(tuple(columns), classes=tuple(document["classes"]), **own)
+        own = {name: document[name] for name in cls.__dataclass_fields__ if name not in ("columns", "classes", "path")}
+        return cls(tuple(columns), classes=tuple(document["classes"]), path=tuple(document["path"]), **own)
 
     def _repr_html_(self) -> str:
         from scoreline.scorecards.pages import html_tables

@@ -25,6 +25,7 @@ from scoreline.runtime.types import AnyArray, FloatArray, IntArray
 from scoreline.scorecards.bins import category_lines, checked_edges, number_edges
 from scoreline.scorecards.card import CardColumn, Scorecard, lines_of
 from scoreline.scorecards.rounding import rounded_points
+from scoreline.scorecards.selection import columns_on_path
 
 # Bins are merged as long as that loses less than this share of the variance of the scores, per bin. On five tables (see
 # benchmarks/scorecards.py) smaller shares made longer cards of the same AUC.
@@ -43,6 +44,7 @@ class CardOptions(NamedTuple):
     max_bins: int = 12
     min_share: float = 0.02
     edges: Mapping[Any, Any] | None = None
+    max_features: int | None = None
 
     def check(self) -> None:
         """Raise unless the options make sense."""
@@ -50,6 +52,8 @@ class CardOptions(NamedTuple):
         check_number("base", self.base, above=0)
         check_number("max_bins", self.max_bins, least=2, integer=True)
         check_number("min_share", self.min_share, least=0)
+        if self.max_features is not None:
+            check_number("max_features", self.max_features, least=1, integer=True)
         if not isinstance(self.pdo, (int, float)) or isinstance(self.pdo, bool) or not 0.0 < abs(self.pdo) < math.inf:
             raise ValueError(
                 f"pdo={self.pdo!r} must be a number other than 0: points that double the odds of the negative class"
@@ -101,13 +105,22 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
         raise ValueError(f"X has {table.shape[1]} columns, the classifier was trained with {features.n_columns}")
     codes = table_codes(table, features.columns)
     model_scores = features.of_codes(codes).matvec(clf.coef_[0])
+    measure = get_measure(clf.measure, clf.measure_params)
     used, operator = _card_features(features, clf.coef_[0], codes, rows, table, names, options)
     weight = with_cost(rows.weight, rows.sign, clf.cost_)
     labels = np.array(clf.classes_)[rows.positive.astype(np.intp)]
+    path: list[dict[str, Any]] = []
+    if options.max_features is not None and options.max_features < len(used):
+        places, path = columns_on_path(
+            operator, prepared_risk(clf, rows, weight), options.max_features, clf.tol, clf.fit_intercept
+        )
+        for step in path:
+            step["columns"] = [names[used[place]] for place in step["columns"]]
+            step["measure"] = float(measure.value(rows.positive, step.pop("scores"), rows.weight))
+        used, operator = _some_columns(used, operator, sorted(places))
     refit.fit(operator, labels, weight)
     card = _Rounding(refit, operator, rows, weight, options)
     points, base_points = card.points()
-    measure = get_measure(clf.measure, clf.measure_params)
     total, cutoff = card.cutoff(points, base_points, measure_of_threshold(measure, clf.class_weight), clf.class_weight)
     events = [
         np.bincount(own, np.where(rows.positive, rows.counts, 0.0), column.size).astype(np.float64)
@@ -119,7 +132,10 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
         for j, bins, own, counts, positive in zip(
             used, operator.feature_map.columns, points, operator.feature_map.cell_counts(), events, strict=True
         )
+        if own.any()  # equal points in all bins are part of the base
     ]
+    if not columns:
+        raise ValueError(f"pdo={options.pdo:g} is too small: all points of the card are 0. Pass a larger pdo.")
     sign = -1.0 if options.pdo > 0 else 1.0
     decided = sign * total - (sign * cutoff - 0.5)
 
@@ -140,7 +156,7 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
     return Scorecard(
         tuple(columns), base_points, cutoff, tuple(np.asarray(clf.classes_).tolist()), float(options.points),
         float(options.pdo), float(options.base), features.n_columns, measure.name, population, positives / population,
-        getattr(clf, "feature_names_in_", None) is not None, loss,
+        getattr(clf, "feature_names_in_", None) is not None, loss, tuple(path),
     )  # fmt: skip
 
 
@@ -234,6 +250,25 @@ def _step_factor(fine: int, few: int) -> float:
     return float(np.sqrt(min(STEP_SCALE / max(fine, 1), 1.0) * fine / few / min(STEP_SCALE / few, 1.0)))
 
 
+def _some_columns(used: list[int], operator: CodesOperator, places: list[int]) -> tuple[list[int], CodesOperator]:
+    """Return some of the columns of a card, and the features of their bins."""
+    features: FittedFeatures = operator.feature_map
+    counts = features.cell_counts()
+    groups = [Group.of_column(new, features.groups[old].basis) for new, old in enumerate(places)]
+    few = FittedFeatures(
+        "additive", [features.columns[k] for k in places], groups, np.concatenate([counts[k] for k in places]),
+        [features.signs[k] for k in places],
+    )  # fmt: skip
+    return [used[k] for k in places], few.of_codes(np.ascontiguousarray(operator.codes[places]))
+
+
+def prepared_risk(clf: Any, rows: CardRows, weight: FloatArray | None) -> Risk:
+    """Return the risk of a trained classifier, with the labels of these rows."""
+    labels = np.array(clf.classes_)[rows.positive.astype(np.intp)]
+    scored = clf._training_scores(np.zeros(len(labels)), labels, weight)
+    return get_risk(clf.risk_, get_measure(clf.measure, clf.measure_params)).prepare(scored.sign, scored.weight)
+
+
 class _Rounding:
     """Integer points of a model on the bins of a card."""
 
@@ -251,15 +286,8 @@ class _Rounding:
         offset = options.points - options.pdo / math.log(2.0) * math.log(options.base)
         self.constant = offset - options.pdo / math.log(2.0) * found.offset
         self.targets = np.concatenate(self.tables) * self.factor
-        self.risk = self._risk(weight)
+        self.risk = prepared_risk(refit, rows, weight)
         self._naive: list[IntArray] = []
-
-    def _risk(self, weight: FloatArray | None) -> Risk:
-        refit, rows = self.refit, self.rows
-        measure = get_measure(refit.measure, refit.measure_params)
-        labels = np.array(refit.classes_)[rows.positive.astype(np.intp)]
-        scored = refit._training_scores(self.z, labels, weight)
-        return get_risk(refit.risk_, measure).prepare(scored.sign, scored.weight)
 
     def points(self) -> tuple[list[IntArray], int]:
         """Return the points of each code of each column, the smallest 0, and the points of every row."""
@@ -358,7 +386,7 @@ def _coefficients(basis: FloatArray, table: FloatArray, counts: FloatArray, sign
         return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-12)[0], dtype=np.float64)
     free = np.ptp(basis[1:], axis=0) == 0.0
     own = np.hstack([sign * rows[:, ~free], rows[:, free], -rows[:, free]])
-    scale = LEAST_SQUARES_WEIGHT / max(float(np.abs(own).max()), 1e-300)
+    scale = LEAST_SQUARES_WEIGHT / max(float(np.abs(own).max(initial=0.0)), 1e-300)
     found = nnls(np.vstack([scale * own, np.eye(own.shape[1])]), np.append(scale * wanted, np.zeros(own.shape[1])))[0]
     coef = np.empty(basis.shape[1])
     count, extra = int((~free).sum()), int(free.sum())
