@@ -4,11 +4,12 @@ from scoreline.classifier import MeasureClassifier, load_model
 from scoreline.fitting.catalog import list_measures, list_solvers
 from scoreline.fitting.promise import check_promise
 from scoreline.measures import CountMeasure
-from scoreline.model_selection import MeasureClassifierCV, ThresholdClassifier
+from scoreline.model_selection import Blend, MeasureClassifierCV, ThresholdClassifier
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Blend",
     "CountMeasure",
     "MeasureClassifier",
     "MeasureClassifierCV",

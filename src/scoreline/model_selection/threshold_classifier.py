@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from scoreline.fitting.checks import available_if, check_labels, check_sample_weight, check_truth
 from scoreline.fitting.promise import PROMISE_SHARE, random_rows
@@ -25,11 +25,21 @@ from scoreline.measures import (
     promised_threshold,
     robust_threshold,
 )
+from scoreline.model_selection.cross_fitting import (
+    RESPONSES,
+    are_probabilities,
+    check_rows,
+    check_share,
+    response_method_of,
+    response_of,
+    routed_arguments,
+    splits_of,
+    trained,
+)
 from scoreline.runtime.checks import check_choice
 from scoreline.runtime.messages import warn_user
 from scoreline.runtime.types import AnyArray, FloatArray
 
-RESPONSES = ("predict_proba", "decision_function")
 DESIGN_FOLDS = 5  # of the training rows, whose scores fix the thresholds to be tested, where cv is no number of folds
 LEAST_PROBABILITY = 1e-12  # and 1 less it: the ends of probabilities whose logits are blurred
 
@@ -153,13 +163,9 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         measure = self._checked_measure()
         design: list[_Scored] = []
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: pass one label per row.")
         X, y, sample_weight = indexable(X, y, sample_weight)
-        if len(y) == 0 or (hasattr(X, "shape") and 0 in X.shape):
-            shape = getattr(X, "shape", (len(y),))
-            raise ValueError(f"X has 0 sample(s) or 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-        routed = self._routed(sample_weight, params)
+        check_rows(X, y)
+        routed = routed_arguments(self, {"estimator": self.estimator}, sample_weight, params)
         if self.cv == "prefit":
             try:
                 check_is_fitted(self.estimator, "classes_")
@@ -167,16 +173,16 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 raise NotFittedError("cv='prefit' needs a fitted estimator; fit it first, on other rows.") from None
             model, classes = self.estimator, np.asarray(self.estimator.classes_)
             truth = check_truth(y, classes, len(y))
-            method = self._method_of(model)
-            rows = [_Scored(np.arange(len(truth)), self._response(model, method, X))]
+            method = response_method_of(model, self.response_method)
+            rows = [_Scored(np.arange(len(truth)), response_of(model, method, X))]
         else:
             classes, sign = check_labels(y, len(y))
             truth = sign > 0
             y = np.asarray(y)
             splits = self._splits(X, y, sign, routed, measure)
             refit = self.refit and not has_guarantee(measure)  # a promise is about the model that was tested
-            model = self._trained(X, y, routed, None if refit else splits[0][0])
-            method = self._method_of(model)
+            model = trained(self.estimator, X, y, routed.estimator.fit, None if refit else splits[0][0])
+            method = response_method_of(model, self.response_method)
             rows = self._cross_fitted(X, y, routed, splits, method, None if refit else model)
             if isinstance(measure, OperatingPoint) and has_guarantee(measure) and not measure.ordered:
                 training = splits[0][0]
@@ -219,7 +225,7 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             The classes.
         """
         check_is_fitted(self, "estimator_")
-        scores = self._response(self.estimator_, self.response_method_, X)
+        scores = response_of(self.estimator_, self.response_method_, X)
         return np.asarray(self.classes_[(scores > self.best_threshold_).astype(int)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -240,7 +246,7 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             The measure itself, larger is better.
         """
         check_is_fitted(self, "estimator_")
-        scores = self._response(self.estimator_, self.response_method_, X)
+        scores = response_of(self.estimator_, self.response_method_, X)
         truth = check_truth(y, self.classes_, len(scores))
         weight = check_sample_weight(sample_weight, len(scores))
         rows = ScoredRows(np.where(truth, 1, -1), scores, weight)
@@ -329,37 +335,17 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         return measure
 
-    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> Bunch:
-        """Return the arguments of the estimator's `fit` and of the splitter."""
-        from sklearn import get_config
-
-        if get_config()["enable_metadata_routing"]:
-            given = params if sample_weight is None else params | {"sample_weight": sample_weight}
-            return process_routing(self, "fit", **given)
-        if params:
-            raise ValueError(
-                f"fit got {sorted(params)}, expected X, y and sample_weight. Other arguments need "
-                "sklearn.set_config(enable_metadata_routing=True)."
-            )
-        takes = sample_weight is not None and has_fit_parameter(self.estimator, "sample_weight")
-        return Bunch(estimator=Bunch(fit={"sample_weight": sample_weight} if takes else {}), splitter=Bunch(split={}))
-
     def _splits(
         self, X: Any, y: AnyArray, sign: AnyArray, routed: Bunch, measure: Measure
     ) -> list[tuple[AnyArray, AnyArray]]:
         """Return the training rows and the held-out rows of each fold; for a promise a single pair."""
-        if isinstance(self.cv, float) and not 0.0 < self.cv < 1.0:
-            raise ValueError(f"cv={self.cv!r} must be a share between 0 and 1, or a whole number of folds.")
+        check_share(self.cv)
         if has_guarantee(measure) and (isinstance(self.cv, float) or _is_count(self.cv)):
             assert isinstance(measure, OperatingPoint)
             share = self.cv if isinstance(self.cv, float) else PROMISE_SHARE
             held = random_rows(measure, sign, share, self.random_state)
             return [(np.flatnonzero(~held), np.flatnonzero(held))]
-        if isinstance(self.cv, float):
-            cv: Any = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
-        else:
-            cv = check_cv(self.cv, y, classifier=True)
-        splits = list(cv.split(X, y, **routed.splitter.split))
+        splits = splits_of(self.cv, X, y, routed.splitter.split, self.random_state)
         if has_guarantee(measure):
             return splits[:1]
         if not self.refit and len(splits) > 1:
@@ -368,45 +354,16 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         return splits
 
-    def _trained(self, X: Any, y: AnyArray, routed: Bunch, rows: AnyArray | None) -> Any:
-        """Return a new model of some rows, or of all."""
-        given = routed.estimator.fit
-        if rows is None:
-            return clone(self.estimator).fit(X, y, **given)
-        count = len(y)
-        part = {name: _safe_indexing(each, rows) if _is_per_row(each, count) else each for name, each in given.items()}
-        return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **part)
-
     def _cross_fitted(
         self, X: Any, y: AnyArray, routed: Bunch, splits: list[tuple[AnyArray, AnyArray]], method: str, model: Any
     ) -> list["_Scored"]:
         """Return the scores of the held-out rows of each fold; `model` is that of a single split, if it is there already."""
 
         def one(train: AnyArray, test: AnyArray) -> _Scored:
-            if len(np.unique(y[train])) < 2:
-                raise ValueError("a fold has training rows of one class only; use fewer folds, cv=2.")
-            fitted = self._trained(X, y, routed, train) if model is None else model
-            return _Scored(np.asarray(test), self._response(fitted, method, _safe_indexing(X, test)))
+            fitted = trained(self.estimator, X, y, routed.estimator.fit, train) if model is None else model
+            return _Scored(np.asarray(test), response_of(fitted, method, _safe_indexing(X, test)))
 
         return list(Parallel(n_jobs=self.n_jobs)(delayed(one)(*split) for split in splits))
-
-    def _method_of(self, model: Any) -> str:
-        names = RESPONSES if self.response_method == "auto" else (self.response_method,)
-        for name in names:
-            if hasattr(model, name):
-                return name
-        raise AttributeError(f"{type(model).__name__} has no {' nor '.join(names)}, expected a classifier with scores.")
-
-    def _response(self, model: Any, method: str, X: Any) -> FloatArray:
-        """Return the scores of the positive class."""
-        response = np.asarray(getattr(model, method)(X), dtype=np.float64)
-        if response.ndim == 2 and response.shape[1] == 2:
-            response = response[:, 1]
-        if response.ndim != 1:
-            raise ValueError(
-                f"{method} of {type(model).__name__} returned shape {response.shape}, expected scores of two classes."
-            )
-        return response
 
     def _chosen(self, measure: Measure, rows: ScoredRows, method: str) -> float:
         """Return the threshold; warn where an operating point is out of reach."""
@@ -416,9 +373,8 @@ class ThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         robust = self.threshold != "exact" and isinstance(measure, CountsBasedMeasure) and missed is None
         if robust:
             assert isinstance(measure, CountsBasedMeasure)
-            # Logits of probabilities have no ends, so a blur of them has one width. Boosted trees with an objective of
-            # their own return scores in their place.
-            probabilities = method == "predict_proba" and 0.0 <= rows.scores.min() and rows.scores.max() <= 1.0
+            # Logits of probabilities have no ends, so a blur of them has one width.
+            probabilities = are_probabilities(method, rows.scores)
             clipped = np.clip(rows.scores, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
             z = logit(clipped) if probabilities else rows.scores
             found = robust_threshold(rows.sign, z, measure, rows.weight).threshold
@@ -453,8 +409,3 @@ def _joined(folds: list[_Scored], truth: AnyArray, weight: FloatArray | None) ->
 def _is_count(cv: Any) -> bool:
     """Tell whether `cv` is a number of folds."""
     return cv is None or (isinstance(cv, (int, np.integer)) and not isinstance(cv, bool))
-
-
-def _is_per_row(given: Any, count: int) -> bool:
-    """Tell whether an argument of `fit` has an entry for each row."""
-    return given is not None and hasattr(given, "__len__") and not isinstance(given, str) and len(given) == count
