@@ -1,13 +1,17 @@
-"""Do the intervals of `scoreline.measures.interval` cover the true value? 20 settings of two normal distributions.
+"""Do the intervals of `scoreline.measures.interval` cover the true value? 20 settings, simulated and resampled.
 
-Every setting draws SAMPLES samples of rows and counts how many intervals contain the true value, which is computed from the
-distributions. The exact intervals of rates may cover more than their level. The last line has the time of the interval of the
-ROC area on ten million rows, as a ratio to one `np.argsort` of the scores in the same run.
+Every setting draws SAMPLES samples of rows and counts how many intervals contain the true value. The rows of simulated settings
+come from two normal distributions, and the true value is computed from these. With SCORELINE_DATA, six settings draw rows with
+replacement from the scores of a model on a data set, whose value on all rows is the true one. The exact intervals of rates may
+cover more than their level. `--rows N` times the interval of the ROC area on so many rows, as a ratio to one
+`np.argsort` of the scores in the same run.
 
-    python benchmarks/intervals.py [--samples 1000] [--rows 10000000] [--out benchmarks/results/intervals.md]
+    [SCORELINE_DATA=folder] python benchmarks/intervals.py [--samples 2000] [--jobs 16] [--limit 500] [--out FILE.jsonl]
+    python benchmarks/intervals.py --rows 10000000
 """
 
 import argparse
+import os
 import time
 from functools import cache
 from pathlib import Path
@@ -15,26 +19,53 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import norm
 
+import cells
+from common import header
 from scoreline.measures import compare_scores, get_measure, interval
 
-COUNTS = ("f1", "mcc", "gmean", "balanced_accuracy", "recall", "accuracy")
-SETTINGS = [
+SIMULATED = [
     *[("roc_auc", m, n, shift) for m, n, shift in ((30, 300, 1.0), (30, 3000, 2.5), (200, 200, 0.5), (500, 2000, 1.5))],
     *[("average_precision", m, n, shift) for m, n, shift in ((30, 300, 1.0), (30, 1000, 2.0), (200, 1000, 1.5))],
-    *[("partial_roc_auc", m, n, shift) for m, n, shift in ((30, 300, 1.5), (200, 1000, 1.5))],
+    ("partial_roc_auc", 30, 300, 1.5),
     ("prbep", 200, 1000, 1.5),
-    *[(name, 30, 300, 1.5) for name in COUNTS],
-    ("f1", 200, 1000, 1.5),
+    *[(name, 30, 300, 1.5) for name in ("f1", "mcc", "gmean", "recall")],
     ("mcc", 200, 1000, 1.5),
     ("roc_auc, groups", 100, 100, 1.0),
     ("roc_auc, difference", 30, 300, 1.0),
 ]
-THRESHOLD, GROUP_ROWS, NOISE = 1.0, 3, 1.0
+MORE_SIMULATED = [
+    ("partial_roc_auc", 200, 1000, 1.5),
+    *[(name, 30, 300, 1.5) for name in ("balanced_accuracy", "accuracy")],
+    ("f1", 200, 1000, 1.5),
+]
+RESAMPLED = [
+    ("roc_auc", 30, 300, "adult-raw"),
+    ("roc_auc", 30, 1000, "letter"),
+    ("average_precision", 30, 1000, "campaign"),
+    ("average_precision", 200, 1000, "adult-raw"),
+    ("f1", 30, 300, "campaign"),
+    ("gmean", 30, 1000, "letter"),
+]
+THRESHOLD, GROUP_ROWS, NOISE, CHUNK = 1.0, 3, 1.0, 100
+
+
+def load(name):
+    """Return the labels of a data set and the scores of a logistic regression, with a threshold that flags the positives."""
+    from sklearn.linear_model import LogisticRegression
+
+    from tuned_threshold import load as rows
+
+    X, y = rows(name)
+    z = LogisticRegression(max_iter=1000).fit(X[::2], y[::2]).decision_function(X)
+    return y > 0, z - np.quantile(z, 1.0 - y.mean())
 
 
 @cache
 def true_value(name, m, n, shift):
     """Return the value of the measure at the distributions, with the shares of the classes of the samples."""
+    if isinstance(shift, str):
+        y, z = cells.DATA[shift]
+        return get_measure(name).value(y, z, np.where(y, m / y.sum(), n / (~y).sum()))
     t = np.linspace(-10.0, 10.0 + shift, 200_001)
     tpr, fpr = norm.sf(t - shift), norm.sf(t)
     if name.startswith("roc_auc"):
@@ -58,7 +89,11 @@ def covered(name, m, n, shift, rng):
     """Draw one sample and tell whether its interval contains the true value."""
     true = true_value(name, m, n, shift)
     y = np.repeat([1, -1], [m, n])
-    z = rng.standard_normal(m + n) + shift * (y > 0) - THRESHOLD
+    if isinstance(shift, str):
+        labels, scores = cells.DATA[shift]
+        z = np.concatenate([rng.choice(scores[labels], m), rng.choice(scores[~labels], n)])
+    else:
+        z = rng.standard_normal(m + n) + shift * (y > 0) - THRESHOLD
     if name == "roc_auc, groups":  # rows of a group share their class and a part of their score
         y, groups = np.repeat(y, GROUP_ROWS), np.repeat(np.arange(m + n), GROUP_ROWS)
         z = np.sqrt(0.5) * (rng.standard_normal(m + n)[groups] + rng.standard_normal(len(y))) + shift * (y > 0)
@@ -70,6 +105,14 @@ def covered(name, m, n, shift, rng):
     else:
         found = interval(name, y, z)
     return found.low <= true <= found.high, found.method
+
+
+def chunk(cell):
+    """Return how many intervals of a chunk of samples cover the true value, and their method."""
+    *setting, number = cell
+    rng = np.random.default_rng([number, len(setting[0]), setting[1], setting[2]])
+    hits = [covered(*setting, rng) for _ in range(CHUNK)]
+    return [sum(bool(hit) for hit, _ in hits), hits[0][1]]
 
 
 def seconds(work):
@@ -86,35 +129,48 @@ def timing(rows):
     interval("roc_auc", y[:1000], z[:1000])
     pairs = [(seconds(lambda: np.argsort(z)), seconds(lambda: interval("roc_auc", y, z))) for _ in range(3)]
     sort, own = (min(side) for side in zip(*pairs, strict=True))
-    return f"ROC area of {rows:,} rows: {own:.2f} s, argsort alone {sort:.2f} s, ratio {own / sort:.2f}"
+    return f"ROC area of {rows:,} rows, {own:.2f} s, argsort alone {sort:.2f} s, ratio {own / sort:.2f}."
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", type=int, default=1000)
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--rows", type=int, default=None)
+    parser.add_argument("--table", type=Path, default=None, help="write the table to this file")
+    cells.add_options(parser, "intervals")
     options = parser.parse_args()
+    if options.rows is not None:
+        print(timing(options.rows))
+        return
+    data = "SCORELINE_DATA" in os.environ or options.join is not None
+    settings = SIMULATED + RESAMPLED + ([] if data else MORE_SIMULATED)
+    settings = settings if data else [each for each in settings if not isinstance(each[3], str)]
+    wanted = [[*each, number] for number in range(max(1, options.samples // CHUNK)) for each in settings]
+    names = sorted({each[3] for each in settings if isinstance(each[3], str)})
+    found = cells.run(options, wanted, chunk, load, names)
     lines = [
         "# Coverage of 95 % intervals",
         "",
-        f"`python benchmarks/intervals.py --samples {options.samples}`; seed 0, two normal distributions of deviation 1.",
-        f"The share of {options.samples} samples is known within "
-        f"{196 * np.sqrt(0.95 * 0.05 / options.samples):.1f} percentage points.",
+        "`python benchmarks/intervals.py`; seeds 0, 1, ..., one for each 100 samples. A share of 2000 samples is known within "
+        "1.0 percentage points.",
         "",
-        "| measure | positives | negatives | shift | method | covered |",
-        "| --- | --- | --- | --- | --- | --- |",
+        *(f"- {key}: {value}" for key, value in header().items()),
+        *(f"- {each['cell']}: {each['error']}" for each in found if "error" in each),
+        "",
+        "| measure | positives | negatives | shift, or resampled set | method | samples | covered |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for setting in SETTINGS:
-        rng = np.random.default_rng(0)
-        hits = [covered(*setting, rng) for _ in range(options.samples)]
-        share = np.mean([hit for hit, _ in hits])
-        lines.append(f"| {' | '.join(map(str, setting))} | {hits[0][1]} | {100 * share:.1f} % |")
-        print(lines[-1], flush=True)
-    lines += ["", timing(options.rows) + "."]
-    print(lines[-1])
-    if options.out:
-        options.out.write_text("\n".join(lines) + "\n")
+    outside = 0
+    for setting in settings:
+        own = [each["found"] for each in found if each["cell"][:4] == list(setting) and each["found"]]
+        if own:
+            share = 100.0 * sum(hits for hits, _ in own) / (CHUNK * len(own))
+            outside += not 93.0 <= share <= 97.0
+            lines.append(f"| {' | '.join(map(str, setting))} | {own[0][1]} | {CHUNK * len(own)} | {share:.1f} % |")
+    lines += ["", f"{outside} of {len(settings)} settings are outside of 93 to 97 %."]
+    print("\n".join(lines))
+    if options.table:
+        options.table.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,121 +1,309 @@
-"""Are promises kept, and what do they cost? Violations and recall of guarantee, confidence and MAPIE over random splits.
+"""Are promises kept, and what do they cost? Violations and recall of `guarantee`, `confidence` and MAPIE.
 
-For every set and split, ROWS random rows are training rows and the others stand for the distribution: the constraint is broken
-if precision among the flagged ones of them is below the floor. `guarantee` and `confidence` are those of MeasureClassifier at
-0.95. MAPIE (optional: pip install mapie) has logistic regression on 60 % of the same rows and calibrates on the other 40 %.
+    SCORELINE_DATA=folder python benchmarks/promises.py [--splits 200] [--sets adult-raw,campaign] [--jobs 16] [--limit 500]
+    SCORELINE_DATA=folder python benchmarks/promises.py --thresholds [--model lightgbm] [--splits 10] ...
+    python benchmarks/promises.py [--thresholds] --join FILE.jsonl [--table FILE.md]
+
+The rows of a set are the distribution: ROWS training rows are drawn from them with replacement, so they are independent, and
+the constraint is checked on all rows, so a broken promise is known without error. Fits that promise nothing flag nothing, and
+are not counted as broken. `guarantee` and `confidence` are those of
+MeasureClassifier at 0.95. MAPIE (optional: pip install mapie) has logistic regression on 60 % of the same rows and calibrates
+on the other 40 %, by Bonferroni-Holm (its default), by a fixed sequence, by one of five starts, and by a sequence that is
+learned on a quarter of these rows. The best of the four is chosen afterwards for every set and constraint.
+
 With --thresholds, ThresholdClassifier is compared with scikit-learn's TunedThresholdClassifierCV on F1, MCC and G-mean, both
-with the same estimator and five folds, in turn.
-
-    SCORELINE_DATA=folder python benchmarks/promises.py [--splits 20] [--sets adult-raw,campaign] [--thresholds]
+with the same estimator and five folds, in turn, on stratified splits with 30 % test rows.
 """
 
 import argparse
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
 
+import cells
+from common import header
 from scoreline import MeasureClassifier, ThresholdClassifier
-from scoreline.measures import get_scorer
+from scoreline.measures import get_measure, get_scorer
+from tuned_threshold import SETS as THRESHOLD_SETS
 from tuned_threshold import load
 
-CASES = {"adult-raw": (4000, 0.85), "campaign": (4000, 0.7), "page-blocks0": (1500, 0.9), "a9a": (4000, 0.8)}
-LEVEL, MEASURES, ALPHA = 0.95, ("f1", "mcc", "gmean"), 1e-4
+CASES = {  # training rows, floor of precision
+    "adult-raw": (4000, 0.85),
+    "a9a": (4000, 0.8),
+    "campaign": (4000, 0.6),
+    "page-blocks0": (1500, 0.8),
+    "magic04": (4000, 0.9),
+    "ijcnn1": (4000, 0.7),
+    "letter": (4000, 0.9),
+    "annthyroid": (2000, 0.5),
+    "w8a": (4000, 0.8),
+    "cod-rna": (12_000, 0.9),
+    "covtype": (20_000, 0.8),
+    "census-income": (20_000, 0.6),
+}
+CONSTRAINTS = ("precision", "recall", "fpr", "alarms", "cost")
+MAPIE_RISKS = {"precision": "precision", "recall": "recall", "fpr": "fpr", "alarms": "predicted_positive_fraction"}
+RECALL, FPR, ALARMS, COST_FN, COST_SHARE = 0.8, 0.02, 0.05, 5.0, 0.8
+LEVEL, MEASURES, ALPHA, MOST_TREE_ROWS = 0.95, ("f1", "mcc", "gmean"), 1e-4, 20_000
 
 
-def kept_and_recall(predicted, y, floor):
-    """Return whether precision has the floor (nothing flagged breaks nothing), and the recall."""
-    flagged = predicted.sum()
-    return bool(flagged == 0 or y[predicted].mean() >= floor), float(predicted[y].mean())
+def operating_point(constraint, name, y):
+    """Return the measure and its parameters; the limit of the cost is a share of that of the better constant prediction."""
+    share = y.mean()
+    cost = COST_SHARE * min(COST_FN * share, 1.0 - share)
+    return {
+        "precision": ("recall_at_precision", {"precision": CASES[name][1]}),
+        "recall": ("precision_at_recall", {"recall": RECALL}),
+        "fpr": ("tpr_at_fpr", {"fpr": FPR}),
+        "alarms": ("recall_at_alarms", {"alarms": ALARMS}),
+        "cost": ("recall_at_cost", {"cost": cost, "cost_fn": COST_FN}),
+    }[constraint]
 
 
-def by_mapie(X, y, X_test, floor, seed):
-    """Return the predictions of MAPIE's risk control, nothing flagged if it finds no threshold; None where it is not there."""
-    try:
-        from mapie.risk_control import BinaryClassificationController
-    except ImportError:
-        return None
-    X_fit, X_hold, y_fit, y_hold = train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
-    model = LogisticRegression(max_iter=2000).fit(X_fit, y_fit)
-    control = BinaryClassificationController(
-        model.predict_proba, risk="precision", target_level=floor, confidence_level=LEVEL,
-        best_predict_param_choice="recall",
-    )  # fmt: skip
-    try:
-        control.calibrate(X_hold, y_hold)
-        return np.asarray(control.predict(X_test)) > 0
-    except ValueError:
-        return np.zeros(X_test.shape[0], dtype=bool)
+def outcome(measure, predicted, y):
+    """Return whether the constraint holds (nothing flagged breaks no floor of precision), recall and precision."""
+    tp, fp = float((predicted & y).sum()), float((predicted & ~y).sum())
+    counts = {"tp": tp, "fp": fp, "fn": y.sum() - tp, "tn": (~y).sum() - fp}
+    value, trials = measure.limited(*counts.values()), measure.trials(*counts.values())[1]
+    kept = trials == 0 or bool(measure.is_met(**counts))
+    return [kept, tp / float(y.sum()), tp / (tp + fp) if tp + fp > 0 else 0.0, float(value) if trials > 0 else None]
 
 
-def promises(names, splits):
-    """Print violations and mean recall for every set and method."""
-    for name in names:
-        rows, floor = CASES[name]
-        X, y = load(name)
-        found = {}
-        for seed in range(splits):
-            X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=rows, random_state=seed)
-            for kind in ("guarantee", "confidence"):
-                params = {"precision": floor, kind: LEVEL}
-                clf = MeasureClassifier("recall_at_precision", params, alpha=ALPHA, random_state=seed)
-                predicted = clf.fit(X_train, y_train).predict(X_test) > 0
-                found.setdefault(kind, []).append(kept_and_recall(predicted, y_test > 0, floor))
-            predicted = by_mapie(X_train, y_train, X_test, floor, seed)
-            if predicted is not None:
-                found.setdefault("MAPIE", []).append(kept_and_recall(predicted, y_test > 0, floor))
-        for kind, results in found.items():
-            broken = sum(not kept for kept, _ in results)
-            excess = binomtest(broken, splits, 1.0 - LEVEL, alternative="greater").pvalue if broken else 1.0
-            recall = np.mean([recall for _, recall in results])
-            silent = np.mean([recall == 0.0 for _, recall in results])
-            print(
-                f"| {name}, {rows}, {floor} | {kind} | {broken} of {splits} (p = {excess:.2g}) | {recall:.3f} | {silent:.0%} |",
-                flush=True,
-            )
+def mapie_settings(constraint, limit, X_hold, y_hold, model):
+    """Yield the name and a calibrated controller of every setting of MAPIE."""
+    from mapie.risk_control import BinaryClassificationController, FWERFixedSequenceTesting
+
+    choice = "precision" if constraint == "recall" else "recall"
+    quarter = len(y_hold) // 4
+    for name, method in (
+        ("Bonferroni-Holm", "bonferroni_holm"),
+        ("fixed sequence", "fixed_sequence"),
+        ("five starts", FWERFixedSequenceTesting(n_starts=5)),
+        ("learned sequence", "split_fixed_sequence"),
+    ):
+        control = BinaryClassificationController(
+            model.predict_proba, risk=MAPIE_RISKS[constraint], target_level=limit, confidence_level=LEVEL,
+            best_predict_param_choice=choice, fwer_method=method,
+        )  # fmt: skip
+        try:
+            if name == "learned sequence":
+                control.learn_fixed_sequence_order(X_hold[:quarter], y_hold[:quarter])
+                yield name, control.calibrate(X_hold[quarter:], y_hold[quarter:])
+            else:
+                yield name, control.calibrate(X_hold, y_hold)
+        except ValueError:
+            yield name, None
 
 
-def thresholds(names, splits):
-    """Print the mean difference to TunedThresholdClassifierCV, and the ratio of times."""
-    for name in names:
-        X, y = load(name)
-        rows = min(CASES[name][0], X.shape[0] // 2)
-        for measure in MEASURES:
-            gains, ratios = [], []
-            for seed in range(splits):
-                X_train, X_test, y_train, y_test = train_test_split(
-                    X, y, train_size=rows, random_state=seed, stratify=y
+def promises(cell):
+    """Return the outcome of every method and constraint for one draw of training rows."""
+    name, split = cell
+    warnings.simplefilter("ignore")
+    X, y = cells.DATA[name]
+    rng = np.random.default_rng(split)
+    drawn = rng.integers(len(y), size=CASES[name][0])
+    X_train, y_train, truth = X[drawn], y[drawn], y > 0
+    C = 1.0 / (len(drawn) * ALPHA)
+    found = {}
+    X_fit, X_hold, y_fit, y_hold = train_test_split(X_train, y_train, test_size=0.4, random_state=split)
+    model = LogisticRegression(C=C, max_iter=500).fit(X_fit, y_fit)
+    for constraint in CONSTRAINTS:
+        point, params = operating_point(constraint, name, y)
+        measure = get_measure(point, params)
+        for kind in ("guarantee", "confidence"):
+            begin = time.perf_counter()
+            clf = MeasureClassifier(point, params | {kind: LEVEL}, alpha=ALPHA, random_state=split)
+            predicted = clf.fit(X_train, y_train).predict(X) > 0
+            held = [clf.promise_.holds] if kind == "guarantee" else [True]
+            found[f"{constraint}, {kind}"] = [
+                *outcome(measure, predicted, truth),
+                time.perf_counter() - begin,
+                *held,
+            ]
+        if constraint not in MAPIE_RISKS:
+            continue
+        limit = next(iter(params.values()))
+        try:
+            for title, control in mapie_settings(constraint, limit, X_hold, y_hold, model):
+                try:
+                    predicted = np.asarray(control.predict(X)) > 0 if control is not None else None
+                except ValueError:
+                    predicted = None
+                least = np.ones(len(y), dtype=bool) if constraint == "recall" else np.zeros(len(y), dtype=bool)
+                holds = predicted is not None
+                found[f"{constraint}, MAPIE {title}"] = [
+                    *outcome(measure, predicted if holds else least, truth),
+                    0.0,
+                    holds,
+                ]
+        except ImportError:
+            pass
+    return found
+
+
+def promise_table(found, sets):
+    """Return the lines of both tables: one line per set, constraint and method, and what the issue asks for."""
+    lines = [
+        "| set, rows | constraint | method | draws | broken | recall | precision | promised |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    worst, ratios = {}, []
+    for name in sets:
+        own = [each["found"] for each in found if each["cell"][0] == name and each["found"]]
+        if not own:
+            continue
+        for constraint in CONSTRAINTS:
+            of_mapie = {}
+            for method in [key for key in own[0] if key.startswith(f"{constraint}, ")]:
+                results = [each[method] for each in own if method in each]
+                kind, n = method.partition(", ")[2], len(results)
+                broken = sum(each[5] and not each[0] for each in results)
+                p_value = binomtest(broken, n, 1.0 - LEVEL, alternative="greater").pvalue if broken else 1.0
+                share = f"{broken} ({broken / n:.1%}, p = {p_value:.2g})"
+                recall, precision = (np.mean([each[k] for each in results]) for k in (1, 2))
+                lines.append(
+                    f"| {name}, {CASES[name][0]} | {constraint} | {kind} | {n} | {share} | "
+                    f"{recall:.3f} | {precision:.3f} | {np.mean([each[5] for each in results]):.0%} |"
                 )
-                model, scorer = LogisticRegression(C=10.0, max_iter=2000), get_scorer(measure)
-                values, seconds = [], []
-                for clf in (
-                    TunedThresholdClassifierCV(model, scoring=scorer, cv=5),
-                    ThresholdClassifier(model, measure, cv=5),
-                ):
-                    start = time.perf_counter()
-                    clf.fit(X_train, y_train)
-                    seconds.append(time.perf_counter() - start)
-                    values.append(scorer._score_func(y_test, clf.predict(X_test)))
-                gains.append(values[1] - values[0])
-                ratios.append(seconds[0] / seconds[1])
-            error = 1.96 * np.std(gains, ddof=1) / np.sqrt(splits)
-            print(
-                f"| {name}, {rows} | {measure} | {np.mean(gains):+.4f} ± {error:.4f} | {np.median(ratios):.2f} times faster |",
-                flush=True,
+                value = precision if constraint == "recall" else recall
+                if kind == "guarantee":
+                    worst.setdefault(constraint, []).append((broken / n, p_value, name))
+                    ours = value
+                elif kind.startswith("MAPIE"):
+                    of_mapie[kind] = value
+            if of_mapie:
+                best = max(of_mapie, key=lambda each: of_mapie[each])
+                ratios.append((name, constraint, ours, of_mapie[best], best))
+    lines += ["", "Violations of `guarantee`, over the sets:", ""]
+    for constraint, every in worst.items():
+        share, p_value = max(each[0] for each in every), min(each[1] for each in every)
+        lines.append(
+            f"- {constraint}: largest share {share:.1%}, mean {np.mean([each[0] for each in every]):.1%}, least p-value of "
+            f"more than 5 % {p_value:.2g} ({len(every)} sets)."
+        )
+    lines += [
+        "",
+        "Recall (for a floor of recall: precision) of `guarantee` and of MAPIE's best setting:",
+        "",
+        "| set, rows | constraint | guarantee | MAPIE | its setting | ratio |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, constraint, ours, theirs, setting in ratios:
+        ratio = "infinite" if theirs == 0.0 and ours > 0.0 else f"{ours / theirs:.2f}" if theirs > 0.0 else "both 0"
+        lines.append(
+            f"| {name}, {CASES[name][0]} | {constraint} | {ours:.3f} | {theirs:.3f} | {setting[6:]} | {ratio} |"
+        )
+    return lines
+
+
+def estimator(kind):
+    """Return a new classifier."""
+    if kind == "logistic":
+        return LogisticRegression(C=10.0, max_iter=1000)
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_estimators=100, num_leaves=15, n_jobs=1, verbose=-1, random_state=0)
+
+
+def thresholds(cell):
+    """Return test value and seconds of both sides for every measure."""
+    name, kind, split = cell
+    warnings.simplefilter("ignore")
+    X, y = cells.DATA[name]
+    if kind != "logistic" and len(y) > MOST_TREE_ROWS:
+        keep = np.random.default_rng(split).permutation(len(y))[:MOST_TREE_ROWS]
+        X, y = X[keep], y[keep]
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=split, stratify=y)
+    found = {}
+    small = np.concatenate([np.flatnonzero(y_train == k)[:20] for k in (0, 1)])
+    for measure in MEASURES:
+        scorer = get_scorer(measure)
+        sides = {
+            "scikit-learn": TunedThresholdClassifierCV(estimator(kind), scoring=scorer, cv=5),
+            "scoreline": ThresholdClassifier(estimator(kind), measure, cv=5),
+        }
+        sides["scoreline"].fit(X_train[small], y_train[small])  # compiled
+        for title in sides if split % 2 else reversed(sides):
+            begin = time.perf_counter()
+            clf = sides[title].fit(X_train, y_train)
+            seconds = time.perf_counter() - begin
+            value = get_measure(measure).value(
+                np.where(y_test > 0, 1, -1), np.where(clf.predict(X_test) > 0, 1.0, -1.0)
             )
+            found[f"{measure}, {title}"] = [float(value), seconds]
+    return found
+
+
+def threshold_table(found, sets):
+    """Return the lines of the table of differences to TunedThresholdClassifierCV."""
+    lines = [
+        "| set | model | measure | splits | scikit-learn | difference | times faster |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    means, ratios = {}, {}
+    for kind in sorted({each["cell"][1] for each in found}):
+        for name in sets:
+            own = [each["found"] for each in found if each["cell"][:2] == [name, kind] and each["found"]]
+            if len(own) < 2:
+                continue
+            for measure in MEASURES:
+                theirs, ours = (
+                    np.array([each[f"{measure}, {title}"] for each in own]) for title in ("scikit-learn", "scoreline")
+                )
+                gains = ours[:, 0] - theirs[:, 0]
+                faster = float(np.exp(np.mean(np.log(theirs[:, 1] / ours[:, 1]))))
+                means.setdefault((kind, measure), []).append(gains.mean())
+                ratios.setdefault((kind, measure), []).append(faster)
+                lines.append(
+                    f"| {name} | {kind} | {measure} | {len(own)} | {theirs[:, 0].mean():.4f} | {gains.mean():+.4f} ± "
+                    f"{1.96 * gains.std(ddof=1) / np.sqrt(len(own)):.4f} | {faster:.2f} |"
+                )
+    lines.append("")
+    rng = np.random.default_rng(0)
+    for (kind, measure), values in means.items():
+        gains = np.array(values)
+        drawn = gains[rng.integers(len(gains), size=(10_000, len(gains)))].mean(axis=1)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        faster = np.exp(np.mean(np.log(ratios[kind, measure])))
+        lines.append(
+            f"- {kind}, {measure}: mean difference {gains.mean():+.4f}, 95 % interval over {len(gains)} sets {low:+.4f} to "
+            f"{high:+.4f}; {faster:.2f} times faster."
+        )
+    return lines
 
 
 def main():
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--sets", default=",".join(CASES))
-    parser.add_argument("--thresholds", action="store_true")
+    parser.add_argument("--sets", default=None)
+    parser.add_argument("--thresholds", action="store_true", help="compare ThresholdClassifier")
+    parser.add_argument("--model", choices=("logistic", "lightgbm"), default="logistic")
+    parser.add_argument("--table", type=Path, default=None, help="write the table to this file")
+    cells.add_options(parser, "promises")
     options = parser.parse_args()
-    (thresholds if options.thresholds else promises)(options.sets.split(","), options.splits)
+    sets = options.sets.split(",") if options.sets else list(THRESHOLD_SETS if options.thresholds else CASES)
+    if options.thresholds:
+        wanted = [[name, options.model, split] for split in range(options.splits) for name in sets]
+        found = cells.run(options, wanted, thresholds, load, sets)
+        lines, title = threshold_table(found, sets), "# ThresholdClassifier less TunedThresholdClassifierCV"
+    else:
+        wanted = [[name, split] for split in range(options.splits) for name in reversed(sets)]
+        found = cells.run(options, wanted, promises, load, sets)
+        lines, title = promise_table(found, sets), "# Promises at level 0.95"
+    text = [
+        title, "", "`python benchmarks/promises.py" + (" --thresholds" if options.thresholds else "") + "`", "",
+        *(f"- {key}: {value}" for key, value in header().items()),
+        *(f"- {each['cell']}: {each['error']}" for each in found if "error" in each), "", *lines,
+    ]  # fmt: skip
+    print("\n".join(text))
+    if options.table:
+        options.table.write_text("\n".join(text) + "\n")
 
 
 if __name__ == "__main__":

@@ -90,11 +90,7 @@ def one_split(name, X, y, split, measures):
     rows = []
     for measure in measures:
         score = scorer(measure)
-        # The rival does not penalise its intercept: a constant feature of 100 hardly does either.
-        models = {
-            method: MeasureClassifier(measure, solver=method, alpha=alpha, intercept_scaling=100.0, random_state=0)
-            for method in METHODS
-        }
+        models = {method: MeasureClassifier(measure, solver=method, alpha=alpha, random_state=0) for method in METHODS}
         models["rival"] = TunedThresholdClassifierCV(LogisticRegression(C=C, max_iter=1000), scoring=score, cv=5)
         for method, model in models.items():
             start = time.perf_counter()

@@ -14,6 +14,7 @@ from scoreline.fitting.certified import CertifiedFit, with_cost
 from scoreline.fitting.checks import (
     available_if,
     check_base_scores,
+    check_costs,
     check_labels,
     check_same_use,
     check_sample_weight,
@@ -296,7 +297,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.probability = probability
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, base_scores: Any = None) -> "MeasureClassifier":
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        base_scores: Any = None,
+        cost_fp: Any = None,
+        cost_fn: Any = None,
+    ) -> "MeasureClassifier":
         """Train on the rows of X.
 
         Parameters
@@ -310,6 +319,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         base_scores : array of n numbers, optional
             Scores of an existing model, to which those of this one are added: it learns what is missing. Predictions then
             need the base scores of their rows, too.
+        cost_fp, cost_fn : float or array of n floats, optional
+            Cost of flagging each row if it is negative, and of missing it if it is positive, with measure="savings". They
+            weigh the rows in the loss, in the threshold and in the measure.
 
         Returns
         -------
@@ -321,6 +333,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             operator = on_device(operator, parameters.device)
             passes_before = operator.n_passes
             rows = GivenRows.of(X, operator, y, sample_weight, base_scores)
+            costs = (operator.aligned(each, "cost") if np.ndim(each) else each for each in (cost_fp, cost_fn))
+            rows = rows._replace(costs=check_costs(parameters.measure, rows.sign, *costs))
             held = rows_of_promise(parameters, rows)
             given = rows if held is None else rows.without(held)
             given = given.mapped(self.scaling, self._names_of(X))
@@ -456,7 +470,15 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         raw = np.asarray(decision, dtype=np.float64) - float(self.intercept_[0])
         return sigmoid_of(self).probability(raw.ravel())[:, 1].reshape(raw.shape)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, base_scores: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        base_scores: Any = None,
+        cost_fp: Any = None,
+        cost_fn: Any = None,
+    ) -> float:
         """Return the measure on (X, y).
 
         Parameters
@@ -469,19 +491,33 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             Rows count as often as their weight.
         base_scores : array of m numbers, optional
             Those of these rows, for a model that was trained on base scores.
+        cost_fp, cost_fn : float or array of m floats, optional
+            Cost of flagging each row if it is negative, and of missing it if it is positive, with measure="savings". As in
+            `fit`.
 
         Returns
         -------
         float
             The measure itself, larger is better.
         """
-        z, y, sample_weight = self._scored(X, y, sample_weight, base_scores=base_scores)
-        decision = z + float(self.intercept_[0])
+        z, y, sample_weight, *costs = self._scored(X, y, sample_weight, cost_fp, cost_fn, base_scores=base_scores)
+        decision, measure = z + float(self.intercept_[0]), get_measure(self.measure, self.measure_params)
         truth = check_truth(y, self.classes_, len(decision))
         weight = check_sample_weight(sample_weight, len(decision))
-        return get_measure(self.measure, self.measure_params).value(truth, decision, weight)
+        cost = check_costs(measure, truth, *costs)
+        if cost is not None:
+            weight = cost if weight is None else cost * weight
+        return measure.value(truth, decision, weight)
 
-    def objective(self, X: Any, y: Any, sample_weight: Any = None, base_scores: Any = None) -> float:
+    def objective(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        base_scores: Any = None,
+        cost_fp: Any = None,
+        cost_fn: Any = None,
+    ) -> float:
         """Return J = alpha omega(w) + R of the trained coefficients on (X, y); on the training data it is objective_.
 
         Parameters
@@ -494,18 +530,21 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             As in `fit`; class_weight is applied too.
         base_scores : array of m numbers, optional
             Those of these rows, for a model that was trained on base scores.
+        cost_fp, cost_fn : float or array of m floats, optional
+            As in `fit`.
 
         Returns
         -------
         float
             J of `risk_`, without smoothing; one pass over X.
         """
-        z, y, sample_weight = self._scored(X, y, sample_weight, base_scores=base_scores)
+        z, y, sample_weight, *costs = self._scored(X, y, sample_weight, cost_fp, cost_fn, base_scores=base_scores)
         z = z + self.trained_intercept_
         check_labels(y, len(z))  # both classes must be there
-        rows = self._training_scores(z, y, sample_weight)
+        measure = get_measure(self.measure, self.measure_params)
+        rows = self._training_scores(z, y, sample_weight, measure, costs)
         weight = with_cost(rows.weight, rows.sign, self.cost_)
-        risk = get_risk(self.risk_, get_measure(self.measure, self.measure_params))
+        risk = get_risk(self.risk_, measure)
         return float(self._penalty + risk.prepare(rows.sign, weight, space_of(z)).value(z))
 
     def tune_threshold(
@@ -516,6 +555,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         measure_params: dict[str, Any] | None = None,
         sample_weight: Any = None,
         base_scores: Any = None,
+        cost_fp: Any = None,
+        cost_fn: Any = None,
     ) -> "MeasureClassifier":
         """Set the intercept again: the best threshold on these rows, for the classifier's measure or for another one.
 
@@ -536,16 +577,18 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             As in `fit`; class_weight is applied too.
         base_scores : array of m numbers, optional
             Those of these rows, for a model that was trained on base scores.
+        cost_fp, cost_fn : float or array of m floats, optional
+            As in `fit`, if the threshold is to serve "savings".
 
         Returns
         -------
         MeasureClassifier
             The classifier with the new `intercept_`.
         """
-        z, y, sample_weight = self._scored(X, y, sample_weight, base_scores=base_scores)
+        z, y, sample_weight, *costs = self._scored(X, y, sample_weight, cost_fp, cost_fn, base_scores=base_scores)
         named = (self.measure, self.measure_params) if measure is None else (measure, measure_params)
         target = measure_of_threshold(get_measure(*named), self.class_weight)
-        rows = self._training_scores(z + self.trained_intercept_, y, sample_weight)
+        rows = self._training_scores(z + self.trained_intercept_, y, sample_weight, target, costs)
         if isinstance(target, OperatingPoint) and target.guarantee is not None:
             rows = rows._replace(weight=check_sample_weight(sample_weight, len(rows.sign)))  # class weights are no rows
             self.__dict__.update(promised(target, rows, self.trained_intercept_))
@@ -833,7 +876,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
                 operator = self._operator_of(X)
                 z = checked_scores(X, operator, self.coef_[0])
             base = check_base_scores(operator.aligned(base_scores, "base_scores"), operator.shape[0])
-            return z if base is None else z + base, *(operator.aligned(each) for each in rows)
+            aligned = (operator.aligned(each) if np.ndim(each) else each for each in rows)
+            return z if base is None else z + base, *aligned
 
     def _operator_of(self, X: Any) -> Operator:
         """Return rows to be scored as an operator, with the columns mapped or coded as those of the training rows."""
@@ -848,11 +892,12 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         coded: Operator = features.operator(X)
         return coded
 
-    def _training_scores(self, z: Any, y: Any, sample_weight: Any) -> ScoredRows:
-        """Return scores with labels +1 and -1 where the scores are, and weights with those of the classes."""
+    def _training_scores(self, z: Any, y: Any, sample_weight: Any, measure: Measure, costs: Any) -> ScoredRows:
+        """Return scores with labels +1 and -1 where the scores are, and weights with those of the classes and with costs."""
         sign: Any = np.where(check_truth(y, self.classes_, len(z)), 1, -1)
         sign = z.like(sign) if isinstance(z, RemoteVector) else sign  # labels that were text have stayed here
-        _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign)
+        cost = check_costs(measure, sign, *costs)
+        _, weight = check_weights(sample_weight, self.class_weight, self.classes_, sign, cost)
         return ScoredRows(sign, z, weight)
 
     def __sklearn_tags__(self) -> Any:

@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
+from scoreline.measures import Measure, row_costs
+from scoreline.measures.counts import Savings
 from scoreline.risks.base import safe_weights
 from scoreline.runtime.array_types import is_dask
 from scoreline.runtime.checks import check_choice, is_finite
@@ -126,9 +128,9 @@ def check_truth(y: Any, classes: AnyArray, n: int) -> AnyArray:
 
 
 def check_weights(
-    sample_weight: Any, class_weight: Any, classes: AnyArray, sign: AnyArray
+    sample_weight: Any, class_weight: Any, classes: AnyArray, sign: AnyArray, costs: FloatArray | None = None
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return (sample weights as counts, the same times class weights), each None where it is all ones."""
+    """Return (sample weights as counts, the same times class weights and costs), each None where it is all ones."""
     weight = check_sample_weight(sample_weight, len(sign))
     if weight is not None and not (weight[sign > 0].any() and weight[sign < 0].any()):
         raise ValueError(
@@ -136,18 +138,22 @@ def check_weights(
             "weight, expected a ratio of at most 1e100"
         )
     weight = as_counts(weight)
-    if class_weight is None:
+    if class_weight is None and costs is None:
         return weight, weight
     positive, negative = class_weights(class_weight, classes, *class_totals(sign, weight))
     shift = -int(np.frexp(max(positive, negative))[1])  # only their ratio matters, and products must not overflow
     positive, negative = float(np.ldexp(positive, shift)), float(np.ldexp(negative, shift))
-    combined = safe_weights(np.where(sign > 0, positive, negative) * (1.0 if weight is None else weight))
+    matters = np.where(sign > 0, positive, negative)
+    if costs is not None:
+        matters = matters * safe_weights(costs)
+    combined = safe_weights(matters * (1.0 if weight is None else weight))
     if not (combined[sign > 0].any() and combined[sign < 0].any()):
+        what = f"class_weight={class_weight!r}" if costs is None else "cost_fp or cost_fn"
         raise ValueError(
-            f"class_weight={class_weight!r} leaves nothing of the weight of one class beside that of the other, expected a "
+            f"{what} leaves nothing of the weight of one class beside that of the other, expected a "
             "ratio of at most 1e100; use weights that differ less"
         )
-    # Class weights say how much a row matters, not how often it is there: the total stays that of the rows.
+    # Class weights and costs say how much a row matters, not how often it is there: the total stays that of the rows.
     total = float(len(sign) if weight is None else weight.sum())
     return weight, combined * (total / float(combined.sum()))
 
@@ -250,6 +256,18 @@ def check_base_scores(base_scores: Any, n: int) -> FloatArray | None:
         raise ValueError("base_scores contain NaN or infinity; drop those rows, or score them by another model")
     checked: FloatArray = found
     return checked
+
+
+def check_costs(measure: Measure, sign: AnyArray, cost_fp: Any, cost_fn: Any) -> FloatArray | None:
+    """Return what an error on each row costs, for a measure that takes costs by row; None where there are none."""
+    if cost_fp is None and cost_fn is None:
+        return None
+    if not isinstance(measure, Savings) or (measure.cost_fp, measure.cost_fn) != (1.0, 1.0):
+        raise ValueError(
+            f"cost_fp and cost_fn by row need measure='savings' without costs of its own, got {measure!r}. Leave "
+            "measure_params out, or pass sample_weight for another measure."
+        )
+    return row_costs(sign, cost_fp, cost_fn)
 
 
 def check_same_use(uses_base_scores: bool, base_scores: Any) -> None:

@@ -55,6 +55,8 @@ class Job:
         control, seed = _resumed(solver.control(), plan, parameters.random_state)
         validation = None
         settings = getattr(solver, "early_stopping", None)
+        if given.costs is not None and settings is not None:
+            raise ValueError("early_stopping knows no costs by row: leave it out, or pass the costs as sample_weight.")
         if settings is not None and settings.share is None:
             if given.base_scores is not None:
                 raise ValueError(
@@ -70,8 +72,8 @@ class Job:
             validation = held_rows(settings, given, plan.measure, drawn)
             assert validation.held is not None
             given = given.without(validation.held)
-        weights = check_weights(given.sample_weight, parameters.class_weight, given.classes, given.sign)
-        rows = TrainingRows(given.operator, given.sign, *weights, given.classes, given.base_scores)
+        weights = check_weights(given.sample_weight, parameters.class_weight, given.classes, given.sign, given.costs)
+        rows = TrainingRows(given.operator, given.sign, *weights, given.classes, given.base_scores, given.costs)
         if parameters.probability and validation is None:
             check_enough_rows(rows.sign, rows.copies)
         start = earlier if parameters.warm_start else None

@@ -116,7 +116,8 @@ def cross_fitted_scores(
         training[test] = 0.0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # told once, below
-            own.fit(operator, y, operator.aligned(training, "sample_weight"), base_scores=rows.base_scores)
+            costs = dict.fromkeys(("cost_fp", "cost_fn"), rows.costs)
+            own.fit(operator, y, operator.aligned(training, "sample_weight"), rows.base_scores, **costs)
         z = np.asarray(rows.full_scores(with_features(operator, own.feature_map_).matvec(own.coef_[0])))
         z = z + own.trained_intercept_
         scores[test] = z[test] - center_of(z, training, risk)

@@ -23,6 +23,7 @@ class GivenRows(NamedTuple):
     sign: AnyArray
     sample_weight: Any
     base_scores: Any = None
+    costs: FloatArray | None = None
 
     @classmethod
     def of(cls, X: Any, operator: Operator, y: Any, sample_weight: Any, base_scores: Any = None) -> "GivenRows":
@@ -71,7 +72,8 @@ def mapped_columns(operator: Operator, scaling: str | None, weight: FloatArray |
 class TrainingRows(NamedTuple):
     """All rows. `copies` is how often each is there, `weight` is what it weighs, class weights included; None for 1.
 
-    `base_scores` are those of an existing model, to which the scores of a fit are added.
+    `base_scores` are those of an existing model, to which the scores of a fit are added. `costs` is what an error on each row
+    costs, which `weight` includes.
     """
 
     operator: Operator
@@ -80,6 +82,7 @@ class TrainingRows(NamedTuple):
     weight: FloatArray | None
     classes: AnyArray
     base_scores: Any = None
+    costs: FloatArray | None = None
 
     def full_scores(self, z: Any) -> Any:
         """Return scores of all rows with the base scores added."""
@@ -88,6 +91,10 @@ class TrainingRows(NamedTuple):
     def base_of(self, rows: AnyArray) -> Any:
         """Return the base scores of some rows; None where there are none."""
         return None if self.base_scores is None else self.base_scores[rows]
+
+    def costs_of(self, rows: AnyArray) -> FloatArray | None:
+        """Return the costs of some rows; None where there are none."""
+        return None if self.costs is None else self.costs[rows]
 
     def counted(self, train: AnyArray) -> FloatArray:
         """Return how often rows are there, 0 for all but those listed."""
@@ -100,4 +107,6 @@ class TrainingRows(NamedTuple):
         copies = None if self.copies is None else self.copies[rows]
         if copies is not None and not copies.any():
             return np.nan
-        return measure.value(self.sign[rows] > 0, decision, copies)
+        costs = self.costs_of(rows)
+        weight = costs if copies is None or costs is None else costs * copies
+        return measure.value(self.sign[rows] > 0, decision, copies if weight is None else weight)

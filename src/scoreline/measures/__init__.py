@@ -15,6 +15,7 @@ from scoreline.measures.operating_points import (
 from scoreline.measures.promises import Promise, PromiseCheck, PromisedThreshold, check_counts, promised_threshold
 from scoreline.measures.ranking import AtKMeasure
 from scoreline.measures.registry import all_measures, get_measure
+from scoreline.measures.row_costs import row_costs
 from scoreline.measures.scorer import get_scorer
 from scoreline.measures.thresholds import TunedThreshold, best_threshold, robust_threshold
 
@@ -46,4 +47,5 @@ __all__ = [
     "interval",
     "promised_threshold",
     "robust_threshold",
+    "row_costs",
 ]

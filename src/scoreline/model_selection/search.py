@@ -16,7 +16,14 @@ from scoreline.features.additive import linear_part
 from scoreline.features.fitted import with_features
 from scoreline.features.registry import AUTO, feature_kinds, feature_options
 from scoreline.fitting.certified import with_cost
-from scoreline.fitting.checks import available_if, check_base_scores, check_labels, check_weights, feature_source
+from scoreline.fitting.checks import (
+    available_if,
+    check_base_scores,
+    check_costs,
+    check_labels,
+    check_weights,
+    feature_source,
+)
 from scoreline.fitting.interim import Interim, fitting
 from scoreline.fitting.job import on_device
 from scoreline.fitting.model import CALIBRATION, all_at_once, set_model
@@ -211,7 +218,14 @@ class MeasureClassifierCV(MeasureClassifier):
         self.probability = probability
 
     def fit(  # type: ignore[override]  # groups of rows come before the base scores
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, base_scores: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        base_scores: Any = None,
+        cost_fp: Any = None,
+        cost_fn: Any = None,
     ) -> "MeasureClassifierCV":
         """Choose alpha and train on all rows.
 
@@ -230,6 +244,8 @@ class MeasureClassifierCV(MeasureClassifier):
             For splitters that keep groups together.
         base_scores : array of n numbers, optional
             Scores of an existing model, to which those of this one are added, as in MeasureClassifier.
+        cost_fp, cost_fn : float or array of n floats, optional
+            Cost of flagging each row if it is negative, and of missing it if it is positive, with measure="savings".
 
         Returns
         -------
@@ -253,7 +269,7 @@ class MeasureClassifierCV(MeasureClassifier):
         with fitting(self, X, sample_weight) as (operator, interim):
             operator = on_device(operator, parameters.device)
             operator.require("rows", "cross-validation: products restricted to rows")
-            rows = self._rows(operator, y, sample_weight, base_scores)
+            rows = self._rows(operator, y, sample_weight, base_scores, (parameters.measure, cost_fp, cost_fn))
             splits = make_splits(self.cv, rows.sign, groups, rows.copies, rows.classes)
             if self.selection == "one_standard_error" and len(splits) < 2:
                 raise ValueError(
@@ -267,7 +283,7 @@ class MeasureClassifierCV(MeasureClassifier):
             interim.keep = lambda: self._keep_interim(X, final, search)
             candidates, chosen = search.run(alphas)
             best = search.chosen_alpha(chosen)
-            self._train(final, search, chosen, best, (y, sample_weight, base_scores))
+            self._train(final, search, chosen, best, (y, sample_weight, base_scores, cost_fp, cost_fn))
         folds = [fold for each in candidates for fold in each.folds]
         undefined = undefined_folds(candidates)
         with all_at_once(self) as new:
@@ -295,22 +311,27 @@ class MeasureClassifierCV(MeasureClassifier):
             )
         return self
 
-    def _rows(self, operator: Operator, y: Any, sample_weight: Any, base_scores: Any) -> TrainingRows:
+    def _rows(
+        self, operator: Operator, y: Any, sample_weight: Any, base_scores: Any, costs: tuple[Measure, Any, Any]
+    ) -> TrainingRows:
         """Return all rows, their labels and weights in the memory of this process."""
         classes, sign = check_labels(operator.aligned(y, "y"), operator.shape[0])
         sign = np.asarray(sign)
         if sample_weight is not None:
             sample_weight = np.asarray(operator.aligned(sample_weight, "sample_weight"))
-        weights = check_weights(sample_weight, self.class_weight, classes, sign)
+        measure, *given = costs
+        host = (np.asarray(operator.aligned(each, "cost")) if np.ndim(each) else each for each in given)
+        cost = check_costs(measure, sign, *host)
+        weights = check_weights(sample_weight, self.class_weight, classes, sign, cost)
         base = check_base_scores(operator.aligned(base_scores, "base_scores"), operator.shape[0])
-        return TrainingRows(operator, sign, *weights, classes, None if base is None else np.asarray(base))
+        return TrainingRows(operator, sign, *weights, classes, None if base is None else np.asarray(base), cost)
 
     def _train(
-        self, final: MeasureClassifier, search: "Search", chosen: Candidate, best: int, given: tuple[Any, Any, Any]
+        self, final: MeasureClassifier, search: "Search", chosen: Candidate, best: int, given: tuple[Any, ...]
     ) -> None:
         """Train the final model on all rows, with threshold and probabilities from the scores of the folds if they have any."""
         rows, parameters = search.rows, search.parameters
-        operator, (y, sample_weight, base_scores) = rows.operator, given
+        operator, y = rows.operator, given[0]
         out_of_fold = chosen.along and self.threshold == "auto"
         final.alpha = chosen.alphas[best]
         # What the folds have judged is named: "auto" might take another for all rows.
@@ -321,7 +342,7 @@ class MeasureClassifierCV(MeasureClassifier):
             final.set_params(solver_params={**parameters.options, "cost": chosen.cost})
         if out_of_fold:
             final.threshold = "none"
-        final.fit(operator, y, sample_weight, base_scores)
+        final.fit(operator, *given)
         if chosen.along:
             scores, left_out_rows = pooled(chosen.folds, search.splits, best)
             center = 0.0
@@ -749,7 +770,8 @@ class Search:
                         warnings.simplefilter("ignore")  # told once, at the end
                         try:
                             own = None if weight is None else weight[train]
-                            clf.fit(part, labels[train], own, rows.base_of(train))
+                            costs = rows.costs_of(train)
+                            clf.fit(part, labels[train], own, rows.base_of(train), costs, costs)
                         except KeyboardInterrupt:
                             if hasattr(clf, "solver_"):  # a start from another fit sets coef_ alone
                                 note(-np.inf)
