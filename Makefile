@@ -6,7 +6,7 @@ BIN := $(VENV)/$(SCRIPTS)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help setup demo doctor test test-all test-extras soak soak-tests test-oldest test-cpus test-busy coverage mutants fuzz lint check-texts format \
-  bench bench-compare rivals reproduce docs dist release clean
+  bench bench-compare rivals benchopt reproduce docs dist release clean
 
 help:
 	@echo "make demo       does direct training pay? a table, a verdict and a page on two data sets (under 3 minutes)"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench      the figures of the README and the docs"
 	@echo "make bench-compare  is the working tree slower than BASE (origin/main)? fails if so"
 	@echo "make rivals     other libraries on the same splits; needs SCORELINE_DATA, and hours with all sets (ARGS=...)"
+	@echo "make benchopt   scoreline, LIBLINEAR, scikit-learn and dlib as a benchopt benchmark (ARGS=-d ... -s ...)"
 	@echo "make reproduce NAME=zhang2012  a paper's tables and figures (ARGS=--quick: seconds instead of hours)"
 	@echo "make docs       HTML documentation in docs/_build"
 	@echo "make doctor     versions, threads, caches and devices, to paste into an issue"
@@ -129,9 +130,17 @@ bench-compare: $(VENV)/core $(VENV)/bench
 	@$(BIN)/python benchmarks/revisions.py --base $(or $(BASE),origin/main) --head $(or $(HEAD),.)
 
 # liblinear-official is compiled at installation: without a compiler it is skipped by name, as any rival that is not there.
-rivals: $(VENV)/core $(VENV)/bench $(VENV)/rivals
+$(VENV)/liblinear: $(VENV)/core $(VENV)/bench $(VENV)/rivals
 	@$(PIP) "liblinear-official>=2.50" || echo "liblinear-official was not installed: it wants a C++ compiler"
+	@touch $@
+
+rivals: $(VENV)/liblinear
 	@$(BIN)/python benchmarks/side_by_side.py $(ARGS)
+
+# One thread, as some rivals know no other number.
+benchopt: $(VENV)/liblinear
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/benchopt run benchmarks/benchmark_measures -r 1 --no-display \
+	  $(or $(ARGS),-d simulated -d breast-cancer)
 
 reproduce: $(VENV)/core $(VENV)/cli
 	@$(BIN)/python -m studies $(NAME) $(ARGS)

@@ -56,29 +56,10 @@ def _narrow(X: Any) -> Any:
 def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Callable[[dict[str, Any]], None]) -> None:
     """Do one job; every finding is told as soon as it is there."""
     warnings.simplefilter("ignore")  # loose tolerances and few iterations are among the efforts
-    _warm_up(rival, rows, measures)
-    inner = Rows(*_inner(rows))
-    part = rival.prepare(inner.X, inner.y)
+    warm_up(rival, rows, measures)
     begin = time.perf_counter()
     groups = [[m] for m in measures] if rival.aware else [measures]
-    chosen: dict[str, float] = {}
-    last = None
-    for group in groups:
-        start = time.perf_counter()  # a measure that takes long takes nothing from the others
-        values: dict[str, dict[float, float]] = {measure: {} for measure in group}
-        for alpha in ALPHAS:
-            if time.perf_counter() - start > 0.5 * limit / len(groups) and values[group[0]]:
-                break
-            try:
-                model = rival.fit(part, alpha, rival.default, group[0])
-            except Exception as error:
-                last = error
-                continue
-            for measure in group:
-                values[measure][alpha] = _value(model, measure, inner)
-        if not values[group[0]]:
-            raise RuntimeError(f"no strength of the penalty worked; the last error: {last}")
-        chosen |= {measure: max(found, key=lambda a: (found[a], a)) for measure, found in values.items()}
+    chosen = choose_alphas(rival, rows, groups, 0.5 * limit)
     told({"kind": "tuned", "seconds": time.perf_counter() - begin, "alpha": chosen})
     whole = rival.prepare(rows.X, rows.y)
     for effort in rival.efforts:
@@ -98,10 +79,36 @@ def work(rows: Rows, rival: Rival, measures: list[str], limit: float, told: Call
                     )
 
 
+def choose_alphas(rival: Rival, rows: Rows, groups: list[list[str]], limit: float) -> dict[str, float]:
+    """Return the strength of the penalty for each measure, chosen on inner rows; one fit serves a group of measures."""
+    inner = Rows(*_inner(rows))
+    part = rival.prepare(inner.X, inner.y)
+    chosen: dict[str, float] = {}
+    last = None
+    for group in groups:
+        start = time.perf_counter()  # a measure that takes long takes nothing from the others
+        values: dict[str, dict[float, float]] = {measure: {} for measure in group}
+        for alpha in ALPHAS:
+            if time.perf_counter() - start > limit / len(groups) and values[group[0]]:
+                break
+            try:
+                model = rival.fit(part, alpha, rival.default, group[0])
+            except Exception as error:
+                last = error
+                continue
+            for measure in group:
+                complete = with_threshold(model, measure, inner.X, inner.y)
+                values[measure][alpha] = value_on_test_rows(complete, measure, inner)
+        if not values[group[0]]:
+            raise RuntimeError(f"no strength of the penalty worked; the last error: {last}")
+        chosen |= {measure: max(found, key=lambda a: (found[a], a)) for measure, found in values.items()}
+    return chosen
+
+
 def _fitted(
     rival: Rival, data: Any, rows: Rows, alpha: float, effort: Any, measures: list[str]
 ) -> list[tuple[str, float, float]]:
-    """Return measure, seconds and test value; a fit serves all measures, a cut is added to the time of its own."""
+    """Return measure, seconds and test value; a fit serves all measures, the time of a threshold is added to its own."""
     seconds: list[float] = []
     while not seconds or (seconds[0] < QUICK and len(seconds) < REPEATS):
         begin = time.perf_counter()
@@ -110,14 +117,13 @@ def _fitted(
     found = []
     for measure in measures:
         begin = time.perf_counter()
-        model_cut = _cut(model, measure, rows.X, rows.y)
+        complete = with_threshold(model, measure, rows.X, rows.y)
         extra = time.perf_counter() - begin
-        value = get_measure(measure).value(rows.y_test > 0, rows.X_test @ model_cut.w + model_cut.b)
-        found.append((measure, min(seconds) + extra, float(value)))
+        found.append((measure, min(seconds) + extra, value_on_test_rows(complete, measure, rows)))
     return found
 
 
-def _cut(model: Linear, measure: str, X: Any, y: np.ndarray) -> Linear:
+def with_threshold(model: Linear, measure: str, X: Any, y: np.ndarray) -> Linear:
     """Return the model with the best threshold of its training scores, unless it has its own or the measure needs none."""
     if model.threshold or measure in RANKING:
         return model
@@ -125,9 +131,9 @@ def _cut(model: Linear, measure: str, X: Any, y: np.ndarray) -> Linear:
     return Linear(model.w, model.b - best_threshold(y, scores, measure).threshold, threshold=True)
 
 
-def _value(model: Linear, measure: str, inner: Rows) -> float:
-    model = _cut(model, measure, inner.X, inner.y)
-    return float(get_measure(measure).value(inner.y_test > 0, inner.X_test @ model.w + model.b))
+def value_on_test_rows(model: Linear, measure: str, rows: Rows) -> float:
+    """Return the measure on the test rows."""
+    return float(get_measure(measure).value(rows.y_test > 0, rows.X_test @ model.w + model.b))
 
 
 def _inner(rows: Rows) -> tuple[Any, np.ndarray, Any, np.ndarray]:
@@ -135,10 +141,10 @@ def _inner(rows: Rows) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     return X, y, X_test, y_test
 
 
-def _warm_up(rival: Rival, rows: Rows, measures: list[str]) -> None:
+def warm_up(rival: Rival, rows: Rows, measures: list[str]) -> None:
     """Import and compile what a first fit would: on a few rows of either class."""
     some = np.concatenate([np.flatnonzero(rows.y == side)[:50] for side in (1, -1)])
     data = rival.prepare(rows.X[some], rows.y[some])
     for measure in measures if rival.aware else measures[:1]:
         with contextlib.suppress(Exception):  # so few rows may be too few; what fails on all rows is told there
-            _cut(rival.fit(data, ALPHAS[-1], rival.efforts[0], measure), measure, rows.X[some], rows.y[some])
+            with_threshold(rival.fit(data, ALPHAS[-1], rival.efforts[0], measure), measure, rows.X[some], rows.y[some])

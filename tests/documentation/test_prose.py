@@ -14,7 +14,7 @@ LONGEST_NAME = 70  # characters of the name of a test
 
 
 def pages():
-    found = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [*sorted(ROOT.glob("*.md")), ROOT / "paper/paper.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found += sorted((ROOT / "examples").iterdir())
     return [page for page in found if not {"_build", "gallery", "__pycache__"} & set(page.relative_to(ROOT).parts)]
 
@@ -75,7 +75,7 @@ def test_the_documentation_has_four_parts():
 
 def test_spelling():
     """Words that codespell does not know but are right are in pyproject.toml."""
-    texts = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "examples", "src"]
+    texts = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "paper", "examples", "src"]
     texts += [str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts]
     done = subprocess.run([sys.executable, "-m", "codespell_lib", *texts], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,8 @@
 """The wheel and the source archive: made from the clone, what is in them, and the wheel at work in an empty environment."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -88,8 +90,33 @@ print(clf.status_, scoreline.__version__, sorted({"pyarrow", "rich", "dask", "ma
 """
 
 
+# Runs the blocks of a page in one process, with the program of the same environment.
+PAGE = """
+import json, subprocess, sys
+names = {}
+for is_python, text in json.load(open("blocks.json")):
+    if is_python:
+        exec(text, names)
+    else:
+        subprocess.run(text, shell=True, check=True)
+"""
+
+
+def blocks_of(page):
+    """Return (is it Python, text) of the blocks of Python and of the commands of a page, in their order."""
+    found = re.findall(r"^```(python|console)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for kind, text in found:
+        if kind == "python":
+            yield True, text
+        else:
+            yield from ((False, command) for command in re.findall(r"^\$ (.*)$", text, re.MULTILINE))
+
+
 def test_the_wheel_works_in_an_empty_environment(made, tmp_path):
-    """Only the wheel and what it asks for; extras that are missing are named with the line that installs them."""
+    """Only the wheel and what it asks for; extras that are missing are named with the line that installs them.
+
+    With the extra of the command line, every command and every block of the quick start runs.
+    """
     venv.create(tmp_path / "empty", with_pip=True)
     python = tmp_path / "empty/bin/python"
     clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
@@ -109,3 +136,12 @@ def test_the_wheel_works_in_an_empty_environment(made, tmp_path):
     done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=clean, check=False)
     assert done.returncode == 1
     assert "scoreline[io]" in done.stderr
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{made[0]}[cli]", env=clean)
+    blocks = list(blocks_of((ROOT / "docs/quickstart.md").read_text(encoding="utf-8")))
+    assert sum(not is_python for is_python, _ in blocks) >= 4
+    (tmp_path / "blocks.json").write_text(json.dumps(blocks))
+    environment = clean | {"PATH": f"{program.parent}{os.pathsep}{clean['PATH']}"}
+    said = run(python, "-c", PAGE, cwd=tmp_path, env=environment)
+    assert "certificate: objective" in said
+    assert "F1 on new rows" in said
+    assert (tmp_path / "model.npz").is_file()
