@@ -387,6 +387,8 @@ def _coefficients(basis: FloatArray, table: FloatArray, counts: FloatArray, sign
 
     With a sign, those of functions that rise are at least 0, or at most 0.
     """
+    if basis.shape[1] == 0:  # one bin; nnls of SciPy 1.17 corrupts memory without columns
+        return np.zeros(0)
     share = counts / max(float(counts.sum()), 1e-300)
     present = counts > 0.0
     rows, wanted = basis[present], (table - share @ table)[present]
@@ -394,7 +396,7 @@ def _coefficients(basis: FloatArray, table: FloatArray, counts: FloatArray, sign
         return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-12)[0], dtype=np.float64)
     free = np.ptp(basis[1:], axis=0) == 0.0
     own = np.hstack([sign * rows[:, ~free], rows[:, free], -rows[:, free]])
-    scale = LEAST_SQUARES_WEIGHT / max(float(np.abs(own).max(initial=0.0)), 1e-300)
+    scale = LEAST_SQUARES_WEIGHT / max(float(np.abs(own).max()), 1e-300)
     found = nnls(np.vstack([scale * own, np.eye(own.shape[1])]), np.append(scale * wanted, np.zeros(own.shape[1])))[0]
     coef = np.empty(basis.shape[1])
     count, extra = int((~free).sum()), int(free.sum())
