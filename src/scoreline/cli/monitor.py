@@ -55,7 +55,7 @@ def run(options: Any, output: Output) -> None:
         changed=[name for name, index in drift.columns.items() if index >= MUCH],
     )  # fmt: skip
     output.text(
-        f"{drift.rows:,} rows against {drift.reference_rows:,} training rows; population stability index, 0 if nothing changed"
+        f"{drift.rows:,} rows against {drift.reference_rows:,} training rows, by the population stability index"
     )
     indices = [("scores", drift.scores), *drift.columns.items()]
     output.table([("", "index", ""), *((name, f"{index:.3f}", _word(index)) for name, index in indices)], right=(1,))
