@@ -3,8 +3,9 @@
 For every data set: at most ROWS rows, stratified splits with 30 % test rows. Every side has one thread and its time is that of
 its fit, compilation excluded; `--jobs` cells run at once.
 
-- "card" is MeasureClassifierCV("roc_auc", features="additive", cv=3) and its scorecard with default options. "rounding" is the
-  test AUC of a card of the same bins with 1000 times finer points, less that of the card.
+- "card" is what `scoreline scorecard` makes: MeasureClassifierCV("roc_auc", features="additive", selection="paired") with five
+  folds (three from 20,000 rows on), and its scorecard with default options. "rounding" is the test AUC of a card of the same
+  bins with 1000 times finer points, less that of the card.
 - "card10" is the same with max_features=10.
 - "monotone" is "card" with a direction for every column of numbers, taken from its rank correlation with the label in the
   training rows. "violations" counts neighbouring bins whose points are in the wrong order.
@@ -81,6 +82,7 @@ def directions(X, y):
 def card(X, y, X_test, **options):
     """Return the test scores of a scorecard, its seconds, and facts."""
     from scoreline import MeasureClassifierCV
+    from scoreline.cli.scorecard import search_options
 
     if "card" not in warmed:  # the compiler is not on the clock
         warmed.add("card")
@@ -89,11 +91,12 @@ def card(X, y, X_test, **options):
             small = MeasureClassifierCV("roc_auc", features="additive", cv=2, alphas=[1.0, 0.1], n_jobs=1, **given)
             small.fit(few, few[:, 0] > 0.3).scorecard(few, few[:, 0] > 0.3)
     begin = time.perf_counter()
-    clf = MeasureClassifierCV("roc_auc", features="additive", cv=3, n_jobs=1, **options).fit(X, y)
-    found = clf.scorecard(X, y, **SCALE)
+    limits = {name: options.pop(name) for name in ("max_features",) if name in options}
+    clf = MeasureClassifierCV("roc_auc", features="additive", n_jobs=1, **search_options(len(y)), **options).fit(X, y)
+    found = clf.scorecard(X, y, **SCALE, **limits)
     seconds = time.perf_counter() - begin
     loss = found.loss
-    finer = clf.scorecard(X, y, **SCALE | {"pdo": SCALE["pdo"] * FINER})
+    finer = clf.scorecard(X, y, **SCALE | {"pdo": SCALE["pdo"] * FINER}, **limits)
     wrong = sum(
         int((np.diff(column.points[1:]) * -sign < 0).sum())
         for column in found.columns

@@ -653,8 +653,8 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
         points: float = 600.0,
         pdo: float = 20.0,
         base: float = 50.0,
-        max_bins: int = 12,
-        min_share: float = 0.02,
+        max_bins: int = 15,
+        min_share: float = 0.01,
         edges: Mapping[Any, Any] | None = None,
         max_features: int | None = None,
     ) -> Scorecard:
@@ -675,9 +675,9 @@ class MeasureClassifier(ClassifierMixin, BaseEstimator):
             A row with these points has odds of `base` to 1 for the negative class.
         pdo : float, default=20
             Points that double these odds. A negative number lets points rise with the positive class.
-        max_bins : int, default=12
+        max_bins : int, default=15
             Largest number of bins of a column, apart from those of missing and unseen values.
-        min_share : float, default=0.02
+        min_share : float, default=0.01
             Least share of the rows in a bin.
         edges : dict, default=None
             Edges of the bins of a column of numbers, by name or number: {"age": [25, 30, 35]}. Others are found.

@@ -124,3 +124,38 @@ def test_pairs_need_a_certified_optimum():
     for options in ({"solver": "moments"}, {"solver_params": {"early_stopping": EarlyStopping(0.2)}}):
         with pytest.raises(ValueError, match="certified additive optimum"):
             MeasureClassifier(features="pairs", **options).fit(X, y)
+
+
+def test_listed_pairs_are_those_of_the_model(tmp_path):
+    X, y = crossed()
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    listed = Pairs(pairs=[("c", "a"), ("b", 4), ("a", "c")])
+    clf = MeasureClassifier("roc_auc", features=listed, alpha=0.01).fit(frame, y)
+    assert clf.feature_map_.pairs == [(0, 2), (1, 4)]
+    chosen = MeasureClassifier("roc_auc", features=Pairs(max_pairs=1), alpha=0.01).fit(frame, y)
+    assert chosen.feature_map_.pairs == [(0, 2)]
+    clf.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "model.npz").decision_function(frame), clf.decision_function(frame)
+    )
+    none = MeasureClassifier("roc_auc", features=Pairs(pairs=[]), alpha=0.01).fit(frame, y)
+    assert none.feature_map_.pairs == []
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "words"),
+    [
+        ("ab", {}, "must be a list of pairs"),
+        ([("a", "b", "c")], {}, "must be a list of pairs"),
+        ([("a", "a")], {}, "one column twice"),
+        ([("a", "zip")], {}, "'zip'"),
+        ([("a", "b")], {"monotone": {"b": 1}}, "column 'b' of monotone"),
+    ],
+)
+def test_wrong_pairs_are_refused(pairs, options, words):
+    X, y = crossed(300)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    with pytest.raises(ValueError, match=words):
+        MeasureClassifier("roc_auc", features=Pairs(pairs=pairs), alpha=0.01, **options).fit(frame, y)
+    with pytest.raises(ValueError, match="leave one out"):
+        Pairs(pairs=[("a", "b")], max_pairs=3).check()

@@ -1,6 +1,7 @@
 """Scorecards: what their integers are, what they cost, and how they read and write."""
 
 import html
+import io
 import itertools
 import json
 
@@ -120,6 +121,93 @@ def test_given_edges_are_kept():
     assert [line.label for line in age.lines] == ["up to 30", "30 to 40.5", "above 40.5", "missing"]
 
 
+@pytest.mark.parametrize("sign", [1, -1, 0])
+def test_a_monotone_column_that_goes_the_other_way_leaves_the_card(sign):
+    """Its best monotone function is constant, and has one bin."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = X[:, 0] - X[:, 1] + rng.normal(size=400) > 0
+    monotone = {0: 1, 1: sign} if sign else None
+    clf = MeasureClassifier("roc_auc", features="additive", alpha=0.01, monotone=monotone).fit(X, y)
+    card = clf.scorecard(X, y)
+    assert [column.name for column in card.columns].count("x1") == (sign != 1)
+    assert (np.diff(card.columns[0].points[1:]) <= 0).all() or not sign
+    with pytest.raises(ValueError, match="pdo=1e-06 is too small"):
+        clf.scorecard(X, y, pdo=1e-6)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_few_columns_are_those_that_enter_the_path_first(most):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 5))
+    y = 3 * X[:, 2] + 1.5 * X[:, 0] + 0.2 * X[:, 4] + rng.normal(size=800) > 0
+    clf = MeasureClassifier("roc_auc", features="additive", alpha=0.01, monotone={2: 1}).fit(X, y)
+    card = clf.scorecard(X, y, max_features=most)
+    names = [column.name for column in card.columns]
+    if most == 5:
+        assert not card.path, "all columns are wanted, so nothing is chosen"
+        return
+    assert names == ["x2", "x0"][:most]
+    assert card.path[-1]["columns"][:most] == names
+    alphas = [step["alpha"] for step in card.path]
+    assert alphas == sorted(alphas, reverse=True)
+    for step in card.path:
+        assert step["objective"] - step["lower_bound"] <= clf.tol * step["objective"] + 1e-12
+    sizes = [len(step["columns"]) for step in card.path]
+    assert all(size < most for size in sizes[:-1])
+    assert sizes[-1] >= most
+    assert (np.diff(next(column for column in card.columns if column.name == "x2").points[1:]) <= 0).all()
+    assert Scorecard.from_json(card.to_json()).path == card.path
+
+
+@pytest.mark.parametrize(
+    ("measure", "risk"), [("accuracy", "logistic"), ("f1", "auto"), ("roc_auc", "roc_area_squared")]
+)
+def test_columns_are_chosen_for_any_risk(measure, risk):
+    clf, rows, y = trained(measure, risk=risk)
+    card = clf.scorecard(rows, y, max_features=1)
+    assert len(card.columns) == 1
+    assert len(card.path[0]["columns"]) <= len(card.path[-1]["columns"])
+
+
+def test_drift_of_rows_counts_the_lines_of_the_card():
+    clf, rows, y = trained()
+    card = clf.scorecard(rows, y)
+    same = card.drift(rows)
+    assert max(same.columns.values()) == 0.0
+    assert same.scores == 0.0
+    assert (same.rows, same.reference_rows) == (len(rows), len(rows))
+    moved = card.drift(rows.assign(age=rows.age + 30))
+    assert next(iter(moved.columns)) == "age"
+    assert moved.columns["age"] > 0.25
+    assert moved.columns["city"] == 0.0
+    assert moved.scores > 0.1
+    read = Scorecard.from_json(card.to_json())
+    assert read.drift(rows.assign(age=rows.age + 30)) == moved
+    value, low, high = card.reference["measure"]
+    assert low <= value <= high
+    assert value == pytest.approx(card.loss["measure"]["card"])
+
+
+def test_decisions_are_those_of_the_classes():
+    clf, rows, y = trained()
+    for pdo in (20, -20):
+        card = clf.scorecard(rows, y, pdo=pdo)
+        decided = card.decision(card.predict(rows))
+        assert np.array_equal(decided > 0, card.predict_class(rows) == clf.classes_[1])
+        assert card.loss["measure"]["card"] == pytest.approx(clf.score(rows, y), abs=0.03)
+    assert card.with_classes(["good", "bad"]).predict_class(rows).tolist() == [
+        "bad" if d > 0 else "good" for d in decided
+    ]
+
+
+def test_csv_reads_back():
+    clf, rows, y = trained()
+    card = clf.scorecard(rows, y)
+    read = pd.read_csv(io.StringIO(card.to_csv()))
+    pd.testing.assert_frame_equal(read, card.to_frame())
+
+
 def test_weights_are_copies():
     rows, y = lender(400)
     weight = np.random.default_rng(0).integers(0, 3, len(y))
@@ -207,6 +295,7 @@ def test_texts_of_the_table_are_escaped():
         ({"pdo": 0}, "pdo=0 must be a number other than 0"),
         ({"base": -1}, "base=-1"),
         ({"max_bins": 1}, "max_bins=1"),
+        ({"max_features": 0}, "max_features=0"),
         ({"min_share": 0.7}, "at most 0.5"),
         ({"edges": {"age": [3, 2]}}, "must be increasing"),
         ({"edges": {"city": [3]}}, "holds categories"),

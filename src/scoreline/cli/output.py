@@ -186,15 +186,15 @@ class Output:
             write_stdout(json_module.dumps(plain(self.content), allow_nan=False) + "\n")
 
     @contextmanager
-    def messages(self) -> Iterator[None]:
-        """Show warnings and notes of the library's logger as plain lines, and add them to the JSON object."""
+    def messages(self, notes: bool = True) -> Iterator[None]:
+        """Show warnings, and notes of the library's logger if wanted, as plain lines, and add them to the JSON object."""
         logged: list[tuple[str, bool]] = []
         with warnings.catch_warnings(record=True) as caught, _listening(lambda *message: logged.append(message)):
             warnings.simplefilter("always")
             yield
-        notes = [text for text, is_note in logged if is_note]
+        noted = [text for text, is_note in logged if is_note and notes]
         warned = [as_options(str(w.message)) for w in caught if not issubclass(w.category, DeprecationWarning)]
-        for kind, texts in (("note", dict.fromkeys(notes)), ("warning", dict.fromkeys(warned))):
+        for kind, texts in (("note", dict.fromkeys(noted)), ("warning", dict.fromkeys(warned))):
             if texts:
                 self.content.setdefault(f"{kind}s", []).extend(texts)
             for text in texts:

@@ -15,13 +15,24 @@ COMMANDS = {
     "predict": "predict rows with a saved model and write CSV",
     "evaluate": "evaluate a saved model on labelled rows",
     "compare": "compare scoreline with logistic regression and boosted trees on your data",
+    "scorecard": "make a scorecard of a table: integer points for a few bins of each column",
+    "monitor": "compare new rows with those that a model or a scorecard was trained on",
     "export": "export a saved model to ONNX, SQL or JSON",
     "convert": "convert a file to a folder that can be larger than memory",
     "info": "describe a data file or a saved model, and point out problems",
     "measures": "list the measures, or the solvers",
     "doctor": "describe the installation for an issue: versions, threads, caches, devices, what is missing",
 }
-PATHS = ("FILE", "FOLDER", "MODEL", "HTML", "CSV", "FOLDER_OR_MODEL")  # what arguments are called that name a file
+PATHS = (
+    "FILE",
+    "FOLDER",
+    "MODEL",
+    "HTML",
+    "CSV",
+    "FOLDER_OR_MODEL",
+    "CARD",
+    "MODEL_OR_CARD",
+)  # what arguments are called that name a file
 EPILOG = """examples:
   scoreline info payments.csv --label outcome
   scoreline compare payments.csv --label outcome --positive fraud --measure average_precision
@@ -133,8 +144,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     add("--quiet", action="store_true", help="print only results and errors, without progress and notes")
 
 
-def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
-    """Add the options of reading files."""
+def add_reading(parser: argparse.ArgumentParser, label: bool = True, encoded: bool = True) -> None:
+    """Add the options of reading files: with labels, and with how columns become features."""
     add = parser.add_argument_group("reading the file").add_argument
     if label:
         add("--label", metavar="COLUMN", help="name of the label column; needed for tables")
@@ -151,6 +162,7 @@ def add_reading(parser: argparse.ArgumentParser, label: bool = True) -> None:
             help="numeric columns to treat as categories, such as codes",
         )
         add("--drop", type=names, default=(), metavar="A,B", help="columns to ignore, such as row numbers and keys")
+    if label and encoded:
         add(
             "--impute",
             choices=("mean", "zero", "none"),

@@ -40,10 +40,12 @@ def read(
     n_features: int | None = None,
     like: str | None = None,
     left_out: Collection[str] = (),
+    notes: bool = True,
 ) -> Dataset:
     """Read the file of a command, with its options except those in `left_out`.
 
-    `encoding` and `n_features` are those of a model or of training rows, and `like` is its path.
+    `encoding` and `n_features` are those of a model or of training rows, and `like` is its path. `notes` say how columns became
+    features.
     """
     path = options.file if path is None else path
     if path.startswith(BUILT_IN):
@@ -59,7 +61,7 @@ def read(
         given = {name: value for name, value in given.items() if name not in LEARNT_OPTIONS} | {"encoding": encoding}
     if n_features is not None and encoding is None and is_text(path):
         given["n_features"] = n_features
-    with output.progress(f"reading {path}") as progress, reported(progress.update), output.messages():
+    with output.progress(f"reading {path}") as progress, reported(progress.update), output.messages(notes):
         data = read_data(path, **given)
     try:
         check_width(data.X.shape[1])

@@ -22,10 +22,12 @@ from scoreline.cli.output import Output, Progress, as_options, reported, writing
 from scoreline.cli.parser import UsageError, add_reading, add_training, check_measure, check_outputs, number
 from scoreline.cli.reading import FILE_OPTIONS, classes_of, is_table, is_text, labels_of, read, scaling_of, two_classes
 from scoreline.fitting.plan import Request, Shape, plan
-from scoreline.io import Dataset
+from scoreline.io import Dataset, read_columns
 from scoreline.io.columns import listed
 from scoreline.measures import OperatingPoint, get_measure
+from scoreline.measures.intervals import intervals_of
 from scoreline.model_selection import MeasureClassifierCV
+from scoreline.monitoring import Reference
 from scoreline.report.wording import LARGEST_USEFUL_GAP, SMALLER_GAP, gap_in_words, relative_gap
 from scoreline.runtime.checks import column_index
 from scoreline.solvers import Checkpoint
@@ -173,7 +175,7 @@ def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
     """Train, save and evaluate, with rows here or on a cluster that were read since `begin`."""
     y = two_classes(data)
     output.note(f"read {data.X.shape[0]:,} rows, {data.X.shape[1]:,} features in {time.perf_counter() - begin:.1f} s")
-    tested = _test_rows(options, output, data)
+    tested = test_rows(options, output, data)
     clf = _classifier(options, data)
     begin, reached = time.perf_counter(), None
     with Signals() as signals:
@@ -195,6 +197,8 @@ def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
         seconds = time.perf_counter() - begin
         clf.solver_params = None
         name_classes(clf, data)
+        if clf.status_ != "interrupted" and not options.dask and is_table(options.file):
+            clf.reference_ = _reference(options, clf, data, tested)
         with output.messages(), writing(options.out):
             clf.save(options.out, data.encoding)
     try:
@@ -207,6 +211,21 @@ def _train(options: Any, output: Output, data: Dataset, begin: float) -> int:
         return 0
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the model is saved in {options.out}") from None
+
+
+def _reference(options: Any, clf: Any, data: Dataset, tested: Dataset | None) -> Reference:
+    """Return what `scoreline monitor` compares new rows with: bins of the columns and scores, and the measure."""
+    assert data.encoding is not None, "a table has an encoding"
+    columns = read_columns(options.file, data.encoding, missing=options.missing, separator=options.separator)
+    found = Reference.of(columns, clf.decision_function(data.X))
+    rows, where = (data, "the training rows") if tested is None else (tested, "test rows")
+    truth = np.asarray(labels_of(rows))
+    truth = truth if truth.dtype == bool else words_of(truth) == words_of(clf.classes_)[1]
+    if min(np.count_nonzero(truth), np.count_nonzero(~truth)) > 1:
+        measure = get_measure(clf.measure, clf.measure_params)
+        (interval,) = intervals_of([measure], truth, clf.decision_function(rows.X))
+        found.measure, found.evaluated_on = [interval.value, interval.low, interval.high], where
+    return found
 
 
 def _summarize(options: Any, output: Output, clf: Any, data: Dataset, seconds: float, reached: float | None) -> None:
@@ -489,7 +508,7 @@ def _in_words_of(classes: Any, data: Dataset, tested: Dataset) -> Any:
     return labels
 
 
-def _test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
+def test_rows(options: Any, output: Output, data: Dataset) -> Dataset | None:
     """Read the test rows before training, so that errors in them show immediately."""
     if not options.test:
         return None

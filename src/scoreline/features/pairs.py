@@ -14,7 +14,7 @@ from scoreline.features.basis import pair_basis, pair_grid
 from scoreline.features.fitted import FittedFeatures
 from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
 from scoreline.runtime import parallel
-from scoreline.runtime.checks import check_number
+from scoreline.runtime.checks import check_number, column_index
 from scoreline.runtime.types import AnyArray, BoundsArray, FloatArray, IntArray
 
 logger = logging.getLogger("scoreline")
@@ -42,6 +42,9 @@ class Pairs(Additive):
         Largest number of pairs; None for 60.
     grid : int, default=13
         Cells of a column on the grid of a pair, at most.
+    pairs : sequence of pairs of columns, default=None
+        The pairs to take, by names or numbers, if you know them or others are forbidden: [("age", "income")]. By default the
+        rows choose them.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Pairs(Additive):
 
     max_pairs: int | None = None
     grid: int = 13
+    pairs: Sequence[tuple[str | int, str | int]] | None = None
 
     kind = "pairs"
 
@@ -66,9 +70,16 @@ class Pairs(Additive):
         check_number("grid", self.grid, least=2, integer=True)
         if self.grid > 64:
             raise ValueError(f"grid={self.grid} must be at most 64 cells per column")
+        listed = self.pairs is None or (isinstance(self.pairs, Sequence) and not isinstance(self.pairs, str))
+        if not listed or any(isinstance(each, str) or len(each) != 2 for each in self.pairs or ()):
+            raise ValueError(
+                f"pairs={self.pairs!r:.100} must be a list of pairs of columns, such as [('age', 'income')]"
+            )
+        if self.pairs is not None and self.max_pairs is not None:
+            raise ValueError(f"pairs lists the pairs, and max_pairs={self.max_pairs} limits a choice; leave one out")
 
     def with_pairs(self, operator: CodesOperator, slopes: FloatArray, weight: Any = None) -> CodesOperator:
-        """Return the additive features of an operator together with those of the pairs that are worth it.
+        """Return the additive features of an operator together with those of the listed pairs, or of those worth it.
 
         Parameters
         ----------
@@ -80,9 +91,26 @@ class Pairs(Additive):
             How often each row counts.
         """
         counted = np.ones(operator.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
+        if self.pairs is not None:
+            return add_pairs(operator, listed_pairs(operator, self.pairs), self.grid, counted)
         most = MOST_PAIRS if self.max_pairs is None else self.max_pairs
         chosen = best_pairs(operator, np.asarray(slopes), counted, most)
         return add_pairs(operator, chosen, self.grid, counted)
+
+
+def listed_pairs(operator: CodesOperator, pairs: Sequence[tuple[str | int, str | int]]) -> list[tuple[int, int]]:
+    """Return the numbers of the columns of pairs that the user lists, or raise."""
+    features: FittedFeatures = operator.feature_map
+    names, found = [column.name for column in features.columns], []
+    for each in pairs:
+        one, other = sorted(column_index(column, features.n_columns, names, "pairs") for column in each)
+        if one == other:
+            raise ValueError(f"pairs lists {tuple(each)!r}, which is one column twice")
+        for k in (one, other):
+            if features.signs[k]:
+                raise ValueError(f"pairs lists column {names[k]!r} of monotone, which a pair would not keep monotone")
+        found.append((one, other))
+    return list(dict.fromkeys(found))
 
 
 def best_pairs(operator: CodesOperator, slopes: FloatArray, weight: FloatArray, most: int) -> list[tuple[int, int]]:

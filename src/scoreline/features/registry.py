@@ -70,7 +70,9 @@ def features_record(features: Any) -> Any:
     """Return the parameter `features` as plain values."""
     if not isinstance(features, Additive):
         return features
-    return {"kind": features.kind, "options": {**dataclasses.asdict(features), "categories": list(features.categories)}}
+    options = dataclasses.asdict(features)
+    options = {name: _lists(value) if isinstance(value, (tuple, list)) else value for name, value in options.items()}
+    return {"kind": features.kind, "options": options}
 
 
 def restored_features(record: Any) -> Any:
@@ -79,3 +81,7 @@ def restored_features(record: Any) -> Any:
         return record
     options = record["options"]
     return NAMED[record["kind"]](**{**options, "categories": tuple(options["categories"])})
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(each) if isinstance(each, (tuple, list)) else each for each in value]

@@ -226,6 +226,20 @@ class Encoding:
         indices = places[nonzero].astype(indptr.dtype, copy=False)
         return sp.csr_array((X[nonzero], indices, indptr), (n, self.n_features))
 
+    def columns_of(self, batch: Any, first_row: int = 0) -> dict[str, Any]:
+        """Return the columns of a batch as Arrow arrays, neither filled nor coded: numbers, or texts, and null if missing."""
+        pa, found = cells.arrow(), {}
+        for column in self.columns:
+            array = batch.column(column.name)
+            if column.kind == "number":
+                values = cells.numbers_of(column.name, array, first_row, math.nan)
+                found[column.name] = pa.array(values, mask=np.isnan(values))
+                continue
+            texts, codes = cells.distinct_texts(column.name, array, first_row)
+            texts = cells.shorter(texts) if column.plain else texts
+            found[column.name] = texts.take(pa.array(codes, mask=codes < 0))
+        return found
+
     def _codes(self, column: Column, array: Any, first_row: int) -> AnyArray:
         """Return the position of each row's category among the features of the column, -1 if it is unseen and counted."""
         pa, pc = cells.arrow(), cells.arrow("pyarrow.compute")

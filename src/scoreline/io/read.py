@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from scoreline.io.columns import arrow
 from scoreline.io.encoding import MIN_CATEGORY_ROWS, Encoding
 from scoreline.io.mapped_folder import open_mapped
 from scoreline.io.sources import LEARNT, Dataset, given_options, open_source
+from scoreline.io.tables import open_table
 
 
 def read_data(
@@ -96,3 +98,34 @@ def read_data(
     opened = open_source(source, label=label, positive=positive, **given)
     X, y = opened.all_rows()
     return Dataset(X, y, opened.names, opened.encoding, opened.class_names)
+
+
+def read_columns(source: Any, encoding: Encoding, *, missing: Iterable[str] = (), separator: str | None = None) -> Any:
+    """Read the columns of a table that an encoding knows as they are, for features that take text and missing values.
+
+    Parameters
+    ----------
+    source : path or frame
+        As for `read_data`.
+    encoding : Encoding
+        Says which columns are numbers and which are categories, and which texts stand for missing values.
+    missing, separator : as in `read_data`
+        How to read the table.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns of float64 and of text, with null for missing values.
+    """
+    pa = arrow()
+    table = open_table(source, missing=(*missing, *encoding.missing), separator=separator)
+    names = [column.name for column in encoding.columns]
+    text = [column.name for column in encoding.columns if column.kind == "category"]
+    parts, rows = [], 0
+    with table.named():
+        for batch in table.batches(names, text=text):
+            parts.append(pa.RecordBatch.from_pydict(encoding.columns_of(batch, rows)))
+            rows += batch.num_rows
+    if not rows:
+        raise ValueError(f"{table.name} holds no rows, expected at least one")
+    return pa.Table.from_batches(parts)

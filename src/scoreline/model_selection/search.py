@@ -77,6 +77,7 @@ ALPHAS = tuple(float(f"{a:.3g}") for a in np.logspace(0, -6, 6 * DECADE + 1))
 STRONGEST, WEAKEST = 1e3, 1e-9  # limits of the grid where it is widened
 PATH_DECADES = 3  # of the grid below the smallest alpha without any feature, where the penalty has such
 WITH_RATIO = ("elastic_net", "group")  # penalties with an l1_ratio
+PAIRED_ERRORS = 0.5  # of the differences between two alphas over the folds, below which the stronger penalty is taken
 OWN = ("alphas", "l1_ratios", "cv", "selection")  # parameters that MeasureClassifier has not
 
 
@@ -108,9 +109,10 @@ class MeasureClassifierCV(MeasureClassifier):
     cv : int, splitter or iterable, default=5
         Folds, as scikit-learn's `check_cv` understands them. A number means stratified folds of the rows of positive weight.
         Use a splitter such as GroupKFold if rows belong together, and 10 if positives are few.
-    selection : {"best", "one_standard_error"}, default="best"
+    selection : {"best", "paired", "one_standard_error"}, default="best"
         "best" takes the alpha with the best mean. "one_standard_error" takes the largest alpha whose mean is within a
-        standard error of it: choose it if you prefer the simpler model.
+        standard error of it: choose it if you prefer the simpler model. "paired" takes the largest alpha that the folds do not
+        tell from the best one: its mean is lower by at most half the standard error of the differences fold by fold.
     solver : as in MeasureClassifier
         How J is minimised.
     risk : str or list of str, default="auto"
@@ -254,7 +256,7 @@ class MeasureClassifierCV(MeasureClassifier):
         """
         alphas = self._checked_alphas()
         self._check_l1_ratios()
-        check_choice("selection", self.selection, ("best", "one_standard_error"))
+        check_choice("selection", self.selection, ("best", "paired", "one_standard_error"))
         check_flag("probability", self.probability)
         final = self._classifier(alphas[0])
         if hasattr(self, "_column_names"):
@@ -271,10 +273,8 @@ class MeasureClassifierCV(MeasureClassifier):
             operator.require("rows", "cross-validation: products restricted to rows")
             rows = self._rows(operator, y, sample_weight, base_scores, (parameters.measure, cost_fp, cost_fn))
             splits = make_splits(self.cv, rows.sign, groups, rows.copies, rows.classes)
-            if self.selection == "one_standard_error" and len(splits) < 2:
-                raise ValueError(
-                    "selection='one_standard_error' needs two folds or more, got one; use selection='best'"
-                )
+            if self.selection != "best" and len(splits) < 2:
+                raise ValueError(f"selection={self.selection!r} needs two folds or more, got one; use selection='best'")
             # The map of columns is that of all rows: it knows no labels.
             names = final._column_names = final._names_of(X)
             parameters.penalty_for(operator, names)  # raises before the first pass
@@ -582,6 +582,9 @@ class Search:
         best = int(np.argmax(means))
         if self.cv.selection == "best":
             return best
+        if self.cv.selection == "paired":
+            errors = deviation_of(values - values[best]) / np.sqrt(np.count_nonzero(~np.isnan(values[best])))
+            return int(np.flatnonzero(means >= means[best] - PAIRED_ERRORS * errors)[0])
         error = float(deviation_of(values)[best] / np.sqrt(np.count_nonzero(~np.isnan(values[best]))))
         return int(np.flatnonzero(means >= means[best] - error)[0])
 

@@ -33,9 +33,14 @@ class Drift(NamedTuple):
     rows: int
     reference_rows: int
 
+    @classmethod
+    def of(cls, columns: dict[str, float], scores: float, rows: int, reference_rows: int) -> "Drift":
+        """Return the drift with its columns in order."""
+        return cls(dict(sorted(columns.items(), key=lambda each: -each[1])), scores, rows, reference_rows)
+
 
 class Reference:
-    """Counts of rows in ten bins of each column and of the scores, occurs with a model as `clf.reference_`.
+    """Counts of rows in ten bins of each column and of the scores, saved with a model as `clf.reference_`.
 
     `scoreline train` sets it for tables. In Python, `clf.reference_ = Reference.of(X, clf.decision_function(X))` before `save`.
 
@@ -48,7 +53,9 @@ class Reference:
     score_edges, score_counts : array
         Edges between bins of the scores, and the rows in each.
     measure : list of float, optional
-        The measure and its interval on rows that the model was judged on: value, low, high.
+        The measure and its interval on rows that the model was evaluated on: value, low, high.
+    evaluated_on : str, optional
+        What these rows were, in words.
     """
 
     def __init__(
@@ -58,10 +65,12 @@ class Reference:
         score_edges: FloatArray,
         score_counts: FloatArray,
         measure: Sequence[float] | None = None,
+        evaluated_on: str = "",
     ):
         self.columns, self.counts = tuple(columns), tuple(counts)
         self.score_edges, self.score_counts = score_edges, score_counts
         self.measure = None if measure is None else [float(value) for value in measure]
+        self.evaluated_on = evaluated_on
 
     @classmethod
     def of(cls, X: Any, scores: Any, names: Sequence[str] | None = None, categories: Sequence[int] = ()) -> "Reference":
@@ -70,7 +79,7 @@ class Reference:
         Parameters
         ----------
         X : array, frame, sparse matrix or mapped folder of shape (n, p)
-            The rows; of more than 20,000 a sample is taken. Beyond 5000 columns only scores are occurs.
+            The rows; of more than 20,000 a sample is taken. Beyond 5000 columns only scores are kept.
         scores : array of n numbers
             What `decision_function` returns for them.
         names : list of str, optional
@@ -98,8 +107,7 @@ class Reference:
                 codes = np.where(np.isnan(values), 0, codes)
                 columns.append(bins)
                 counts.append(np.bincount(codes, minlength=bins.size).astype(np.float64))
-        edges = np.unique(np.quantile(scores[rows], np.arange(1, BINS) / BINS))
-        return cls(columns, counts, edges, _in_bins(scores[rows], edges))
+        return cls(columns, counts, *score_bins(scores[rows]))
 
     def drift(self, X: Any, scores: Any) -> Drift:
         """Return how far rows and their scores are from the reference; all rows are read."""
@@ -112,9 +120,8 @@ class Reference:
                 counts = np.bincount(codes, minlength=column.size).astype(np.float64)
                 occurs = (own > 0.0) | (counts > 0.0)
                 found[column.name] = population_stability(own[occurs], counts[occurs])
-        index = population_stability(self.score_counts, _in_bins(scores, self.score_edges))
-        ordered = dict(sorted(found.items(), key=lambda each: -each[1]))
-        return Drift(ordered, index, len(scores), int(self.score_counts.sum()))
+        index = population_stability(self.score_counts, counts_between(self.score_edges, scores))
+        return Drift.of(found, index, len(scores), int(self.score_counts.sum()))
 
     def record(self) -> dict[str, Any]:
         """Return plain values from which `restored` makes the same."""
@@ -124,6 +131,7 @@ class Reference:
             "score_edges": self.score_edges,
             "score_counts": self.score_counts,
             "measure": self.measure,
+            "evaluated_on": self.evaluated_on,
         }
 
     @classmethod
@@ -132,6 +140,7 @@ class Reference:
         found = cls(
             [ColumnBins(**column) for column in record["columns"]],
             record["counts"], record["score_edges"], record["score_counts"], record["measure"],
+            str(record.get("evaluated_on", "")),
         )  # fmt: skip
         arrays = [*found.counts, found.score_edges, found.score_counts, *(column.values for column in found.columns)]
         sizes = [len(column.values) + 2 for column in found.columns]
@@ -146,7 +155,14 @@ class Reference:
         return found
 
 
-def _in_bins(scores: FloatArray, edges: FloatArray) -> FloatArray:
+def score_bins(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return edges that cut scores into ten bins of about equal size, and the rows in each bin."""
+    edges = np.unique(np.quantile(scores, np.arange(1, BINS) / BINS))
+    return edges, counts_between(edges, scores)
+
+
+def counts_between(edges: FloatArray, scores: FloatArray) -> FloatArray:
+    """Return how many scores are in each bin; a bin contains its upper edge."""
     return np.bincount(np.searchsorted(edges, scores), minlength=len(edges) + 1).astype(np.float64)
 
 

@@ -1,9 +1,12 @@
 """Scorecard: integer points per bin of each column, as an object that scores rows and can be read and written."""
 
+import csv
+import io
 import json
 import math
 import os
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,8 @@ from scoreline.features.bins import ColumnBins
 from scoreline.features.columns import columns_of
 from scoreline.features.fitted import table_codes
 from scoreline.io.files import atomic_file
+from scoreline.monitoring.reference import Drift, counts_between
+from scoreline.monitoring.stability import population_stability
 from scoreline.operators.convert import is_frame
 from scoreline.runtime.optional import require
 from scoreline.runtime.types import AnyArray, FloatArray, IntArray
@@ -76,7 +81,7 @@ class Scorecard:
         The scale: `points` at odds of `base` negatives to one positive, and `pdo` points more where these odds double.
     n_columns : int
         Columns of the X that it was made of.
-    measure : str
+    measure, measure_params : str, dict
         The measure that the model was trained for.
     rows, event_rate : float
         Weight of the training rows, and the share of the positive class among them.
@@ -87,6 +92,9 @@ class Scorecard:
     path : tuple of dict
         With `max_features`, the certified fits that chose the columns: "alpha", "columns", "objective", "lower_bound", and
         "measure" on the training rows. Their objective has a penalty on whole columns. Empty without `max_features`.
+    reference : dict
+        For `drift`: "edges" between ten bins of points and the "counts" of rows in them, "measure" on rows that the card was
+        evaluated on, with the ends of its interval, and what these rows were ("evaluated_on").
 
     Examples
     --------
@@ -113,6 +121,8 @@ class Scorecard:
     named: bool = False
     loss: dict[str, Any] = field(default_factory=dict)
     path: tuple[dict[str, Any], ...] = ()
+    reference: dict[str, Any] = field(default_factory=dict)
+    measure_params: dict[str, Any] | None = None
 
     def predict(self, X: Any) -> IntArray:
         """Return the points of each row, whole numbers.
@@ -149,14 +159,45 @@ class Scorecard:
 
     def predict_class(self, X: Any) -> AnyArray:
         """Return the class of each row, by its points and `cutoff`."""
-        points = self.predict(X)
-        positive = points <= self.cutoff if self.pdo > 0 else points >= self.cutoff
-        return np.array(self.classes)[positive.astype(np.intp)]
+        return np.array(self.classes)[(self.decision(self.predict(X)) > 0.0).astype(np.intp)]
+
+    def decision(self, points: Any) -> FloatArray:
+        """Return scores that are above 0 for the points of classes[1] and larger for a higher risk, as measures need them."""
+        beyond = np.asarray(points, dtype=np.float64) - self.cutoff
+        return 0.5 - beyond if self.pdo > 0 else beyond + 0.5
+
+    def evaluated(self, measure: Sequence[float], evaluated_on: str) -> "Scorecard":
+        """Return the card with another measure for `reference`: the value and the ends of its interval."""
+        return replace(self, reference={**self.reference, "measure": list(measure), "evaluated_on": evaluated_on})
+
+    def with_classes(self, names: Sequence[Any]) -> "Scorecard":
+        """Return the card with other names of the two classes."""
+        return replace(self, classes=tuple(names))
 
     def probability(self, points: Any) -> FloatArray:
         """Return the probability of classes[1] that the scale gives to these points."""
         log_odds = math.log(self.base) + (np.asarray(points, dtype=np.float64) - self.points) * math.log(2.0) / self.pdo
         return np.asarray(1.0 / (1.0 + np.exp(np.clip(log_odds, -700.0, 700.0))))
+
+    def drift(self, X: Any) -> Drift:
+        """Return how far new rows are from the training rows: the population stability index of columns and points.
+
+        The bins of a column are the lines of the card. Below 0.1 nothing changed, above 0.25 much did (eq. stability).
+
+        Parameters
+        ----------
+        X : as in `predict`
+            The new rows.
+        """
+        codes, found = self.codes(X), {}
+        for column, own in zip(self.columns, codes, strict=True):
+            counts = np.bincount(own, minlength=column.bins.size)
+            pairs = [(line.rows, float(counts[list(line.codes)].sum())) for line in column.lines]
+            expected, actual = zip(*(pair for pair in pairs if any(pair)), strict=True)
+            found[column.name] = population_stability(expected, actual)
+        points = counts_between(np.asarray(self.reference["edges"]), self.predict(X).astype(np.float64))
+        index = population_stability(self.reference["counts"], points)
+        return Drift.of(found, index, codes.shape[1], round(self.rows))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the table as a list of dicts: column, bin, points, rows, share, event_rate."""
@@ -172,6 +213,17 @@ class Scorecard:
     def to_frame(self) -> Any:
         """Return the table as a pandas DataFrame."""
         return require("pandas", "pandas", "Scorecard.to_frame").DataFrame(self.to_rows())
+
+    def to_csv(self, path: Any = None) -> str:
+        """Return the table as CSV, and write it to a file if a path is given."""
+        text = io.StringIO()
+        rows = self.to_rows()
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(
+            {**row, "event_rate": "" if math.isnan(row["event_rate"]) else row["event_rate"]} for row in rows
+        )
+        return _written(text.getvalue(), path)
 
     def to_html(self, path: Any = None, title: str = "Scorecard") -> str:
         """Return a page that prints on one sheet, and write it to a file if a path is given."""
@@ -206,7 +258,8 @@ class Scorecard:
         plain = {
             name: getattr(self, name)
             for name in (
-                "base_points", "cutoff", "points", "pdo", "base", "n_columns", "measure", "rows", "event_rate", "named", "loss",
+                "base_points", "cutoff", "points", "pdo", "base", "n_columns", "measure", "measure_params", "rows",
+                "event_rate", "named", "loss", "reference",
             )
         }  # fmt: skip
         document = {

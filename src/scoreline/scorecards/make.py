@@ -17,6 +17,8 @@ from scoreline.fitting.certified import with_cost
 from scoreline.fitting.plan import measure_of_threshold
 from scoreline.fitting.sigmoid import fit_robust_sigmoid
 from scoreline.measures import best_threshold, get_measure
+from scoreline.measures.intervals import intervals_of
+from scoreline.monitoring.reference import score_bins
 from scoreline.operators.codes import CodesOperator, Group
 from scoreline.risks.base import Hessian, Risk
 from scoreline.risks.registry import get_risk
@@ -29,7 +31,7 @@ from scoreline.scorecards.selection import columns_on_path
 
 # Bins are merged as long as that loses less than this share of the variance of the scores, per bin. On five tables (see
 # benchmarks/scorecards.py) smaller shares made longer cards of the same AUC.
-BIN_COST = 2e-4
+BIN_COST = 1e-4
 LEAST_COLUMN_SHARE = 1e-6  # of the variance of the scores, below which a column is left out
 KINK_WIDTH = 0.5  # of the ramp that the curvature of a risk with kinks is taken from
 LEAST_SQUARES_WEIGHT = 1e6  # of the equations for the coefficients of points, relative to their size
@@ -41,8 +43,8 @@ class CardOptions(NamedTuple):
     points: float = 600.0
     pdo: float = 20.0
     base: float = 50.0
-    max_bins: int = 12
-    min_share: float = 0.02
+    max_bins: int = 15
+    min_share: float = 0.01
     edges: Mapping[Any, Any] | None = None
     max_features: int | None = None
 
@@ -152,11 +154,17 @@ def make_scorecard(clf: Any, refit: Any, rows: CardRows, names: list[str], optio
         "lower_bound": refit.lower_bound_,
         "naive": card.objective(card.naive()),
     }  # fmt: skip
+    edges, in_bins = score_bins(total.astype(np.float64))
+    interval = intervals_of([measure], rows.positive, decided, sample_weight=rows.weight)[0]
+    reference = {
+        "edges": edges.tolist(), "counts": in_bins.tolist(), "measure": [interval.value, interval.low, interval.high],
+        "evaluated_on": "the training rows",
+    }  # fmt: skip
     columns.sort(key=lambda column: -int(np.ptp(column.points)))
     return Scorecard(
         tuple(columns), base_points, cutoff, tuple(np.asarray(clf.classes_).tolist()), float(options.points),
         float(options.pdo), float(options.base), features.n_columns, measure.name, population, positives / population,
-        getattr(clf, "feature_names_in_", None) is not None, loss, tuple(path),
+        getattr(clf, "feature_names_in_", None) is not None, loss, tuple(path), reference, clf.measure_params,
     )  # fmt: skip
 
 
@@ -379,6 +387,8 @@ def _coefficients(basis: FloatArray, table: FloatArray, counts: FloatArray, sign
 
     With a sign, those of functions that rise are at least 0, or at most 0.
     """
+    if basis.shape[1] == 0:  # one bin; nnls of SciPy 1.17 corrupts memory without columns
+        return np.zeros(0)
     share = counts / max(float(counts.sum()), 1e-300)
     present = counts > 0.0
     rows, wanted = basis[present], (table - share @ table)[present]
@@ -386,7 +396,7 @@ def _coefficients(basis: FloatArray, table: FloatArray, counts: FloatArray, sign
         return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-12)[0], dtype=np.float64)
     free = np.ptp(basis[1:], axis=0) == 0.0
     own = np.hstack([sign * rows[:, ~free], rows[:, free], -rows[:, free]])
-    scale = LEAST_SQUARES_WEIGHT / max(float(np.abs(own).max(initial=0.0)), 1e-300)
+    scale = LEAST_SQUARES_WEIGHT / max(float(np.abs(own).max()), 1e-300)
     found = nnls(np.vstack([scale * own, np.eye(own.shape[1])]), np.append(scale * wanted, np.zeros(own.shape[1])))[0]
     coef = np.empty(basis.shape[1])
     count, extra = int((~free).sum()), int(free.sum())

@@ -80,7 +80,7 @@ def columns_on_path(
                 "alpha": alpha,
                 "columns": list(order),
                 "objective": float(result.objective),
-                "lower_bound": float(result.lower_bound),
+                "lower_bound": float(result.lower_bound or 0.0),
                 "scores": np.asarray(result.z),
             }
         )
