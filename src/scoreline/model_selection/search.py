@@ -571,15 +571,14 @@ class Search:
     def _costs(self, solver: type[Method]) -> Sequence[float | None]:
         """Return the costs of a positive for which the folds follow a path of alphas, or None where every fit has its own.
 
-        Leave-one-out scores, by which a fit chooses its cost, take dozens of passes where there is no factored Hessian: there
-        the held-out rows of the folds choose it. An operating point stays with the search on all rows, which says where its
-        target is not reached.
+        The held-out rows of the folds choose the cost: a path needs no leave-one-out scores, by which a single fit chooses it.
+        An operating point stays with the search on all rows, which says where its target is not reached.
         """
         if not issubclass(solver, CostSearchSolver):
             return (None,)
         if self.parameters.options.get("cost") is not None:
             return (float(self.parameters.options["cost"]),)
-        if self.rows.operator.shape[1] < MAX_FEATURES or isinstance(self.parameters.measure, OperatingPoint):
+        if isinstance(self.parameters.measure, OperatingPoint):
             return (None,)
         return (1.0, *costs_to_try(self.rows.sign, self.rows.weight, self.rows.copies))
 
