@@ -53,7 +53,6 @@ from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import space_for
 from scoreline.solvers.common.base import Solver
 from scoreline.solvers.common.cost_method import CostMethod
-from scoreline.solvers.common.hessian import MAX_FEATURES
 from scoreline.solvers.common.loop import Control
 from scoreline.solvers.common.method import Method
 from scoreline.solvers.common.path import alpha_max, solve_path
@@ -124,7 +123,7 @@ class MeasureClassifierCV(MeasureClassifier):
         max_time is that of a single fit.
     probability : bool, default=False
         Calibrate a sigmoid for `predict_proba` on the scores of the held-out rows at the chosen alpha. This needs no further
-        fits, except for amp, cost_search below 1000 features, moments, spade and stamp, which need one more per fold.
+        fits, except for amp, moments, spade and stamp, which need one more per fold.
 
     Attributes
     ----------
