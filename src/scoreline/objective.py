@@ -21,6 +21,7 @@ LEAST_RAMP_ROUNDINGS = 4096.0
 NEARLY_CONSTANT_SPAN = 1e-3  # of scores, below which a fit may be no better than a constant score
 COPIED_BLOCK_BYTES = 64e6  # of rows that columns are taken from at a time
 MOST_CENTRING_TRIALS = 40  # evaluations of the risk for one intercept; 2 to 6 are usual
+LEAST_SLOPE_ROUNDINGS = 16.0  # of the risk's slope along the intercept; `_slope_rounding` allows for 32 and more
 EXTREME_SCORES = (2.0, 8.0, 32.0, 128.0)  # constant scores whose planes limit the intercept
 
 
@@ -223,11 +224,11 @@ class Objective:
     def centred(self, point: Point) -> Point:
         """Return the point with the best intercept, where that has no penalty (eq. centring); no pass.
 
-        The slope of the risk along the intercept is brought as near to 0 as rounding allows: a bracket, then secants.
-        `lower_bound_plane` needs it there.
+        The slope of the risk along the intercept is brought as near to 0 as rounding allows: a bracket, then secants by the
+        Illinois rule. `lower_bound_plane` needs it there, and allows for a larger rounding than what is left.
         """
         slope, mass = float(point.risk.grad.sum()), point.risk.mass
-        enough = 4.0 * float(np.finfo(float).eps) * mass
+        enough = LEAST_SLOPE_ROUNDINGS * float(np.finfo(float).eps) * mass
         if self.free_intercept is None or not 0.0 < abs(slope) < math.inf:
             return point
         # (shift, slope) on either side of the root; the slope at `low` has the sign of the first one.
@@ -239,6 +240,7 @@ class Objective:
         step = -slope / curvature if curvature > 0.0 else -math.copysign(far, slope)
         best, best_shift, best_slope = point, 0.0, slope
         shift = step
+        last_side: bool | None = None
         for trial in range(MOST_CENTRING_TRIALS):
             if abs(best_slope) <= enough:
                 break
@@ -254,19 +256,26 @@ class Objective:
                 best, best_shift, best_slope = Point(point.w, z, point.mu, found, point.penalty), shift, own
             if own == 0.0:
                 break
-            if (own > 0.0) == (slope > 0.0):  # the product may underflow
-                before, low = low, (shift, own)
-                if high is None:  # no bracket yet: the secant, at least twice as far and at most ten times
-                    curvature = (own - before[1]) / (shift - before[0])
-                    wanted = shift - own / curvature if curvature > 0.0 else math.inf * step
-                    least, most = sorted((shift + 0.1 * (shift - before[0]), shift + 9.0 * (shift - before[0])))
-                    shift = min(max(wanted, least), most)
-                    continue
+            side = (own > 0.0) == (slope > 0.0)  # the product may underflow
+            if side and high is None:  # no bracket yet: the secant, at least twice as far and at most ten times
+                curvature = (own - low[1]) / (shift - low[0])
+                wanted = shift - own / curvature if curvature > 0.0 else math.inf * step
+                least, most = sorted((shift + 0.1 * (shift - low[0]), shift + 9.0 * (shift - low[0])))
+                low, shift = (shift, own), min(max(wanted, least), most)
+                continue
+            if side:
+                low = (shift, own)
             else:
                 high = (shift, own)
-            # Secant within the bracket, or its middle every third time: kinks make secants creep.
+            assert high is not None
+            # An end that stays again counts half: secants alone would creep towards the root from one side.
+            if side == last_side and side:
+                high = (high[0], 0.5 * high[1])
+            elif side == last_side:
+                low = (low[0], 0.5 * low[1])
+            last_side = side
             shift = (low[0] * high[1] - high[0] * low[1]) / (high[1] - low[1])
-            if trial % 3 == 2 or not min(low[0], high[0]) < shift < max(low[0], high[0]):
+            if not min(low[0], high[0]) < shift < max(low[0], high[0]):
                 shift = 0.5 * (low[0] + high[0])
             if not min(low[0], high[0]) < shift < max(low[0], high[0]):
                 break

@@ -153,12 +153,15 @@ def test_the_cut_comes_from_rows_that_were_left_out(measure):
     np.testing.assert_allclose(trained.intercept_, plain.intercept_, rtol=1e-6)
 
 
-@for_each("measure", fewer(["f1", "gmean", "mcc"], in_quick=["f1"]))
-def test_methods_that_search_costs_are_whole_fits(measure):
+@for_each(
+    ("measure", "solver"),
+    fewer([("f1", "amp"), ("recall_at_precision", "cost_search"), ("gmean", "spade")], in_quick=[("f1", "amp")]),
+)
+def test_methods_with_levels_and_operating_points_are_whole_fits(measure, solver):
     X, y = problem(400)
-    clf = searched(X, y, measure, alphas=[1e-1, 1e-3])
+    clf = searched(X, y, measure, alphas=[1e-1, 1e-3], solver=solver)
     for k, alpha in enumerate([1e-1, 1e-3]):
-        own = MeasureClassifier(measure, alpha=alpha, scaling="standard", random_state=0)
+        own = MeasureClassifier(measure, alpha=alpha, scaling="standard", solver=solver, random_state=0)
         scores = cross_val_score(own, X, y, cv=CUT)
         assert clf.cv_results_["mean_test_score"][k] == pytest.approx(scores.mean(), abs=0.03)
     assert clf.score(X, y) > 0.2
@@ -228,7 +231,7 @@ def text_rows(n=400, p=1200, seed=0):
 
 @pytest.mark.slow
 def test_count_measures_on_wide_rows_take_few_passes():
-    """Held-out rows of the folds choose the cost there: leave-one-out scores would take dozens of passes for each fit."""
+    """Held-out rows of the folds choose the cost: leave-one-out scores would take dozens of passes for each fit."""
     X, y = text_rows()
     alphas = np.logspace(0, -4, 6)
     clf = searched(X, y, "f1", alphas=alphas, cv=StratifiedKFold(3), scaling="maxabs")

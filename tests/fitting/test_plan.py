@@ -27,11 +27,11 @@ def table():
     for name in all_measures():
         measure = get_measure(name)
         cells = tuple(words(measure, shape) for shape in (AMPLE, SCARCE, WIDE))
-        rows.setdefault((*cells, plan(Request(), measure, SCARCE).solver.reason), []).append(f"`{name}`")
-    lines = ["| measure | a hundred rows per feature or more | fewer rows | a thousand features or more | why |"]
-    lines.append("| --- | --- | --- | --- | --- |")
-    for (ample, scarce, wide, reason), names in rows.items():
-        lines.append(f"| {', '.join(names)} | {ample} | {scarce} | {wide} | {reason} |")
+        decided = plan(Request(), measure, SCARCE)
+        rows.setdefault((*cells, decided.training.value, decided.solver.reason), []).append(f"`{name}`")
+    head = ["measure", "a hundred rows per feature or more", "fewer rows", "a thousand features or more"]
+    lines = [f"| {' | '.join([*head, 'trained by', 'why'])} |", "| --- | --- | --- | --- | --- | --- |"]
+    lines += [f"| {' | '.join([', '.join(names), *cells])} |" for cells, names in rows.items()]
     return "\n".join(lines)
 
 

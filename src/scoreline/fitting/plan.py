@@ -14,6 +14,7 @@ from scoreline.objective import PLAIN
 from scoreline.risks.base import Risk
 from scoreline.risks.registry import all_risks, get_risk
 from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.solvers.common.cost_method import CostMethod
 from scoreline.solvers.common.hessian import MAX_FEATURES
 from scoreline.solvers.common.method import BASE_SCORES, Method, When
 from scoreline.solvers.registry import all_solvers, get_solver
@@ -46,6 +47,24 @@ class ThresholdRule(Enum):
     HELD_OUT_ROWS = "the threshold comes from a fifth of the rows, held out of a first fit"
     LEAVE_ONE_OUT = "the threshold comes from leave-one-out scores"
     VALIDATION_ROWS = "the threshold comes from the validation rows of early stopping"
+
+
+class Training(Enum):
+    """What it means that a model is trained for its measure (docs/direct_training.md)."""
+
+    DIRECT = "a direct surrogate"
+    COST_AND_THRESHOLD = "cost and threshold"
+    THRESHOLD = "the threshold alone"
+    RANKING = "a ranking surrogate"
+
+    @classmethod
+    def of(cls, measure: Measure, risk: Risk, solver: type[Method]) -> "Training":
+        """Return how a risk and a solver train for a measure."""
+        if solver.direct or risk.name in measure.direct_risks:
+            return cls.DIRECT
+        if isinstance(measure, RankingMeasure):
+            return cls.RANKING
+        return cls.COST_AND_THRESHOLD if issubclass(solver, CostMethod) else cls.THRESHOLD
 
 
 class Request(NamedTuple):
@@ -90,10 +109,15 @@ class Plan(NamedTuple):
     rival: bool
     reason: str
 
+    @property
+    def training(self) -> Training:
+        """How the measure enters the training."""
+        return Training.of(self.measure, self.risk, self.solver)
+
     def __str__(self) -> str:
         certified = "minimises" if self.solver.certified else "trains"
         text = f"{self.measure.name}: {self.solver.name} {certified} the {self.risk.name} risk because {self.reason}; "
-        text += self.threshold.value
+        text += f"the measure is trained by {self.training.value}; {self.threshold.value}"
         if self.fallback is not None:
             case = "is weak or degenerate" if self.rival else "is degenerate"
             text += (

@@ -26,6 +26,8 @@ class Measure(ABC):
         Smallest and largest possible value.
     risks : tuple of str
         Risks that can be trained for it, the preferred one first.
+    direct_risks : tuple of str
+        Those of them that are surrogates of this very measure.
     contenders : tuple of str
         Risks among which MeasureClassifierCV chooses with risk="auto"; if empty, it uses the preferred one.
     uses_order : bool
@@ -42,6 +44,7 @@ class Measure(ABC):
     summary: ClassVar[str]
     range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     risks: ClassVar[tuple[str, ...]]
+    direct_risks: ClassVar[tuple[str, ...]] = ()
     contenders: ClassVar[tuple[str, ...]] = ()
     uses_order: ClassVar[bool]
     rises: ClassVar[bool] = True
@@ -85,6 +88,7 @@ class RankingMeasure(Measure):
 class CountsBasedMeasure(Measure):
     """A measure of the confusion counts at the threshold."""
 
+    direct_risks: ClassVar[tuple[str, ...]] = ("contingency", "contingency_entropy")
     uses_order = False
 
     @abstractmethod

@@ -19,6 +19,7 @@ class RocAuc(RankingMeasure):
     name = "roc_auc"
     summary = "area under the ROC curve: share of (positive, negative) pairs in the right order"
     risks = ("roc_area", "roc_area_squared", "logistic")
+    direct_risks = ("roc_area", "roc_area_squared")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
         """Return the area (eq. auc) in O(n log n), NaN if a class is missing."""
@@ -49,6 +50,7 @@ class PartialRocAuc(RankingMeasure):
     name = "partial_roc_auc"
     summary = "area under the ROC curve up to false positive rate max_fpr, rescaled so that chance is 0.5"
     risks = ("roc_area", "partial_roc", "roc_area_squared", "logistic")
+    direct_risks = ("partial_roc",)
     contenders = ("roc_area", "logistic", "squared_hinge")
 
     def __init__(self, max_fpr: float = 0.1):
@@ -80,6 +82,7 @@ class AveragePrecision(RankingMeasure):
     name = "average_precision"
     summary = "average precision: mean of the precision at the rank of each positive"
     risks = ("roc_area", "roc_area_squared", "logistic", "average_precision")
+    direct_risks = ("average_precision",)
     contenders = ("roc_area", "logistic", "squared_hinge")
 
     def value(self, y: AnyArray, decision: FloatArray, sample_weight: FloatArray | None = None) -> float:
@@ -103,6 +106,8 @@ class AtKMeasure(RankingMeasure):
     number of positives in the data. Rows tied at the k-th score count equally and in part: the value is the mean over all
     orders of the tied rows, so it does not depend on the order of the rows.
     """
+
+    direct_risks: ClassVar[tuple[str, ...]] = ("contingency",)
 
     def __init__(self, k: float | None = None):
         if k is not None:
@@ -198,6 +203,7 @@ class Prbep(PrecisionAtK):
     name = "prbep"
     summary = "precision/recall break-even point: precision among the n+ highest scores"
     risks = ("prbep", "logistic", "roc_area", "contingency", "contingency_entropy")
+    direct_risks = ("prbep", "contingency", "contingency_entropy")
     contenders = ("prbep", "logistic", "squared_hinge")
 
     def __init__(self) -> None:

@@ -60,7 +60,6 @@ from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.scores import space_for
 from scoreline.solvers.common.base import Solver
 from scoreline.solvers.common.cost_method import CostMethod
-from scoreline.solvers.common.hessian import MAX_FEATURES
 from scoreline.solvers.common.loop import Control
 from scoreline.solvers.common.method import Method
 from scoreline.solvers.common.path import alpha_max, solve_path
@@ -133,7 +132,7 @@ class MeasureClassifierCV(MeasureClassifier):
         max_time is that of a single fit.
     probability : bool, default=False
         Calibrate a sigmoid for `predict_proba` on the scores of the held-out rows at the chosen alpha. This needs no further
-        fits, except for amp, cost_search below 1000 features, moments, spade and stamp, which need one more per fold.
+        fits, except for amp, moments, spade and stamp, which need one more per fold.
 
     Attributes
     ----------
@@ -595,15 +594,14 @@ class Search:
     def _costs(self, solver: type[Method]) -> Sequence[float | None]:
         """Return the costs of a positive for which the folds follow a path of alphas, or None where every fit has its own.
 
-        Leave-one-out scores, by which a fit chooses its cost, take dozens of passes where there is no factored Hessian: there
-        the held-out rows of the folds choose it. An operating point stays with the search on all rows, which says where its
-        target is not reached.
+        The held-out rows of the folds choose the cost: a path needs no leave-one-out scores, by which a single fit chooses it.
+        An operating point stays with the search on all rows, which says where its target is not reached.
         """
         if not issubclass(solver, CostSearchSolver):
             return (None,)
         if self.parameters.options.get("cost") is not None:
             return (float(self.parameters.options["cost"]),)
-        if self.rows.operator.shape[1] < MAX_FEATURES or isinstance(self.parameters.measure, OperatingPoint):
+        if isinstance(self.parameters.measure, OperatingPoint):
             return (None,)
         return (1.0, *costs_to_try(self.rows.sign, self.rows.weight, self.rows.copies))
 

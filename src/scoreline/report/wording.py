@@ -139,6 +139,8 @@ def open_questions(clf: Any) -> str:
 def fit_facts(clf: Any) -> list[tuple[str, str]]:
     """Return the numbers of the fit, named."""
     facts = [("solver and risk", f"{clf.solver_}, {clf.risk_}"), ("alpha", f"{clf.alpha:g}"), ("status", clf.status_)]
+    if hasattr(clf, "plan_"):
+        facts.append(("plan", clf.plan_))
     if has_certificate(clf):
         low, high = distinct_digits(clf.lower_bound_, clf.objective_)
         facts += [("objective J", high), ("lower bound", low)]

@@ -82,6 +82,7 @@ class MomentsSolver(Method):
     feature_vectors = 200.0  # of conjugate gradients and L-BFGS on wide data
     automatic = "never"
     certified = False
+    direct = True  # under normal scores
     streams = True
     alpha_means = "alpha is not used: see ridge"
     trains_for = "roc_auc, accuracy or balanced_accuracy"

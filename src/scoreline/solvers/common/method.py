@@ -47,6 +47,8 @@ class Method:
         Whether it can add to the scores of an existing model (`fit(base_scores=...)`).
     certified : bool
         Whether it minimises J with a proof; a method that does not leaves objective_ and gap_ None.
+    direct : bool
+        Whether it optimises the measure itself, whatever stands for its risk.
     streams : bool
         Whether it can learn block by block (`partial_fit`).
     research : bool
@@ -67,6 +69,7 @@ class Method:
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
     takes_base_scores: ClassVar[bool] = True
     certified: ClassVar[bool] = True
+    direct: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     research: ClassVar[bool] = False
     research_options: ClassVar[tuple[str, ...]] = ()

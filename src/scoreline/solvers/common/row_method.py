@@ -66,6 +66,7 @@ class RowMethod(Method):
 
     automatic = "never"
     certified = False
+    direct = True
     row_vectors, feature_vectors = 5.0, 25.0
     streams = True
     alpha_means = "coefficients of features divided by their root mean square stay within |w| <= sqrt(2 / alpha)"
