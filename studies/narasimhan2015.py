@@ -531,8 +531,8 @@ def _ends(results: Mapping[str, Any], tuned: bool) -> Table:
             'methods alone. "plugin, lbfgs" here is plain logistic regression.'
         )
     note += (
-        ' "Printed" has steps of c / sqrt(t), and for STAMP the weights of the level. "plugin, lbfgs" is logistic regression to '
-        f"a relative gap of {CLOSE:g}. bundle has {PATIENCE:g} times the seconds of SPADE or STAMP, and every method has at "
+        ' "Printed" has steps of c / sqrt(t), and for STAMP the weights of the level. "plugin, lbfgs" is logistic regression '
+        f"to a relative gap of {CLOSE:g}. bundle has {PATIENCE:g} times the seconds of SPADE or STAMP, and every method has at "
         "most 5 s (limit). Alpha is 1e-4 or 1e-6. It and c are chosen on a fifth of the training rows of the first split. "
         "Splits are random, with 70 % for training. The paper prints no tables."
     )
