@@ -1,9 +1,12 @@
 """The study of Ghanbari, Li and Scheinberg (2018): the paper's figures are read right, and verdicts follow the figures."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.datasets import dump_svmlight_file
 
 from scoreline.operators import as_operator
 from scoreline.risks import LogisticRisk, RocAreaRisk
@@ -50,6 +53,7 @@ def only(claims, start):
     return found
 
 
+METHODS = ("F", "rival")
 PRINTED = [
     ("4.5", "covtype", "F", (0.5502, 0.0134, 8.04)),  # 7.93 s and 0.11 s for the moments
     ("4.5", "covtype", "rival", (0.7562, 0.0010, 15.87)),
@@ -302,3 +306,28 @@ def test_rows_of_a_set(tmp_path):
     assert {claim.holds for claim in findings.claims} == {None}
     assert "a9a" in findings.missing
     assert "fourclass" not in findings.missing
+
+
+@pytest.mark.filterwarnings("ignore:.*is known with")
+def test_all_classes_of_a_set(tmp_path):
+    """Where the file of all letters is there, Z is positive, and a table has each of the letters, the nearest first."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((260, 3)), np.arange(260) % 26 + 1
+    X[:, 0] += labels == 26
+    for name, y in (("letter", np.where(labels == 1, 1, -1)), ("letter-classes", labels)):
+        dump_svmlight_file(X, y, str(tmp_path / f"{name}.svm"), zero_based=False)
+    study = Ghanbari2018(Datasets(tmp_path), quick=False)
+    rows, y = study._rows("letter")
+    np.testing.assert_array_equal(y, np.where(labels == 26, 1, -1))
+    np.testing.assert_allclose(rows, X, rtol=1e-12)  # text holds 16 digits
+    found = {
+        letter: {t: {m: {"values": [], "seconds": [1.0]} for m in METHODS} for t in ("4.5", "4.6")} for letter in "AZ"
+    }
+    for letter, step in (("A", 0.01), ("Z", 0.002)):
+        for table, method in itertools.product(("4.5", "4.6"), METHODS):
+            found[letter][table][method]["values"] = [PAPER[table]["letter"][method].mean - step]
+    (table,) = study.findings({"letter, classes": found}).tables
+    assert [row[0] for row in table.rows] == ["Z", "A"]
+    assert [row[-1] for row in table.rows] == ["1.1", "5.3"]  # by the smallest deviation, 0.0019
+    (tmp_path / "letter-classes.svm").unlink()
+    assert np.array_equal(study._rows("letter")[1] > 0, labels == 1)
