@@ -18,12 +18,14 @@ from studies.ghanbari2018_claims import (
     NAMES,
     beside,
     growth_claims,
+    implicit_claims,
     moves,
     path_claims,
     rivals_claims,
     table_claims,
 )
 from studies.ghanbari2018_paper import GAUSSIAN, PAPER_NAMES, WIDE, Figure, Figures, paper_figures
+from studies.implicit import compared
 from studies.moments_trials import (
     DEFAULTS,
     LENGTHS,
@@ -107,6 +109,8 @@ class Ghanbari2018(Study):
                 ]
             if name not in GAUSSIAN and name not in WIDE:
                 found.append(Cell(_key(name, "table", "4.7"), partial(self._rivals_cell, name)))
+            if name in WIDE:
+                found.append(Cell(f"{name}, implicit", partial(self._implicit_cell, name)))
             if self._has_classes(name):
                 found.append(Cell(f"{name}, classes", partial(self._classes_cell, name)))
             if name in PATHS:
@@ -134,6 +138,8 @@ class Ghanbari2018(Study):
         findings.claims = table_claims(ours, paper, judged)
         findings.claims += rivals_claims(others, list(beside("4.5", ours, paper)), judged)
         findings.claims += path_claims(paths, judged)
+        implicit = {name: results[key] for name in WIDE if (key := f"{name}, implicit") in results}
+        findings.claims += implicit_claims(implicit, judged)
         if GROWTH in results:
             findings.claims += growth_claims(results[GROWTH])
             findings.figures["rows"] = partial(_draw_growth, results[GROWTH])
@@ -211,6 +217,9 @@ class Ghanbari2018(Study):
         """Return the accuracies of LDA and of Adam."""
         X, y = self._rows(name)
         return discriminant_and_adam(name, islice(_folds(X, y, 1), 1 if len(y) > MANY_ROWS else FOLDS))
+
+    def _implicit_cell(self, name: str) -> dict[str, float]:
+        return compared(*self._rows(name))
 
     def _classes_cell(self, name: str) -> dict[str, Any]:
         """Return what the paper's methods reach with each of the classes as the positive one, by table."""

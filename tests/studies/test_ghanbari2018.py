@@ -13,9 +13,17 @@ from scoreline.risks import LogisticRisk, RocAreaRisk
 from scoreline.solvers import MomentsSolver
 from studies.datasets import SEED, Datasets
 from studies.ghanbari2018 import ORDER, PATHS, QUICK, Ghanbari2018
-from studies.ghanbari2018_claims import beside, growth_claims, path_claims, rivals_claims, table_claims
+from studies.ghanbari2018_claims import (
+    beside,
+    growth_claims,
+    implicit_claims,
+    path_claims,
+    rivals_claims,
+    table_claims,
+)
 from studies.ghanbari2018_paper import GAUSSIAN, LARGE, PAPER_NAMES, REASONS, WIDE, Figure, paper_figures
 from studies.ghanbari2018_rivals import by_adam, by_lbfgs, logistic, pairwise_hinge, random_start, with_penalty
+from studies.implicit import by_rows, compared
 from studies.moments_trials import (
     LENGTHS,
     GaussianSet,
@@ -331,3 +339,22 @@ def test_all_classes_of_a_set(tmp_path):
     assert [row[-1] for row in table.rows] == ["1.1", "5.3"]  # by the smallest deviation, 0.0019
     (tmp_path / "letter-classes.svm").unlink()
     assert np.array_equal(study._rows("letter")[1] > 0, labels == 1)
+
+
+def test_covariances_that_are_never_formed():
+    """On more columns than are ever formed the products lead to the direct solution, and the claim follows the distance."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(80, 5000, density=0.02, format="csr", rng=rng)
+    y = np.where(np.arange(80) % 3 == 0, 1, -1)
+    assert not MomentsSolver.explicit(as_operator(X))
+    found = compared(X, y)
+    assert max(found[way] for way in ("accuracy", "roc_auc", "all columns")) < 1e-8
+    assert found["iterations"] > 10
+    dense, ridge = X[:, :30].toarray() + 0.1, 0.3
+    S = sum(np.cov(dense[y == sign], rowvar=False) for sign in (1, -1))
+    direct = np.linalg.solve(S + ridge * np.eye(30), dense[y > 0].mean(axis=0) - dense[y < 0].mean(axis=0))
+    np.testing.assert_allclose(by_rows(sparse.csr_array(dense), y, ridge), direct, rtol=1e-8, atol=1e-12)
+    for distance, holds in ((1e-9, True), (1e-3, False)):
+        own = {"accuracy": distance, "roc_auc": 0.0, "all columns": 0.0}
+        (claim,) = implicit_claims({"sector": own}, True)
+        assert claim.holds is holds
