@@ -25,7 +25,7 @@ from studies.narasimhan2015 import (
     seconds_at,
     uncut,
 )
-from studies.regret import gaps
+from studies.regret import by_epoch, gaps
 
 SPADE, STAMP, AHEAD, QUICK, DIGITS, STAMP_QUICK, SPADE_PLANES, STAMP_PLANES, PLANES, MINI, AMP, POOR = range(12)
 OURS = ("spade, printed", "stamp, printed", "spade", "stamp")
@@ -292,8 +292,12 @@ def test_regret():
     rows = [100, 1000, 10_000, 100_000]
     for power, holds in ((-0.5, True), (-0.1, False)):
         falls = [0.5 * n**power for n in rows]
-        found = regret_claims({"rows": rows, "spade": falls, "stamp": falls}, True)
+        curves = {"rows": rows, "epochs": rows, "spade": falls, "algorithm 3": falls, "stamp": [1.0] * 4}
+        found = regret_claims(curves, True)
         assert [claim.holds for claim in found] == [holds] * 2
     for measure in ("min_tpr_tnr", "f1"):
         early, late = gaps(measure, (300, 10_000), 3)
         assert 0.0 <= late < early, "nothing is better than the optimum of the ball"
+    seen, distances = by_epoch(7, 3)
+    assert seen[:3] == [200, 600, 1400]
+    assert 0.0 <= distances[-1] < 0.2 * distances[0]
