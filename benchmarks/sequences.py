@@ -20,12 +20,14 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import Parallel, delayed
 
 from common import OUTPUT, SEED, interleave, standalone
 from mapped import control_group, empty_cache
 from scoreline import MeasureClassifier
 from scoreline.io import convert_sequences
 from scoreline.operators import StringOperator, as_operator, strongest_motifs
+from scoreline.runtime.parallel import available_threads
 
 NAME, TITLE = "sequences", "string features computed during the products"
 HASHED = 22  # bits of the rival's columns
@@ -146,12 +148,22 @@ def fit(report, rng, n):
         report.add(f"{n:,} rows, {kind}, degree {degree}: fit", seconds, "s", "", note)
 
 
-def disk(report, rng, letters, scratch):
+def block(k, rows, length):
+    return dna(np.random.default_rng([SEED, k]), rows, length, anywhere=1.0)
+
+
+def blocks(count, rows, length, at_once=16):
+    with Parallel(available_threads()) as pool:
+        for first in range(0, count, at_once):
+            yield from pool(delayed(block)(k, rows, length) for k in range(first, min(first + at_once, count)))
+
+
+def disk(report, letters, scratch):
     length, step = 1000, 50_000
     n = letters // length // step * step
     with tempfile.TemporaryDirectory(dir=scratch) as name:
         begin = time.perf_counter()
-        folder = convert_sequences((dna(rng, step, length, anywhere=1.0) for _ in range(n // step)), Path(name, "dna"))
+        folder = convert_sequences(blocks(n // step, step, length), Path(name, "dna"))
         size = sum(path.stat().st_size for path in folder.iterdir())
         report.say(f"{n:,} rows of {length} letters, {size / 1e9:.2f} GB, made in {time.perf_counter() - begin:.0f} s")
         procs, group = control_group(size // 2)
@@ -180,7 +192,7 @@ def main(report, n=1_000_000, letters=2 * 10**9, parts=("products", "fit", "disk
     if "fit" in parts:
         fit(report, rng, n)
     if "disk" in parts:
-        disk(report, rng, letters, scratch)
+        disk(report, letters, scratch)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,13 @@ def make_parser() -> Parser:
         metavar="N",
         help="begin nothing new after N minutes; the same command goes on from there",
     )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="so many parts at a time, each on one core; they disturb each other's times",
+    )
     parser.add_argument("--fresh", action="store_true", help="begin anew, whatever NAME.jsonl has")
     add_output(parser)
     return parser
@@ -75,7 +82,7 @@ def run(options: Any, output: Output) -> None:
     out = Path(options.out) if options.out else None
     kept = None if out is None else out.with_name(out.name + ".jsonl")
     with output.progress("running") as progress, writing(options.out or ""):
-        findings, results = reproduce(study, kept, options.fresh, progress.update, options.minutes)
+        findings, results = reproduce(study, kept, options.fresh, progress.update, options.minutes, options.jobs)
     if findings.missing:
         output.note(f"not on this machine: {', '.join(findings.missing)}; see docs/datasets.md")
     if findings.left:

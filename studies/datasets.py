@@ -56,6 +56,11 @@ class Datasets:
             self._last = (name, X, np.where(y == y.max(), 1, -1))
         return self._last[1], self._last[2]
 
+    def classes(self, name: str) -> tuple[Any, AnyArray]:
+        """Return the rows of the file NAME-classes as they are, and the whole numbers of their classes."""
+        X, labels = load_named(f"{name}-classes", folder=self.folder)
+        return X, labels.astype(int)
+
     def _cottonwood(self) -> tuple[Any, AnyArray]:
         """Return covtype with cover type 4 against all others.
 

@@ -22,6 +22,7 @@ WHY_NOT = {
 }
 FEW = "the rival needs few iterations here (see the length of the random start), and the moments alone may take longer"
 NEARLY_NORMAL = 0.03  # Kolmogorov-Smirnov distance that the eye does not see
+SAME = 1e-5  # 1 - cosine of two directions that count as one
 RATE = (-0.65, -0.35)  # exponent of the distance in the number of rows: -1/2
 
 
@@ -250,6 +251,20 @@ def _followed(
 def _gap(own: Mapping[str, Any]) -> float:
     """Return how far function and measured value are apart where training stops."""
     return float(abs(own["model"][-1] - own["measured"][-1]))
+
+
+def implicit_claims(found: Mapping[str, Mapping[str, float]], judged: bool) -> list[Claim]:
+    """Return whether covariances that are never formed lead to the classifiers of those that are."""
+    if not found:
+        return []
+    worst = {name: max(own[way] for way in ("accuracy", "roc_auc", "all columns")) for name, own in found.items()}
+    text = ", ".join(f"{name} {value:.0e}" for name, value in worst.items())
+    return [
+        _claim(
+            "Section 4: products with covariances that are never formed give the same classifiers", "exact in exact arithmetic",
+            f"1 - cosine at most {text}", max(worst.values()) <= SAME, judged, "see the cells",
+        )
+    ]  # fmt: skip
 
 
 def growth_claims(growth: Mapping[str, Any]) -> list[Claim]:

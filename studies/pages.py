@@ -25,7 +25,8 @@ def markdown(study: Study, findings: Findings, pictures: dict[str, str]) -> str:
         f"scoreline {__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {datetime.date.today()}"
     )
     command = f"make reproduce NAME={study.name}" + (" ARGS=--quick" if study.quick else "")
-    parts = [f"# {study.name}", wrapped(study.paper + "."), f"`{command}`; {made}."]
+    took = f"One after the other, the parts took {findings.seconds / 60.0:.1f} minutes of one core."
+    parts = [f"# {study.name}", wrapped(study.paper + "."), f"`{command}`; {made}.", took]
     if study.quick:
         parts.append("Quick run: small problems, whose figures say little about the paper's.")
     if findings.missing:
@@ -71,7 +72,8 @@ def write(out: Path, study: Study, findings: Findings, results: dict[str, Any]) 
         pictures[name] = path.name
     content = {
         "study": study.name, "paper": study.paper, "quick": study.quick, "reproduces": findings.reproduces,
-        "missing": findings.missing, "left": findings.left, "claims": [claim._asdict() for claim in findings.claims],
+        "missing": findings.missing, "left": findings.left, "seconds": findings.seconds,
+        "claims": [claim._asdict() for claim in findings.claims],
         "tables": [table._asdict() for table in findings.tables], "cells": results, "versions": _versions(),
     }  # fmt: skip
     with atomic_file(out.with_name(out.name + ".json")) as file:

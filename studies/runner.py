@@ -1,14 +1,24 @@
-"""Running a study: cells one by one, each kept as soon as it is done, so that a run which was killed goes on."""
+"""Running a study: every cell is kept as soon as it is done, so that a run which was killed resumes."""
 
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from joblib import Parallel, delayed, parallel_config
 
 from scoreline.io.files import atomic_file
-from studies.study import Findings, Study
+from studies.study import Cell, Findings, Study
+
+
+class Done(NamedTuple):
+    """A cell that was computed: what it returned, and how long it took."""
+
+    key: str
+    seconds: float
+    result: Any
 
 
 def reproduce(
@@ -17,6 +27,7 @@ def reproduce(
     fresh: bool = False,
     told: Callable[[str], None] | None = None,
     minutes: float | None = None,
+    jobs: int = 1,
 ) -> tuple[Findings, dict[str, Any]]:
     """Compute the cells of a study that are not there yet, and return what they say.
 
@@ -25,41 +36,57 @@ def reproduce(
     study : Study
         What to run.
     kept : path, optional
-        File (JSON, a line a cell) that keeps cells; a run that finds it goes on from there. Without it nothing is kept.
+        File (JSON, one line per cell) that keeps cells; a run that finds it resumes from there. Without it nothing is kept.
     fresh : bool
         Begin anew, whatever the file holds.
     told : callable, optional
         Is told which cell is next.
     minutes : float, optional
         Begin no further cell after so many minutes. The findings name the cells that are left, and are about the others.
+    jobs : int
+        Compute so many cells at a time, in processes of one thread each.
 
     Returns
     -------
     tuple
         The findings, and the results of all cells.
     """
-    results = {} if kept is None else _begun(Path(kept), study, fresh)
+    done = {} if kept is None else _begun(Path(kept), study, fresh)
     cells = study.cells()
     twice = [cell.key for cell in cells if [other.key for other in cells].count(cell.key) > 1]
     if twice:
         raise ValueError(f"the study {study.name} has the cell {twice[0]!r} twice")
+    left = [cell for cell in cells if cell.key not in done]
+    with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+        begun = _until(left, told, minutes)
+        for cell in Parallel(return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)(
+            map(delayed(_run), begun)
+        ):
+            done[cell.key] = cell
+            if kept is not None:
+                _append(Path(kept), cell._asdict())
+    wanted = {cell.key: done[cell.key].result for cell in cells if cell.key in done}
+    findings = study.findings(wanted)
+    findings.left = [cell.key for cell in cells if cell.key not in done]
+    findings.seconds = sum(done[key].seconds for key in wanted)
+    return findings, wanted
+
+
+def _until(cells: Sequence[Cell], told: Callable[[str], None] | None, minutes: float | None) -> Iterator[Cell]:
+    """Yield cells until so many minutes have passed."""
     first = time.perf_counter()
     for k, cell in enumerate(cells):
-        if cell.key in results:
-            continue
         if minutes is not None and time.perf_counter() - first >= 60.0 * minutes:
-            break
+            return
         if told is not None:
             told(f"{k + 1} of {len(cells)}: {cell.key}")
-        begin = time.perf_counter()
-        result = json.loads(json.dumps(cell.run(), allow_nan=False))  # as it will be read again
-        results[cell.key] = result
-        if kept is not None:
-            _append(Path(kept), {"key": cell.key, "seconds": time.perf_counter() - begin, "result": result})
-    wanted = {cell.key: results[cell.key] for cell in cells if cell.key in results}
-    findings = study.findings(wanted)
-    findings.left = [cell.key for cell in cells if cell.key not in results]
-    return findings, wanted
+        yield cell
+
+
+def _run(cell: Cell) -> Done:
+    begin = time.perf_counter()
+    result = json.loads(json.dumps(cell.run(), allow_nan=False))  # as it will be read again
+    return Done(cell.key, time.perf_counter() - begin, result)
 
 
 def _header(study: Study) -> dict[str, Any]:
@@ -68,7 +95,7 @@ def _header(study: Study) -> dict[str, Any]:
     return {"study": study.name, "quick": study.quick, "scoreline": __version__}
 
 
-def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Any]:
+def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Done]:
     """Return the cells of a file, which is begun if it is not there; a line that was cut off does not count."""
     header = _header(study)
     if fresh or not path.exists():
@@ -83,17 +110,17 @@ def _begun(path: Path, study: Study, fresh: bool) -> dict[str, Any]:
         raise ValueError(
             f"{path} belongs to another run ({found}), this is {header}; delete it, or begin anew with --fresh"
         )
-    results, whole = {}, [lines[0]]
+    done, whole = {}, [lines[0]]
     for line in lines[1:]:
         try:
-            entry = json.loads(line)
-            results[entry["key"]] = entry["result"]
+            entry = Done(**json.loads(line))
         except (ValueError, KeyError, TypeError):
             break
+        done[entry.key] = entry
         whole.append(line)
     if len(whole) < len(lines):
         _write(path, whole)
-    return results
+    return done
 
 
 def _write(path: Path, lines: list[str]) -> None:

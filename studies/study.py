@@ -48,7 +48,7 @@ class Claim(NamedTuple):
 class Findings:
     """What a study says: tables, claims, figures (functions that draw on a Matplotlib figure), what is missing.
 
-    `missing` are data sets, `left` cells that a run with a limit of time did not come to.
+    `missing` are data sets, `left` cells that a run with a limit of time did not come to, and `seconds` what the others took.
     """
 
     tables: list[Table] = field(default_factory=list)
@@ -56,6 +56,7 @@ class Findings:
     figures: dict[str, Callable[[Any], None]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    seconds: float = 0.0
 
     @property
     def reproduces(self) -> bool | None:

@@ -42,6 +42,17 @@ def test_products_have_the_bits_of_memory(rows, kind, tmp_path):
     assert np.array_equal(first.coef_, second.coef_)
 
 
+def test_blocks_are_read_ahead_and_single_rows_are_not(tmp_path):
+    rows = open_sequences(convert_sequences((FIXED, Y), tmp_path / "dna")).X
+    for lines in (None, np.arange(300), np.arange(40, 45), np.arange(299, 300)):
+        assert rows.letters_for(lines) is rows.letters
+    for lines in (np.array([3, 200]), np.array([5, 4, 3])):
+        single = rows.letters_for(lines)
+        assert single is not rows.letters
+        assert np.array_equal(single, rows.letters)
+    assert len(rows.letters_for(np.arange(0))) == 9000
+
+
 def test_sequences_without_labels_and_in_one_block(tmp_path):
     folder = convert_sequences((RAGGED, None), tmp_path / "dna", alphabet="ACG")
     data = open_sequences(folder)

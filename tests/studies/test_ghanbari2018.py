@@ -1,18 +1,29 @@
 """The study of Ghanbari, Li and Scheinberg (2018): the paper's figures are read right, and verdicts follow the figures."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.datasets import dump_svmlight_file
 
 from scoreline.operators import as_operator
 from scoreline.risks import LogisticRisk, RocAreaRisk
 from scoreline.solvers import MomentsSolver
 from studies.datasets import SEED, Datasets
 from studies.ghanbari2018 import ORDER, PATHS, QUICK, Ghanbari2018
-from studies.ghanbari2018_claims import beside, growth_claims, path_claims, rivals_claims, table_claims
+from studies.ghanbari2018_claims import (
+    beside,
+    growth_claims,
+    implicit_claims,
+    path_claims,
+    rivals_claims,
+    table_claims,
+)
 from studies.ghanbari2018_paper import GAUSSIAN, LARGE, PAPER_NAMES, REASONS, WIDE, Figure, paper_figures
 from studies.ghanbari2018_rivals import by_adam, by_lbfgs, logistic, pairwise_hinge, random_start, with_penalty
+from studies.implicit import by_rows, compared
 from studies.moments_trials import (
     LENGTHS,
     GaussianSet,
@@ -50,6 +61,7 @@ def only(claims, start):
     return found
 
 
+METHODS = ("F", "rival")
 PRINTED = [
     ("4.5", "covtype", "F", (0.5502, 0.0134, 8.04)),  # 7.93 s and 0.11 s for the moments
     ("4.5", "covtype", "rival", (0.7562, 0.0010, 15.87)),
@@ -302,3 +314,47 @@ def test_rows_of_a_set(tmp_path):
     assert {claim.holds for claim in findings.claims} == {None}
     assert "a9a" in findings.missing
     assert "fourclass" not in findings.missing
+
+
+@pytest.mark.filterwarnings("ignore:.*is known with")
+def test_all_classes_of_a_set(tmp_path):
+    """Where the file of all letters is there, Z is positive, and a table has each of the letters, the nearest first."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.standard_normal((260, 3)), np.arange(260) % 26 + 1
+    X[:, 0] += labels == 26
+    for name, y in (("letter", np.where(labels == 1, 1, -1)), ("letter-classes", labels)):
+        dump_svmlight_file(X, y, str(tmp_path / f"{name}.svm"), zero_based=False)
+    study = Ghanbari2018(Datasets(tmp_path), quick=False)
+    rows, y = study._rows("letter")
+    np.testing.assert_array_equal(y, np.where(labels == 26, 1, -1))
+    np.testing.assert_allclose(rows, X, rtol=1e-12)  # text holds 16 digits
+    found = {
+        letter: {t: {m: {"values": [], "seconds": [1.0]} for m in METHODS} for t in ("4.5", "4.6")} for letter in "AZ"
+    }
+    for letter, step in (("A", 0.01), ("Z", 0.002)):
+        for table, method in itertools.product(("4.5", "4.6"), METHODS):
+            found[letter][table][method]["values"] = [PAPER[table]["letter"][method].mean - step]
+    (table,) = study.findings({"letter, classes": found}).tables
+    assert [row[0] for row in table.rows] == ["Z", "A"]
+    assert [row[-1] for row in table.rows] == ["1.1", "5.3"]  # by the smallest deviation, 0.0019
+    (tmp_path / "letter-classes.svm").unlink()
+    assert np.array_equal(study._rows("letter")[1] > 0, labels == 1)
+
+
+def test_covariances_that_are_never_formed():
+    """On more columns than are ever formed the products lead to the direct solution, and the claim follows the distance."""
+    rng = np.random.default_rng(0)
+    X = sparse.random(80, 5000, density=0.02, format="csr", rng=rng)
+    y = np.where(np.arange(80) % 3 == 0, 1, -1)
+    assert not MomentsSolver.explicit(as_operator(X))
+    found = compared(X, y)
+    assert max(found[way] for way in ("accuracy", "roc_auc", "all columns")) < 1e-8
+    assert found["iterations"] > 10
+    dense, ridge = X[:, :30].toarray() + 0.1, 0.3
+    S = sum(np.cov(dense[y == sign], rowvar=False) for sign in (1, -1))
+    direct = np.linalg.solve(S + ridge * np.eye(30), dense[y > 0].mean(axis=0) - dense[y < 0].mean(axis=0))
+    np.testing.assert_allclose(by_rows(sparse.csr_array(dense), y, ridge), direct, rtol=1e-8, atol=1e-12)
+    for distance, holds in ((1e-9, True), (1e-3, False)):
+        own = {"accuracy": distance, "roc_auc": 0.0, "all columns": 0.0}
+        (claim,) = implicit_claims({"sector": own}, True)
+        assert claim.holds is holds

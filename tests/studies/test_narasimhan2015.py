@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.datasets import dump_svmlight_file
 
-from scoreline import MeasureClassifier
+from scoreline import MeasureClassifier, kernels
 from studies import narasimhan2015
 from studies.datasets import COTTONWOOD, Datasets
 from studies.mini_batch import buffers, one_pass_mini_batch
@@ -25,7 +25,7 @@ from studies.narasimhan2015 import (
     seconds_at,
     uncut,
 )
-from studies.regret import gaps
+from studies.regret import by_epoch, gaps
 
 SPADE, STAMP, AHEAD, QUICK, DIGITS, STAMP_QUICK, SPADE_PLANES, STAMP_PLANES, PLANES, MINI, AMP, POOR = range(12)
 OURS = ("spade, printed", "stamp, printed", "spade", "stamp")
@@ -43,7 +43,7 @@ def cell(measure, ours=0.85, others=0.8, planes=0.78, mini=0.7, at=1.0, other_at
         runs[method] = {
             "curve": [[0.1 * seconds, 0.5, 0.5], [seconds, end, without]], "status": "converged",
         }  # fmt: skip
-    return {"rows": 1000, "positives": 20, "chosen": {}, "splits": [runs, runs]}
+    return {"rows": 1000, "positives": 20, "chosen": {}, "steps": {}, "splits": [runs, runs]}
 
 
 def good(**change):
@@ -156,7 +156,33 @@ def test_a_cell_is_plain_and_ours_has_a_point_for_each_pass(monkeypatch, tmp_pat
     assert uncut(found) < runs["plugin, lbfgs"]["curve"][-1][1]
     findings = study.findings({"made, f1": found})
     assert "PPI" in findings.missing
-    assert [len(table.rows) for table in findings.tables] == [1, 1, 2]
+    assert [len(table.rows) for table in findings.tables] == [1, 1, 2, 2]
+    assert found["steps"]["stamp, printed"].keys() == {"1", "100"}
+
+
+@pytest.mark.parametrize("eta", [1.0, 9.0])
+def test_steps_of_any_length_are_those_of_the_algorithm(eta, monkeypatch):
+    """SPADE for min(TPR, TNR) with steps of eta / sqrt(t), row by row, as algorithm 1 has it."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(60) < 0.4, 1, -1)
+    X = rng.standard_normal((60, 3)) + 0.5 * y[:, None]
+    monkeypatch.setattr(
+        kernels.shuffle, "shuffled", lambda first, n, seed: np.arange(first, first + n, dtype=np.uint64)
+    )
+    monkeypatch.setattr(narasimhan2015, "PASSES", 1)
+    points, _ = narasimhan2015._fit(X, y, "spade, printed", "min_tpr_tnr", 60.0, alpha=0.5, eta=eta)
+    w, mean, duals, counts = np.zeros(4), np.zeros(4), np.array([0.5, 0.5]), np.zeros(2)
+    for t, (x, sign) in enumerate(zip(np.column_stack([X, np.ones(60)]), y, strict=True), start=1):
+        side = 0 if sign > 0 else 1
+        counts[side] += 1.0
+        share, margin = (counts[side] + 1.0) / (t + 2.0), sign * (x @ w)
+        if margin < 1.0:
+            w = w + eta / math.sqrt(t) * duals[side] / share * sign * x
+            w *= min(1.0, math.sqrt(2.0 / 0.5) / np.linalg.norm(w))
+        duals[side] -= min(1.0, margin) / share / math.sqrt(t)
+        first = np.clip(0.5 * (1.0 + duals[0] - duals[1]), 0.0, 1.0)
+        duals, mean = np.array([first, 1.0 - first]), mean + w / 60.0
+    np.testing.assert_allclose(points[-1][1], mean, rtol=1e-9)
 
 
 # ---- the sets, and 1PMB
@@ -266,8 +292,12 @@ def test_regret():
     rows = [100, 1000, 10_000, 100_000]
     for power, holds in ((-0.5, True), (-0.1, False)):
         falls = [0.5 * n**power for n in rows]
-        found = regret_claims({"rows": rows, "spade": falls, "stamp": falls}, True)
+        curves = {"rows": rows, "epochs": rows, "spade": falls, "algorithm 3": falls, "stamp": [1.0] * 4}
+        found = regret_claims(curves, True)
         assert [claim.holds for claim in found] == [holds] * 2
     for measure in ("min_tpr_tnr", "f1"):
         early, late = gaps(measure, (300, 10_000), 3)
         assert 0.0 <= late < early, "nothing is better than the optimum of the ball"
+    seen, distances = by_epoch(7, 3)
+    assert seen[:3] == [200, 600, 1400]
+    assert 0.0 <= distances[-1] < 0.2 * distances[0]

@@ -164,10 +164,13 @@ class MappedSequences(Sequences):
         if length is not None and len(self.letters) != self.n_letters:
             raise ValueError(f"letters.npy has {len(self.letters)} letters, expected {self.n_letters}")
 
-    def letters_for(self, share: float) -> AnyArray:
-        """Return the letters, through a mapping that does not read on where the rows are few."""
+    def letters_for(self, lines: BoundsArray | None) -> AnyArray:
+        """Return the letters, through a mapping that does not read on where the rows are few and not a block."""
         self._files.check()
-        return self._scattered if share <= SCATTERED_SHARE else self.letters
+        if lines is None or len(lines) > SCATTERED_SHARE * len(self):
+            return self.letters
+        is_block = len(lines) > 0 and int(lines[-1]) - int(lines[0]) == len(lines) - 1
+        return self.letters if is_block else self._scattered
 
     def __sizeof__(self) -> int:
         """Return the bytes of the object: its letters lie on a disk, and another process opens them there."""

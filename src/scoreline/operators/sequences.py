@@ -77,8 +77,8 @@ class Sequences:
         """Letters of all rows together."""
         return self._n * self.length if self.length is not None else int(self.starts[-1] - self.starts[0])  # type: ignore[index]
 
-    def letters_for(self, share: float) -> AnyArray:
-        """Return the letters as they are best read for a product with this share of the rows, in any order."""
+    def letters_for(self, lines: BoundsArray | None) -> AnyArray:
+        """Return the letters as they are best read for these rows, in any order; None means all rows."""
         return self.letters
 
     def __sizeof__(self) -> int:

@@ -205,22 +205,22 @@ class StringOperator(Operator):
         """Learn what each row is divided by, and the largest magnitude of each column."""
         features = self.features
         values = self._of_degrees(features.values)
-        if features.length is not None or features.norm == "l1":
-            if features.norm is not None:
-                sizes = self._gather(self._table(values if features.norm == "l2" else np.ones(self.shape[1])), None)
-                sizes = np.sqrt(sizes) if features.norm == "l2" else sizes
-                self._scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
-        elif features.norm == "l2":
-            sizes = np.concatenate([_row_lengths(rows) for _, _, rows in self._entry_blocks()])
-            self._scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
+        if features.norm == "l1" or (features.norm is not None and features.length is not None):
+            sizes = self._gather(self._table(values if features.norm == "l2" else np.ones(self.shape[1])), None)
+            self._scale = _inverse(np.sqrt(sizes) if features.norm == "l2" else sizes)
         if features.length is not None:
             self.largest = values if self._scale is None else values * self._scale.max(initial=0.0)
             return
-        self.largest = np.zeros(self.shape[1])
+        self.largest, scales = np.zeros(self.shape[1]), []
         for _, _, rows in self._entry_blocks():
+            if features.norm == "l2":  # in the same pass: from a disk the rows should not be looked through twice
+                scales.append(_inverse(_row_lengths(rows)))
+                rows.data[:] *= np.repeat(scales[-1], np.diff(rows.indptr))
             block = CompressedOperator(rows)
             block.inspect()
             np.maximum(self.largest, np.asarray(block.largest), out=self.largest)
+        if scales:
+            self._scale = np.concatenate(scales)
 
     def _of_degrees(self, values: dict[int, float]) -> FloatArray:
         """Return a vector with a value for all columns of a degree."""
@@ -262,8 +262,7 @@ class StringOperator(Operator):
     def _rows(self, lines: BoundsArray | None) -> tuple[Any, ...]:
         """Return what kernels need to find rows."""
         rows = self.sequences
-        letters = rows.letters_for(1.0 if lines is None else len(lines) / self.shape[0])
-        return letters, rows.starts, np.uint64(rows.length or 0), lines
+        return rows.letters_for(lines), rows.starts, np.uint64(rows.length or 0), lines
 
     def _gather(self, table: FloatArray, lines: BoundsArray | None) -> FloatArray:
         bounds = self._bounds if lines is None else self._row_bounds(len(lines), parallel.MAX_CHUNKS)
@@ -494,6 +493,11 @@ def _common_length(rows: Sequences, length: int | None) -> int:
             "kind='weighted_degree' compares positions. Cut or align the sequences, or use kind='spectrum'."
         )
     return expected
+
+
+def _inverse(sizes: FloatArray) -> FloatArray:
+    """Return 1 / size, and 0 where the size is 0."""
+    return np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0.0)
 
 
 def _row_lengths(rows: CsrRows) -> FloatArray:
