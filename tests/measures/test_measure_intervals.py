@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom, binomtest, norm
 
 from scoreline import CountMeasure
+from scoreline.kernels import placements
 from scoreline.measures import RankingMeasure, all_measures, compare_scores, interval
 from scoreline.measures.intervals import _Cells, _placements, _Sample, _values, _variance
 
@@ -38,6 +39,19 @@ def test_variances_are_those_of_delong():
             parts = [placed[0].parts, placed[1].parts, placed[1].parts - placed[0].parts]
             found = [_variance(sample, each)[0] for each in parts]
             assert found == pytest.approx(expected, rel=1e-10, abs=1e-15), (seed, weight is None)
+
+
+def test_the_spread_of_one_model_is_that_of_delong():
+    """The interval without weights sorts the classes alone: the same sums as from the placements of rows."""
+    for seed in range(20):
+        y, z, rng = scored(n=int(20 + 10 * seed), positives=int(3 + seed), seed=seed, ties=seed % 2 > 0)
+        (area,), covariance = delong(y, [z])
+        m, n = (y > 0).sum(), (y < 0).sum()
+        found, high, low = placements.spread(np.sort(z[y > 0]), np.sort(z[y < 0]))
+        assert found == pytest.approx(area, abs=1e-13)
+        assert high / (m * (m - 1)) + low / (n * (n - 1)) == pytest.approx(covariance[0, 0], rel=1e-10, abs=1e-15)
+        one, other = interval("roc_auc", y, z), interval("roc_auc", y, z, sample_weight=np.ones(len(y)))
+        assert one[:3] == pytest.approx(other[:3], rel=1e-12)
 
 
 def test_levels_give_the_values_of_the_measures():

@@ -196,7 +196,12 @@ def test_the_layers_are_all_there():
 
 
 SHORT_CALLS = ("classifier", "fitting", "model_selection")
-PUBLIC = {"compare", "scorecard"}  # whose parameters are options of the user, like those of estimators
+PUBLIC = {
+    "compare",
+    "scorecard",
+    "fit",
+    "tune_threshold",
+}  # whose parameters are given by users, like those of estimators
 
 
 def test_functions_take_at_most_six_arguments():

@@ -36,3 +36,41 @@ def place(order, scores, positive, weight, out):
         done_negative += q
         first = last
     return above, below
+
+
+@kernel
+def spread(high, low):
+    """Return the mean placement of the rows with scores `high`, and the squares of the deviations of both classes from it.
+
+    `high` are the sorted scores of the positives, `low` those of the negatives; a placement is a share of the other class.
+    Neither is empty. O(n) after two sorts of numbers alone, which are faster than a sort of all rows.
+    """
+    m, n = len(high), len(low)
+    twice, below, level = 0, 0, 0
+    for i in range(m):  # `below` negatives lie below this positive, and those up to `level` are not above it
+        while below < n and low[below] < high[i]:
+            below += 1
+        level = max(level, below)
+        while level < n and low[level] == high[i]:
+            level += 1
+        twice += below + level
+    area = 0.5 * twice / (float(m) * float(n))
+    of_high, of_low, below, level = 0.0, 0.0, 0, 0
+    for i in range(m):
+        while below < n and low[below] < high[i]:
+            below += 1
+        level = max(level, below)
+        while level < n and low[level] == high[i]:
+            level += 1
+        deviation = 0.5 * (below + level) / n - area
+        of_high += deviation * deviation
+    below, level = 0, 0
+    for j in range(n):  # now of the positives, seen from a negative
+        while below < m and high[below] < low[j]:
+            below += 1
+        level = max(level, below)
+        while level < m and high[level] == low[j]:
+            level += 1
+        deviation = (m - 0.5 * (below + level)) / m - area
+        of_low += deviation * deviation
+    return area, of_high, of_low

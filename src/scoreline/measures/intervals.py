@@ -345,24 +345,32 @@ def _variance(sample: _Sample, parts: FloatArray) -> tuple[float, float]:
         sums = np.bincount(sample.units, parts, count)  # type: ignore[arg-type]
         return float(sums @ sums) * count / (count - 1.0), count - 1.0
     squares = parts * parts if sample.weight is None or sample.units is not None else parts * parts / sample.weight
-    variances = [
-        float(squares[side].sum()) * size / (size - 1.0)
-        for side, size in zip((sample.positive, ~sample.positive), sample.sizes, strict=True)
-    ]
+    return _variance_of_sums(sample, [float(squares[side].sum()) for side in (sample.positive, ~sample.positive)])
+
+
+def _variance_of_sums(sample: _Sample, squares: list[float]) -> tuple[float, float]:
+    """Return the variance and its degrees of freedom from the sums of the squared parts of both classes."""
+    variances = [each * size / (size - 1.0) for each, size in zip(squares, sample.sizes, strict=True)]
     total = sum(variances)
     spread = sum(each * each / (size - 1.0) for each, size in zip(variances, sample.sizes, strict=True))
     return total, total * total / spread if spread > 0.0 else sample.freedom
 
 
 def _area_interval(sample: _Sample, level: float) -> Interval:
-    placed = _placements(sample, 0)
-    variance, freedom = _variance(sample, placed.parts)
+    if sample.weight is None and sample.units is None:
+        sides = [np.sort(sample.scores[0][side]) for side in (sample.positive, ~sample.positive)]
+        value, *squares = kernels.placements.spread(*sides)
+        parts = [each / (size * size) for each, size in zip(squares, sample.sizes, strict=True)]
+        variance, freedom = _variance_of_sums(sample, parts)
+    else:
+        value, own = _placements(sample, 0)
+        variance, freedom = _variance(sample, own)
     fewest = min(sample.sizes)
-    center = (fewest * placed.area + 0.5 * ADDED) / (fewest + ADDED)  # (eq. added-placement)
+    center = (fewest * value + 0.5 * ADDED) / (fewest + ADDED)  # (eq. added-placement)
     variance += sum(ADDED * (0.5 - center) ** 2 / (size * size - ADDED * ADDED) for size in sample.sizes)
     reach = float(t.ppf(0.5 + 0.5 * level, freedom)) * np.sqrt(variance) / (center * (1.0 - center))
     low, high = (float(end) for end in expit(logit(center) + np.array([-reach, reach])))
-    area = min(max(placed.area, 0.0), 1.0)
+    area = min(max(value, 0.0), 1.0)
     return Interval(area, min(low, area), max(high, area), level, "DeLong" + sample.clustered)
 
 
