@@ -1,6 +1,7 @@
 """Features that have been learnt: how columns become codes, and what functions of the codes are features."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,26 @@ class FittedFeatures:
     def operator(self, X: Any) -> CodesOperator:
         """Return the features of the rows of X as an operator."""
         return self.of_codes(self.codes(X))
+
+    def applied(self, X: Any) -> Operator:
+        """Return the features of rows wherever they are; rows whose features are known must have the same bins."""
+        if not isinstance(X, Operator) or (X.feature_map is None and X.scores != "blocks"):
+            return self.operator(X)
+        if X.feature_map is None:
+            return X.wrap_parts(self.operator)
+        if not self.has_bins_of(X.feature_map):
+            raise ValueError(
+                "X holds codes of other bins than the model was trained with. Code the rows by the features of the model, "
+                "clf.feature_map_.operator(rows), or convert them with --like and the folder of the training rows."
+            )
+        return with_features(X, self)
+
+    def has_bins_of(self, other: "FittedFeatures") -> bool:
+        """Tell whether the same values have the same codes."""
+        return len(self.columns) == len(other.columns) and all(
+            one.kind == two.kind and one.texts == two.texts and np.array_equal(one.values, two.values)
+            for one, two in zip(self.columns, other.columns, strict=True)
+        )
 
     def of_codes(self, codes: AnyArray | PackedCodes, lines: AnyArray | None = None) -> CodesOperator:
         """Return the features of rows whose codes are known."""
@@ -143,9 +164,14 @@ class FittedFeatures:
 
 def with_features(operator: Operator, features: FittedFeatures | None) -> Operator:
     """Return the rows of an operator with the features of a trained classifier, which may have pairs beyond those."""
-    if features is None or features is operator.feature_map or not isinstance(operator, CodesOperator):
+    if features is None or features is operator.feature_map:
         return operator
-    return features.of_codes(operator.packed, operator.lines)
+    if operator.scores == "blocks" and operator.feature_map is not None:
+        parts = operator.wrap_parts(partial(with_features, features=features))
+        parts.feature_map, parts.tails_checked = features, True
+        parts.inspect()  # takes the magnitudes that the parts know
+        return parts
+    return features.of_codes(operator.packed, operator.lines) if isinstance(operator, CodesOperator) else operator
 
 
 def table_codes(table: Columns, columns: Sequence[ColumnBins]) -> AnyArray:
