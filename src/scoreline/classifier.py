@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from scoreline.features.registry import pair_options
 from scoreline.features.fitted import FittedFeatures
+from scoreline.features.registry import pair_options
 from scoreline.features.shapes import ShapeFunction, shape_functions
 from scoreline.fitting.certified import CertifiedFit, with_cost
 from scoreline.fitting.checks import (

@@ -48,7 +48,9 @@ def test_frames_have_names_and_monotone_columns(client):
     X, y, _ = table()
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     blocks = dd.from_pandas(frame, npartitions=3)
-    clf = MeasureClassifier("roc_auc", features=Additive(categories=["d"]), monotone={"b": 1}, alpha=0.01).fit(blocks, y)
+    clf = MeasureClassifier("roc_auc", features=Additive(categories=["d"]), monotone={"b": 1}, alpha=0.01).fit(
+        blocks, y
+    )
     assert [each.name for each in clf.feature_map_.columns] == ["a", "b", "c", "d"]
     assert clf.feature_map_.columns[3].kind == "category"
     rising = next(shape for shape in clf.shape_functions() if shape.name == "b")

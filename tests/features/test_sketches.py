@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scoreline.distributed.coded_parts import SKETCH_POINTS, _merged, _sketches
+from scoreline.distributed.coded_rows import SKETCH_POINTS, _merged, _sketches
 from scoreline.features.bins import category_bins, number_bins
 from scoreline.operators import as_operator
 

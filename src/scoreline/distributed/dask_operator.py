@@ -199,7 +199,11 @@ def operator_of_chunks(
 
 
 def lazy_scores(
-    X: Collection, coef: AnyArray, intercept: float, column_map: ColumnMap | None = None, features: FittedFeatures | None = None
+    X: Collection,
+    coef: AnyArray,
+    intercept: float,
+    column_map: ColumnMap | None = None,
+    features: FittedFeatures | None = None,
 ) -> Collection:
     """Return X coef + intercept as a lazy Dask array; the columns of X are mapped or coded first."""
     rows = X.to_dask_array() if hasattr(X, "columns") else X

@@ -8,11 +8,10 @@ import numpy as np
 
 from scoreline.features.basis import column_basis, linear_basis
 from scoreline.features.bins import ColumnBins, category_bins, number_bins
-from scoreline.features.columns import Columns, ColumnSample, columns_of, sampled_rows
-from scoreline.features.fitted import FittedFeatures, table_codes
+from scoreline.features.columns import Columns, ColumnSample, columns_of, place_of, sampled_rows
+from scoreline.features.fitted import FittedFeatures, table_codes, with_features
 from scoreline.operators import Operator
 from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
-from scoreline.runtime.array_types import is_dask
 from scoreline.runtime.checks import check_number, column_signs
 from scoreline.runtime.types import AnyArray, FloatArray
 from scoreline.runtime.vectors import room_module
@@ -61,15 +60,14 @@ class Additive:
         if isinstance(self.categories, str):
             raise ValueError(f"categories={self.categories!r} must be a list of names or positions of columns")
 
-    def learn(
-        self, X: Any, weight: Any = None, monotone: Mapping[Any, int] | None = None, names: Any = None
-    ) -> Any:
+    def learn(self, X: Any, weight: Any = None, monotone: Mapping[Any, int] | None = None, names: Any = None) -> Any:
         """Return the features of X as an operator that knows what was learnt (`feature_map`).
 
         Parameters
         ----------
         X : array, frame, sparse matrix, Dask array or Operator that can be read in blocks, of shape (n, p)
-            Rows are examples; NaN is allowed. Of rows on a cluster, only sketches of the columns leave the workers.
+            Rows are examples; NaN is allowed. Of rows on a cluster, only sketches of the columns leave the workers, and
+            of a device a sample of the rows.
         weight : array of n weights, optional
             How often each row counts; bins are learnt from at most 100,000 rows of positive weight, evenly spread.
         monotone : dict, optional
@@ -80,11 +78,12 @@ class Additive:
         Returns
         -------
         CodesOperator
-            n x p bytes; in parts on the workers where X is there.
+            n x p bytes, on the workers or on the device where X is there.
         """
         self.check()
-        if is_dask(X) or (isinstance(X, Operator) and X.scores == "blocks"):
-            return room_module("blocks", "coded_parts").learn(self, X, weight, monotone, names)
+        place = place_of(X)
+        if place != "host":
+            return room_module(place, "coded_rows").learn(self, X, weight, monotone, names)
         table = columns_of(X)
         return self.learnt(table, weight, column_signs(monotone, table.shape[1], names or table.names))
 
@@ -144,7 +143,7 @@ class Additive:
         return found
 
 
-def linear_part(operator: CodesOperator) -> CodesOperator:
+def linear_part(operator: Operator) -> Operator:
     """Return the same rows with the part of their features that is linear in the columns."""
     features: FittedFeatures = operator.feature_map
     counts = features.cell_counts()[: features.n_columns]
@@ -152,14 +151,18 @@ def linear_part(operator: CodesOperator) -> CodesOperator:
         Group.of_column(j, linear_basis(column, own))
         for j, (column, own) in enumerate(zip(features.columns, counts, strict=True))
     ]
-    return FittedFeatures("linear", features.columns, groups, np.concatenate(counts), features.signs).of_codes(
-        operator.packed, operator.lines
-    )
+    linear = FittedFeatures("linear", features.columns, groups, np.concatenate(counts), features.signs)
+    return with_features(operator, linear)
+
+
+def counting_groups(bins: Sequence[ColumnBins]) -> list[Group]:
+    """Return a function for each code: X'u are the sums of u over the rows of each code."""
+    return [Group.of_column(j, np.eye(each.size)) for j, each in enumerate(bins)]
 
 
 def counting(codes: AnyArray, bins: Sequence[ColumnBins]) -> CodesOperator:
-    """Return rows with a function for each code: X'u are the sums of u over the rows of each code."""
-    return CodesOperator(codes, [Group.of_column(j, np.eye(each.size)) for j, each in enumerate(bins)])
+    """Return rows with a function for each code."""
+    return CodesOperator(codes, counting_groups(bins))
 
 
 def with_bases(bins: Sequence[ColumnBins], counts: FloatArray, signs: Sequence[int] = ()) -> FittedFeatures:

@@ -150,6 +150,13 @@ class BlockColumns(Columns):
         return out
 
 
+def place_of(X: Any) -> str:
+    """Return the name of the scores of X: "host", "blocks" on a cluster, "device"."""
+    if isinstance(X, Operator):
+        return X.scores
+    return "blocks" if is_dask(X) else "host" if library_of(X) is None else "device"
+
+
 def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) -> Columns:
     """Return the columns of a table.
 
@@ -160,7 +167,7 @@ def columns_of(X: Any, known: Sequence[tuple[str, ...] | None] | None = None) ->
     known : sequence, optional
         The texts of the columns of categories of the training rows, None for columns of numbers.
     """
-    if is_dask(X) or library_of(X) is not None or isinstance(X, LinearOperator):
+    if place_of(X) != "host" or isinstance(X, LinearOperator):
         raise TypeError(
             f"features='additive' and 'pairs' need columns whose values can be read here, got a {type(X).__name__}. Pass a "
             "NumPy array, a frame or a folder made by scoreline.io.convert, or use features='linear'."

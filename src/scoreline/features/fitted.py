@@ -1,16 +1,16 @@
 """Features that have been learnt: how columns become codes, and what functions of the codes are features."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from scoreline.features.bins import ColumnBins
-from scoreline.features.columns import Columns, columns_of
+from scoreline.features.columns import Columns, columns_of, place_of
 from scoreline.operators import Operator
 from scoreline.operators.codes import CODES, CodesOperator, Group, PackedCodes
 from scoreline.runtime.types import AnyArray, FloatArray
+from scoreline.runtime.vectors import room_module
 
 KINDS = ("linear", "additive", "pairs")
 
@@ -73,10 +73,9 @@ class FittedFeatures:
 
     def applied(self, X: Any) -> Operator:
         """Return the features of rows wherever they are; rows whose features are known must have the same bins."""
-        if not isinstance(X, Operator) or (X.feature_map is None and X.scores != "blocks"):
-            return self.operator(X)
-        if X.feature_map is None:
-            return X.wrap_parts(self.operator)
+        if not isinstance(X, Operator) or X.feature_map is None:
+            place = place_of(X)
+            return self.operator(X) if place == "host" else room_module(place, "coded_rows").coded(self, X)
         if not self.has_bins_of(X.feature_map):
             raise ValueError(
                 "X holds codes of other bins than the model was trained with. Code the rows by the features of the model, "
@@ -166,12 +165,12 @@ def with_features(operator: Operator, features: FittedFeatures | None) -> Operat
     """Return the rows of an operator with the features of a trained classifier, which may have pairs beyond those."""
     if features is None or features is operator.feature_map:
         return operator
-    if operator.scores == "blocks" and operator.feature_map is not None:
-        parts = operator.wrap_parts(partial(with_features, features=features))
-        parts.feature_map, parts.tails_checked = features, True
-        parts.inspect()  # takes the magnitudes that the parts know
-        return parts
-    return features.of_codes(operator.packed, operator.lines) if isinstance(operator, CodesOperator) else operator
+    if isinstance(operator, CodesOperator):
+        return features.of_codes(operator.packed, operator.lines)
+    if operator.feature_map is None:
+        return operator
+    found: Operator = room_module(operator.scores, "coded_rows").recoded(operator, features)
+    return found
 
 
 def table_codes(table: Columns, columns: Sequence[ColumnBins]) -> AnyArray:

@@ -74,14 +74,14 @@ class Pairs(Additive):
         Parameters
         ----------
         operator : CodesOperator
-            Additive features; they may lie in parts on a cluster.
+            Additive features, on the host, on a cluster or on a device.
         slopes : array of n numbers
             dR/dz at the additive optimum.
         weight : array of n weights, optional
             How often each row counts.
         """
-        if operator.scores == "blocks":
-            return room_module("blocks", "coded_parts").with_pairs(self, operator, slopes, weight)
+        if operator.scores != "host":
+            return room_module(operator.scores, "coded_rows").with_pairs(self, operator, slopes, weight)
         counted = np.ones(operator.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
         return add_pairs(operator, best_pairs(operator, np.asarray(slopes), counted, self.most), self.grid, counted)
 
@@ -212,7 +212,9 @@ class BlockCells(NamedTuple):
         return cls(starts, frequent, counts, cells, sums)
 
 
-def add_pairs(operator: CodesOperator, pairs: Sequence[tuple[int, int]], grid: int, weight: FloatArray) -> CodesOperator:
+def add_pairs(
+    operator: CodesOperator, pairs: Sequence[tuple[int, int]], grid: int, weight: FloatArray
+) -> CodesOperator:
     """Return the features of an operator together with those of pairs of its columns."""
     paired = with_grids(operator.feature_map, pairs, grid)
     sums = operator.cell_sums(paired.groups[paired.n_columns :], weight)
@@ -222,7 +224,10 @@ def add_pairs(operator: CodesOperator, pairs: Sequence[tuple[int, int]], grid: i
 def with_grids(features: FittedFeatures, pairs: Sequence[tuple[int, int]], grid: int) -> FittedFeatures:
     """Return the features of columns with a group for each pair: the cells of its grid, without functions of them."""
     p = features.n_columns
-    grids = [pair_grid(column, counts, grid) for column, counts in zip(features.columns, features.cell_counts(), strict=False)]
+    grids = [
+        pair_grid(column, counts, grid)
+        for column, counts in zip(features.columns, features.cell_counts(), strict=False)
+    ]
     sizes = [int(each.max()) + 1 for each in grids]
     groups = list(features.groups[:p])
     for j, k in pairs:

@@ -1,4 +1,4 @@
-"""Additive features and pairs of rows on a cluster: codes stay on the workers, sketches of columns and sums of cells come here."""
+"""Additive features and pairs of rows on a cluster: codes stay there, sketches of columns and sums of cells come here."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -41,13 +41,26 @@ def learn(
     bins = options.bins_of(layout.fetch([merged])[0], known, signs)
     counts = table.wrap_parts(partial(_counting, bins=bins))
     features = learnt_features(bins, counts.rmatvec(counted), signs)
-    coded = counts.wrap_parts(partial(_coded, features=features))
-    coded.feature_map, coded.tails_checked = features, True
-    coded.inspect()  # takes the magnitudes that the parts know
-    return coded
+    return _finished(counts.wrap_parts(partial(_coded, features=features)), features)
 
 
-def with_pairs(options: Pairs, operator: PartsOperator, slopes: Any, weight: Any) -> Operator:
+def coded(features: FittedFeatures, X: PartsOperator) -> PartsOperator:
+    """Return the features of other rows on a cluster."""
+    return _finished(X.wrap_parts(features.operator), features)
+
+
+def recoded(operator: PartsOperator, features: FittedFeatures) -> PartsOperator:
+    """Return other features of the same codes."""
+    return _finished(operator.wrap_parts(partial(with_features, features=features)), features)
+
+
+def _finished(operator: PartsOperator, features: FittedFeatures) -> PartsOperator:
+    operator.feature_map, operator.tails_checked = features, True
+    operator.inspect()  # takes the magnitudes that the parts know
+    return operator
+
+
+def with_pairs(options: Pairs, operator: PartsOperator, slopes: Any, weight: Any) -> PartsOperator:
     """Return the features of an operator with those of pairs: see `Pairs.with_pairs`."""
     features, layout = operator.feature_map, operator.layout
     counted = operator.aligned(1.0 if weight is None else weight, "sample_weight")
@@ -59,7 +72,7 @@ def with_pairs(options: Pairs, operator: PartsOperator, slopes: Any, weight: Any
     groups = paired.groups[features.n_columns :]
     cells = sum(len(group.basis) for group in groups)
     sums = layout.total(8.0 * cells, partial(_cell_sums, groups=groups), operator.parts, counted)
-    return with_features(operator, with_pair_bases(paired, sums))
+    return recoded(operator, with_pair_bases(paired, sums))
 
 
 def _sketches(part: Operator, weight: FloatArray, exact: set[int]) -> list[ColumnSample]:
